@@ -1,0 +1,157 @@
+"""Log lines as events with named values: readable on a terminal, JSON everywhere else, always on stderr.
+
+Lines carry ids, counts and times, never the people behind them: `redact` drops what slips in by a known name, and
+`scrub` takes keys and passwords out of any text, so a traceback of a library cannot leak them either.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Final, TextIO
+
+import structlog
+
+from regulars.kit.settings import Settings
+
+REDACTED: Final = "[redacted]"
+SENSITIVE_NAMES: Final = frozenset(
+    {
+        "address",
+        "api_key",
+        "attributes",
+        "authorization",
+        "body",
+        "consent_proof",
+        "cookie",
+        "database_url",
+        "email",
+        "first_name",
+        "idempotency_key",
+        "key",
+        "last_name",
+        "password",
+        "payload",
+        "phone",
+        "phone_number",
+        "secret",
+        "set_cookie",
+        "signature",
+        "source_text",
+        "token",
+        "x_api_key",
+    }
+)
+REDACT_DEPTH_MAX: Final = 6
+# An API key, a webhook secret, the password of a database address, and a phone number in E.164 form.
+_SECRETS: Final = re.compile(
+    r"rgl_[0-9A-Za-z]{8,}|whsec_[0-9A-Za-z+/=]{8,}|(?<=://)[^/@\s:]*:[^/@\s]+(?=@)|\+[1-9][0-9]{6,14}\b"
+)
+# uvicorn's access log would repeat what our own request lines say, with the query and its phone numbers.
+_SILENCED: Final = ("uvicorn.access",)
+_ROUTED: Final = ("uvicorn", "uvicorn.error", "uvicorn.asgi", "procrastinate", "psycopg", "psycopg.pool")
+# These describe each step of normal work at "info".
+_QUIET: Final = ("procrastinate", "psycopg.pool", "httpx", "httpcore")
+
+Event = MutableMapping[str, Any]
+
+
+def configure(settings: Settings, *, stream: TextIO | None = None) -> None:
+    """Route structlog and the standard library's loggers into one stream; call once at the start of a process."""
+    stream = sys.stderr if stream is None else stream
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    as_json = settings.log_format == "json" or (settings.log_format == "auto" and not stream.isatty())
+    shared: list[structlog.types.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[*shared, _drop_coloured_twin],
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            redact,
+            *_rendering(as_json=as_json, colors=stream.isatty()),
+        ],
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    for name in (*_ROUTED, *_SILENCED):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = name not in _SILENCED
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING) if level > logging.DEBUG else level)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+
+
+def get(name: str) -> structlog.typing.FilteringBoundLogger:
+    """The logger of a module: `log = get(__name__)`; the call names the event, keywords carry its values."""
+    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(name)
+    return logger
+
+
+def bind_request(request_id: str) -> Mapping[str, Any]:
+    """Put the request id on every line of the current task; give the answer to `unbind`."""
+    return structlog.contextvars.bind_contextvars(request_id=request_id)
+
+
+def unbind(tokens: Mapping[str, Any]) -> None:
+    structlog.contextvars.reset_contextvars(**tokens)
+
+
+def redact(_logger: object, _method: str, event: Event) -> Event:
+    """Replace values of known sensitive names, at any depth, and secrets inside texts."""
+    for name, value in event.items():
+        event[name] = _redacted(name, value, REDACT_DEPTH_MAX)
+    return event
+
+
+def scrub(text: str) -> str:
+    """The text without keys, secrets, passwords and phone numbers."""
+    return _SECRETS.sub(REDACTED, text)
+
+
+def _redacted(name: str, value: object, depth: int) -> object:
+    if name.lower().replace("-", "_") in SENSITIVE_NAMES and value is not None:
+        return REDACTED
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, bytes):
+        return f"[{len(value)} bytes]"
+    if depth == 0:
+        return REDACTED
+    if isinstance(value, Mapping):
+        return {str(inner): _redacted(str(inner), item, depth - 1) for inner, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_redacted("", item, depth - 1) for item in value]
+    return value
+
+
+def _rendering(*, as_json: bool, colors: bool) -> list[structlog.types.Processor]:
+    # Tracebacks are rendered to text before the last redaction: their lines may quote a request.
+    if as_json:
+        return [structlog.processors.format_exc_info, redact, structlog.processors.JSONRenderer(default=str)]
+    renderer = structlog.dev.ConsoleRenderer(
+        colors=colors, pad_event_to=30, exception_formatter=structlog.dev.plain_traceback
+    )
+    return [structlog.processors.format_exc_info, redact, renderer]
+
+
+def _drop_coloured_twin(_logger: object, _method: str, event: Event) -> Event:
+    """Uvicorn sends each message a second time with terminal colours."""
+    event.pop("color_message", None)
+    return event

@@ -1,0 +1,386 @@
+"""Every setting of Regulars, declared once: name, type, default, meaning, unit and bounds.
+
+A value comes from the environment (`REGULARS_PORT`), else from a TOML file (`port = 8080`), else from its default.
+A name nobody declared is an error: a typing mistake must not silently leave a default in force.
+"""
+
+import dataclasses
+import difflib
+import ipaddress
+import os
+import re
+import sys
+import tomllib
+import urllib.parse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+PREFIX: Final = "REGULARS_"
+CONFIG_VARIABLE: Final = "REGULARS_CONFIG"
+CONFIG_FILE_NAME: Final = "regulars.toml"
+DATABASE_URL_VARIABLE: Final = "DATABASE_URL"
+# Names of this family belong to the test suite, which runs our commands as child processes that inherit them.
+TEST_PREFIX: Final = "REGULARS_TEST_"
+PORT_MAX: Final = 65_535
+MASK: Final = "***"
+
+
+class SettingsError(Exception):
+    """One sentence that says which setting is wrong and what would be right."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """What one setting is; `docs/configuration.md` and `regulars config` are checked against it."""
+
+    meaning: str
+    parse: Callable[[Any], Any]
+    kind: str
+    unit: str | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    secret: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Described:
+    """One setting as an operator wants to see it."""
+
+    name: str
+    variable: str
+    value: str
+    source: str
+    kind: str
+    unit: str | None
+    default: str
+    meaning: str
+
+
+def default_data_dir() -> Path:
+    """Root is a service account and gets the system folder; anyone else keeps data in the home folder."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/regulars")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "regulars"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "regulars"
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("must be a text that is not empty")
+    return value.strip()
+
+
+def _folder(value: object) -> Path:
+    return Path(_text(value)).expanduser().absolute()
+
+
+def _choice(*allowed: str) -> Callable[[Any], str]:
+    def parse(value: object) -> str:
+        text = _text(value).lower()
+        if text not in allowed:
+            raise ValueError(f"must be one of {', '.join(allowed)}")
+        return text
+
+    return parse
+
+
+def _integer(minimum: int, maximum: int) -> Callable[[Any], int]:
+    def parse(value: object) -> int:
+        if isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value, re.ASCII):
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
+            raise ValueError(f"must be a whole number from {minimum} to {maximum}")
+        return value
+
+    return parse
+
+
+def _database_url(value: object) -> str:
+    text = _text(value)
+    if not text.startswith(("postgresql://", "postgres://")):
+        raise ValueError("must be an address like postgresql://user:password@host:5432/database")
+    return text
+
+
+def _public_url(value: object) -> str:
+    text = _text(value).rstrip("/")
+    try:
+        parts = urllib.parse.urlsplit(text)
+        named = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        named = False
+        parts = urllib.parse.urlsplit("")
+    if not named or parts.query or parts.fragment or parts.username:
+        raise ValueError("must be an address like https://regulars.example.com")
+    return text
+
+
+def _networks(value: object) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else str(value).split(",")
+    names = tuple(str(item).strip() for item in items if str(item).strip())
+    for name in names:
+        try:
+            ipaddress.ip_network(name, strict=False)
+        except ValueError:
+            raise ValueError(f"must list IP addresses or networks, and '{name}' is neither") from None
+    return names
+
+
+def _country(value: object) -> str:
+    text = _text(value).upper()
+    if not re.fullmatch(r"[A-Z]{2}", text):
+        raise ValueError("must be a two-letter country code such as FR")
+    return text
+
+
+def _setting(default: Any, declaration: Declaration) -> Any:
+    """Declare a field; secrets stay out of `repr`, so that they reach no log by accident."""
+    return dataclasses.field(default=default, metadata={"declaration": declaration}, repr=not declaration.secret)
+
+
+def _whole(default: int, meaning: str, *, minimum: int, maximum: int, unit: str | None = None) -> Any:
+    declaration = Declaration(
+        meaning=meaning,
+        parse=_integer(minimum, maximum),
+        kind="whole number",
+        unit=unit,
+        minimum=minimum,
+        maximum=maximum,
+    )
+    return _setting(default, declaration)
+
+
+def _one_of(default: str, meaning: str, *allowed: str) -> Any:
+    return _setting(default, Declaration(meaning=meaning, parse=_choice(*allowed), kind=" | ".join(allowed)))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All settings of one process; made by `load`, never changed afterwards."""
+
+    database_url: str | None = _setting(
+        None,
+        Declaration(
+            meaning="Address of a PostgreSQL server, version 15 or newer; without it Regulars runs its own PostgreSQL"
+            " in the data folder. DATABASE_URL means the same.",
+            parse=_database_url,
+            kind="address",
+            secret=True,
+        ),
+    )
+    data_dir: Path = dataclasses.field(
+        default_factory=default_data_dir,
+        metadata={
+            "declaration": Declaration(
+                meaning="Folder of the embedded database and of the files that running processes share.",
+                parse=_folder,
+                kind="folder",
+            )
+        },
+    )
+    host: str = _setting(
+        "127.0.0.1",
+        Declaration(meaning="Address the server listens on; 0.0.0.0 is every interface.", parse=_text, kind="text"),
+    )
+    port: int = _whole(8080, "Port the server listens on; 0 lets the system choose.", minimum=0, maximum=PORT_MAX)
+    workers: int = _whole(1, "Number of server processes that share the port.", minimum=1, maximum=64)
+    public_url: str | None = _setting(
+        None,
+        Declaration(
+            meaning="Address callers and people use, for links, signatures and the API description; without it the"
+            " address the server listens on.",
+            parse=_public_url,
+            kind="address",
+        ),
+    )
+    trusted_proxies: tuple[str, ...] = _setting(
+        (),
+        Declaration(
+            meaning="IP addresses or networks, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto"
+            " headers are believed.",
+            parse=_networks,
+            kind="list of networks",
+        ),
+    )
+    environment: str = _one_of(
+        "production",
+        "In development, webhooks may go to plain http and to private addresses.",
+        "production",
+        "development",
+    )
+    log_format: str = _one_of(
+        "auto", "How log lines look; auto is console on a terminal and json elsewhere.", "auto", "console", "json"
+    )
+    log_level: str = _one_of(
+        "info", "The least important kind of line that is written.", "debug", "info", "warning", "error"
+    )
+    rate_limit_per_s: int = _whole(
+        1000, "Requests each API key may make in a lasting second; 0 is no limit.", minimum=0, maximum=1_000_000
+    )
+    rate_limit_burst: int = _whole(
+        2000, "Requests each API key may make at once after a rest.", minimum=1, maximum=10_000_000
+    )
+    occurred_at_tolerance_s: int = _whole(
+        30,
+        "How far ahead of the database's clock a sale may be dated, because registers run fast.",
+        minimum=0,
+        maximum=300,
+        unit="s",
+    )
+    default_country: str | None = _setting(
+        None,
+        Declaration(
+            meaning="Country that reads a profile's phone number written without a country prefix.",
+            parse=_country,
+            kind="country code",
+        ),
+    )
+    database_pool_max: int = _whole(
+        10, "Database connections each process keeps at most.", minimum=2, maximum=1000, unit="connections"
+    )
+    statement_timeout_ms: int = _whole(
+        30_000, "A statement that runs longer is cancelled; 0 is no limit.", minimum=0, maximum=3_600_000, unit="ms"
+    )
+    lock_timeout_ms: int = _whole(
+        500, "A statement that waits longer for a row is cancelled.", minimum=1, maximum=60_000, unit="ms"
+    )
+    shutdown_grace_s: int = _whole(
+        10, "How long a stopping server finishes the requests in flight.", minimum=0, maximum=300, unit="s"
+    )
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def is_embedded(self) -> bool:
+        return self.database_url is None
+
+    @property
+    def base_url(self) -> str:
+        """The address for links; an IPv6 host needs brackets there."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.public_url or f"http://{host}:{self.port}"
+
+
+def declarations() -> dict[str, Declaration]:
+    """Every setting by its field name, in the order of the class."""
+    return {
+        field.name: field.metadata["declaration"]
+        for field in dataclasses.fields(Settings)
+        if "declaration" in field.metadata
+    }
+
+
+def variable_of(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def load(environ: Mapping[str, str] | None = None, toml_path: Path | None = None) -> Settings:
+    """Read the environment and the TOML file; raise `SettingsError` with one sentence at the first thing wrong."""
+    environ = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    known = declarations()
+    from_environment = _environment_values(environ, known)
+    path = _find_file(environ, toml_path, from_environment)
+    for name, raw in _file_values(path, known).items():
+        values[name] = _parsed(known[name], raw, shown=f"'{name}' in {path}")
+        sources[name] = str(path)
+    for name, (variable, text) in from_environment.items():
+        values[name] = _parsed(known[name], text, shown=variable)
+        sources[name] = variable
+    return Settings(**values, sources=sources)
+
+
+def describe(settings: Settings) -> list[Described]:
+    """Every setting with its value, where it came from and what it means; passwords are masked."""
+    fields = {field.name: field for field in dataclasses.fields(Settings)}
+    return [
+        Described(
+            name=name,
+            variable=variable_of(name),
+            value=_shown(getattr(settings, name), declaration),
+            source=settings.sources.get(name, "default"),
+            kind=declaration.kind,
+            unit=declaration.unit,
+            default=_default_shown(fields[name], declaration),
+            meaning=declaration.meaning,
+        )
+        for name, declaration in declarations().items()
+    ]
+
+
+def masked_url(url: str) -> str:
+    """The address without its password, whether it stands before the host or in the query."""
+    url = re.sub(r"(?<=://)([^/@:]*):[^/]*@", rf"\1:{MASK}@", url)
+    return re.sub(r"(?i)([?&](?:password|sslpassword)=)[^&]*", rf"\1{MASK}", url)
+
+
+def _environment_values(environ: Mapping[str, str], known: Mapping[str, Declaration]) -> dict[str, tuple[str, str]]:
+    variables = {variable_of(name): name for name in known}
+    found: dict[str, tuple[str, str]] = {}
+    # An empty variable is how shells and compose files say "not set".
+    if environ.get(DATABASE_URL_VARIABLE):
+        found["database_url"] = (DATABASE_URL_VARIABLE, environ[DATABASE_URL_VARIABLE])
+    for variable, text in environ.items():
+        if not variable.startswith(PREFIX) or variable.startswith(TEST_PREFIX) or variable == CONFIG_VARIABLE:
+            continue
+        if variable not in variables:
+            raise SettingsError(f"{variable} is not a setting{_nearest(variable, [*variables, CONFIG_VARIABLE])}")
+        if text:
+            found[variables[variable]] = (variable, text)
+    return found
+
+
+def _find_file(
+    environ: Mapping[str, str], toml_path: Path | None, from_environment: Mapping[str, tuple[str, str]]
+) -> Path | None:
+    named = toml_path or (Path(environ[CONFIG_VARIABLE]) if environ.get(CONFIG_VARIABLE) else None)
+    if named is not None:
+        if not named.is_file():
+            raise SettingsError(f"The settings file {named} does not exist.")
+        return named
+    data_dir = from_environment.get("data_dir")
+    folders = [Path.cwd(), Path(data_dir[1]).expanduser() if data_dir else default_data_dir()]
+    # A data folder of another user cannot be looked into, and then holds no settings of ours either.
+    return next((path for path in (folder / CONFIG_FILE_NAME for folder in folders) if os.access(path, os.R_OK)), None)
+
+
+def _file_values(path: Path | None, known: Mapping[str, Declaration]) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise SettingsError(f"The settings file {path} cannot be read: {error}.") from error
+    for name in values:
+        if name not in known:
+            raise SettingsError(f"'{name}' in {path} is not a setting{_nearest(name, list(known))}")
+    return values
+
+
+def _parsed(declaration: Declaration, raw: object, *, shown: str) -> Any:
+    try:
+        return declaration.parse(raw)
+    except ValueError as error:
+        given = "" if declaration.secret else f", not {raw!r}"
+        raise SettingsError(f"{shown} {error}{given}.") from None
+
+
+def _nearest(name: str, candidates: list[str]) -> str:
+    close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else "; `regulars config` lists them all."
+
+
+def _default_shown(field: "dataclasses.Field[Any]", declaration: Declaration) -> str:
+    if field.default_factory is not dataclasses.MISSING:
+        return str(field.default_factory())
+    return _shown(field.default, declaration)
+
+
+def _shown(value: object, declaration: Declaration) -> str:
+    if value is None or value == ():
+        return ""
+    if isinstance(value, tuple):
+        return ",".join(str(item) for item in value)
+    return masked_url(str(value)) if declaration.secret else str(value)

@@ -1,0 +1,148 @@
+"""The embedded database: one PostgreSQL per data folder, shared by every command that runs at the same time.
+
+The postmaster is detached from the command that started it. Each command holds a shared file lock while it uses the
+database, and the one that finds itself last stops it. The kernel drops the locks of a process that was killed, so
+nothing has to be cleaned up after `kill -9`: the next command finds the postmaster running, or recovers it.
+"""
+
+import fcntl
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from regulars.kit.postgres import account as accounts
+from regulars.kit.postgres import cluster as clusters
+from regulars.kit.postgres import folder as folders
+from regulars.kit.postgres import wheel as wheels
+from regulars.kit.postgres.cluster import Cluster
+from regulars.kit.postgres.errors import EmbeddedDatabaseError
+from regulars.kit.postgres.folder import Folder
+
+LOCK_SECONDS_MAX = 120
+LOCK_POLL_SECONDS = 0.02
+ROOT_DATA_DIR = Path("/var/lib/regulars")
+
+_held_locks: dict[tuple[int, Path], int] = {}
+_guard = threading.Lock()
+
+
+def default_data_dir() -> Path:
+    if os.geteuid() == 0:
+        return ROOT_DATA_DIR
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "regulars"
+    # The XDG rules say that a relative path in the variable is to be ignored.
+    configured = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return (configured if configured.is_absolute() else Path.home() / ".local" / "share") / "regulars"
+
+
+def ensure_running(data_dir: Path, *, throwaway: bool = False) -> str:
+    """Starts the database unless it runs, counts this process as a user of it, and answers its URL.
+
+    A throwaway cluster, for tests, is not durable.
+    """
+    account = accounts.choose()
+    folder = folders.prepare(_absolute(data_dir), account)
+    with _guard, _start_lock(folder):
+        folders.furnish(folder, account)
+        cluster = _cluster(folder, account, throwaway=throwaway)
+        if clusters.is_running(folder):
+            clusters.wait_until_ready(folder)
+        else:
+            wheels.remove_older_copies(wheels.locate(), folder.programs)
+            clusters.start(cluster)
+        _become_user(folder)
+    return clusters.url(folder)
+
+
+def release(data_dir: Path) -> None:
+    """Says that this process no longer uses the database; the last user stops it."""
+    folder = Folder(_absolute(data_dir))
+    with _guard:
+        users_lock = _held_locks.pop((os.getpid(), folder.root), None)
+        if users_lock is None:
+            return
+        with _start_lock(folder):
+            try:
+                # Turning the shared lock into an exclusive one succeeds only when nobody else holds it.
+                fcntl.flock(users_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                pass
+            else:
+                if clusters.is_running(folder):
+                    clusters.stop(_cluster(folder, accounts.choose()))
+            finally:
+                os.close(users_lock)
+
+
+@contextmanager
+def running(data_dir: Path) -> Iterator[str]:
+    url = ensure_running(data_dir)
+    try:
+        yield url
+    finally:
+        release(data_dir)
+
+
+def binaries(data_dir: Path) -> Path:
+    """The folder with pg_dump, pg_restore, psql and pgbench of the same version as the database."""
+    account = accounts.choose()
+    folder = folders.prepare(_absolute(data_dir), account)
+    with _guard, _start_lock(folder):
+        folders.furnish(folder, account)
+        return _cluster(folder, account).bin
+
+
+def check_major_version(data_dir: Path) -> None:
+    """Raises when the data were made by another PostgreSQL than the one this release brings."""
+    clusters.check_major_version(Folder(_absolute(data_dir)), wheels.locate().major)
+
+
+def _absolute(data_dir: Path) -> Path:
+    return data_dir.expanduser().resolve()
+
+
+def _cluster(folder: Folder, account: accounts.Account, *, throwaway: bool = False) -> Cluster:
+    """As root the programs are copied into the data folder: the clone may lie under a home that only root enters."""
+    wheel = wheels.locate()
+    clusters.check_major_version(folder, wheel.major)
+    programs = wheels.copy_into(wheel, folder.programs) if account.is_other else wheel.bin
+    return Cluster(folder=folder, account=account, bin=programs, major=wheel.major, durable=not throwaway)
+
+
+def _become_user(folder: Folder) -> None:
+    key = (os.getpid(), folder.root)
+    if key not in _held_locks:
+        descriptor = os.open(folder.users_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        _held_locks[key] = descriptor
+
+
+@contextmanager
+def _start_lock(folder: Folder) -> Iterator[None]:
+    try:
+        descriptor = os.open(folder.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise EmbeddedDatabaseError(
+            f"The data folder {folder.root} cannot be written ({error.strerror}); set REGULARS_DATA_DIR."
+        ) from error
+    try:
+        deadline = time.monotonic() + LOCK_SECONDS_MAX
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise EmbeddedDatabaseError(
+                        f"Another command has been starting or stopping the database in {folder.root} "
+                        f"for more than {LOCK_SECONDS_MAX} seconds."
+                    ) from None
+                time.sleep(LOCK_POLL_SECONDS)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,90 @@
+"""Decides which account PostgreSQL runs under: ours, or as root (which PostgreSQL refuses) a dedicated one."""
+
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regulars.kit.postgres.errors import EmbeddedDatabaseError
+
+DEDICATED_ACCOUNT = "regulars-db"
+PROGRAM_SECONDS_MAX = 120
+ACCOUNT_TOOLS = "/usr/sbin:/sbin:/usr/bin:/bin"
+
+
+@dataclass(frozen=True)
+class Account:
+    name: str
+    uid: int
+    gid: int
+    is_other: bool
+
+
+def choose() -> Account:
+    uid = os.geteuid()
+    if uid != 0:
+        try:
+            entry = pwd.getpwuid(uid)
+        except KeyError:
+            raise EmbeddedDatabaseError(
+                f"PostgreSQL needs an account with a name, and user id {uid} has none on this machine; "
+                "add one or set DATABASE_URL."
+            ) from None
+        return Account(name=entry.pw_name, uid=uid, gid=os.getegid(), is_other=False)
+    entry = _dedicated_account()
+    return Account(name=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid, is_other=True)
+
+
+def run(
+    account: Account, command: Sequence[str | Path], *, folder: Path, extra_environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs one of PostgreSQL's programs to its end, under the account, with nothing of our environment but PATH."""
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **(extra_environment or {})}
+    return subprocess.run(  # noqa: S603  # the programs are PostgreSQL's own and the arguments ours
+        [str(word) for word in command],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=PROGRAM_SECONDS_MAX,
+        cwd=folder,
+        env=environment,
+        umask=0o077,
+        user=account.uid if account.is_other else None,
+        group=account.gid if account.is_other else None,
+        extra_groups=[] if account.is_other else None,
+    )
+
+
+def _dedicated_account() -> pwd.struct_passwd:
+    """Finds or makes the account that owns the data when root starts the database.
+
+    Its own account, because whoever else runs as `postgres` or `nobody` could read the data.
+    """
+    try:
+        return pwd.getpwnam(DEDICATED_ACCOUNT)
+    except KeyError:
+        useradd = shutil.which("useradd", path=ACCOUNT_TOOLS)
+        adduser = shutil.which("adduser", path=ACCOUNT_TOOLS)
+    if useradd:
+        command = [useradd, "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
+        command += ["--shell", "/usr/sbin/nologin", DEDICATED_ACCOUNT]
+    elif adduser:
+        command = [adduser, "-S", "-D", "-H", "-h", "/nonexistent", "-s", "/sbin/nologin", DEDICATED_ACCOUNT]
+    else:
+        raise EmbeddedDatabaseError(
+            f"PostgreSQL refuses to run as root and there is no useradd to make the account {DEDICATED_ACCOUNT}; "
+            "run as an ordinary user or set DATABASE_URL."
+        )
+    made = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PROGRAM_SECONDS_MAX)  # noqa: S603  # fixed words only
+    try:
+        return pwd.getpwnam(DEDICATED_ACCOUNT)
+    except KeyError:
+        raise EmbeddedDatabaseError(
+            f"PostgreSQL refuses to run as root and the account {DEDICATED_ACCOUNT} could not be made: "
+            f"{' '.join(made.stderr.split())}"
+        ) from None

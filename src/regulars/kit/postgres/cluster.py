@@ -1,0 +1,211 @@
+"""Makes, starts and stops one cluster; every caller holds the start lock of its folder."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+
+from regulars.kit.postgres import account as accounts
+from regulars.kit.postgres import configuration
+from regulars.kit.postgres.account import Account
+from regulars.kit.postgres.errors import EmbeddedDatabaseError
+from regulars.kit.postgres.folder import Folder
+
+START_SECONDS_MAX = 90
+STOP_SECONDS_MAX = 90
+CONNECT_SECONDS_MAX = 5
+POLL_SECONDS = 0.05
+# Linux; elsewhere `ps` answers.
+PROCESSES = Path("/proc")
+# No process can have this number, so PostgreSQL takes the note for what it is: left over.
+PID_OF_NOBODY = "2147483647"
+SUPERUSER = "regulars"
+DATABASE = "regulars"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    folder: Folder
+    account: Account
+    bin: Path
+    major: int
+    durable: bool = True
+
+
+def url(folder: Folder, database: str = DATABASE) -> str:
+    return f"postgresql://{SUPERUSER}@/{database}?host={quote(str(folder.socket), safe='')}"
+
+
+def check_major_version(folder: Folder, major: int) -> None:
+    try:
+        made_by = (folder.cluster / "PG_VERSION").read_text().strip()
+    except FileNotFoundError:
+        return
+    if made_by != str(major):
+        raise EmbeddedDatabaseError(
+            f"The data folder {folder.root} was made by PostgreSQL {made_by} and this release runs PostgreSQL {major}: "
+            "write a file with `regulars backup FILE` of the older release, set this folder aside, "
+            "and read the file with `regulars restore FILE` of this release."
+        )
+
+
+def is_running(folder: Folder) -> bool:
+    """Says whether the process named in postmaster.pid is this cluster's postmaster, and not a later process that got
+    the same number: after a crash in a container numbers come back within seconds.
+    """
+    pid = _noted_pid(folder)
+    return pid is not None and str(folder.cluster) in _command_line(pid)
+
+
+def start(cluster: Cluster) -> None:
+    folder = cluster.folder
+    if not folder.cluster.exists():
+        _create(cluster)
+    check_major_version(folder, cluster.major)
+    configuration.write(folder, cluster.account, superuser=SUPERUSER, durable=cluster.durable)
+    _disown_stale_note(folder)
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while True:
+        started = accounts.run(cluster.account, _start_command(cluster), folder=folder.settings)
+        if started.returncode == 0:
+            break
+        # Processes of a postmaster that was killed may still finish a statement; PostgreSQL waits for nobody here,
+        # and two generations on the same files would destroy them.
+        if "pre-existing shared memory block" not in _log_tail(folder) or time.monotonic() > deadline:
+            raise EmbeddedDatabaseError(
+                f"The embedded PostgreSQL did not start; {folder.logs / 'start.log'} ends with: {_last_line(folder)}"
+            )
+        time.sleep(10 * POLL_SECONDS)
+    _create_database(folder)
+
+
+def wait_until_ready(folder: Folder) -> None:
+    """A postmaster that another command left behind may still be replaying its log."""
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while True:
+        try:
+            psycopg.connect(url(folder), connect_timeout=CONNECT_SECONDS_MAX).close()
+        except psycopg.OperationalError as error:
+            if time.monotonic() > deadline or not is_running(folder):
+                reason = " ".join(str(error).split())
+                raise EmbeddedDatabaseError(
+                    f"The embedded PostgreSQL in {folder.root} does not answer: {reason}"
+                ) from error
+            time.sleep(POLL_SECONDS)
+        else:
+            return
+
+
+def stop(cluster: Cluster) -> None:
+    """Ends the sessions and stops; what was committed is on disk before and after."""
+    command: list[str | Path] = [
+        cluster.bin / "pg_ctl",
+        "stop",
+        "--mode=fast",
+        f"--timeout={STOP_SECONDS_MAX}",
+        "--silent",
+        f"--pgdata={cluster.folder.cluster}",
+    ]
+    accounts.run(cluster.account, command, folder=cluster.folder.settings)
+
+
+def _create(cluster: Cluster) -> None:
+    """Makes the cluster under another name first, so that an initdb that was killed leaves nothing half-made behind."""
+    folder = cluster.folder
+    shutil.rmtree(folder.unfinished_cluster, ignore_errors=True)
+    folder.unfinished_cluster.mkdir(mode=0o700)
+    if cluster.account.is_other:
+        shutil.chown(folder.unfinished_cluster, cluster.account.uid, cluster.account.gid)
+    command: list[str | Path] = [
+        cluster.bin / "initdb",
+        f"--pgdata={folder.unfinished_cluster}",
+        f"--username={SUPERUSER}",
+        "--encoding=UTF8",
+        "--locale=C",
+        "--locale-provider=builtin",
+        "--builtin-locale=C.UTF-8",
+        "--auth=reject",
+        "--no-instructions",
+    ]
+    if not cluster.durable:
+        command.append("--no-sync")
+    made = accounts.run(cluster.account, command, folder=folder.settings)
+    if made.returncode != 0:
+        reason = made.stderr.strip().rpartition("\n")[2]
+        raise EmbeddedDatabaseError(f"The data folder {folder.root} could not be filled by initdb: {reason}")
+    folder.unfinished_cluster.rename(folder.cluster)
+
+
+def _start_command(cluster: Cluster) -> list[str | Path]:
+    folder = cluster.folder
+    options = f"-c config_file={shlex.quote(str(folder.settings / configuration.MAIN_FILE))}"
+    return [
+        cluster.bin / "pg_ctl",
+        "start",
+        "--wait",
+        f"--timeout={START_SECONDS_MAX}",
+        "--silent",
+        f"--pgdata={folder.cluster}",
+        f"--log={folder.logs / 'start.log'}",
+        f"--options={options}",
+    ]
+
+
+def _create_database(folder: Folder) -> None:
+    with psycopg.connect(url(folder, "postgres"), autocommit=True, connect_timeout=CONNECT_SECONDS_MAX) as connection:
+        known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
+        if known is None:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+
+
+def _noted_pid(folder: Folder) -> int | None:
+    try:
+        return int((folder.cluster / "postmaster.pid").read_text().partition("\n")[0])
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _command_line(pid: int) -> str:
+    if PROCESSES.is_dir():
+        try:
+            return (PROCESSES / str(pid) / "cmdline").read_text(errors="surrogateescape")
+        except OSError:
+            return ""
+    found = subprocess.run(["/bin/ps", "-o", "command=", "-p", str(pid)], check=False, capture_output=True, text=True)  # noqa: S603  # fixed words and a number
+    return found.stdout
+
+
+def _disown_stale_note(folder: Folder) -> None:
+    """Makes PostgreSQL see a stale postmaster.pid even when another process has the number in it by now.
+
+    The note itself stays: its seventh line names the shared memory that tells PostgreSQL whether processes of the
+    postmaster that was killed still work on the files.
+    """
+    pid = _noted_pid(folder)
+    if pid is None or not _command_line(pid):
+        return
+    # The folder belongs to the database's account, so a link in it must not lead root's write elsewhere.
+    descriptor = os.open(folder.cluster / "postmaster.pid", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "r+") as file:
+        _, _, rest = file.read().partition("\n")
+        file.seek(0)
+        file.write(f"{PID_OF_NOBODY}\n{rest}")
+        file.truncate()
+
+
+def _log_tail(folder: Folder) -> str:
+    try:
+        return (folder.logs / "start.log").read_text(errors="replace")[-2000:]
+    except OSError:
+        return ""
+
+
+def _last_line(folder: Folder) -> str:
+    return _log_tail(folder).strip().rpartition("\n")[2]

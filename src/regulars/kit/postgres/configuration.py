@@ -1,0 +1,77 @@
+"""The settings files of the embedded cluster, written afresh at every start so that a new release brings its own."""
+
+import os
+from pathlib import Path
+
+from regulars.kit.postgres.account import Account
+from regulars.kit.postgres.folder import Folder
+
+MAIN_FILE = "postgresql.conf"
+HBA_FILE = "pg_hba.conf"
+IDENT_FILE = "pg_ident.conf"
+# The operator's own file is read last and never written by us.
+LOCAL_FILE = "local.conf"
+
+SETTINGS = {
+    # Nobody reaches the database over the network; the socket stands in a folder that only its owner may enter.
+    "listen_addresses": "",
+    "port": "5432",
+    "unix_socket_permissions": "0700",
+    "max_connections": "100",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "jit": "off",
+    "shared_buffers": "256MB",
+    # A steady stream of inserts: rare, spread checkpoints and small full-page images.
+    "max_wal_size": "4GB",
+    "min_wal_size": "256MB",
+    "checkpoint_timeout": "15min",
+    "checkpoint_completion_target": "0.9",
+    "wal_compression": "pglz",
+    # A week of logs, one file a weekday, each emptied when its day comes again.
+    "logging_collector": "on",
+    "log_filename": "postgresql-%a.log",
+    "log_truncate_on_rotation": "on",
+    "log_rotation_age": "1d",
+    "log_rotation_size": "0",
+    # Statements and their parameters hold personal data, so errors are logged without them.
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
+    "log_parameter_max_length_on_error": "0",
+    "log_parameter_max_length": "0",
+}
+DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+THROWAWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_wal_size": "1GB"}
+
+
+def write(folder: Folder, account: Account, *, superuser: str, durable: bool) -> None:
+    places = {
+        "data_directory": str(folder.cluster),
+        "hba_file": str(folder.settings / HBA_FILE),
+        "ident_file": str(folder.settings / IDENT_FILE),
+        "unix_socket_directories": _as_list_item(folder.socket),
+        "log_directory": str(folder.logs),
+    }
+    settings = {**SETTINGS, **places, **(DURABLE if durable else THROWAWAY)}
+    lines = [f"{name} = {_quoted(value)}" for name, value in settings.items()]
+    lines.append(f"include_if_exists = {_quoted(LOCAL_FILE)}")
+    _put(folder.settings / MAIN_FILE, "\n".join(lines))
+    # Only the account that runs the cluster, and root when root started it, become its superuser.
+    _put(folder.settings / HBA_FILE, "local all all peer map=owner")
+    names = {account.name, "root"} if account.is_other else {account.name}
+    _put(folder.settings / IDENT_FILE, "\n".join(f'owner "{name}" "{superuser}"' for name in sorted(names)))
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _as_list_item(path: Path) -> str:
+    return '"' + str(path).replace('"', '""') + '"'
+
+
+def _put(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(f"{text}\n")
+    temporary.chmod(0o644 if os.geteuid() == 0 else 0o600)
+    temporary.replace(path)

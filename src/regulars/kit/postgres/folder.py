@@ -1,0 +1,152 @@
+"""The data folder: what lies where in it, who may enter, and where the socket is."""
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from regulars.kit.postgres import account as accounts
+from regulars.kit.postgres.account import Account
+from regulars.kit.postgres.errors import EmbeddedDatabaseError
+
+# The kernel's limit is 104 bytes on macOS and 108 on Linux, its closing zero included.
+SOCKET_PATH_BYTES_MAX = 103
+PRIVATE = 0o700
+# PostgreSQL's pg_ctl puts the path between double quotes for the shell without escaping it.
+UNSAFE_IN_PATHS = ('"', "$", "`", "\\", "\n")
+SOCKET_NAME = ".s.PGSQL.5432"
+SHORT_SOCKET_PARENT = Path("/tmp")  # noqa: S108  # the folder in it is made 0700 and its owner is checked
+
+
+@dataclass(frozen=True)
+class Folder:
+    """As root, `root` and the settings in it belong to root, so that a database gone astray cannot lead root's writes
+    elsewhere by a planted link; only `cluster`, `socket` and `logs` belong to the database's account.
+    """
+
+    root: Path
+
+    @property
+    def cluster(self) -> Path:
+        return self.root / "cluster"
+
+    @property
+    def unfinished_cluster(self) -> Path:
+        return self.root / "cluster.unfinished"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def programs(self) -> Path:
+        return self.root / "programs"
+
+    @property
+    def settings(self) -> Path:
+        return self.root / "settings"
+
+    @property
+    def start_lock(self) -> Path:
+        return self.root / "start.lock"
+
+    @property
+    def users_lock(self) -> Path:
+        return self.root / "users.lock"
+
+    @property
+    def socket(self) -> Path:
+        inside = self.root / "socket"
+        if len(os.fsencode(inside / SOCKET_NAME)) <= SOCKET_PATH_BYTES_MAX:
+            return inside
+        name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
+        return SHORT_SOCKET_PARENT / f"regulars-{name}"
+
+
+def prepare(data_dir: Path, account: Account) -> Folder:
+    """Makes the data folder if it is missing, and refuses one that somebody else could change.
+
+    Permissions of folders that were there before are left alone, with one exception: as root, a data folder that is
+    empty or already ours is opened to the group of the database's account.
+    """
+    folder = Folder(data_dir)
+    if any(mark in str(data_dir) for mark in UNSAFE_IN_PATHS):
+        raise EmbeddedDatabaseError(
+            f"The data folder {data_dir} has a quote, dollar, backslash or line break in its name; "
+            "set REGULARS_DATA_DIR to another."
+        )
+    try:
+        is_new = _make_with_parents(data_dir)
+        found = data_dir.stat()
+        if not stat.S_ISDIR(found.st_mode):
+            raise EmbeddedDatabaseError(f"The data folder {data_dir} is not a folder.")
+        if found.st_uid != os.geteuid():
+            raise EmbeddedDatabaseError(
+                f"The data folder {data_dir} belongs to another user; run the command as its owner, "
+                "or set REGULARS_DATA_DIR."
+            )
+        if found.st_mode & stat.S_IWOTH:
+            raise EmbeddedDatabaseError(
+                f"Everybody may write into {data_dir}; set REGULARS_DATA_DIR to a folder of its own."
+            )
+        if account.is_other and (is_new or folder.start_lock.exists() or not any(data_dir.iterdir())):
+            os.chown(data_dir, 0, account.gid)
+            data_dir.chmod(0o750)
+    except OSError as error:
+        raise EmbeddedDatabaseError(
+            f"The data folder {data_dir} cannot be used ({error.strerror}); set REGULARS_DATA_DIR to one that can."
+        ) from error
+    return folder
+
+
+def furnish(folder: Folder, account: Account) -> None:
+    """Makes the folders inside the data folder and the one of the socket; the caller holds the start lock."""
+    for path in (folder.settings, folder.programs):
+        _make(path, mode=0o755 if account.is_other else 0o700)
+    _check_reachable(folder, account)
+    for path in (folder.logs, folder.socket):
+        _make(path, mode=0o700, owner=account)
+    _check_private(folder.socket, account)
+    if folder.socket.parent != folder.root:
+        (folder.root / "socket-folder").write_text(f"{folder.socket}\n")
+
+
+def _make_with_parents(data_dir: Path) -> bool:
+    if data_dir.exists():
+        return False
+    missing = [path for path in (data_dir, *data_dir.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(mode=0o755, exist_ok=True)
+        # A strict umask as root would shut the database's account out of folders we have just made.
+        path.chmod(0o700 if path == data_dir else 0o755)
+    return True
+
+
+def _make(path: Path, *, mode: int, owner: Account | None = None) -> None:
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    if owner is not None and owner.is_other:
+        os.chown(path, owner.uid, owner.gid)
+    path.chmod(mode)
+
+
+def _check_private(path: Path, account: Account) -> None:
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != account.uid or stat.S_IMODE(found.st_mode) != PRIVATE:
+        raise EmbeddedDatabaseError(
+            f"The socket's folder {path} is not a folder that only {account.name} can enter; remove it and try again."
+        )
+
+
+def _check_reachable(folder: Folder, account: Account) -> None:
+    if not account.is_other:
+        return
+    tried = accounts.run(account, ["/bin/sh", "-c", 'cd "$0"', folder.settings], folder=Path("/"))
+    if tried.returncode != 0:
+        raise EmbeddedDatabaseError(
+            f"The database's account {account.name} cannot enter {folder.root}, because a folder above it is closed to "
+            "other users; set REGULARS_DATA_DIR to a folder such as /var/lib/regulars."
+        )

@@ -1,0 +1,99 @@
+"""What a route is: one declaration from which both the server and the OpenAPI document are made."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.kit.errors import ApiError
+
+BODY_BYTES_MAX = 1 << 20
+BATCH_BODY_BYTES_MAX = 8 << 20
+BATCH_REQUEST_ITEMS_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls: the organization the API key is scoped to, and what the key's row says that requests need."""
+
+    organization_id: UUID
+    api_key_id: UUID
+    secret: bytes
+    default_country: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that passed key, limits and routing; `references` are the decoded path segments of the placeholders."""
+
+    caller: Caller
+    request_id: str
+    references: tuple[str, ...]
+    query: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write that waits for its batch: the request, and the command that `prepare` decoded from it."""
+
+    request: Request
+    command: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A query parameter, with its JSON Schema."""
+
+    name: str
+    schema: Mapping[str, Any]
+    description: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """What every route declares; the descriptive part feeds the OpenAPI document."""
+
+    method: str
+    # Placeholders stand in braces and are named as the specification names references: `/v1/stores/{store_id}`.
+    path: str
+    operation_id: str
+    tag: str
+    summary: str
+    description: str = ""
+    # Success status -> type of the answer (None: no body).
+    answers: Mapping[int, Any]
+    # What this operation itself may refuse; the refusals common to all routes are added by the document.
+    errors: tuple[type[ApiError], ...] = ()
+    # Named examples of request bodies; a test sends each of them.
+    examples: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read(Route):
+    method: str = "GET"
+    parameters: tuple[Parameter, ...] = ()
+    handle: Callable[[Tx, Request], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutation(Route):
+    """A write. `prepare` decodes without I/O (it raises ApiError); `run` takes a list and answers it in order."""
+
+    method: str = "POST"
+    body: Any = None
+    prepare: Callable[[Request], Any]
+    run: Callable[[Tx, UUID, Sequence[Write]], Awaitable[Sequence[Answer | ApiError]]]
+    body_bytes_max: int = BODY_BYTES_MAX
+    # A batch request is one item of its own queue and one transaction, whatever its size.
+    writes_per_batch_max: int = 256
+    # What the request costs in tokens of the rate limit, known once it is decoded.
+    cost: Callable[[Any], int] | None = None

@@ -1,0 +1,50 @@
+"""Time as the wire has it: RFC 3339 in, UTC with milliseconds and a `Z` out, always truncated and never rounded."""
+
+import re
+import time
+from datetime import UTC, datetime, timedelta, timezone
+
+DAY = timedelta(days=1)
+AUTOMATION_WINDOW = timedelta(days=7)
+
+_RFC3339 = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
+    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))",
+)
+_HOUR_MAX = 23
+_MINUTE_MAX = 59
+
+
+def parse_timestamp(text: str) -> datetime:
+    """Read an RFC 3339 timestamp as UTC, truncated to the millisecond; raise ValueError for anything else."""
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        raise ValueError("it is not an RFC 3339 timestamp with Z or an offset")
+    year, month, day, hour, minute, second, fraction, sign, offset_hours, offset_minutes = match.groups()
+    microsecond = int((fraction or "0")[:3].ljust(3, "0")) * 1000
+    zone: timezone = UTC
+    if sign is not None:
+        hours, minutes = int(offset_hours), int(offset_minutes)
+        if hours > _HOUR_MAX or minutes > _MINUTE_MAX:
+            raise ValueError("its offset is out of range")
+        offset = timedelta(hours=hours, minutes=minutes)
+        zone = timezone(-offset if sign == "-" else offset)
+    moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), microsecond, tzinfo=zone)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("it is outside the years 0001 to 9999 in UTC") from None
+
+
+def format_timestamp(moment: datetime) -> str:
+    """Write a UTC moment with milliseconds and a `Z`."""
+    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def truncate_to_milliseconds(moment: datetime) -> datetime:
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def monotonic() -> float:
+    """Seconds for measuring waits; says nothing about the time of day."""
+    return time.monotonic()

@@ -1,0 +1,104 @@
+"""The database: a pool that heals itself, and transactions that know their time.
+
+All statements run in READ COMMITTED with UTC as the session's time zone. The transaction's own time is the only clock
+that decides anything (`Tx.now`); SQL texts never call `now()` themselves.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+from psycopg.sql import Composed
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from regulars.kit.clock import truncate_to_milliseconds
+
+CONNECT_TIMEOUT_S = 5
+POOL_WAIT_S = 5.0
+STATEMENT_TIMEOUT_MS = 30_000
+LOCK_TIMEOUT_MS = 500
+
+Query = LiteralString | Composed
+Params = Sequence[Any] | Mapping[str, Any]
+
+CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+
+
+@dataclass(frozen=True, slots=True)
+class Tx:
+    """One open transaction (or, for reads, one connection) and the moment it counts as."""
+
+    connection: AsyncConnection[TupleRow]
+    now: datetime
+
+    async def fetch(self, query: Query, params: Params = ()) -> list[TupleRow]:
+        cursor = await self.connection.execute(query, params)
+        return await cursor.fetchall()
+
+    async def execute(self, query: Query, params: Params = ()) -> int:
+        cursor = await self.connection.execute(query, params)
+        return cursor.rowcount
+
+
+class Database:
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_max: int = 10,
+        statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
+        lock_timeout_ms: int = LOCK_TIMEOUT_MS,
+    ) -> None:
+        self.url = url
+        self._options = (
+            f"-c timezone=UTC -c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms}"
+            " -c idle_in_transaction_session_timeout=60000 -c jit=off"
+        )
+        self.pool: AsyncConnectionPool[AsyncConnection[TupleRow]] = AsyncConnectionPool(
+            url,
+            min_size=1,
+            max_size=pool_max,
+            timeout=POOL_WAIT_S,
+            kwargs=self.connect_arguments(),
+            open=False,
+            name="regulars",
+        )
+
+    def connect_arguments(self) -> dict[str, Any]:
+        return {"autocommit": True, "connect_timeout": CONNECT_TIMEOUT_S, "options": self._options}
+
+    async def open(self) -> None:
+        await self.pool.open()
+
+    async def close(self) -> None:
+        await self.pool.close()
+
+    async def dial(self) -> AsyncConnection[TupleRow]:
+        """A connection of its own, outside the pool, for a long-lived user such as a flusher."""
+        return await AsyncConnection.connect(self.url, **self.connect_arguments())
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """An autocommit connection of the pool."""
+        try:
+            async with self.pool.connection() as connection:
+                yield connection
+        except CONNECTION_ERRORS:
+            # After a restart of PostgreSQL every idle connection is dead: weed them all out now,
+            # so that one caller pays and not each in turn.
+            await self.pool.check()
+            raise
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Tx]:
+        async with self.connection() as connection, connection.transaction():
+            cursor = await connection.execute("SELECT now()")
+            row = await cursor.fetchone()
+            if row is None:
+                raise psycopg.InterfaceError("the database did not tell the time")
+            yield Tx(connection, truncate_to_milliseconds(row[0]))

@@ -1,0 +1,86 @@
+"""The three kinds of identifier, declared together with their prefixes.
+
+A *canonical* id is ours: a prefix and 26 characters that write a UUIDv7 in Crockford's base 32 (the TypeID format).
+An *external* id is the caller's own and never starts with one of our prefixes. A *reference* may be either.
+"""
+
+import os
+import time
+from dataclasses import dataclass
+from uuid import UUID
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+SUFFIX_CHARACTERS = 26
+EXTERNAL_ID_CHARACTERS_MAX = 255
+_UUID_BITS = 128
+_PAIRS = tuple(a + b for a in ALPHABET for b in ALPHABET)
+_VALUES = {character: value for value, character in enumerate(ALPHABET)}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of resource: what it is called and how its canonical ids start."""
+
+    noun: str
+    prefix: str
+
+    def encode(self, identifier: UUID) -> str:
+        number = identifier.int
+        # Thirteen pairs of characters, ten bits each: a table look-up per pair instead of per character.
+        return self.prefix + "".join([_PAIRS[(number >> shift) & 1023] for shift in _SHIFTS])
+
+    def decode(self, text: str) -> UUID | None:
+        """Read a canonical id of this kind, or give None: a malformed id refers to nothing."""
+        suffix = text.removeprefix(self.prefix)
+        if len(suffix) != SUFFIX_CHARACTERS or len(suffix) == len(text):
+            return None
+        number = 0
+        for character in suffix:
+            value = _VALUES.get(character)
+            if value is None:
+                return None
+            number = number << 5 | value
+        return UUID(int=number) if number >> _UUID_BITS == 0 else None
+
+
+_SHIFTS = tuple(range(120, -1, -10))
+
+PROFILE = Kind("profile", "prof_")
+SUBSCRIPTION = Kind("subscription", "sub_")
+STORE = Kind("store", "store_")
+SALES_EVENT = Kind("sales event", "evt_")
+RESERVED_PREFIXES = tuple(kind.prefix for kind in (PROFILE, SUBSCRIPTION, STORE, SALES_EVENT))
+
+# Not resources of the interface, so their prefixes are not reserved.
+ORGANIZATION = Kind("organization", "org_")
+API_KEY = Kind("API key", "key_")
+
+
+@dataclass(frozen=True, slots=True)
+class ById:
+    """A reference that can only mean a canonical id; `id` is None where no such id can exist."""
+
+    id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class ByExternalId:
+    external_id: str
+
+
+Reference = ById | ByExternalId
+
+
+def read_reference(kind: Kind, text: str) -> Reference:
+    """A reference with any reserved prefix is looked up as a canonical id only, also when it is of another kind."""
+    if text.startswith(RESERVED_PREFIXES):
+        return ById(kind.decode(text))
+    return ByExternalId(text)
+
+
+def new_uuid() -> UUID:
+    """A UUIDv7: 48 bits of milliseconds, 12 bits of the fraction below (so ids of one process sort), 62 random bits."""
+    milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
+    fraction = (nanoseconds << 12) // 1_000_000
+    random = int.from_bytes(os.urandom(8)) & 0x3FFF_FFFF_FFFF_FFFF
+    return UUID(int=milliseconds << 80 | 0x7 << 76 | fraction << 64 | 0x2 << 62 | random)

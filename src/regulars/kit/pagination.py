@@ -1,0 +1,68 @@
+"""Cursor pages: keyset positions in an opaque, signed cursor that is bound to its list, filters and organization."""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from regulars.kit.errors import InvalidCursor, invalid
+
+PAGE_ITEMS_DEFAULT = 50
+PAGE_ITEMS_MAX = 200
+CURSOR_CHARACTERS_MAX = 1024
+_SIGNATURE_BYTES = 16
+
+
+class Page(msgspec.Struct, frozen=True):
+    data: list[msgspec.Raw]
+    has_more: bool
+    next_cursor: str | None
+
+
+def read_limit(query: Mapping[str, str]) -> int:
+    """The page size asked for: 50 by default, lowered to 200, and refused below 1 or when it is not an integer."""
+    text = query.get("limit")
+    if text is None:
+        return PAGE_ITEMS_DEFAULT
+    if not (text.isascii() and text.isdigit()):
+        raise invalid("limit", "WRONG_TYPE", "It must be a whole number of at least 1.")
+    # Leading zeros go first, so that a very long number costs nothing.
+    digits = text.lstrip("0")
+    if not digits:
+        raise invalid("limit", "OUT_OF_RANGE", "It must be at least 1.")
+    return PAGE_ITEMS_MAX if len(digits) > len(str(PAGE_ITEMS_MAX)) else min(int(digits), PAGE_ITEMS_MAX)
+
+
+def write_cursor(secret: bytes, scope: str, position: tuple[str, ...]) -> str:
+    """Sign the position of the last item. `scope` names the list and its filters, and is not part of the cursor."""
+    payload = msgspec.json.encode(position)
+    return base64.urlsafe_b64encode(_sign(secret, scope, payload) + payload).rstrip(b"=").decode()
+
+
+def read_cursor(secret: bytes, scope: str, cursor: str) -> tuple[str, ...]:
+    try:
+        if len(cursor) > CURSOR_CHARACTERS_MAX:
+            raise ValueError
+        decoded = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        signature, payload = decoded[:_SIGNATURE_BYTES], decoded[_SIGNATURE_BYTES:]
+        canonical = write_cursor(secret, scope, msgspec.json.decode(payload, type=tuple[str, ...]))
+        if canonical != cursor or not hmac.compare_digest(signature, _sign(secret, scope, payload)):
+            raise ValueError
+        return msgspec.json.decode(payload, type=tuple[str, ...])
+    except (ValueError, msgspec.MsgspecError):
+        raise InvalidCursor("The cursor is not one this list gave out for these filters.") from None
+
+
+def scope_of(name: str, query: Mapping[str, str], **resolved: Any) -> str:
+    """The list's name and its filters, in one canonical text; `limit` may change between pages."""
+    filters = {key: value for key, value in query.items() if key not in {"limit", "cursor"}}
+    return msgspec.json.encode([name, sorted(filters.items()), sorted(resolved.items())]).decode()
+
+
+def _sign(secret: bytes, scope: str, payload: bytes) -> bytes:
+    return hmac.digest(secret, b"cursor\0" + hashlib.sha256(scope.encode()).digest() + payload, "sha256")[
+        :_SIGNATURE_BYTES
+    ]

@@ -1,0 +1,41 @@
+"""Rules for identifiers in text: what an `external_id` and a reference may look like."""
+
+from regulars.kit.errors import FieldError, ReservedExternalId, invalid
+from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, RESERVED_PREFIXES
+
+
+def check_external_id(value: str, *, field: str = "external_id") -> str:
+    """A caller's own id: like a reference, and never with one of our prefixes."""
+    check_reference(value, field=field)
+    if value.startswith(RESERVED_PREFIXES):
+        prefixes = ", ".join(RESERVED_PREFIXES)
+        raise ReservedExternalId(
+            f"{field} must not start with a reserved prefix ({prefixes}).",
+            errors=(FieldError(field, "RESERVED", f"It starts with one of {prefixes}."),),
+        )
+    return value
+
+
+def check_reference(value: str, *, field: str) -> str:
+    # The common case, printable ASCII without outer spaces, is decided by three quick looks.
+    if value.isascii() and value.isprintable() and value == value.strip() and 0 < len(value) <= _MAX:
+        return value
+    if not value or not value.strip():
+        raise invalid(field, "BLANK", "It must not be empty or blank.")
+    if len(value) > _MAX:
+        raise invalid(field, "LENGTH", f"It has more than {_MAX} characters.")
+    if value != value.strip():
+        raise invalid(field, "WHITE_SPACE", "It must not start or end with white space.")
+    if any(is_control(character) for character in value):
+        raise invalid(field, "FORBIDDEN_CHARACTER", "It must not contain control characters.")
+    return value
+
+
+_MAX = EXTERNAL_ID_CHARACTERS_MAX
+_DELETE = 0x7F
+_C1_END = 0x9F
+
+
+def is_control(character: str) -> bool:
+    """The C0 and C1 control characters (Unicode category Cc)."""
+    return character < " " or _DELETE <= ord(character) <= _C1_END

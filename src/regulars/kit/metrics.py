@@ -1,0 +1,189 @@
+"""Numbers for Prometheus, counted in plain integers so that a request pays next to nothing for them.
+
+Each server process counts for itself and its series carry its `worker` label: a process that restarts then begins its
+own series anew, which Prometheus understands, instead of making a sum fall. With several server processes each writes
+its numbers into a shared folder once a second, and whichever answers `/metrics` reads the others' files.
+"""
+
+import contextlib
+import itertools
+import os
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+ITEMS_BOUNDS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+PUBLISH_INTERVAL_S: Final = 1.0
+# A file that nobody renewed for this long belongs to a process that is gone.
+STALE_AFTER_S: Final = 10.0
+
+
+class Histogram:
+    """Counts per bucket; `observe` is one search in a short tuple and two additions."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+
+class Route:
+    """The numbers of one route; fetch it once, when the route table is made."""
+
+    __slots__ = ("seconds", "statuses")
+
+    def __init__(self) -> None:
+        self.statuses: dict[int, int] = {}
+        self.seconds = Histogram(SECONDS_BOUNDS)
+
+    def observe(self, status: int, seconds: float) -> None:
+        statuses = self.statuses
+        statuses[status] = statuses.get(status, 0) + 1
+        self.seconds.observe(seconds)
+
+
+class HistogramSnapshot(msgspec.Struct, frozen=True):
+    counts: list[int]
+    total: float
+
+
+class GaugeSnapshot(msgspec.Struct, frozen=True):
+    name: str
+    meaning: str
+    label: str
+    values: dict[str, float]
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """Everything one process has counted, as it goes into its file."""
+
+    worker: str
+    statuses: dict[str, dict[int, int]]
+    seconds: dict[str, HistogramSnapshot]
+    items: dict[str, HistogramSnapshot]
+    gauges: list[GaugeSnapshot]
+
+
+class Gauge(msgspec.Struct, frozen=True):
+    """A level that is read when somebody asks: the depth of each queue, the use of a pool."""
+
+    name: str
+    meaning: str
+    label: str
+    read: Callable[[], dict[str, float]]
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self.worker = "0"
+        self._folder: Path | None = None
+        self._routes: dict[str, Route] = {}
+        self._batches: dict[str, Histogram] = {}
+        self._gauges: dict[str, Gauge] = {}
+
+    def share(self, folder: Path, *, worker: str) -> None:
+        """Publish under this worker's name in a folder that the sibling processes use too."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder = folder
+        self.worker = worker
+
+    def route(self, name: str) -> Route:
+        """The counters of a route such as `POST /v1/sales-events`: its pattern, never a path that was asked for."""
+        return self._routes.setdefault(name, Route())
+
+    def batches(self, queue: str) -> Histogram:
+        """The sizes of the batches one queue has flushed."""
+        return self._batches.setdefault(queue, Histogram(ITEMS_BOUNDS))
+
+    def gauge(self, gauge: Gauge) -> None:
+        self._gauges[gauge.name] = gauge
+
+    def publish(self) -> None:
+        """Renew this process's file; readers see the old one or the new one, never a half."""
+        if self._folder is None:
+            return
+        path = self._folder / f"{self.worker}.json"
+        unfinished = path.with_suffix(f".{os.getpid()}.tmp")
+        with contextlib.suppress(OSError):
+            unfinished.write_bytes(msgspec.json.encode(self.snapshot()))
+            unfinished.replace(path)
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(
+            worker=self.worker,
+            statuses={name: dict(route.statuses) for name, route in self._routes.items() if route.statuses},
+            seconds={name: _frozen(route.seconds) for name, route in self._routes.items() if route.statuses},
+            items={name: _frozen(histogram) for name, histogram in self._batches.items()},
+            gauges=[GaugeSnapshot(g.name, g.meaning, g.label, g.read()) for g in self._gauges.values()],
+        )
+
+    def render(self) -> bytes:
+        """The page Prometheus reads: this process's numbers and its live siblings'."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Page([self.snapshot(), *self._siblings()]))
+        return generate_latest(registry)
+
+    def _siblings(self) -> Iterator[Snapshot]:
+        for path in sorted(self._folder.glob("*.json")) if self._folder is not None else ():
+            # A sibling may end, or be replaced by another release, between the listing and the reading.
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                if time.time() - path.stat().st_mtime <= STALE_AFTER_S and path.stem != self.worker:
+                    yield msgspec.json.decode(path.read_bytes(), type=Snapshot)
+
+
+class _Page(Collector):
+    def __init__(self, snapshots: Sequence[Snapshot]) -> None:
+        self._snapshots = snapshots
+
+    def collect(self) -> Iterable[Metric]:
+        requests = CounterMetricFamily("regulars_requests", "Requests answered.", labels=["route", "status", "worker"])
+        seconds = HistogramMetricFamily(
+            "regulars_request_seconds", "Time from the request to its answer.", labels=["route", "worker"]
+        )
+        items = HistogramMetricFamily("regulars_batch_items", "Items in a committed batch.", labels=["queue", "worker"])
+        gauges: dict[str, GaugeMetricFamily] = {}
+        for snapshot in self._snapshots:
+            for route, statuses in snapshot.statuses.items():
+                for status, count in statuses.items():
+                    requests.add_metric([route, str(status), snapshot.worker], count)
+            for route, histogram in snapshot.seconds.items():
+                _add_histogram(seconds, [route, snapshot.worker], histogram, SECONDS_BOUNDS)
+            for queue, histogram in snapshot.items.items():
+                _add_histogram(items, [queue, snapshot.worker], histogram, ITEMS_BOUNDS)
+            for gauge in snapshot.gauges:
+                family = gauges.setdefault(
+                    gauge.name, GaugeMetricFamily(gauge.name, gauge.meaning, labels=[gauge.label, "worker"])
+                )
+                for label, value in gauge.values.items():
+                    family.add_metric([label, snapshot.worker], value)
+        return [requests, seconds, items, *gauges.values()]
+
+
+def _frozen(histogram: Histogram) -> HistogramSnapshot:
+    return HistogramSnapshot(counts=list(histogram.counts), total=histogram.total)
+
+
+def _add_histogram(
+    family: HistogramMetricFamily, labels: list[str], histogram: HistogramSnapshot, bounds: Sequence[float]
+) -> None:
+    names = [*(str(float(bound)) for bound in bounds), "+Inf"]
+    cumulative = itertools.accumulate(histogram.counts)
+    family.add_metric(labels, buckets=list(zip(names, cumulative, strict=True)), sum_value=histogram.total)
+
+
+PROCESS: Final = Metrics()

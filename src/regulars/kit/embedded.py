@@ -43,7 +43,7 @@ def default_data_dir() -> Path:
 def ensure_running(data_dir: Path, *, throwaway: bool = False) -> str:
     """Starts the database unless it runs, counts this process as a user of it, and answers its URL.
 
-    A throwaway cluster, for tests, is not durable.
+    A throwaway cluster, for tests, is small and is not synced to disk when it is made.
     """
     account = accounts.choose()
     folder = folders.prepare(_absolute(data_dir), account)
@@ -111,7 +111,7 @@ def _cluster(folder: Folder, account: accounts.Account, *, throwaway: bool = Fal
     wheel = wheels.locate()
     clusters.check_major_version(folder, wheel.major)
     programs = wheels.copy_into(wheel, folder.programs) if account.is_other else wheel.bin
-    return Cluster(folder=folder, account=account, bin=programs, major=wheel.major, durable=not throwaway)
+    return Cluster(folder=folder, account=account, bin=programs, major=wheel.major, throwaway=throwaway)
 
 
 def _become_user(folder: Folder) -> None:

@@ -36,7 +36,7 @@ class Cluster:
     account: Account
     bin: Path
     major: int
-    durable: bool = True
+    throwaway: bool = False
 
 
 def url(folder: Folder, database: str = DATABASE) -> str:
@@ -69,7 +69,7 @@ def start(cluster: Cluster) -> None:
     if not folder.cluster.exists():
         _create(cluster)
     check_major_version(folder, cluster.major)
-    configuration.write(folder, cluster.account, superuser=SUPERUSER, durable=cluster.durable)
+    configuration.write(folder, cluster.account, superuser=SUPERUSER, throwaway=cluster.throwaway)
     _disown_stale_note(folder)
     deadline = time.monotonic() + START_SECONDS_MAX
     while True:
@@ -134,7 +134,7 @@ def _create(cluster: Cluster) -> None:
         "--auth=reject",
         "--no-instructions",
     ]
-    if not cluster.durable:
+    if cluster.throwaway:
         command.append("--no-sync")
     made = accounts.run(cluster.account, command, folder=folder.settings)
     if made.returncode != 0:

@@ -39,12 +39,16 @@ SETTINGS = {
     "log_error_verbosity": "terse",
     "log_parameter_max_length_on_error": "0",
     "log_parameter_max_length": "0",
+    # What every answered write rests on; start-up refuses a server without them.
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
 }
-DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
-THROWAWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_wal_size": "1GB"}
+# Tests keep their cluster in memory, where fsync costs nothing, so they run with the promises of production.
+THROWAWAY = {"max_wal_size": "1GB", "min_wal_size": "80MB", "shared_buffers": "64MB"}
 
 
-def write(folder: Folder, account: Account, *, superuser: str, durable: bool) -> None:
+def write(folder: Folder, account: Account, *, superuser: str, throwaway: bool) -> None:
     places = {
         "data_directory": str(folder.cluster),
         "hba_file": str(folder.settings / HBA_FILE),
@@ -52,7 +56,7 @@ def write(folder: Folder, account: Account, *, superuser: str, durable: bool) ->
         "unix_socket_directories": _as_list_item(folder.socket),
         "log_directory": str(folder.logs),
     }
-    settings = {**SETTINGS, **places, **(DURABLE if durable else THROWAWAY)}
+    settings = {**SETTINGS, **places, **(THROWAWAY if throwaway else {})}
     lines = [f"{name} = {_quoted(value)}" for name, value in settings.items()]
     lines.append(f"include_if_exists = {_quoted(LOCAL_FILE)}")
     _put(folder.settings / MAIN_FILE, "\n".join(lines))

@@ -1,0 +1,80 @@
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from tests.support import database
+
+SERVER_VARIABLE = "REGULARS_TEST_DATABASE_URL"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--database-url",
+        default=os.environ.get(SERVER_VARIABLE),
+        help="run against this PostgreSQL (a superuser, any database) instead of the one in the wheel",
+    )
+
+
+class SharedDatabase(ExitStack):
+    """Lives in the process that starts the workers, which hands the addresses to each of them."""
+
+    server_url: str = ""
+    template: str = ""
+
+    def start(self, given_url: str | None) -> None:
+        if not self.server_url:
+            self.server_url = given_url or self.enter_context(database.throwaway_server())
+            self.template = self.enter_context(database.migrated_template(self.server_url))
+
+
+SHARED = pytest.StashKey[SharedDatabase]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # xdist adds it in its workers
+        config.stash[SHARED] = SharedDatabase()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if SHARED in config.stash:
+        config.stash[SHARED].close()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node) -> None:  # the worker, known to xdist only
+    shared = node.config.stash[SHARED]
+    shared.start(node.config.getoption("--database-url"))
+    node.workerinput["server_url"] = shared.server_url
+    node.workerinput["template"] = shared.template
+
+
+@pytest.fixture(scope="session")
+def shared_database(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """The URL of the server (some database of it) and the name of the migrated template."""
+    config = request.config
+    if hasattr(config, "workerinput"):
+        return config.workerinput["server_url"], config.workerinput["template"]
+    shared = config.stash[SHARED]
+    shared.start(config.getoption("--database-url"))
+    return shared.server_url, shared.template
+
+
+@pytest.fixture(scope="session")
+def server_url(shared_database: tuple[str, str]) -> str:
+    return shared_database[0]
+
+
+@pytest.fixture
+def database_url(shared_database: tuple[str, str]) -> Iterator[str]:
+    """A database of its own, migrated and empty."""
+    url, template = shared_database
+    with database.new_database(url, template=template) as fresh:
+        yield fresh
+
+
+@pytest.fixture
+def empty_database_url(server_url: str) -> Iterator[str]:
+    """A database of its own without any migration."""
+    with database.new_database(server_url) as fresh:
+        yield fresh

@@ -1,0 +1,82 @@
+import threading
+
+import psycopg
+import pytest
+
+from regulars.kit import migrate
+from regulars.kit.migrate import MigrationError
+
+
+def tables(url: str) -> set[str]:
+    with psycopg.connect(url) as connection:
+        rows = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+    return {name for (name,) in rows}
+
+
+def test_it_applies_each_file_once_in_order(empty_database_url, tmp_path):
+    (tmp_path / "0002_second.sql").write_text("ALTER TABLE first ADD COLUMN b int;")
+    (tmp_path / "0001_first.sql").write_text("CREATE TABLE first (a int);")
+    assert migrate.pending(empty_database_url, folder=tmp_path) == ["0001_first", "0002_second"]
+    assert migrate.migrate(empty_database_url, folder=tmp_path) == ["0001_first", "0002_second"]
+    assert migrate.pending(empty_database_url, folder=tmp_path) == []
+    assert migrate.migrate(empty_database_url, folder=tmp_path) == []
+
+
+def test_it_works_with_no_files_at_all(empty_database_url, tmp_path):
+    assert migrate.migrate(empty_database_url, folder=tmp_path) == []
+    assert tables(empty_database_url) == {"migrations"}
+
+
+def test_a_failing_file_leaves_nothing_and_says_its_name(empty_database_url, tmp_path):
+    (tmp_path / "0001_good.sql").write_text("CREATE TABLE good (a int);")
+    (tmp_path / "0002_bad.sql").write_text("CREATE TABLE half (a int); SELECT 1 / 0;")
+    with pytest.raises(MigrationError, match="0002_bad failed and changed nothing: division by zero"):
+        migrate.migrate(empty_database_url, folder=tmp_path)
+    assert tables(empty_database_url) == {"migrations", "good"}
+    assert migrate.pending(empty_database_url, folder=tmp_path) == ["0002_bad"]
+
+
+def test_it_does_not_wait_long_for_a_locked_table(empty_database_url, tmp_path, monkeypatch):
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", "100ms")
+    (tmp_path / "0001_wide.sql").write_text("ALTER TABLE busy ADD COLUMN b int;")
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("CREATE TABLE busy (a int)")
+        connection.commit()
+        connection.execute("LOCK TABLE busy IN ACCESS SHARE MODE")
+        with pytest.raises(MigrationError, match=r"0001_wide failed and changed nothing: canceling .* lock timeout"):
+            migrate.migrate(empty_database_url, folder=tmp_path)
+
+
+def test_nodes_that_start_together_apply_each_file_once(empty_database_url, tmp_path):
+    for number in range(1, 4):
+        (tmp_path / f"000{number}_step.sql").write_text(f"SELECT pg_sleep(0.05); CREATE TABLE step_{number} (a int);")
+    barrier = threading.Barrier(4)
+    applied: list[str] = []
+
+    def node() -> None:
+        barrier.wait()
+        applied.extend(migrate.migrate(empty_database_url, folder=tmp_path))
+
+    threads = [threading.Thread(target=node) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(applied) == ["0001_step", "0002_step", "0003_step"]
+
+
+def test_two_files_with_one_number_are_refused(empty_database_url, tmp_path):
+    (tmp_path / "0001_one.sql").write_text("SELECT 1;")
+    (tmp_path / "0001_other.sql").write_text("SELECT 1;")
+    with pytest.raises(MigrationError, match="same number"):
+        migrate.migrate(empty_database_url, folder=tmp_path)
+
+
+def test_an_unreachable_server_gives_one_sentence(tmp_path):
+    with pytest.raises(MigrationError, match="could not be migrated") as raised:
+        migrate.migrate(f"postgresql://nobody@/none?host={tmp_path}")
+    assert "\n" not in str(raised.value)
+
+
+def test_the_template_has_every_migration(database_url):
+    assert migrate.pending(database_url) == []

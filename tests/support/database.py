@@ -1,0 +1,63 @@
+"""One PostgreSQL for the whole run, and one database for each test, cloned from a migrated template."""
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
+
+from regulars.kit import embedded, migrate
+
+IN_MEMORY = Path("/dev/shm")  # noqa: S108  # a folder with a random name is made in it
+FREE_BYTES_MIN = 1024**3
+
+
+def new_data_folder() -> Path:
+    """A fresh folder, in memory where there is room, which the database's account can reach even when root runs."""
+    in_memory = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free >= FREE_BYTES_MIN
+    folder = Path(tempfile.mkdtemp(prefix="regulars-test-", dir=IN_MEMORY if in_memory else None))
+    folder.chmod(0o755)
+    return folder / "data"
+
+
+@contextmanager
+def throwaway_server() -> Iterator[str]:
+    data_dir = new_data_folder()
+    try:
+        yield embedded.ensure_running(data_dir, throwaway=True)
+    finally:
+        embedded.release(data_dir)
+        shutil.rmtree(data_dir.parent)
+
+
+def with_database(url: str, database: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
+
+
+@contextmanager
+def new_database(server_url: str, *, template: str = "template0") -> Iterator[str]:
+    name = f"regulars_test_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY WAL_LOG").format(
+                sql.Identifier(name), sql.Identifier(template)
+            )
+        )
+    try:
+        yield with_database(server_url, name)
+    finally:
+        with psycopg.connect(server_url, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def migrated_template(server_url: str) -> Iterator[str]:
+    """The name of a database that has had every migration."""
+    with new_database(server_url) as url:
+        migrate.migrate(url)
+        yield urlsplit(url).path.removeprefix("/")

@@ -1,0 +1,89 @@
+"""Reaching the database from a command: the embedded one is started and shared, an external one is checked first."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from regulars.cli.output import CommandError, Exit
+from regulars.kit import durability, embedded, migrate
+from regulars.kit.settings import Settings, masked_url
+
+CONNECT_TIMEOUT_S: Final = 5
+SERVER_VERSION_MIN: Final = 150_000
+
+Answer = TypeVar("Answer")
+
+
+@contextlib.contextmanager
+def opened(settings: Settings) -> Iterator[str]:
+    """The address of a database that answers and is new enough; released when the command ends."""
+    if settings.database_url is None:
+        with embedded.running(settings.data_dir) as url:
+            yield url
+        return
+    with connected(settings.database_url) as connection:
+        check_version(connection)
+    yield settings.database_url
+
+
+@contextlib.contextmanager
+def ready(settings: Settings) -> Iterator[str]:
+    """A database with the schema of this release: ours is migrated on the way, an external one only by its owner."""
+    with opened(settings) as url:
+        if settings.is_embedded:
+            migrate.migrate(url)
+        else:
+            refuse_pending(url)
+        yield url
+
+
+def refuse_pending(url: str) -> None:
+    missing = migrate.pending(url)
+    if missing:
+        raise CommandError(
+            f"The database lacks {', '.join(missing)}; run `regulars migrate` and try again.", code=Exit.DATABASE
+        )
+
+
+@contextlib.contextmanager
+def connected(url: str) -> Iterator[psycopg.Connection[Any]]:
+    """A connection, or one sentence about why there is none."""
+    try:
+        connection = psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
+    except psycopg.OperationalError as error:
+        reason = " ".join(str(error).split())
+        raise CommandError(
+            f"The database {masked_url(url)} cannot be reached: {masked_url(reason)}.", code=Exit.DATABASE
+        ) from error
+    with connection:
+        yield connection
+
+
+def check_version(connection: psycopg.Connection[Any]) -> None:
+    version = connection.info.server_version
+    if version < SERVER_VERSION_MIN:
+        raise CommandError(
+            f"The database is PostgreSQL {version // 10_000}, and Regulars needs version 15 or newer.",
+            code=Exit.DATABASE,
+        )
+
+
+def check_durable(url: str) -> None:
+    with connected(url) as connection:
+        durability.assert_durable(connection)
+
+
+def run_on(url: str, work: Callable[[AsyncConnection[TupleRow]], Awaitable[Answer]]) -> Answer:
+    """Run an asynchronous use case on one connection from a command that is not asynchronous itself."""
+
+    async def run() -> Answer:
+        connection = await AsyncConnection.connect(url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
+        async with connection:
+            return await work(connection)
+
+    return asyncio.run(run())

@@ -1,0 +1,107 @@
+"""`regulars key`: create, list and revoke API keys."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from regulars.cli import database
+from regulars.cli.output import CommandError, Exit, err, print_json, print_table, shown_time
+from regulars.kit import ids, settings
+from regulars.kit.clock import format_timestamp
+from regulars.organizations import manage
+from regulars.organizations.model import ApiKey, Organization
+
+app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
+
+OfOrganization = Annotated[str, typer.Option("--organization", "-o", help="Name of the organization.")]
+
+
+@app.command()
+def create(
+    organization: OfOrganization,
+    name: Annotated[str, typer.Option(help="What the key is for; shown in lists.")] = "default",
+) -> None:
+    """Create a key and print it, this once: afterwards only its hash exists."""
+
+    async def work(connection: AsyncConnection[TupleRow]) -> tuple[ApiKey, str]:
+        found = await _find(connection, organization)
+        return await manage.create_key(connection, found.id, name)
+
+    with database.ready(settings.load()) as url:
+        _key, secret = database.run_on(url, work)
+    # The key and nothing else, so that a script can take it: `KEY=$(regulars key create -o Shop)`.
+    typer.echo(secret)
+    err.print("Keep this key now: it is never shown again.", style="dim")
+
+
+@app.command("list")
+def list_all(
+    organization: OfOrganization,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
+) -> None:
+    """List the keys of an organization, without their secrets."""
+
+    async def work(connection: AsyncConnection[TupleRow]) -> list[ApiKey]:
+        found = await _find(connection, organization)
+        return await manage.list_keys(connection, found.id)
+
+    with database.ready(settings.load()) as url:
+        keys = database.run_on(url, work)
+    if as_json:
+        print_json([_as_data(key) for key in keys])
+        return
+    print_table(
+        ["ID", "NAME", "ENDS IN", "CREATED (UTC)", "LAST USED (UTC)", "REVOKED (UTC)"],
+        [
+            [
+                ids.API_KEY.encode(key.id),
+                key.name,
+                key.hint,
+                shown_time(key.created_at),
+                shown_time(key.last_used_at),
+                shown_time(key.revoked_at),
+            ]
+            for key in keys
+        ],
+    )
+
+
+@app.command()
+def revoke(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `key list` shows.", show_default=False)],
+) -> None:
+    """Revoke a key; every server process refuses it within a second."""
+    identifier = _read_id(key_id)
+    with database.ready(settings.load()) as url:
+        revoked = database.run_on(url, lambda connection: manage.revoke_key(connection, identifier))
+    if not revoked:
+        raise CommandError(f"There is no live key {key_id}; `regulars key list` shows the ids.")
+    err.print(f"Revoked {key_id}.", markup=False)
+
+
+async def _find(connection: AsyncConnection[TupleRow], name: str) -> Organization:
+    organization = await manage.find_organization(connection, name)
+    if organization is None:
+        raise CommandError(f"There is no organization named '{name}'; `regulars organization list` shows them all.")
+    return organization
+
+
+def _read_id(text: str) -> UUID:
+    identifier = ids.API_KEY.decode(text)
+    if identifier is None:
+        raise CommandError(f"'{text}' is not the id of a key; ids start with {ids.API_KEY.prefix}.", code=Exit.USAGE)
+    return identifier
+
+
+def _as_data(key: ApiKey) -> dict[str, Any]:
+    return {
+        "id": ids.API_KEY.encode(key.id),
+        "name": key.name,
+        "ends_in": key.hint,
+        "created_at": format_timestamp(key.created_at),
+        "last_used_at": format_timestamp(key.last_used_at) if key.last_used_at else None,
+        "revoked_at": format_timestamp(key.revoked_at) if key.revoked_at else None,
+    }

@@ -1,0 +1,66 @@
+"""The list of all commands, and what happens when one cannot go on."""
+
+import importlib.metadata
+import sys
+from typing import Annotated
+
+import psycopg
+import typer
+
+from regulars.cli import config, key, migrating, organization
+from regulars.cli.output import CommandError, Exit, err
+from regulars.kit.durability import NotDurableError
+from regulars.kit.log import scrub
+from regulars.kit.migrate import MigrationError
+from regulars.kit.postgres.errors import EmbeddedDatabaseError
+from regulars.kit.settings import SettingsError
+
+app = typer.Typer(
+    name="regulars",
+    help="Customers, shops, sales and SMS consent of a retailer: ingested exactly once, kept provably, self-hosted.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command()(migrating.migrate)
+app.command()(config.config)
+app.add_typer(organization.app, name="organization")
+app.add_typer(key.app, name="key")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(importlib.metadata.version("regulars"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command; what an operator can repair is told in one sentence, only our own mistakes give a traceback."""
+    try:
+        app()
+    except CommandError as error:
+        _end(error, error.code)
+    except SettingsError as error:
+        _end(error, Exit.USAGE)
+    except (EmbeddedDatabaseError, MigrationError, NotDurableError) as error:
+        _end(error, Exit.DATABASE)
+    except psycopg.Error as error:
+        _end(f"The database refused: {' '.join(str(error).split())}.", Exit.DATABASE)
+    except KeyboardInterrupt:
+        _end("Interrupted.", Exit.FAILED)
+
+
+def _end(sentence: object, code: Exit) -> None:
+    err.print(f"regulars: {scrub(str(sentence))}", markup=False)
+    sys.exit(code)

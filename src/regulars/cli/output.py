@@ -1,0 +1,56 @@
+"""How commands speak: data on stdout, everything else on stderr, a failure as one sentence and an exit code."""
+
+from datetime import UTC, datetime
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+out: Final = Console(highlight=False, soft_wrap=True)
+err: Final = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class Exit(IntEnum):
+    """What the exit code of a command means; `docs/operations.md` lists them."""
+
+    FAILED = 1
+    USAGE = 2
+    DATABASE = 3
+
+
+class CommandError(Exception):
+    """A command cannot go on; the message is one sentence that says what to do about it."""
+
+    def __init__(self, sentence: str, *, code: Exit = Exit.FAILED) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+def print_json(value: Any) -> None:
+    """Write data for programs: indented JSON, times with a `Z`, and nothing around it."""
+    encoded = msgspec.json.format(msgspec.json.encode(value, enc_hook=_encode_other), indent=2)
+    out.print(encoded.decode(), markup=False)
+
+
+def print_table(headings: list[str], rows: list[list[str]]) -> None:
+    """Write data for people."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+
+
+def shown_time(moment: datetime | None) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if moment else ""
+
+
+def _encode_other(value: object) -> object:
+    if isinstance(value, Path | UUID):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} has no JSON form")

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from regulars.kit.db import Tx
@@ -13,14 +13,17 @@ BATCH_BODY_BYTES_MAX = 8 << 20
 BATCH_REQUEST_ITEMS_MAX = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Protocol):
     """Who calls: the organization the API key is scoped to, and what the key's row says that requests need."""
 
-    organization_id: UUID
-    api_key_id: UUID
-    secret: bytes
-    default_country: str | None
+    @property
+    def organization_id(self) -> UUID: ...
+    @property
+    def api_key_id(self) -> UUID: ...
+    @property
+    def secret(self) -> bytes: ...
+    @property
+    def default_country(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +46,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write that waits for its batch: the request, and the command that `prepare` decoded from it."""
+    """A write that waits for its batch: the request, what `prepare` decoded from it, and its idempotency key."""
 
     request: Request
     command: Any
+    key: str | None = None
+    fingerprint: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,8 @@ class Route:
     errors: tuple[type[ApiError], ...] = ()
     # Named examples of request bodies; a test sends each of them.
     examples: Mapping[str, Any] = field(default_factory=dict)
+    # Headers of this operation's own: status -> name -> what it says.
+    answer_headers: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,3 +104,5 @@ class Mutation(Route):
     writes_per_batch_max: int = 256
     # What the request costs in tokens of the rate limit, known once it is decoded.
     cost: Callable[[Any], int] | None = None
+    # Whether a commit leaves facts in the outbox that the worker should be woken for.
+    records_facts: bool = False

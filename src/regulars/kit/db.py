@@ -7,7 +7,7 @@ that decides anything (`Tx.now`); SQL texts never call `now()` themselves.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, LiteralString
 
 import psycopg
@@ -102,3 +102,9 @@ class Database:
             if row is None:
                 raise psycopg.InterfaceError("the database did not tell the time")
             yield Tx(connection, truncate_to_milliseconds(row[0]))
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Tx]:
+        """A connection for reads: every statement sees the newest commit. `now` is the process's own clock."""
+        async with self.connection() as connection:
+            yield Tx(connection, truncate_to_milliseconds(datetime.now(UTC)))

@@ -1,0 +1,40 @@
+"""The one error envelope: RFC 9457 problem details with a stable code."""
+
+import msgspec
+
+from regulars.http.route import Answer
+from regulars.kit.errors import ApiError, FieldError
+from regulars.kit.json import encode
+
+DOCUMENTATION_PATH = "/docs/errors"
+PROBLEM_STATUS_MIN = 400
+
+
+class Problem(msgspec.Struct, omit_defaults=True, frozen=True):
+    """`errors` is there for validation only; every other member is always there."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    request_id: str
+    errors: tuple[FieldError, ...] = ()
+
+
+def problem_bytes(error: ApiError, request_id: str, *, note: str = "") -> bytes:
+    return encode(
+        Problem(
+            type=f"{DOCUMENTATION_PATH}#{error.code.lower().replace('_', '-')}",
+            title=error.title,
+            status=error.status,
+            detail=f"{error.detail} {note}" if note else error.detail,
+            code=error.code,
+            request_id=request_id,
+            errors=error.errors,
+        ),
+    )
+
+
+def problem_answer(error: ApiError, request_id: str, *, note: str = "") -> Answer:
+    return Answer(error.status, problem_bytes(error, request_id, note=note), error.headers)

@@ -1,0 +1,292 @@
+"""How a write runs: coalesced with its neighbours, once per idempotency key, in one transaction with its record.
+
+A batch recalls the keys it knows, runs the list use case on the rest, encodes the answers, stores them and commits;
+only then does anyone get an answer. If the batch fails for a reason that can lie in one of its items, it is halved
+until only the guilty one fails.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import psycopg
+from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation
+
+from regulars.http.problem import problem_answer
+from regulars.http.route import Answer, Mutation, Request, Write
+from regulars.idempotency.model import PRIMARY_KEY, Record, fingerprint, is_kept
+from regulars.idempotency.remember import recall, store
+from regulars.kit import log
+from regulars.kit.clock import monotonic
+from regulars.kit.coalesce import Coalescer, Overloaded
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
+from regulars.kit.errors import (
+    ApiError,
+    IdempotencyConflict,
+    IdempotencyInProgress,
+    InternalError,
+    ProfileNotFound,
+    Unavailable,
+)
+from regulars.kit.metrics import PROCESS
+
+WAIT_FOR_SAME_KEY_S = 10.0
+TRIES_MAX = 3
+RETRY_AFTER_1_S = ((b"retry-after", b"1"),)
+REPLAYED = (b"idempotent-replayed", b"true")
+KEPT_NOTE = "This answer is kept for its Idempotency-Key; send a corrected request with a new one."
+
+_log = log.get(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An answer, and whether it is the one stored for its key, so that others with the key may have it."""
+
+    answer: Answer
+    stored: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pending:
+    write: Write
+    refusal: ApiError | None
+    outcome: "asyncio.Future[Outcome]"
+
+
+# One statement for a whole batch, where a room has one: None for an item means "not by me", and the item takes the
+# path of several statements. It commits by itself.
+Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[Answer | None]]]
+Lane = tuple[UUID, str]
+
+
+class Writes:
+    """One per process."""
+
+    def __init__(
+        self,
+        database: Database,
+        routes: Sequence[Mutation],
+        *,
+        quick: Mapping[str, Quick],
+        committed: Callable[[UUID], None],
+    ) -> None:
+        self._database = database
+        self._routes = {route.operation_id: route for route in routes}
+        self._quick = quick
+        self._committed = committed
+        self._in_flight: dict[tuple[UUID, str], _Pending] = {}
+        self._batch_sizes = {name: PROCESS.batches(name) for name in self._routes}
+        self.coalescer: Coalescer[Lane, _Pending] = Coalescer(
+            self._flush, items_max=lambda lane: self._routes[lane[1]].writes_per_batch_max
+        )
+
+    async def submit(
+        self,
+        route: Mutation,
+        request: Request,
+        *,
+        target: bytes,
+        key: str | None,
+        refusal: ApiError | None = None,
+        charge: Callable[[int], None],
+    ) -> Answer:
+        """Run one write. `refusal` is what the request was already found guilty of, if anything."""
+        command = None
+        if refusal is None:
+            try:
+                command = route.prepare(request)
+            except ApiError as error:
+                refusal = error
+        if refusal is None and route.cost is not None:
+            charge(route.cost(command) - 1)
+        if key is None:
+            if refusal is not None:
+                raise refusal
+            return (await self._enqueue(route, Write(request, command), None)).answer
+        write = Write(request, command, key, fingerprint(route.method, target, request.body))
+        earlier = await self._wait_for_same_key(write)
+        if earlier is not None:
+            return earlier
+        return (await self._enqueue(route, write, refusal)).answer
+
+    async def _wait_for_same_key(self, write: Write) -> Answer | None:
+        """While the key is in flight in this process, wait for its answer here and not on a database connection."""
+        slot = (write.request.caller.organization_id, write.key or "")
+        deadline = monotonic() + WAIT_FOR_SAME_KEY_S
+        while (running := self._in_flight.get(slot)) is not None:
+            await asyncio.wait([running.outcome], timeout=max(0.0, deadline - monotonic()))
+            if not running.outcome.done():
+                raise IdempotencyInProgress(
+                    "The first request with this Idempotency-Key has not finished; try again.", headers=RETRY_AFTER_1_S
+                )
+            outcome = running.outcome.result()
+            if outcome.stored:
+                if running.write.fingerprint != write.fingerprint:
+                    raise _conflict()
+                return _as_replay(outcome.answer)
+        return None
+
+    async def _enqueue(self, route: Mutation, write: Write, refusal: ApiError | None) -> Outcome:
+        organization_id = write.request.caller.organization_id
+        pending = _Pending(write, refusal, asyncio.get_running_loop().create_future())
+        try:
+            self.coalescer.put((organization_id, route.operation_id), pending, size=len(write.request.body))
+        except Overloaded:
+            raise Unavailable("Too much is waiting to be written; try again.", headers=RETRY_AFTER_1_S) from None
+        if write.key is not None:
+            slot = (organization_id, write.key)
+            self._in_flight[slot] = pending
+            pending.outcome.add_done_callback(lambda _: self._in_flight.pop(slot, None))
+        return await pending.outcome
+
+    async def _flush(self, lane: Lane, batch: list[_Pending]) -> None:
+        organization_id, name = lane
+        self._batch_sizes[name].observe(len(batch))
+        try:
+            quick = self._quick.get(name)
+            if quick is not None:
+                batch = await self._try_quick(quick, organization_id, batch)
+            if batch:
+                await self._run(self._routes[name], organization_id, batch)
+        except CONNECTION_ERRORS as error:
+            # Whether the commit happened is unknown: the caller's retry converges through the unique keys.
+            _log.warning("writes.database_unavailable", operation=name, error=type(error).__name__)
+            _refuse(batch, Unavailable("The database cannot be reached; try again.", headers=RETRY_AFTER_1_S))
+        except Exception:  # noqa: BLE001  # whatever happened, every waiting caller gets an answer
+            _log.exception("writes.failed", operation=name)
+            _refuse(batch, InternalError("The request could not be carried out; nothing was written."))
+        if self._routes[name].records_facts:
+            self._committed(organization_id)
+
+    async def _try_quick(self, quick: Quick, organization_id: UUID, batch: list[_Pending]) -> list[_Pending]:
+        """Answer what one statement can decide; give back the rest."""
+        able = [pending for pending in batch if pending.refusal is None]
+        rest = [pending for pending in batch if pending.refusal is not None]
+        if not able:
+            return rest
+        try:
+            answers = await quick(organization_id, [pending.write for pending in able])
+        except (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable):
+            # The statement wrote nothing; the careful path finds out why.
+            return batch
+        for pending, answer in zip(able, answers, strict=True):
+            if answer is None:
+                rest.append(pending)
+            else:
+                _settle(pending, Outcome(answer, stored=pending.write.key is not None))
+        return rest
+
+    async def _run(self, route: Mutation, organization_id: UUID, batch: list[_Pending], tries: int = 1) -> None:
+        try:
+            outcomes = await self._run_in_one_transaction(route, organization_id, batch)
+        except DeadlockDetected:
+            if tries >= TRIES_MAX:
+                return await self._halve(route, organization_id, batch, _busy())
+            return await self._run(route, organization_id, batch, tries + 1)
+        except UniqueViolation as error:
+            # Another process stored one of our keys meanwhile: once more, and the key is found.
+            if error.diag.constraint_name == PRIMARY_KEY and tries < TRIES_MAX:
+                return await self._run(route, organization_id, batch, tries + 1)
+            return await self._halve(route, organization_id, batch, _busy())
+        except (LockNotAvailable, QueryCanceled):
+            return await self._halve(route, organization_id, batch, _busy())
+        except CONNECTION_ERRORS:
+            raise
+        except Exception as error:  # noqa: BLE001  # one item's fault must not become its neighbours'
+            if len(batch) == 1:
+                _log.exception("writes.item_failed", operation=route.operation_id, error=type(error).__name__)
+            guilty = InternalError("The request could not be carried out; nothing was written.")
+            return await self._halve(route, organization_id, batch, guilty)
+        for pending, outcome in zip(batch, outcomes, strict=True):
+            _settle(pending, outcome)
+        return None
+
+    async def _halve(self, route: Mutation, organization_id: UUID, batch: list[_Pending], guilty: ApiError) -> None:
+        if len(batch) == 1:
+            return _refuse(batch, guilty)
+        middle = len(batch) // 2
+        await self._run(route, organization_id, batch[:middle])
+        await self._run(route, organization_id, batch[middle:])
+        return None
+
+    async def _run_in_one_transaction(
+        self, route: Mutation, organization_id: UUID, batch: list[_Pending]
+    ) -> list[Outcome]:
+        async with self._database.transaction() as tx:
+            records = await recall(tx, organization_id, {p.write.key for p in batch if p.write.key is not None})
+            outcomes: list[Outcome | None] = [_known(p, records) for p in batch]
+            fresh = [i for i, p in enumerate(batch) if outcomes[i] is None and p.refusal is None]
+            results = await route.run(tx, organization_id, [batch[i].write for i in fresh]) if fresh else ()
+            for i, result in zip(fresh, results, strict=True):
+                outcomes[i] = _decided(batch[i].write, result)
+            decided = [
+                outcome if outcome is not None else _decided(p.write, _required(p.refusal))
+                for p, outcome in zip(batch, outcomes, strict=True)
+            ]
+            await _store_new(tx, organization_id, batch, decided, records)
+        return decided
+
+
+async def _store_new(
+    tx: Tx, organization_id: UUID, batch: list[_Pending], outcomes: list[Outcome], known: Mapping[str, Record]
+) -> None:
+    await store(
+        tx,
+        organization_id,
+        [
+            Record(p.write.key, p.write.fingerprint, outcome.answer.status, outcome.answer.body, tx.now)
+            for p, outcome in zip(batch, outcomes, strict=True)
+            if outcome.stored and p.write.key is not None and p.write.key not in known
+        ],
+    )
+
+
+def _known(pending: _Pending, records: Mapping[str, Record]) -> Outcome | None:
+    """What the stored record of the key says, if there is one."""
+    record = records.get(pending.write.key) if pending.write.key is not None else None
+    if record is None:
+        return None
+    request_id = pending.write.request.request_id
+    if record.fingerprint != pending.write.fingerprint:
+        return Outcome(problem_answer(_conflict(), request_id))
+    if record.body is None:
+        erased = ProfileNotFound("The profile this answer spoke of was erased; the request did not run again.")
+        return Outcome(_as_replay(problem_answer(erased, request_id)))
+    return Outcome(_as_replay(Answer(record.status, record.body)), stored=True)
+
+
+def _decided(write: Write, result: Answer | ApiError) -> Outcome:
+    if isinstance(result, Answer):
+        return Outcome(result, stored=write.key is not None and is_kept(result.status))
+    stored = write.key is not None and is_kept(result.status)
+    return Outcome(problem_answer(result, write.request.request_id, note=KEPT_NOTE if stored else ""), stored=stored)
+
+
+def _as_replay(answer: Answer) -> Answer:
+    return Answer(answer.status, answer.body, (REPLAYED,))
+
+
+def _conflict() -> IdempotencyConflict:
+    return IdempotencyConflict("This Idempotency-Key was first used with another method, path or body.")
+
+
+def _busy() -> Unavailable:
+    return Unavailable("The rows this request needs are locked by another; try again.", headers=RETRY_AFTER_1_S)
+
+
+def _required(refusal: ApiError | None) -> ApiError:
+    if refusal is None:
+        raise AssertionError("a write without an outcome has a refusal")
+    return refusal
+
+
+def _refuse(batch: Sequence[_Pending], error: ApiError) -> None:
+    for pending in batch:
+        _settle(pending, Outcome(problem_answer(error, pending.write.request.request_id)))
+
+
+def _settle(pending: _Pending, outcome: Outcome) -> None:
+    if not pending.outcome.done():
+        pending.outcome.set_result(outcome)

@@ -1,0 +1,52 @@
+"""What a key may look like, what makes two requests the same, and what is kept."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from regulars.kit.errors import InvalidIdempotencyKey
+
+RETENTION = timedelta(hours=24)
+KEY_CHARACTERS_MAX = 255
+PRIMARY_KEY = "idempotency_keys_pkey"
+# Every success and every refusal that the operation itself decided.
+_KEPT_REFUSALS = frozenset({400, 404})
+_SUCCESSES = range(200, 300)
+_VISIBLE = frozenset(range(0x21, 0x7F))
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A stored answer; `body` is None once the person it spoke of was erased."""
+
+    key: str
+    fingerprint: bytes
+    status: int
+    body: bytes | None
+    created_at: datetime
+
+    def is_expired(self, now: datetime) -> bool:
+        return now - self.created_at >= RETENTION
+
+
+def read_key(values: list[bytes]) -> str | None:
+    """The key from the values of all `Idempotency-Key` headers of a request."""
+    if not values:
+        return None
+    if len(values) > 1:
+        raise InvalidIdempotencyKey("Send one Idempotency-Key header, not several.")
+    value = values[0]
+    if not 1 <= len(value) <= KEY_CHARACTERS_MAX or not _VISIBLE.issuperset(value):
+        raise InvalidIdempotencyKey(
+            f"An Idempotency-Key has 1 to {KEY_CHARACTERS_MAX} visible ASCII characters; a UUID is a good one."
+        )
+    return value.decode("ascii")
+
+
+def fingerprint(method: str, target: bytes, body: bytes) -> bytes:
+    """Method, path with query, and the raw bytes of the body. The separators cannot stand in a method or a path."""
+    return hashlib.sha256(b"%b %b\n%b" % (method.encode(), target, body)).digest()
+
+
+def is_kept(status: int) -> bool:
+    return status in _SUCCESSES or status in _KEPT_REFUSALS

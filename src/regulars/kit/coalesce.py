@@ -1,0 +1,104 @@
+"""Many writers, one transaction: what arrives while a batch is being committed becomes the next batch.
+
+Items queue per *lane* (an organization and an endpoint). A lane has at most one batch in flight, and a fixed number of
+flushers serve the waiting lanes in turn, so one lane's flood cannot starve another. There is no timer: an idle
+coalescer flushes a lone item at once, and batches grow only because the database is busy.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+FLUSHERS = 4
+LANE_ITEMS_MAX = 2_048
+WAITING_BYTES_MAX = 64 << 20
+BATCH_BYTES_MAX = 4 << 20
+
+T = TypeVar("T")
+L = TypeVar("L", bound=Hashable)
+
+
+class Overloaded(Exception):
+    """A queue is at its bound; the item was not taken."""
+
+
+@dataclass(slots=True)
+class _Queue(Generic[T]):
+    items: deque[tuple[T, int]] = field(default_factory=deque)
+    # A lane that is being flushed, or that stands in line for it, is not put in line again.
+    in_line: bool = False
+
+
+class Coalescer(Generic[L, T]):
+    def __init__(
+        self,
+        flush: Callable[[L, list[T]], Awaitable[None]],
+        *,
+        items_max: Callable[[L], int],
+        flushers: int = FLUSHERS,
+        lane_items_max: int = LANE_ITEMS_MAX,
+        waiting_bytes_max: int = WAITING_BYTES_MAX,
+    ) -> None:
+        self._flush = flush
+        self._items_max = items_max
+        self._flushers_max = flushers
+        self._lane_items_max = lane_items_max
+        self._waiting_bytes_max = waiting_bytes_max
+        self._queues: dict[L, _Queue[T]] = {}
+        self._line: deque[L] = deque()
+        self._flushers: set[asyncio.Task[None]] = set()
+        self.waiting_items = 0
+        self.waiting_bytes = 0
+
+    def put(self, lane: L, item: T, *, size: int) -> None:
+        """Queue an item, or raise Overloaded. `flush` must give the item its outcome, whatever happens."""
+        queue = self._queues.get(lane)
+        if queue is None:
+            queue = self._queues[lane] = _Queue()
+        if len(queue.items) >= self._lane_items_max or self.waiting_bytes + size > self._waiting_bytes_max:
+            raise Overloaded
+        queue.items.append((item, size))
+        self.waiting_items += 1
+        self.waiting_bytes += size
+        if not queue.in_line:
+            queue.in_line = True
+            self._line.append(lane)
+            if len(self._flushers) < self._flushers_max:
+                task = asyncio.create_task(self._serve_line())
+                self._flushers.add(task)
+                task.add_done_callback(self._flushers.discard)
+
+    async def drain(self) -> None:
+        """Wait until everything that was queued has its outcome."""
+        while self._flushers:
+            await asyncio.wait(self._flushers)
+
+    async def _serve_line(self) -> None:
+        while self._line:
+            lane = self._line.popleft()
+            queue = self._queues[lane]
+            batch = self._take(queue, self._items_max(lane))
+            try:
+                await self._flush(lane, batch)
+            finally:
+                if queue.items:
+                    self._line.append(lane)
+                else:
+                    # An empty queue is forgotten, so that lanes of the past cost no memory.
+                    del self._queues[lane]
+
+    def _take(self, queue: _Queue[T], items_max: int) -> list[T]:
+        batch: list[T] = []
+        size = 0
+        while queue.items and len(batch) < items_max:
+            item, item_size = queue.items[0]
+            if batch and size + item_size > BATCH_BYTES_MAX:
+                break
+            queue.items.popleft()
+            batch.append(item)
+            size += item_size
+        self.waiting_items -= len(batch)
+        self.waiting_bytes -= size
+        return batch

@@ -1,0 +1,68 @@
+"""From the `x-api-key` header to the caller, with a cache that cannot keep a revoked key alive for over a second."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from regulars.kit.clock import monotonic
+from regulars.kit.db import Database
+from regulars.organizations import queries
+from regulars.organizations.model import KeyHolder, hash_key, is_well_formed
+
+CACHE_S = 1.0
+CACHED_KEYS_MAX = 10_000
+NOTE_USE_EVERY_S = 60
+
+
+class Authenticator:
+    """One per process. It also remembers which keys were used, and notes it at most once a minute, off the request."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._cache: dict[bytes, tuple[float, KeyHolder]] = {}
+        self._used: set[UUID] = set()
+
+    def cached(self, key: bytes) -> KeyHolder | None:
+        """The caller if this very key was confirmed less than a second ago."""
+        entry = self._cache.get(key)
+        if entry is None or monotonic() - entry[0] > CACHE_S:
+            return None
+        return entry[1]
+
+    async def authenticate(self, key: bytes) -> KeyHolder | None:
+        caller = self.cached(key)
+        if caller is not None:
+            return caller
+        text = key.decode("latin-1")
+        if not is_well_formed(text):
+            return None
+        # The age of the cached answer counts from before the question, so a slow query cannot stretch it.
+        asked_at = monotonic()
+        async with self._database.connection() as connection:
+            found = await queries.find_live_key(connection, hash_key(text))
+        if found is None:
+            self._cache.pop(key, None)
+            return None
+        key_id, organization_id, secret, default_country = found
+        caller = KeyHolder(organization_id, key_id, secret, default_country)
+        if len(self._cache) >= CACHED_KEYS_MAX:
+            self._cache.clear()
+        self._cache[key] = (asked_at, caller)
+        self._used.add(key_id)
+        return caller
+
+    async def note_use_forever(self) -> None:
+        while True:
+            await asyncio.sleep(NOTE_USE_EVERY_S)
+            await self.note_use()
+
+    async def note_use(self) -> None:
+        used: Sequence[UUID] = sorted(self._used)
+        self._used.clear()
+        if not used:
+            return
+        async with self._database.transaction() as tx:
+            await queries.touch_keys(
+                tx.connection, used, now=tx.now, before=tx.now - timedelta(seconds=NOTE_USE_EVERY_S)
+            )

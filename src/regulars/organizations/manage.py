@@ -1,0 +1,70 @@
+"""Create and list organizations and keys; used by the command line and, later, by the pages."""
+
+import secrets
+from datetime import datetime
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from regulars.kit.clock import truncate_to_milliseconds
+from regulars.kit.ids import new_uuid
+from regulars.organizations import queries
+from regulars.organizations.model import HINT_CHARACTERS, SECRET_BYTES, ApiKey, Organization, hash_key, new_key
+
+Connection = AsyncConnection[TupleRow]
+
+
+async def create_organization(connection: Connection, name: str) -> Organization:
+    """Creating an organization again gives the same one: its name decides."""
+    await queries.insert_organization_if_new(
+        connection,
+        identifier=new_uuid(),
+        name=name,
+        secret=secrets.token_bytes(SECRET_BYTES),
+        now=await _now(connection),
+    )
+    organization = await queries.find_organization(connection, name)
+    if organization is None:
+        raise LookupError(f"The organization {name} vanished while it was created.")
+    return organization
+
+
+async def find_organization(connection: Connection, name: str) -> Organization | None:
+    return await queries.find_organization(connection, name)
+
+
+async def list_organizations(connection: Connection) -> list[Organization]:
+    return await queries.list_organizations(connection)
+
+
+async def create_key(connection: Connection, organization_id: UUID, name: str) -> tuple[ApiKey, str]:
+    """The key is returned this once; only its hash is kept."""
+    secret = new_key()
+    key = ApiKey(
+        id=new_uuid(),
+        organization_id=organization_id,
+        name=name,
+        hint=secret[-HINT_CHARACTERS:],
+        created_at=await _now(connection),
+        last_used_at=None,
+        revoked_at=None,
+    )
+    await queries.insert_key(connection, key, key_hash=hash_key(secret))
+    return key, secret
+
+
+async def list_keys(connection: Connection, organization_id: UUID) -> list[ApiKey]:
+    return await queries.list_keys(connection, organization_id)
+
+
+async def revoke_key(connection: Connection, key_id: UUID) -> bool:
+    return await queries.revoke_key(connection, key_id, await _now(connection))
+
+
+async def _now(connection: Connection) -> datetime:
+    row = await (await connection.execute("SELECT now()")).fetchone()
+    if row is None:
+        raise LookupError("The database did not tell the time.")
+    moment: datetime = row[0]
+    return truncate_to_milliseconds(moment)

@@ -1,0 +1,73 @@
+"""API keys: a fixed prefix, 30 random characters and a checksum that is checked before any database work."""
+
+import hashlib
+import secrets
+import zlib
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+KEY_PREFIX = "rgl_"
+RANDOM_CHARACTERS = 30
+CHECKSUM_CHARACTERS = 6
+HINT_CHARACTERS = 4
+SECRET_BYTES = 32
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_CHARACTERS = frozenset(_ALPHABET)
+_KEY_CHARACTERS = len(KEY_PREFIX) + RANDOM_CHARACTERS + CHECKSUM_CHARACTERS
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    id: UUID
+    name: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    id: UUID
+    organization_id: UUID
+    name: str
+    hint: str
+    created_at: datetime
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHolder:
+    """Who calls with a key, as requests need it."""
+
+    organization_id: UUID
+    api_key_id: UUID
+    secret: bytes
+    default_country: str | None
+
+
+def new_key() -> str:
+    random = "".join(secrets.choice(_ALPHABET) for _ in range(RANDOM_CHARACTERS))
+    return KEY_PREFIX + random + checksum(random)
+
+
+def is_well_formed(key: str) -> bool:
+    """Whether the text can be a key at all: a typing error or a stray token costs no query."""
+    if len(key) != _KEY_CHARACTERS or not key.startswith(KEY_PREFIX):
+        return False
+    random = key[len(KEY_PREFIX) : -CHECKSUM_CHARACTERS]
+    return _CHARACTERS.issuperset(random) and key.endswith(checksum(random))
+
+
+def checksum(random: str) -> str:
+    """CRC-32 in base 62, padded to six characters."""
+    number = zlib.crc32(random.encode())
+    digits = []
+    for _ in range(CHECKSUM_CHARACTERS):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits.append(_ALPHABET[digit])
+    return "".join(reversed(digits))
+
+
+def hash_key(key: str) -> bytes:
+    """What is kept of a key. It has 178 bits of its own randomness, so a plain hash is enough."""
+    return hashlib.sha256(key.encode()).digest()

@@ -1,0 +1,78 @@
+"""The statements on `organizations` and `api_keys`, both directory tables."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow, class_row
+
+from regulars.organizations.model import ApiKey, Organization
+
+Connection = AsyncConnection[TupleRow]
+
+
+async def insert_organization_if_new(
+    connection: Connection, *, identifier: UUID, name: str, secret: bytes, now: datetime
+) -> None:
+    await connection.execute(
+        "INSERT INTO organizations (id, name, secret, created_at) VALUES (%s, %s, %s, %s)"
+        " ON CONFLICT (name) DO NOTHING",
+        (identifier, name, secret, now),
+    )
+
+
+async def find_organization(connection: Connection, name: str) -> Organization | None:
+    async with connection.cursor(row_factory=class_row(Organization)) as cursor:
+        await cursor.execute("SELECT id, name, created_at FROM organizations WHERE name = %s", (name,))
+        return await cursor.fetchone()
+
+
+async def list_organizations(connection: Connection) -> list[Organization]:
+    async with connection.cursor(row_factory=class_row(Organization)) as cursor:
+        await cursor.execute("SELECT id, name, created_at FROM organizations ORDER BY name")
+        return await cursor.fetchall()
+
+
+async def insert_key(connection: Connection, key: ApiKey, *, key_hash: bytes) -> None:
+    await connection.execute(
+        "INSERT INTO api_keys (id, organization_id, name, hint, key_hash, created_at) VALUES (%s, %s, %s, %s, %s, %s)",
+        (key.id, key.organization_id, key.name, key.hint, key_hash, key.created_at),
+    )
+
+
+async def list_keys(connection: Connection, organization_id: UUID) -> list[ApiKey]:
+    async with connection.cursor(row_factory=class_row(ApiKey)) as cursor:
+        await cursor.execute(
+            "SELECT id, organization_id, name, hint, created_at, last_used_at, revoked_at"
+            " FROM api_keys WHERE organization_id = %s ORDER BY id",
+            (organization_id,),
+        )
+        return await cursor.fetchall()
+
+
+async def revoke_key(connection: Connection, key_id: UUID, now: datetime) -> bool:
+    cursor = await connection.execute(
+        "UPDATE api_keys SET revoked_at = coalesce(revoked_at, %s) WHERE id = %s", (now, key_id)
+    )
+    return cursor.rowcount == 1
+
+
+async def find_live_key(connection: Connection, key_hash: bytes) -> tuple[UUID, UUID, bytes, str | None] | None:
+    """The key's id, its organization, the organization's secret and its default country."""
+    cursor = await connection.execute(
+        "SELECT k.id, o.id, o.secret, o.default_country"
+        " FROM api_keys k JOIN organizations o ON o.id = k.organization_id"
+        " WHERE k.key_hash = %s AND k.revoked_at IS NULL",
+        (key_hash,),
+    )
+    row = await cursor.fetchone()
+    return None if row is None else (row[0], row[1], bytes(row[2]), row[3])
+
+
+async def touch_keys(connection: Connection, key_ids: Sequence[UUID], *, now: datetime, before: datetime) -> None:
+    """Note that keys were used, unless that was noted less than a minute ago."""
+    await connection.execute(
+        "UPDATE api_keys SET last_used_at = %s WHERE id = ANY(%s) AND (last_used_at IS NULL OR last_used_at < %s)",
+        (now, list(key_ids), before),
+    )

@@ -7,7 +7,7 @@ from typing import Annotated
 import psycopg
 import typer
 
-from regulars.cli import config, key, migrating, organization
+from regulars.cli import config, key, migrating, organization, work
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit.durability import NotDurableError
 from regulars.kit.log import scrub
@@ -24,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.command()(work.worker)
 app.command()(migrating.migrate)
 app.command()(config.config)
 app.add_typer(organization.app, name="organization")

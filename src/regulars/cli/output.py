@@ -39,8 +39,9 @@ def print_json(value: Any) -> None:
 def print_table(headings: list[str], rows: list[list[str]]) -> None:
     """Write data for people."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    for position, heading in enumerate(headings):
+        # The first column is what people copy: it must stay whole.
+        table.add_column(heading, overflow="fold", no_wrap=position == 0)
     for row in rows:
         table.add_row(*row)
     out.print(table)

@@ -1,0 +1,197 @@
+"""`regulars serve`: the API, the pages and the worker, in one command."""
+
+import asyncio
+import contextlib
+import dataclasses
+import errno
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Coroutine, Iterator
+from typing import Annotated, Final
+
+import typer
+import uvloop
+
+from regulars.cli import database, server_process
+from regulars.cli.output import CommandError, out
+from regulars.cli.supervise import Child, supervise
+from regulars.kit import log, metrics, migrate
+from regulars.kit.process import Lifeline, on_stop_signals, when_ended
+from regulars.kit.settings import PORT_MAX, Settings, load
+
+# A server that was killed leaves children that close the port as soon as they notice, within this time.
+PORT_WAIT_S: Final = 2.0
+PORT_RETRY_S: Final = 0.05
+
+_log = log.get(__name__)
+
+
+def serve(
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Server processes that share the port.", show_default=False)
+    ] = None,
+    no_worker: Annotated[bool, typer.Option("--no-worker", help="Leave the jobs to `regulars worker`.")] = False,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default=False)] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=PORT_MAX, help="Port to listen on; 0 picks one.", show_default=False)
+    ] = None,
+) -> None:
+    """Serve the API and the pages, and run the worker beside them, until SIGTERM or Ctrl+C."""
+    loaded = load()
+    settings = dataclasses.replace(
+        loaded,
+        workers=workers or loaded.workers,
+        host=host or loaded.host,
+        port=loaded.port if port is None else port,
+    )
+    log.configure(settings)
+    with database.opened(settings) as url, _only_server(settings), _bound(settings) as listening:
+        _prepare_schema(settings, url)
+        settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
+        came_up = _run(_serve_all(settings, listening, with_worker=not no_worker))
+    if not came_up:
+        raise CommandError("The server could not start; the log above says why.")
+
+
+def serve_process(
+    listening: Annotated[int, typer.Option(help="File descriptor of the bound socket.")],
+    lifeline: Annotated[int, typer.Option(help="File descriptor that ends with the parent.")],
+    slot: Annotated[int, typer.Option(help="Number of this process among its siblings.")],
+    host: Annotated[str, typer.Option(help="Address the socket is bound to.")],
+    workers: Annotated[int, typer.Option(help="How many siblings there are.")],
+) -> None:
+    """One of several server processes; `regulars serve` starts it."""
+    bound = socket.socket(fileno=listening)
+    settings = dataclasses.replace(load(), host=host, port=bound.getsockname()[1], workers=workers)
+    log.configure(settings)
+    with database.opened(settings) as url:
+        metrics.PROCESS.share(server_process.metrics_folder(settings), worker=str(slot))
+        settings = dataclasses.replace(settings, database_url=url)
+
+        async def run() -> bool:
+            stop = asyncio.Event()
+            on_stop_signals(stop.set)
+            when_ended(lifeline, stop.set)
+            return await server_process.serve(settings, bound, stop=stop, started=asyncio.Event())
+
+        came_up = _run(run())
+    if not came_up:
+        raise CommandError("This server process could not start; the log above says why.")
+
+
+def _run(main: Coroutine[object, object, bool]) -> bool:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+async def _serve_all(settings: Settings, listening: socket.socket, *, with_worker: bool) -> bool:
+    """Serve here when one process is enough; otherwise only watch over the processes that do."""
+    stop, started = asyncio.Event(), asyncio.Event()
+    on_stop_signals(stop.set)
+    lifeline = Lifeline()
+    children = [_worker(lifeline)] if with_worker else []
+    if settings.workers > 1:
+        children += [_server(settings, slot, listening, lifeline) for slot in range(settings.workers)]
+        started.set()
+    supervised = [
+        asyncio.create_task(supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)) for child in children
+    ]
+    announcing = asyncio.create_task(_announce(settings, started))
+    try:
+        if settings.workers > 1:
+            await stop.wait()
+            return True
+        return await server_process.serve(settings, listening, stop=stop, started=started)
+    finally:
+        stop.set()
+        announcing.cancel()
+        await asyncio.gather(*supervised)
+        lifeline.close()
+
+
+def _worker(lifeline: Lifeline) -> Child:
+    arguments = ["worker", "--lifeline", str(lifeline.reading)]
+    return Child(name="worker", arguments=arguments, descriptors=[lifeline.reading])
+
+
+def _server(settings: Settings, slot: int, listening: socket.socket, lifeline: Lifeline) -> Child:
+    options = {
+        "--listening": listening.fileno(),
+        "--lifeline": lifeline.reading,
+        "--slot": slot,
+        "--host": settings.host,
+        "--workers": settings.workers,
+    }
+    arguments = ["serve-process", *(str(part) for option in options.items() for part in option)]
+    return Child(name=f"server {slot}", arguments=arguments, descriptors=[listening.fileno(), lifeline.reading])
+
+
+async def _announce(settings: Settings, started: asyncio.Event) -> None:
+    await started.wait()
+    out.print(f"Regulars serves on {dataclasses.replace(settings, public_url=None).base_url}", markup=False)
+    _log.info("server.started", port=settings.port, workers=settings.workers)
+
+
+def _prepare_schema(settings: Settings, url: str) -> None:
+    database.check_durable(url)
+    if not settings.is_embedded:
+        database.refuse_pending(url)
+        return
+    applied = migrate.migrate(url)
+    if applied:
+        _log.info("database.migrated", migrations=applied)
+
+
+@contextlib.contextmanager
+def _only_server(settings: Settings) -> Iterator[None]:
+    """The kernel releases the lock of a process that was killed, so nothing stale can stand in the way."""
+    try:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(settings.data_dir / "serve.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        # With an external database nothing else needs the folder, and a read-only container may not have one.
+        if settings.is_embedded:
+            raise CommandError(f"The data folder {settings.data_dir} cannot be written.") from None
+        yield
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise CommandError(
+            f"Another `regulars serve` already runs on the data folder {settings.data_dir}; stop it, or set"
+            " REGULARS_DATA_DIR to another folder."
+        ) from None
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _bound(settings: Settings) -> Iterator[socket.socket]:
+    try:
+        family, kind, protocol, _name, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except socket.gaierror as error:
+        raise CommandError(f"The host '{settings.host}' is not an address: {error.strerror}.") from None
+    with socket.socket(family, kind, protocol) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _bind(listening, address, settings)
+        listening.listen(server_process.BACKLOG)
+        yield listening
+
+
+def _bind(listening: socket.socket, address: object, settings: Settings) -> None:
+    deadline = time.monotonic() + PORT_WAIT_S
+    while True:
+        try:
+            listening.bind(address)  # type: ignore[arg-type]  # its shape depends on the family getaddrinfo chose
+            return
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE and time.monotonic() < deadline:
+                time.sleep(PORT_RETRY_S)
+                continue
+            why = "is already in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+            raise CommandError(f"Port {settings.port} on {settings.host} {why}; choose another with --port.") from None

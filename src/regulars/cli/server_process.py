@@ -1,0 +1,86 @@
+"""One server process: uvicorn on a socket that is already bound, until it is told to stop."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+
+from regulars.kit import metrics
+from regulars.kit.settings import Settings
+from regulars.server import create_app
+
+BACKLOG: Final = 2048
+# Longer than the idle time of usual proxies and client pools, so that they close a connection first and never
+# send a request into one that we are closing.
+KEEP_ALIVE_S: Final = 75
+# Of the grace, what is kept for closing the pool after the last answer.
+CLOSING_S: Final = 1
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, *, when_started: asyncio.Event) -> None:
+        super().__init__(config)
+        self._when_started = when_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._when_started.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the command, which has children to stop as well."""
+        yield
+
+
+async def serve(settings: Settings, listening: socket.socket, *, stop: asyncio.Event, started: asyncio.Event) -> bool:
+    """Serve until `stop` is set; answer whether the server came up at all."""
+    server = _Server(_uvicorn_config(settings), when_started=started)
+    serving = asyncio.create_task(_serve(server, listening))
+    publishing = asyncio.create_task(_publish_metrics(stop))
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        server.should_exit = True
+        await serving
+    finally:
+        for task in (publishing, stopping):
+            task.cancel()
+    return server.started
+
+
+async def _serve(server: _Server, listening: socket.socket) -> None:
+    # Uvicorn leaves the process when the application cannot start; its log line says why.
+    with contextlib.suppress(SystemExit):
+        await server.serve(sockets=[listening])
+
+
+def _uvicorn_config(settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        create_app(settings),
+        http="httptools",
+        loop="none",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=max(CLOSING_S, settings.shutdown_grace_s - CLOSING_S),
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
+    )
+
+
+def metrics_folder(settings: Settings) -> Path:
+    return settings.data_dir / "run" / "metrics"
+
+
+async def _publish_metrics(stop: asyncio.Event) -> None:
+    while not stop.is_set():
+        metrics.PROCESS.publish()
+        await asyncio.sleep(metrics.PUBLISH_INTERVAL_S)

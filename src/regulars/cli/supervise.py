@@ -1,0 +1,72 @@
+"""Child processes that are started again when they end, and that end when their parent does."""
+
+import asyncio
+import dataclasses
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from regulars.kit import log
+
+RESTART_WAITS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+# A child that ran this long was healthy, so its end starts the waits anew.
+HEALTHY_AFTER_S: Final = 60.0
+# Beyond the grace a child gives itself, before it is killed.
+KILL_MARGIN_S: Final = 1.0
+
+_log = log.get(__name__)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Child:
+    """A command of ours; it gets the file descriptors and watches the lifeline among them."""
+
+    name: str
+    arguments: Sequence[str]
+    descriptors: Sequence[int]
+
+
+async def supervise(child: Child, *, stop: asyncio.Event, grace_s: float) -> None:
+    """Keep one child running until `stop` is set; then ask it to end, and kill it after the grace."""
+    failures = 0
+    stopped = asyncio.create_task(stop.wait())
+    loop = asyncio.get_running_loop()
+    try:
+        while not stop.is_set():
+            started = loop.time()
+            process = await _start(child)
+            ended = asyncio.create_task(process.wait())
+            await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not ended.done():
+                await _end(process, ended, grace_s)
+                return
+            if stop.is_set():
+                return
+            failures = 0 if loop.time() - started > HEALTHY_AFTER_S else failures
+            wait = RESTART_WAITS_S[min(failures, len(RESTART_WAITS_S) - 1)]
+            failures += 1
+            _log.error("child.ended", child=child.name, exit_code=process.returncode, restart_in_s=wait)
+            await asyncio.wait({stopped}, timeout=wait)
+    finally:
+        stopped.cancel()
+
+
+async def _start(child: Child) -> asyncio.subprocess.Process:
+    # A session of its own keeps the terminal's Ctrl+C for the parent, which then stops its children in order.
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "regulars.cli",
+        *child.arguments,
+        pass_fds=tuple(child.descriptors),
+        stdin=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+async def _end(process: asyncio.subprocess.Process, ended: "asyncio.Task[int]", grace_s: float) -> None:
+    process.terminate()
+    done, _waiting = await asyncio.wait({ended}, timeout=grace_s + KILL_MARGIN_S)
+    if not done:
+        process.kill()
+        await ended

@@ -5,6 +5,8 @@ from contextlib import ExitStack
 import pytest
 from tests.support import database
 
+pytest_plugins = ["tests.support.api"]
+
 SERVER_VARIABLE = "REGULARS_TEST_DATABASE_URL"
 
 

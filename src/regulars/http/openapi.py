@@ -1,0 +1,292 @@
+"""The OpenAPI document, made from the same route declarations and types that the server runs.
+
+Nothing here knows a room: what an operation takes, answers and refuses is read from its `Route`; what every operation
+may refuse (key, rate, size, time) is added by kind of operation.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from regulars.http.openapi_text import API_DESCRIPTION, HEADERS, PARAMETERS, TAGS
+from regulars.http.problem import DOCUMENTATION_PATH
+from regulars.http.route import Mutation, Read, Route
+from regulars.kit import errors
+from regulars.kit.errors import ApiError
+from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX
+
+OPENAPI_VERSION = "3.1.0"
+API_VERSION = "1"
+# The operation that needs no key and touches no data, so that little can go wrong with it.
+DOCUMENT_OPERATION = "getOpenapi"
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_SCHEMA_REFERENCE = "#/components/schemas/{name}"
+_EVERY_ERROR = (errors.UriTooLong, errors.HeadersTooLarge, errors.InternalError, errors.Unavailable)
+_EVERY_KEYED_ERROR = (errors.ValidationError, errors.Unauthorized, errors.RateLimited)
+_EVERY_MUTATION_ERROR = (
+    errors.InvalidIdempotencyKey,
+    errors.IdempotencyConflict,
+    errors.IdempotencyInProgress,
+    errors.PayloadTooLarge,
+    errors.RequestTimeout,
+)
+_EVERY_BODY_ERROR = (errors.InvalidJson, errors.UnsupportedMediaType)
+_STATUSES_STORED = frozenset({200, 201, 204, 400, 404})
+_STATUSES_TO_RETRY = frozenset({409, 429, 503})
+
+
+def build(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
+    """The whole document. `server_url` is the address the caller used."""
+    types = _Types(routes)
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, types)
+    used_tags = {route.tag for route in routes}
+    return {
+        "openapi": OPENAPI_VERSION,
+        "info": {
+            "title": "Regulars API",
+            "version": API_VERSION,
+            "description": API_DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": server_url}],
+        "security": [{"ApiKey": []}],
+        "tags": [{"name": tag, "description": TAGS.get(tag, "")} for tag in sorted(used_tags)],
+        "paths": paths,
+        "components": {
+            "schemas": {**types.schemas, "Problem": _problem_schema(), "FieldError": _field_error_schema()},
+            "headers": HEADERS,
+            "parameters": PARAMETERS,
+            "securitySchemes": {
+                "ApiKey": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "x-api-key",
+                    "description": "A key of one organization: everything seen and written is that organization's.",
+                }
+            },
+        },
+    }
+
+
+class _Types:
+    """The JSON Schemas of all wire types; a named type becomes a component and is referred to by name."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        types = []
+        for route in routes:
+            types += [answer for answer in route.answers.values() if answer is not None]
+            if isinstance(route, Mutation) and route.body is not None:
+                types.append(route.body)
+        schemas, components = msgspec.json.schema_components(types, ref_template=_SCHEMA_REFERENCE)
+        # Some types cannot be dictionary keys, hence the identity; `types` keeps them alive meanwhile.
+        self._schema_of = {id(type_): schema for type_, schema in zip(types, schemas, strict=True)}
+        self._types = types
+        self.schemas: dict[str, Any] = {name: _tidy(schema) for name, schema in sorted(components.items())}
+
+    def schema(self, type_: Any) -> dict[str, Any]:
+        return _tidy(self._schema_of[id(type_)])
+
+
+def _tidy(schema: Any) -> Any:
+    """Leave out the titles that repeat a component's name, and the default null, which says nothing."""
+    if isinstance(schema, Mapping):
+        return {
+            key: _tidy(value)
+            for key, value in schema.items()
+            if not (key == "title" and isinstance(value, str)) and not (key == "default" and value is None)
+        }
+    if isinstance(schema, (list, tuple)):
+        return [_tidy(item) for item in schema]
+    return schema
+
+
+def _operation(route: Route, types: _Types) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": route.operation_id,
+        "tags": [route.tag],
+        "summary": route.summary,
+    }
+    if route.description:
+        operation["description"] = route.description
+    parameters = [*_path_parameters(route), *_query_parameters(route)]
+    if isinstance(route, Mutation):
+        parameters.append({"$ref": "#/components/parameters/IdempotencyKey"})
+    if parameters:
+        operation["parameters"] = parameters
+    if isinstance(route, Mutation) and route.body is not None:
+        operation["requestBody"] = {
+            "required": True,
+            "description": f"At most {route.body_bytes_max:,} bytes.",
+            "content": {"application/json": _media(types.schema(route.body), route.examples)},
+        }
+    if route.operation_id == DOCUMENT_OPERATION:
+        operation["security"] = []
+    operation["responses"] = _responses(route, types)
+    return operation
+
+
+def _media(schema: dict[str, Any], examples: Mapping[str, Any]) -> dict[str, Any]:
+    media: dict[str, Any] = {"schema": schema}
+    if examples:
+        media["examples"] = {name: {"value": value} for name, value in examples.items()}
+    return media
+
+
+def _path_parameters(route: Route) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": "The caller's own `external_id` or the canonical id, percent-encoded as one path segment."
+            if name != "subscription_id"
+            else "The canonical id of the subscription.",
+            "schema": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": EXTERNAL_ID_CHARACTERS_MAX,
+                "format": "path-reference",
+            },
+        }
+        for name in _PLACEHOLDER.findall(route.path)
+    ]
+
+
+def _query_parameters(route: Route) -> list[dict[str, Any]]:
+    if not isinstance(route, Read):
+        return []
+    return [
+        {
+            "name": parameter.name,
+            "in": "query",
+            "required": False,
+            "description": parameter.description,
+            "schema": dict(parameter.schema),
+        }
+        for parameter in route.parameters
+    ]
+
+
+def _responses(route: Route, types: _Types) -> dict[str, Any]:
+    responses: dict[str, Any] = {}
+    for status, type_ in sorted(route.answers.items()):
+        response: dict[str, Any] = {
+            "description": _SUCCESS_DESCRIPTIONS.get(status, "Done."),
+            "headers": _headers(route, status),
+        }
+        if type_ is not None:
+            response["content"] = {"application/json": {"schema": types.schema(type_)}}
+        responses[str(status)] = response
+    by_status: dict[int, list[type[ApiError]]] = {}
+    for error in _refusals(route):
+        by_status.setdefault(error.status, []).append(error)
+    for status, refused in sorted(by_status.items()):
+        responses[str(status)] = {
+            "description": " / ".join(f"`{error.code}`: {error.title}." for error in refused),
+            "headers": _headers(route, status),
+            "content": {"application/problem+json": _problem_media(refused)},
+        }
+    return responses
+
+
+_SUCCESS_DESCRIPTIONS = {
+    200: "Done; what was there before stays the same resource.",
+    201: "Created.",
+    204: "Done; there is no body.",
+}
+
+
+def _refusals(route: Route) -> list[type[ApiError]]:
+    """What the operation itself names, and what its kind brings along, in the order of the list of all errors."""
+    refused = {*route.errors, *_EVERY_ERROR}
+    if route.operation_id != DOCUMENT_OPERATION:
+        refused |= {*_EVERY_KEYED_ERROR}
+    if _PLACEHOLDER.search(route.path):
+        # A path segment that cannot be decoded, or an empty one, names no route.
+        refused.add(errors.RouteNotFound)
+    if isinstance(route, Mutation):
+        refused |= {*_EVERY_MUTATION_ERROR}
+        if route.body is not None:
+            refused |= {*_EVERY_BODY_ERROR}
+    return [error for error in errors.ALL_ERRORS if error in refused]
+
+
+def _headers(route: Route, status: int) -> dict[str, Any]:
+    names = ["X-Request-Id"]
+    if route.operation_id != DOCUMENT_OPERATION:
+        names += ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]
+    if status in _STATUSES_TO_RETRY:
+        names.append("Retry-After")
+    if isinstance(route, Mutation) and status in _STATUSES_STORED:
+        names.append("Idempotent-Replayed")
+    headers: dict[str, Any] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+    for name, description in route.answer_headers.get(status, {}).items():
+        headers[name] = {"description": description, "schema": {"type": "string"}}
+    return headers
+
+
+def _problem_media(refused: Sequence[type[ApiError]]) -> dict[str, Any]:
+    return {
+        "schema": {
+            "allOf": [
+                {"$ref": "#/components/schemas/Problem"},
+                {"properties": {"code": {"enum": [error.code for error in refused]}}},
+            ]
+        },
+        "examples": {error.code: {"value": _problem_example(error)} for error in refused},
+    }
+
+
+def _problem_example(error: type[ApiError]) -> dict[str, Any]:
+    example: dict[str, Any] = {
+        "type": f"{DOCUMENTATION_PATH}#{error.code.lower().replace('_', '-')}",
+        "title": error.title,
+        "status": error.status,
+        "detail": f"{error.title}.",
+        "code": error.code,
+        "request_id": "req_5f0c2b7e9d",
+    }
+    if error is errors.ValidationError:
+        field_error = {"field": "external_id", "code": "REQUIRED", "message": "This field is required."}
+        example |= {"detail": "external_id is required.", "errors": [field_error]}
+    return example
+
+
+def _problem_schema() -> dict[str, Any]:
+    text = {"type": "string", "minLength": 1}
+    return {
+        "description": "The one envelope of every refusal (RFC 9457). Decide on `code`; new codes may appear in `/v1`.",
+        "type": "object",
+        "required": ["type", "title", "status", "detail", "code", "request_id"],
+        "properties": {
+            "type": {**text, "format": "uri-reference", "description": "The page that explains the code."},
+            "title": {**text, "description": "The code in words; the same for every refusal with this code."},
+            "status": {"type": "integer", "minimum": 400, "maximum": 599, "description": "The HTTP status."},
+            "detail": {"type": "string", "description": "What is wrong with this very request, for a person."},
+            "code": {"type": "string", "enum": [error.code for error in errors.ALL_ERRORS]},
+            "errors": {
+                "type": "array",
+                "items": {"$ref": "#/components/schemas/FieldError"},
+                "description": "The fields that were refused; only for validation.",
+            },
+            "request_id": {**text, "description": "As in the X-Request-Id header; quote it when you ask for help."},
+        },
+    }
+
+
+def _field_error_schema() -> dict[str, Any]:
+    return {
+        "description": "What is wrong with one field.",
+        "type": "object",
+        "required": ["field", "code", "message"],
+        "properties": {
+            "field": {"type": "string", "description": "Where: `line_items[0].quantity`; empty for the whole body."},
+            "code": {"type": "string", "examples": ["REQUIRED", "WRONG_TYPE", "LENGTH", "NOT_ALLOWED"]},
+            "message": {"type": "string", "description": "A sentence for a person."},
+        },
+    }

@@ -1,0 +1,75 @@
+"""The prose and the fixed parts of the OpenAPI document: introduction, tags, headers and shared parameters."""
+
+from typing import Any, Final
+
+IDEMPOTENCY_KEY_CHARACTERS_MAX: Final = 255
+
+API_DESCRIPTION: Final = """\
+Customers, shops, sales and SMS consent of a retailer. Your own system stays the source of truth: every write is an \
+upsert under your own `external_id`, and the last write wins.
+
+**References.** A reference (`profile_id`, `store_id`, `sales_event_id`) is either your `external_id` or the canonical \
+id of the resource (`prof_…`, `store_…`, `evt_…`). An `external_id` never starts with one of these prefixes or `sub_`.
+
+**Retries.** Send an `Idempotency-Key` with every write and repeat the very same bytes: the first answer comes back, \
+marked `Idempotent-Replayed: true`. Retry 408, 409 `IDEMPOTENCY_IN_PROGRESS`, 429, 500 and 503, after `Retry-After` \
+where it is given, and with growing pauses.
+
+**Refusals.** Every refusal under `/v1` is `application/problem+json` with a stable `code`. An unknown path is 404 \
+`ROUTE_NOT_FOUND`; a known path with another method is 405 `METHOD_NOT_ALLOWED` with `Allow`.
+
+**Tolerance.** New fields, operations and codes may appear within `/v1`; unknown fields of a body are ignored.
+"""
+
+TAGS: Final = {
+    "Profiles": "Customers, keyed on your own identifier.",
+    "Stores": "Physical shops. A sale needs its store to exist.",
+    "Subscriptions": "SMS consent per phone number, on an append-only ledger.",
+    "Sales events": "Purchases and returns, recorded once each and never changed.",
+    "Description": "The interface described for machines.",
+}
+
+HEADERS: Final[dict[str, Any]] = {
+    "X-Request-Id": {
+        "description": "Names this request in answers and logs. A sane value sent by the caller is kept.",
+        "required": True,
+        "schema": {"type": "string", "minLength": 1, "maxLength": 128},
+    },
+    "RateLimit-Limit": {
+        "description": "Requests the key may make at once after a rest. Absent while no limit is set.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "RateLimit-Remaining": {
+        "description": "Requests the key may still make now.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "RateLimit-Reset": {
+        "description": "Seconds until the full number is there again.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "Retry-After": {
+        "description": "Seconds to wait before the same request is worth sending again.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "Idempotent-Replayed": {
+        "description": "`true` when this is the stored answer of the first request with the same Idempotency-Key.",
+        "schema": {"type": "string", "enum": ["true"]},
+    },
+}
+
+PARAMETERS: Final[dict[str, Any]] = {
+    "IdempotencyKey": {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": False,
+        "description": "A value of your own for one logical operation, such as a UUID, reused across its retries and "
+        "kept for 24 hours. The same key with another request is 409 `IDEMPOTENCY_CONFLICT`.",
+        "schema": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": IDEMPOTENCY_KEY_CHARACTERS_MAX,
+            "pattern": "^[!-~]+$",
+            "examples": ["9f2c6f0e-6c0c-4f0e-9a0b-3f6f3a1c7d52"],
+        },
+    },
+}

@@ -1,0 +1,81 @@
+"""Fixtures for tests that speak to a running server: one server per test process, one organization per test."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import httpx
+import pytest
+from tests.support import database
+from tests.support.client import Api, new_http
+from tests.support.contract import Contract
+from tests.support.server import Server, running_server
+from tests.support.tenant import Tenant, new_tenant
+
+StartServer = Callable[..., Server]
+
+
+@pytest.fixture(scope="session")
+def api_database_url(shared_database: tuple[str, str]) -> Iterator[str]:
+    url, template = shared_database
+    with database.new_database(url, template=template) as fresh:
+        yield fresh
+
+
+@pytest.fixture(scope="session")
+def server(api_database_url: str) -> Iterator[Server]:
+    with running_server(api_database_url) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def second_server(api_database_url: str) -> Iterator[Server]:
+    """Another process on the same database."""
+    with running_server(api_database_url) as running:
+        yield running
+
+
+@pytest.fixture
+def start_server(api_database_url: str) -> Iterator[StartServer]:
+    """Start servers that the test may restart or kill, on the shared database."""
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(running_server(api_database_url, **settings))
+
+
+@pytest.fixture(scope="session")
+def contract(server: Server) -> Contract:
+    return Contract(httpx.get(f"{server.url}/v1/openapi.json", trust_env=False).json())
+
+
+@pytest.fixture(scope="session")
+def http() -> Iterator[httpx.Client]:
+    with new_http() as client:
+        yield client
+
+
+@pytest.fixture
+def new_api(server: Server, contract: Contract, http: httpx.Client, api_database_url: str) -> Callable[[], Api]:
+    """Make callers, each with an organization of its own."""
+    return lambda: Api(server, contract, http, new_tenant(api_database_url))
+
+
+@pytest.fixture
+def api(new_api: Callable[[], Api]) -> Api:
+    return new_api()
+
+
+@pytest.fixture
+def other_api(new_api: Callable[[], Api]) -> Api:
+    """A caller of another organization."""
+    return new_api()
+
+
+@pytest.fixture
+def tenant(api: Api) -> Tenant:
+    assert api.tenant is not None
+    return api.tenant
+
+
+@pytest.fixture
+def anonymous(api: Api) -> Api:
+    """A caller without a key."""
+    return api.as_tenant(None)

@@ -1,0 +1,134 @@
+"""A caller of the API: friendly calls over httpx, exact ones over a socket, all held against the document."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import httpx
+from tests.support import raw
+from tests.support.contract import AnswerLike, Contract
+from tests.support.server import Server
+from tests.support.tenant import Tenant
+
+CALL_SECONDS_MAX = 30
+
+
+@dataclass(frozen=True)
+class Answer(AnswerLike):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    def header(self, name: str) -> str | None:
+        return self.headers.get(name.lower())
+
+    @property
+    def code(self) -> str | None:
+        """The stable code of a refusal."""
+        return self.json()["code"] if self.status >= 400 else None
+
+    @property
+    def refused(self) -> tuple[int, str | None]:
+        return self.status, self.code
+
+    @property
+    def field_errors(self) -> list[tuple[str, str]]:
+        return [(error["field"], error["code"]) for error in self.json().get("errors", [])]
+
+    @property
+    def is_replay(self) -> bool:
+        return self.header("idempotent-replayed") == "true"
+
+
+def segment(reference: str) -> str:
+    """A reference as one path segment."""
+    return quote(reference, safe="")
+
+
+@dataclass(frozen=True)
+class Api:
+    """One caller with one key (or none) on one server."""
+
+    server: Server
+    contract: Contract
+    http: httpx.Client
+    tenant: Tenant | None
+
+    def get(self, path: str, /, *, headers: dict[str, str] | None = None, **query: str | int) -> Answer:
+        target = f"{path}?{urlencode(query)}" if query else path
+        return self.call("GET", target, headers=headers)
+
+    def post(
+        self,
+        path: str,
+        body: object = None,
+        *,
+        content: bytes | None = None,
+        idempotency_key: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        if idempotency_key is not None:
+            sent["Idempotency-Key"] = idempotency_key
+        return self.call("POST", path, body=raw.json_body(body) if content is None else content, headers=sent)
+
+    def delete(self, path: str, *, headers: dict[str, str] | None = None) -> Answer:
+        return self.call("DELETE", path, headers=headers)
+
+    def call(
+        self, method: str, target: str, *, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> Answer:
+        sent = {**({"x-api-key": self.tenant.key} if self.tenant else {}), **(headers or {})}
+        response = self.http.request(method, self.server.url + target, content=body, headers=sent)
+        headers_received = {name.lower(): value for name, value in response.headers.items()}
+        answer = Answer(response.status_code, headers_received, response.content)
+        self.contract.check(method, target, body=body, answer=answer)
+        return answer
+
+    def raw(self, method: str, target: str, *, headers: Sequence[raw.Header] = (), body: bytes | None = None) -> Answer:
+        """Exactly this request line and these headers (with the key in front, if the caller has one)."""
+        sent = [*self.key_header(), *headers]
+        return self.checked(
+            method, target, raw.send(self.server.address, method, target, headers=sent, body=body), body
+        )
+
+    def exchange(self, method: str, target: str, *pieces: bytes) -> Answer:
+        return self.checked(method, target, raw.exchange(self.server.address, *pieces), None)
+
+    def checked(self, method: str, target: str, received: raw.Answer, body: bytes | None) -> Answer:
+        headers = {name.lower(): value for name, value in received.headers.items()}
+        answer = Answer(received.status, headers, received.body)
+        self.contract.check(method, target, body=body, answer=answer)
+        return answer
+
+    def key_header(self) -> list[raw.Header]:
+        return [(b"x-api-key", self.tenant.key.encode())] if self.tenant else []
+
+    def on(self, server: Server) -> "Api":
+        """The same caller at another server process."""
+        return replace(self, server=server)
+
+    def as_tenant(self, tenant: Tenant | None) -> "Api":
+        return replace(self, tenant=tenant)
+
+    def pages(self, path: str, **query: str | int) -> list[Any]:
+        """All items of a list, page by page."""
+        items: list[Any] = []
+        page = self.get(path, **query).json()
+        while True:
+            items += page["data"]
+            assert page["has_more"] == (page["next_cursor"] is not None)
+            if not page["has_more"]:
+                return items
+            page = self.get(path, **query, cursor=page["next_cursor"]).json()
+
+
+def new_http() -> httpx.Client:
+    """Nothing from the environment, no redirects: what the server says is what the test sees."""
+    limits = httpx.Limits(max_connections=100, max_keepalive_connections=100)
+    return httpx.Client(timeout=CALL_SECONDS_MAX, trust_env=False, follow_redirects=False, limits=limits)

@@ -1,0 +1,121 @@
+"""Hold every call of the black-box tests against the OpenAPI document."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+import jsonschema_rs
+
+PROBLEM = "application/problem+json"
+JSON = "application/json"
+
+
+class Contract:
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.document = document
+        self._components = document["components"]
+        self._templates = {tuple(path.split("/")): item for path, item in document["paths"].items()}
+        self._validator = cache(self._compile)
+
+    def operation(self, method: str, target: str) -> dict[str, Any] | None:
+        item = self._path_item(target.partition("?")[0])
+        return None if item is None else item.get(method.lower())
+
+    def check(self, method: str, target: str, *, body: bytes | None, answer: "AnswerLike") -> None:
+        """The answer is a declared one; and if the request was accepted, the document calls it valid."""
+        request_id = answer.header("x-request-id")
+        assert request_id, f"{method} {target}: no X-Request-Id"
+        problem = _read_problem(answer) if answer.status >= 400 else None
+        if problem is not None:
+            assert self._fits({"$ref": "#/components/schemas/Problem"}, problem), problem
+            assert problem["status"] == answer.status, problem
+            assert problem["request_id"] == request_id or answer.header("idempotent-replayed"), problem
+        operation = self.operation(method, target)
+        if operation is None:
+            expected = {"ROUTE_NOT_FOUND"} if self._path_item(target.partition("?")[0]) is None else ALWAYS
+            assert problem is not None, f"{method} {target}: answered {answer.status} but is not in the document"
+            assert problem["code"] in expected, problem
+            return
+        declared = operation["responses"].get(str(answer.status))
+        assert declared is not None, f"{method} {target}: {answer.status} is not declared\n{answer.body[:500]!r}"
+        self._check_body(f"{method} {target}", declared, answer)
+        if answer.status < 300 and not answer.header("idempotent-replayed"):
+            self._check_request(operation, target, body)
+
+    def _check_body(self, call: str, declared: dict[str, Any], answer: "AnswerLike") -> None:
+        if "content" not in declared:
+            assert answer.body == b"", f"{call}: {answer.status} has a body"
+            return
+        content_type = (answer.header("content-type") or "").partition(";")[0]
+        assert content_type in declared["content"], f"{call}: {answer.status} came as {content_type!r}"
+        value = json.loads(answer.body)
+        self._assert_fits(declared["content"][content_type]["schema"], value, call)
+
+    def _check_request(self, operation: dict[str, Any], target: str, body: bytes | None) -> None:
+        call = f"request to {operation['operationId']}"
+        if "requestBody" in operation:
+            schema = operation["requestBody"]["content"][JSON]["schema"]
+            self._assert_fits(schema, json.loads(body or b""), call)
+        query = parse_qsl(target.partition("?")[2], keep_blank_values=True)
+        declared = {
+            p["name"]: p["schema"] for p in map(self._resolve, operation.get("parameters", ())) if p["in"] == "query"
+        }
+        for name, text in query:
+            assert name in declared, f"{call}: {name} is not declared"
+            value: object = int(text) if declared[name].get("type") == "integer" else text
+            self._assert_fits(declared[name], value, call)
+
+    def _path_item(self, path: str) -> dict[str, Any] | None:
+        """The same match as the server's: by raw segments, and a placeholder takes any segment that is not empty."""
+        segments = tuple(path.split("/"))
+        for template, item in self._templates.items():
+            if len(template) == len(segments) and all(map(_segment_matches, template, segments)):
+                return item
+        return None
+
+    def _resolve(self, value: dict[str, Any]) -> dict[str, Any]:
+        if "$ref" not in value:
+            return value
+        found: Any = self.document
+        for part in value["$ref"].removeprefix("#/").split("/"):
+            found = found[part]
+        return found
+
+    def _assert_fits(self, schema: Mapping[str, Any], value: object, call: str) -> None:
+        errors = [str(error) for error in self._validator(json.dumps(schema)).iter_errors(value)]
+        assert not errors, f"{call}: {errors[:3]}"
+
+    def _fits(self, schema: Mapping[str, Any], value: object) -> bool:
+        return self._validator(json.dumps(schema)).is_valid(value)
+
+    def _compile(self, schema: str) -> Any:
+        return jsonschema_rs.Draft202012Validator({**json.loads(schema), "components": self._components})
+
+
+# What any path may answer to a method that the document does not know.
+ALWAYS = {"METHOD_NOT_ALLOWED", "URI_TOO_LONG", "HEADERS_TOO_LARGE"}
+
+
+class AnswerLike:
+    """What the checks read of an answer."""
+
+    status: int
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        raise NotImplementedError
+
+
+def _segment_matches(template: str, segment: str) -> bool:
+    if template.startswith("{"):
+        return segment != ""
+    return template == segment or unquote_to_bytes(segment) == template.encode()
+
+
+def _read_problem(answer: AnswerLike) -> dict[str, Any]:
+    content_type = answer.header("content-type")
+    assert content_type == PROBLEM, f"{answer.status} came as {content_type!r}: {answer.body[:300]!r}"
+    problem: dict[str, Any] = json.loads(answer.body)
+    return problem

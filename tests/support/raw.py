@@ -1,0 +1,71 @@
+"""HTTP by hand: nothing is normalised, decoded, completed or refused before it reaches the server."""
+
+import http.client
+import io
+import socket
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from email.message import Message
+
+from regulars.kit.json import encode
+
+ANSWER_SECONDS_MAX = 30
+
+Header = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Message
+    body: bytes
+
+
+def request_bytes(method: bytes, target: bytes, headers: Iterable[Header], body: bytes | None = None) -> bytes:
+    lines = [b"%b %b HTTP/1.1" % (method, target), b"Host: regulars.test", b"Connection: close"]
+    lines += [name + b": " + value for name, value in headers]
+    if body is not None:
+        lines.append(b"Content-Length: %d" % len(body))
+    return b"\r\n".join(lines) + b"\r\n\r\n" + (body or b"")
+
+
+def chunked_bytes(method: bytes, target: bytes, headers: Iterable[Header], chunks: Iterable[bytes]) -> bytes:
+    head = request_bytes(method, target, [*headers, (b"Transfer-Encoding", b"chunked")])
+    return head + b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in [*chunks, b""])
+
+
+def exchange(address: tuple[str, int], *pieces: bytes) -> Answer:
+    """Send the pieces and read one answer. A server that refuses early may close before all was sent."""
+    with socket.create_connection(address, timeout=ANSWER_SECONDS_MAX) as connection:
+        try:
+            for piece in pieces:
+                connection.sendall(piece)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        return read_answer(connection)
+
+
+def send(
+    address: tuple[str, int], method: str, target: str, *, headers: Sequence[Header] = (), body: bytes | None = None
+) -> Answer:
+    return exchange(address, request_bytes(method.encode(), target.encode("latin-1"), headers, body))
+
+
+def read_answer(connection: socket.socket) -> Answer:
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    return Answer(response.status, response.headers, response.read())
+
+
+def json_body(value: object) -> bytes:
+    return encode(value)
+
+
+def parse_answer(data: bytes) -> Answer:
+    """Read an answer from bytes that were received already."""
+
+    class Received:
+        def makefile(self, *_: object) -> io.BytesIO:
+            return io.BytesIO(data)
+
+    return read_answer(Received())  # type: ignore[arg-type]  # it has the one method that http.client calls

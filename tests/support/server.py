@@ -1,0 +1,109 @@
+"""The real server as a process of its own, on a free loopback port."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+STOP_SECONDS_MAX = 15
+READY_SECONDS_MAX = 30
+READY_REQUEST = b"GET /v1/openapi.json HTTP/1.1\r\nHost: ready\r\nConnection: close\r\n\r\n"
+
+
+class Server:
+    """One server process at a time on one port.
+
+    The port belongs to the test process, so it stays the same over a restart, and a connection made before the
+    server is up waits in the backlog instead of failing.
+    """
+
+    def __init__(self, database_url: str, folder: Path, **settings: str) -> None:
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.listen(512)
+        self.address: tuple[str, int] = self._socket.getsockname()
+        self.url = f"http://127.0.0.1:{self.address[1]}"
+        self._log = folder / f"server-{self.address[1]}.log"
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")},
+            "DATABASE_URL": database_url,
+            "REGULARS_DATA_DIR": str(folder),
+            "REGULARS_LOG_FORMAT": "json",
+            "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+            **{f"REGULARS_{name.upper()}": value for name, value in settings.items()},
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.serve", str(self._socket.fileno())],
+                cwd=ROOT,
+                env=self._environment,
+                pass_fds=[self._socket.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._wait_until_ready()
+
+    def stop(self) -> None:
+        """Let it finish its requests."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """As a power cut would."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        self.stop()
+        self._socket.close()
+
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(how)
+        try:
+            self._process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise
+        finally:
+            self._process = None
+
+    def _wait_until_ready(self) -> None:
+        try:
+            with socket.create_connection(self.address, timeout=READY_SECONDS_MAX) as connection:
+                connection.sendall(READY_REQUEST)
+                answered = connection.recv(12)
+        except OSError:
+            answered = b""
+        if answered != b"HTTP/1.1 200":
+            raise RuntimeError(f"The server did not start:\n{self.log()}")
+
+
+@contextlib.contextmanager
+def running_server(database_url: str, **settings: str) -> Iterator[Server]:
+    """A server for the time of the block; a traceback in its log is a failure whatever the answers said."""
+    with tempfile.TemporaryDirectory(prefix="regulars-server-") as folder:
+        server = Server(database_url, Path(folder), **settings)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.close()
+        assert "Traceback" not in server.log(), server.log()

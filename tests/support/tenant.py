@@ -1,0 +1,53 @@
+"""Organizations and keys for tests: each test works in an organization of its own, so tests share a database."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from regulars.organizations import manage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Tenant:
+    organization_id: UUID
+    key_id: UUID
+    key: str
+
+
+def new_tenant(database_url: str) -> Tenant:
+    async def create(connection: AsyncConnection[Any]) -> Tenant:
+        organization = await manage.create_organization(connection, f"Shop {uuid.uuid4()}")
+        key, secret = await manage.create_key(connection, organization.id, "till")
+        return Tenant(organization.id, key.id, secret)
+
+    return _run(database_url, create)
+
+
+def another_key(database_url: str, tenant: Tenant) -> Tenant:
+    async def create(connection: AsyncConnection[Any]) -> Tenant:
+        key, secret = await manage.create_key(connection, tenant.organization_id, "second till")
+        return Tenant(tenant.organization_id, key.id, secret)
+
+    return _run(database_url, create)
+
+
+def revoke(database_url: str, tenant: Tenant) -> None:
+    async def do(connection: AsyncConnection[Any]) -> bool:
+        return await manage.revoke_key(connection, tenant.key_id)
+
+    assert _run(database_url, do)
+
+
+def _run(database_url: str, act: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
+    async def connected() -> T:
+        async with await AsyncConnection.connect(database_url, autocommit=True) as connection:
+            return await act(connection)
+
+    return asyncio.run(connected())

@@ -1,0 +1,97 @@
+"""`POST /v1/stores` (specification 4.5, 2.5)."""
+
+import pytest
+from tests.support import samples
+from tests.support.client import Api
+
+ADDRESS_REQUIRED = ("address_line1", "postal_code", "locality", "country_code")
+
+
+def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
+    assert anonymous.post("/v1/stores", samples.store()).refused == (401, "UNAUTHORIZED")
+
+
+def test_it_refuses_a_store_without_external_id(api: Api) -> None:
+    answer = api.post("/v1/stores", {"name": "Paris"})
+    assert answer.refused == (400, "VALIDATION_ERROR")
+    assert answer.field_errors == [("external_id", "REQUIRED")]
+
+
+@pytest.mark.parametrize("missing", ADDRESS_REQUIRED)
+def test_it_refuses_an_address_without_a_required_field(api: Api, missing: str) -> None:
+    address = samples.without(samples.address(), missing)
+    answer = api.post("/v1/stores", samples.store(address=address))
+    assert answer.refused == (400, "VALIDATION_ERROR")
+    assert answer.field_errors == [(f"address.{missing}", "REQUIRED")]
+
+
+@pytest.mark.parametrize("country", ["XX", "FRA", "F", "", "12"])
+def test_it_refuses_a_country_that_does_not_exist(api: Api, country: str) -> None:
+    answer = api.post("/v1/stores", samples.store(address=samples.address(country_code=country)))
+    assert answer.refused == (400, "VALIDATION_ERROR")
+    assert answer.field_errors[0][0] == "address.country_code"
+
+
+def test_it_refuses_a_reserved_external_id(api: Api) -> None:
+    assert api.post("/v1/stores", samples.store(external_id="store_9")).refused == (400, "RESERVED_EXTERNAL_ID")
+
+
+def test_it_creates_a_store_and_shows_every_field(api: Api) -> None:
+    body = samples.store()
+    answer = api.post("/v1/stores", body)
+    stored = answer.json()
+    assert answer.status == 201
+    assert answer.header("content-type") == "application/json"
+    assert stored["id"].startswith("store_")
+    assert (stored["external_id"], stored["name"]) == (body["external_id"], body["name"])
+    assert stored["address"] == {
+        **body["address"],
+        "address_line2": None,
+        "administrative_area1": None,
+        "administrative_area2": None,
+    }
+    assert stored["created_at"] == stored["updated_at"]
+    assert stored["created_at"].endswith("Z")
+
+
+def test_a_store_may_have_no_name_and_no_address(api: Api) -> None:
+    stored = api.post("/v1/stores", {"external_id": samples.unique()}).json()
+    assert (stored["name"], stored["address"]) == (None, None)
+
+
+def test_the_same_store_again_answers_200_and_moves_nothing(api: Api) -> None:
+    body = samples.store()
+    first, again = api.post("/v1/stores", body), api.post("/v1/stores", body)
+    assert (first.status, again.status) == (201, 200)
+    assert again.json() == first.json()
+
+
+def test_an_omitted_field_is_unchanged_and_null_clears_it(api: Api) -> None:
+    body = samples.store()
+    first = api.post("/v1/stores", body).json()
+    kept = api.post("/v1/stores", {"external_id": body["external_id"], "name": "Paris Nord"}).json()
+    assert (kept["id"], kept["name"], kept["address"]) == (first["id"], "Paris Nord", first["address"])
+    assert kept["updated_at"] > first["updated_at"]
+    cleared = api.post("/v1/stores", {"external_id": body["external_id"], "name": None, "address": None}).json()
+    assert (cleared["name"], cleared["address"]) == (None, None)
+
+
+def test_an_address_is_replaced_whole(api: Api) -> None:
+    body = samples.store(address=samples.address(address_line2="Floor 2", administrative_area1="Île-de-France"))
+    api.post("/v1/stores", body)
+    changed = api.post("/v1/stores", {**body, "address": samples.address(locality="Lyon")}).json()
+    assert changed["address"]["locality"] == "Lyon"
+    assert changed["address"]["address_line2"] is None
+    assert changed["address"]["administrative_area1"] is None
+
+
+def test_a_country_is_written_in_capitals(api: Api) -> None:
+    stored = api.post("/v1/stores", samples.store(address=samples.address(country_code="fr"))).json()
+    assert stored["address"]["country_code"] == "FR"
+
+
+def test_two_organizations_may_use_the_same_store_code(api: Api, other_api: Api) -> None:
+    body = samples.store()
+    mine, theirs = api.post("/v1/stores", body), other_api.post("/v1/stores", body)
+    assert (mine.status, theirs.status) == (201, 201)
+    assert mine.json()["id"] != theirs.json()["id"]

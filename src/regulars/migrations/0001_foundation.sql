@@ -74,7 +74,9 @@ CREATE TABLE profiles (
     PRIMARY KEY (organization_id, id),
     UNIQUE (organization_id, external_id)
 );
-CREATE INDEX profiles_by_phone_number ON profiles (organization_id, phone_number) WHERE phone_number IS NOT NULL;
+-- Only a beginning is indexed: a number kept as sent may be longer than an index entry can be.
+CREATE INDEX profiles_by_phone_number ON profiles (organization_id, left(phone_number, 64))
+    WHERE phone_number IS NOT NULL;
 
 CREATE TABLE profile_attributes (
     organization_id uuid NOT NULL,
@@ -82,6 +84,8 @@ CREATE TABLE profile_attributes (
     type text NOT NULL CHECK (type IN ('text', 'number', 'boolean', 'date', 'currency', 'enum')),
     -- The first value looked like a number but has leading zeros: probably a code, better kept as text.
     looks_like_code boolean NOT NULL DEFAULT false,
+    -- The closed list of an enum; empty for every other type.
+    allowed_values text[] NOT NULL DEFAULT '{}',
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
     PRIMARY KEY (organization_id, key)
@@ -91,6 +95,7 @@ CREATE TABLE product_properties (
     organization_id uuid NOT NULL,
     key text NOT NULL,
     type text NOT NULL CHECK (type IN ('text', 'number', 'boolean', 'date', 'currency', 'enum')),
+    allowed_values text[] NOT NULL DEFAULT '{}',
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
     PRIMARY KEY (organization_id, key)

@@ -1,0 +1,5 @@
+"""The declared types of profile attributes and of product properties (specification 2.3 and 2.6).
+
+Owns the tables `profile_attributes` and `product_properties`. A type is a way to read values: it never changes,
+migrates or refuses one.
+"""

@@ -1,0 +1,82 @@
+"""The types an attribute can have: inferred from a first value, and used to read the others.
+
+Both functions are total. A value that a type cannot read is simply not read, and never an error.
+"""
+
+import re
+from collections.abc import Collection
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from enum import StrEnum
+
+import msgspec
+
+from regulars.kit.clock import parse_timestamp
+
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+_LEADING_ZEROS = re.compile(r"-?0[0-9]+(?:\.[0-9]+)?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_BOOLEANS = {"true": True, "false": False}
+
+
+class AttributeType(StrEnum):
+    TEXT = "text"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    # These two are never inferred: a person assigns them.
+    CURRENCY = "currency"
+    ENUM = "enum"
+
+
+Interpreted = str | Decimal | bool | datetime
+
+
+class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A key and how its values are read; only an enum has a closed list of allowed values."""
+
+    key: str
+    type: AttributeType
+    allowed_values: tuple[str, ...] = ()
+    created_at: datetime
+    updated_at: datetime
+
+
+def infer_type(value: str) -> AttributeType:
+    """The type of a key whose first value this is."""
+    if value in _BOOLEANS:
+        return AttributeType.BOOLEAN
+    if _NUMBER.fullmatch(value):
+        return AttributeType.NUMBER
+    if _read_date(value) is not None:
+        return AttributeType.DATE
+    return AttributeType.TEXT
+
+
+def looks_like_code(value: str) -> bool:
+    """A number with leading zeros is probably a code, such as a postal code, and better read as text."""
+    return _LEADING_ZEROS.fullmatch(value) is not None
+
+
+def interpret(declared: AttributeType, value: str, *, allowed_values: Collection[str] = ()) -> Interpreted | None:
+    """The value as its type reads it, or None: a value that cannot be read matches no filter on the attribute."""
+    match declared:
+        case AttributeType.TEXT:
+            return value
+        case AttributeType.NUMBER | AttributeType.CURRENCY:
+            return Decimal(value) if _NUMBER.fullmatch(value) else None
+        case AttributeType.BOOLEAN:
+            return _BOOLEANS.get(value)
+        case AttributeType.DATE:
+            return _read_date(value)
+        case AttributeType.ENUM:
+            return value if value in allowed_values else None
+
+
+def _read_date(value: str) -> datetime | None:
+    try:
+        if _DATE.fullmatch(value):
+            return datetime.combine(date.fromisoformat(value), time(), UTC)
+        return parse_timestamp(value)
+    except ValueError:
+        return None

@@ -1,0 +1,41 @@
+"""Find stores by what callers call them."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.kit.ids import ByExternalId, ById, Reference
+from regulars.stores import queries
+from regulars.stores.model import Store, StoreRef
+
+
+async def find_stores(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoreRef]:
+    """The stores that the references name; a reference that names none is absent."""
+    ids = {reference.id for reference in references if isinstance(reference, ById) and reference.id is not None}
+    external_ids = {
+        reference.external_id
+        for reference in references
+        # PostgreSQL cannot even be asked for a text with U+0000.
+        if isinstance(reference, ByExternalId) and "\0" not in reference.external_id
+    }
+    found: dict[Reference, StoreRef] = {}
+    if ids:
+        for store in await queries.find_store_refs_by_id(tx, organization_id, sorted(ids)):
+            found[ById(store.id)] = store
+    if external_ids:
+        for store in await queries.find_store_refs_by_external_id(tx, organization_id, sorted(external_ids)):
+            found[ByExternalId(store.external_id)] = store
+    return found
+
+
+async def find_store(tx: Tx, organization_id: UUID, reference: Reference) -> Store | None:
+    if isinstance(reference, ById):
+        return None if reference.id is None else await queries.find_store_by_id(tx, organization_id, reference.id)
+    if "\0" in reference.external_id:
+        return None
+    return await queries.find_store_by_external_id(tx, organization_id, reference.external_id)
+
+
+async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limit: int) -> list[Store]:
+    """Stores in the order of their creation, from the one after `after` on."""
+    return await queries.list_stores(tx, organization_id, after=after, limit=limit)

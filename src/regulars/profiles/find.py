@@ -1,0 +1,81 @@
+"""Find profiles by what callers call them, or by their number."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.kit.ids import ByExternalId, ById, Reference
+from regulars.profiles import queries
+from regulars.profiles.model import Profile, ProfileRef
+
+
+async def find_profiles(
+    tx: Tx, organization_id: UUID, references: Collection[Reference]
+) -> dict[Reference, ProfileRef]:
+    """The profiles that the references name; a reference that names none is absent."""
+    ids, external_ids = split_references(references)
+    found: dict[Reference, ProfileRef] = {}
+    if ids:
+        for profile in await queries.find_profile_refs_by_id(tx, organization_id, ids):
+            found[ById(profile.id)] = profile
+    if external_ids:
+        for profile in await queries.find_profile_refs_by_external_id(tx, organization_id, external_ids):
+            found[ByExternalId(profile.external_id)] = profile
+    return found
+
+
+async def find_profiles_by_phone(
+    tx: Tx, organization_id: UUID, numbers: Collection[str]
+) -> dict[str, list[ProfileRef]]:
+    """The profiles that have the E.164 numbers, the oldest first; a number that no profile has is absent."""
+    found: dict[str, list[ProfileRef]] = {}
+    if numbers:
+        for number, profile in await queries.find_profile_refs_by_phone(tx, organization_id, sorted(set(numbers))):
+            found.setdefault(number, []).append(profile)
+    return found
+
+
+async def lock_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> set[UUID]:
+    """Hold the profiles in existence until the transaction ends; give those that still exist.
+
+    Whoever writes a profile's id into another table does this first: an erasure then waits, and finds what was
+    written. Others may refer to the same profile, or change its fields, at the same time.
+    """
+    return await queries.keep_profiles(tx, organization_id, sorted(set(ids))) if ids else set()
+
+
+async def find_profile(tx: Tx, organization_id: UUID, reference: Reference) -> Profile | None:
+    if isinstance(reference, ById):
+        return None if reference.id is None else await queries.find_profile_by_id(tx, organization_id, reference.id)
+    if "\0" in reference.external_id:
+        return None
+    return await queries.find_profile_by_external_id(tx, organization_id, reference.external_id)
+
+
+async def list_profiles(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    external_id: str | None,
+    phone_number: str | None,
+    after: UUID | None,
+    limit: int,
+) -> list[Profile]:
+    """Profiles in the order of their creation, from the one after `after` on."""
+    if "\0" in (external_id or "") or "\0" in (phone_number or ""):
+        return []
+    return await queries.list_profiles(
+        tx, organization_id, external_id=external_id, phone_number=phone_number, after=after, limit=limit
+    )
+
+
+def split_references(references: Collection[Reference]) -> tuple[list[UUID], list[str]]:
+    """The ids and the external ids among the references, sorted, without those that cannot exist."""
+    ids = {reference.id for reference in references if isinstance(reference, ById) and reference.id is not None}
+    external_ids = {
+        reference.external_id
+        for reference in references
+        # PostgreSQL cannot even be asked for a text with U+0000.
+        if isinstance(reference, ByExternalId) and "\0" not in reference.external_id
+    }
+    return sorted(ids), sorted(external_ids)

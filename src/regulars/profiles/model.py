@@ -1,0 +1,152 @@
+"""What a profile is, how an upsert changes it, and how its phone number is read."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+import phonenumbers
+from msgspec import UNSET, UnsetType
+
+from regulars.kit.errors import ValidationError, invalid
+
+ATTRIBUTE_KEY_CHARACTERS_MAX = 128
+ATTRIBUTE_VALUE_CHARACTERS_MAX = 2048
+ATTRIBUTES_MAX = 500
+
+
+class Phone(msgspec.Struct, frozen=True):
+    """A number in E.164, or what was sent where it could not be read; only the first can ever be texted."""
+
+    number: str
+    reachable: bool
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    external_id: str
+    phone_number: str | None
+    phone_reachable: bool
+    first_name: str | None
+    last_name: str | None
+    attributes: dict[str, str]
+    created_at: datetime
+    updated_at: datetime
+
+
+class ProfileRef(msgspec.Struct, frozen=True):
+    """A profile as other rooms refer to it."""
+
+    id: UUID
+    external_id: str
+    # True only where a light profile was made for the asker, in the asker's own transaction.
+    is_new: bool = False
+
+
+class ProfileUpsert(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller says about a profile: an unset field is left alone, None clears it, attributes are merged."""
+
+    external_id: str
+    phone: Phone | UnsetType | None = UNSET
+    first_name: str | UnsetType | None = UNSET
+    last_name: str | UnsetType | None = UNSET
+    attributes: Mapping[str, str | None] = {}
+
+
+def apply(upsert: ProfileUpsert, profile: Profile, *, now: datetime) -> Profile:
+    """The profile after the upsert; the very same object if nothing changes, so that `updated_at` does not move.
+
+    Raises ValidationError when the merge would give the profile too many attributes.
+    """
+    if upsert.phone is UNSET:
+        phone_number, phone_reachable = profile.phone_number, profile.phone_reachable
+    elif upsert.phone is None:
+        phone_number, phone_reachable = None, False
+    else:
+        phone_number, phone_reachable = upsert.phone.number, upsert.phone.reachable
+    changed = msgspec.structs.replace(
+        profile,
+        phone_number=phone_number,
+        phone_reachable=phone_reachable,
+        first_name=profile.first_name if upsert.first_name is UNSET else upsert.first_name,
+        last_name=profile.last_name if upsert.last_name is UNSET else upsert.last_name,
+        attributes=merge(profile.attributes, upsert.attributes),
+    )
+    return profile if changed == profile else touched(changed, now=now)
+
+
+def begin(upsert: ProfileUpsert, *, identifier: UUID, now: datetime) -> Profile:
+    """A new profile as the upsert describes it."""
+    return apply(upsert, light_profile(upsert.external_id, identifier=identifier, now=now), now=now)
+
+
+def light_profile(external_id: str, *, identifier: UUID, now: datetime) -> Profile:
+    """A profile of which only the caller's id is known, because a sale named it first."""
+    return Profile(
+        id=identifier,
+        external_id=external_id,
+        phone_number=None,
+        phone_reachable=False,
+        first_name=None,
+        last_name=None,
+        attributes={},
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def touched(profile: Profile, *, now: datetime) -> Profile:
+    # A transaction that began earlier may come to write later: the time of a change never runs backwards.
+    return msgspec.structs.replace(profile, updated_at=max(now, profile.updated_at))
+
+
+def merge(attributes: dict[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    """The attributes after the changes, of which None removes a key; the same object if there are no changes."""
+    if not changes:
+        return attributes
+    merged = {key: value for key, value in {**attributes, **changes}.items() if value is not None}
+    # Counted after the merge, so that one call may put 500 new keys in the place of 500 old ones.
+    if len(merged) > ATTRIBUTES_MAX:
+        raise _too_many_attributes()
+    return merged
+
+
+def check_attributes(changes: Mapping[str, str | None], *, field: str = "attributes") -> Mapping[str, str | None]:
+    """Refuse what no profile could take, whatever attributes it has."""
+    for key, value in changes.items():
+        if not key:
+            raise invalid(field, "BLANK", "An attribute key must not be empty.")
+        if len(key) > ATTRIBUTE_KEY_CHARACTERS_MAX:
+            raise invalid(field, "LENGTH", f"A key has more than {ATTRIBUTE_KEY_CHARACTERS_MAX} characters.")
+        if value is not None and len(value) > ATTRIBUTE_VALUE_CHARACTERS_MAX:
+            raise invalid(
+                f"{field}.{key}", "LENGTH", f"The value has more than {ATTRIBUTE_VALUE_CHARACTERS_MAX} characters."
+            )
+    if sum(value is not None for value in changes.values()) > ATTRIBUTES_MAX:
+        raise _too_many_attributes(field)
+    return changes
+
+
+def _too_many_attributes(field: str = "attributes") -> ValidationError:
+    return invalid(field, "TOO_MANY", f"A profile can have at most {ATTRIBUTES_MAX} attributes.")
+
+
+def read_phone(text: str, *, default_country: str | None) -> Phone:
+    """Read a number as E.164, or keep it exactly as sent: a phone number is never a reason to lose a profile.
+
+    It is read when it begins with a plus or `00`, or by the habits of the organization's default country.
+    """
+    written = text.strip()
+    if written.startswith("00"):
+        written = "+" + written[2:]
+    is_international = written.startswith("+")
+    # Letters would be read as the keys of a telephone, or as an extension, which no text message reaches.
+    if any(character.isalpha() for character in written) or not (is_international or default_country):
+        return Phone(text, reachable=False)
+    try:
+        number = phonenumbers.parse(written, None if is_international else default_country)
+    except phonenumbers.NumberParseException:
+        return Phone(text, reachable=False)
+    if number.extension or not phonenumbers.is_possible_number(number):
+        return Phone(text, reachable=False)
+    return Phone(phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164), reachable=True)

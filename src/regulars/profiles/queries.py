@@ -1,0 +1,232 @@
+"""The SQL of profiles."""
+
+from collections.abc import Sequence
+from typing import Any, LiteralString
+from uuid import UUID
+
+import msgspec
+from psycopg import sql
+from psycopg.rows import TupleRow
+
+from regulars.kit.db import Tx
+from regulars.profiles.model import Profile, ProfileRef
+
+# Below every UUIDv7: a list without a cursor begins after it.
+_BEFORE_ALL = UUID(int=0)
+
+
+def _profile(row: TupleRow) -> Profile:
+    return Profile(
+        id=row[0],
+        external_id=row[1],
+        phone_number=row[2],
+        phone_reachable=row[3],
+        first_name=row[4],
+        last_name=row[5],
+        attributes=row[6],
+        created_at=row[7],
+        updated_at=row[8],
+    )
+
+
+async def find_profile_refs_by_id(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[ProfileRef]:
+    rows = await tx.fetch(
+        "SELECT id, external_id FROM profiles WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(ids)),
+    )
+    return [ProfileRef(*row) for row in rows]
+
+
+async def find_profile_refs_by_external_id(
+    tx: Tx, organization_id: UUID, external_ids: Sequence[str]
+) -> list[ProfileRef]:
+    rows = await tx.fetch(
+        "SELECT id, external_id FROM profiles WHERE organization_id = %s AND external_id = ANY (%s::text[])",
+        (organization_id, list(external_ids)),
+    )
+    return [ProfileRef(*row) for row in rows]
+
+
+async def find_profile_refs_by_phone(
+    tx: Tx, organization_id: UUID, numbers: Sequence[str]
+) -> list[tuple[str, ProfileRef]]:
+    rows = await tx.fetch(
+        """
+        SELECT phone_number, id, external_id
+        FROM profiles
+        WHERE organization_id = %(organization_id)s
+          -- A number in E.164 is shorter than the indexed beginning.
+          AND left(phone_number, 64) = ANY (%(numbers)s::text[])
+          AND phone_reachable
+        ORDER BY id
+        """,
+        {"organization_id": organization_id, "numbers": list(numbers)},
+    )
+    return [(number, ProfileRef(identifier, external_id)) for number, identifier, external_id in rows]
+
+
+async def find_profile_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> Profile | None:
+    rows = await tx.fetch(
+        """
+        SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
+        FROM profiles
+        WHERE organization_id = %s AND id = %s
+        """,
+        (organization_id, identifier),
+    )
+    return _profile(rows[0]) if rows else None
+
+
+async def find_profile_by_external_id(tx: Tx, organization_id: UUID, external_id: str) -> Profile | None:
+    rows = await tx.fetch(
+        """
+        SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
+        FROM profiles
+        WHERE organization_id = %s AND external_id = %s
+        """,
+        (organization_id, external_id),
+    )
+    return _profile(rows[0]) if rows else None
+
+
+async def list_profiles(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    external_id: str | None,
+    phone_number: str | None,
+    after: UUID | None,
+    limit: int,
+) -> list[Profile]:
+    conditions: list[LiteralString] = []
+    if external_id is not None:
+        conditions.append("AND external_id = %(external_id)s")
+    if phone_number is not None:
+        conditions.append(
+            "AND left(phone_number, 64) = left(%(phone_number)s::text, 64) AND phone_number = %(phone_number)s"
+        )
+    query = sql.SQL(
+        """
+        SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
+        FROM profiles
+        WHERE organization_id = %(organization_id)s AND id > %(after)s {conditions}
+        ORDER BY id
+        LIMIT %(limit)s
+        """
+    ).format(conditions=sql.SQL(" ").join([sql.SQL(condition) for condition in conditions]))
+    rows = await tx.fetch(
+        query,
+        {
+            "organization_id": organization_id,
+            "after": after or _BEFORE_ALL,
+            "external_id": external_id,
+            "phone_number": phone_number,
+            "limit": limit,
+        },
+    )
+    return [_profile(row) for row in rows]
+
+
+async def keep_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
+    """Lock out deletion, in the order of the ids; changes of other columns may go on beside it."""
+    rows = await tx.fetch(
+        """
+        SELECT id
+        FROM profiles
+        WHERE organization_id = %s AND id = ANY (%s::uuid[])
+        ORDER BY id
+        FOR KEY SHARE
+        """,
+        (organization_id, list(ids)),
+    )
+    return {row[0] for row in rows}
+
+
+async def lock_profiles_to_change(
+    tx: Tx, organization_id: UUID, *, ids: Sequence[UUID], external_ids: Sequence[str]
+) -> list[Profile]:
+    # NO KEY: a change never touches a key, so it need not hold up those who only refer to the profile.
+    rows = await tx.fetch(
+        """
+        SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
+        FROM profiles
+        WHERE organization_id = %(organization_id)s
+          AND (id = ANY (%(ids)s::uuid[]) OR external_id = ANY (%(external_ids)s::text[]))
+        ORDER BY id
+        FOR NO KEY UPDATE
+        """,
+        {"organization_id": organization_id, "ids": list(ids), "external_ids": list(external_ids)},
+    )
+    return [_profile(row) for row in rows]
+
+
+async def lock_profiles_to_delete(
+    tx: Tx, organization_id: UUID, *, ids: Sequence[UUID], external_ids: Sequence[str]
+) -> list[Profile]:
+    rows = await tx.fetch(
+        """
+        SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
+        FROM profiles
+        WHERE organization_id = %(organization_id)s
+          AND (id = ANY (%(ids)s::uuid[]) OR external_id = ANY (%(external_ids)s::text[]))
+        ORDER BY id
+        FOR UPDATE
+        """,
+        {"organization_id": organization_id, "ids": list(ids), "external_ids": list(external_ids)},
+    )
+    return [_profile(row) for row in rows]
+
+
+async def insert_profiles_if_new(tx: Tx, organization_id: UUID, profiles: Sequence[Profile]) -> set[UUID]:
+    """Insert, in the order of their external_id, the profiles nobody else has inserted; give the ids that went in."""
+    rows = await tx.fetch(
+        """
+        INSERT INTO profiles (
+            organization_id, id, external_id, phone_number, phone_reachable, first_name, last_name, attributes,
+            created_at, updated_at
+        )
+        SELECT
+            %(organization_id)s, row.id, row.external_id, row.phone_number, row.phone_reachable, row.first_name,
+            row.last_name, row.attributes, %(now)s, %(now)s
+        FROM json_to_recordset(%(records)s::json) AS row (
+            id uuid, external_id text, phone_number text, phone_reachable boolean, first_name text, last_name text,
+            attributes jsonb
+        )
+        ORDER BY row.external_id
+        ON CONFLICT (organization_id, external_id) DO NOTHING
+        RETURNING id
+        """,
+        {"organization_id": organization_id, "now": tx.now, "records": _records(profiles)},
+    )
+    return {row[0] for row in rows}
+
+
+async def update_profiles(tx: Tx, organization_id: UUID, profiles: Sequence[Profile]) -> None:
+    await tx.execute(
+        """
+        UPDATE profiles
+        SET phone_number = row.phone_number,
+            phone_reachable = row.phone_reachable,
+            first_name = row.first_name,
+            last_name = row.last_name,
+            attributes = row.attributes,
+            updated_at = row.updated_at
+        FROM json_to_recordset(%(records)s::json) AS row (
+            id uuid, phone_number text, phone_reachable boolean, first_name text, last_name text, attributes jsonb,
+            updated_at timestamptz
+        )
+        WHERE profiles.organization_id = %(organization_id)s AND profiles.id = row.id
+        """,
+        {"organization_id": organization_id, "records": _records(profiles)},
+    )
+
+
+async def delete_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM profiles WHERE organization_id = %s AND id = ANY (%s::uuid[])", (organization_id, list(ids))
+    )
+
+
+def _records(profiles: Sequence[Profile]) -> str:
+    records: list[dict[str, Any]] = [msgspec.structs.asdict(profile) for profile in profiles]
+    return msgspec.json.encode(records).decode()

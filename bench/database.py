@@ -1,0 +1,124 @@
+"""The benchmark's own PostgreSQL: the wheel's, on disk, with the durable settings of the embedded database."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from regulars.kit import embedded
+from regulars.kit.migrate import migrate
+from regulars.organizations.manage import create_key, create_organization
+
+# Conventionally on disk, where /tmp may live in memory.
+DATA_PARENT = Path("/var/tmp")  # noqa: S108  # the folder in it is made by mkdtemp
+TEMPLATE = "bench_template"
+STORES = 20
+CUSTOMERS = 10_000
+ORGANIZATIONS = 200
+
+
+@dataclass(frozen=True)
+class Organization:
+    """An organization that already has its stores and customers, and a key for it."""
+
+    id: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Cluster:
+    data_dir: Path
+    url: str
+    programs: Path
+
+    @property
+    def postmaster_pid(self) -> int:
+        return int((self.data_dir / "cluster" / "postmaster.pid").read_text().split()[0])
+
+    def url_of(self, database: str) -> str:
+        return self.url.replace("/regulars?", f"/{database}?")
+
+    def execute(self, statement: str | sql.Composed, database: str = "regulars") -> None:
+        with psycopg.connect(self.url_of(database), autocommit=True) as connection:
+            connection.execute(statement)  # type: ignore[call-overload]  # statements of this folder only
+
+    def count(self, table: str, database: str) -> int:
+        with psycopg.connect(self.url_of(database)) as connection:
+            row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
+        return int(row[0]) if row else 0
+
+    def size_bytes(self, database: str) -> int:
+        with psycopg.connect(self.url_of(database)) as connection:
+            row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+        return int(row[0]) if row else 0
+
+    def settings(self) -> dict[str, str]:
+        names = ["server_version", "fsync", "synchronous_commit", "full_page_writes", "shared_buffers", "wal_compression"]
+        with psycopg.connect(self.url) as connection:
+            rows = connection.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", (names,)).fetchall()
+        return dict(rows)
+
+    def clone(self, database: str, *, template: str = TEMPLATE) -> str:
+        """A database of its own for one measurement, and a checkpoint, so that each starts from the same place."""
+        self.drop(database)
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY")
+        self.execute(statement.format(sql.Identifier(database), sql.Identifier(template)))
+        self.execute("CHECKPOINT")
+        return self.url_of(database)
+
+    def drop(self, database: str) -> None:
+        self.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database)))
+
+
+@contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    parent = Path(tempfile.mkdtemp(prefix="regulars-bench-", dir=DATA_PARENT))
+    parent.chmod(0o755)
+    data_dir = parent / "data"
+    try:
+        url = embedded.ensure_running(data_dir)
+        yield Cluster(data_dir=data_dir, url=url, programs=embedded.binaries(data_dir))
+    finally:
+        embedded.release(data_dir)
+        shutil.rmtree(parent, ignore_errors=True)
+
+
+def make_template(cluster: Cluster) -> list[Organization]:
+    """Migrate a template and fill it with organizations: the first has the customers, all have the stores."""
+    cluster.drop(TEMPLATE)
+    cluster.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
+    url = cluster.url_of(TEMPLATE)
+    migrate(url)
+    organizations = asyncio.run(_create_organizations(url))
+    with psycopg.connect(url, autocommit=True) as connection:
+        for organization in organizations:
+            connection.execute(
+                "INSERT INTO stores (organization_id, id, external_id, name, created_at, updated_at)"
+                " SELECT %s::uuid, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid,"
+                " 'S' || lpad(n::text, 3, '0'), 'Store ' || n, now(), now() FROM generate_series(1, %s) n",
+                (organization.id, STORES),
+            )
+        connection.execute(
+            "INSERT INTO profiles (organization_id, id, external_id, first_name, created_at, updated_at)"
+            " SELECT %s::uuid, ('00000000-0000-7000-9000-' || lpad(n::text, 12, '0'))::uuid,"
+            " 'C' || lpad(n::text, 6, '0'), 'Camille', now(), now() FROM generate_series(1, %s) n",
+            (organizations[0].id, CUSTOMERS),
+        )
+        connection.execute("VACUUM ANALYZE")
+    return organizations
+
+
+async def _create_organizations(url: str) -> list[Organization]:
+    made = []
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        for number in range(ORGANIZATIONS):
+            organization = await create_organization(connection, f"bench-{number}")
+            _, secret = await create_key(connection, organization.id, "bench")
+            made.append(Organization(str(organization.id), secret))
+    return made

@@ -1,0 +1,127 @@
+"""Latency as a caller sees it: requests leave at fixed moments, whether or not the earlier ones were answered.
+
+A closed loop waits for a slow answer before it asks again and so never sees the queue it would have met. Here the
+latency counts from the moment a request was due, also when no connection was free for it.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections import deque
+from pathlib import Path
+
+import uvloop
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tickets import requests  # noqa: E402  # found beside this script's folder, whatever the working folder is
+
+CONNECTIONS = 128
+ANSWERS_S = 10
+# Requests due within one tick leave together: a sleep per request would cost more than the request.
+TICK_S = 0.001
+
+
+class Lane(asyncio.Protocol):
+    """One connection with at most one request in flight."""
+
+    def __init__(self, client: "Client") -> None:
+        self.client = client
+        self.due = 0.0
+        self.buffer = b""
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]  # a stream protocol gets a stream transport
+        self.client.idle.append(self)
+
+    def send(self, request: bytes, due: float) -> None:
+        self.due = due
+        if self.transport is not None:
+            self.transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        head_end = self.buffer.find(b"\r\n\r\n")
+        if head_end < 0:
+            return
+        head = self.buffer[:head_end].lower()
+        start = head.index(b"content-length:") + len(b"content-length:")
+        length = int(head[start:].split(b"\r\n", 1)[0])
+        if len(self.buffer) < head_end + 4 + length:
+            return
+        status = int(self.buffer[9:12])
+        self.buffer = b""
+        self.client.answered(self, status)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.client.lost += 1
+
+
+class Client:
+    def __init__(self, pending: list[bytes]) -> None:
+        self.pending = pending
+        self.idle: deque[Lane] = deque()
+        self.waiting: deque[tuple[bytes, float]] = deque()
+        self.latencies: list[float] = []
+        self.errors = 0
+        self.lost = 0
+
+    async def run(self, port: int, rate: float) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(CONNECTIONS):
+            await loop.create_connection(lambda: Lane(self), "127.0.0.1", port)
+        started = time.perf_counter()
+        for number, request in enumerate(self.pending):
+            due = started + number / rate
+            while (ahead := due - time.perf_counter()) > 0:
+                await asyncio.sleep(max(ahead, TICK_S))
+            if self.idle:
+                self.idle.popleft().send(request, due)
+            else:
+                self.waiting.append((request, due))
+        deadline = time.perf_counter() + ANSWERS_S
+        while len(self.latencies) < len(self.pending) and time.perf_counter() < deadline:
+            await asyncio.sleep(0.01)
+
+    def answered(self, lane: Lane, status: int) -> None:
+        self.latencies.append(time.perf_counter() - lane.due)
+        self.errors += status >= 400
+        if self.waiting:
+            lane.send(*self.waiting.popleft())
+        else:
+            self.idle.append(lane)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--key", required=True)
+    parser.add_argument("--rate", type=float, required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--name", required=True)
+    options = parser.parse_args()
+    count = int(options.rate * options.seconds)
+    pending = requests(count, run=options.name, key=options.key, host=f"127.0.0.1:{options.port}")
+    client = Client(pending)
+    cpu_before = time.process_time()
+    uvloop.run(client.run(options.port, options.rate))
+    latencies = sorted(client.latencies)
+    print(
+        json.dumps(
+            {
+                "sent": count,
+                "answered": len(latencies),
+                "errors": client.errors + count - len(latencies),
+                "p50_ms": latencies[len(latencies) // 2] * 1000,
+                "p99_ms": latencies[len(latencies) * 99 // 100] * 1000,
+                "max_ms": latencies[-1] * 1000,
+                "client_cpu_share": (time.process_time() - cpu_before) / options.seconds,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What a user would write instead: the peers Regulars is measured against."""

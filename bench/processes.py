@@ -1,0 +1,132 @@
+"""Start and stop the servers under test, and read what their process trees cost."""
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+READY_S = 30
+STOP_S = 15
+MEBIBYTE = 1 << 20
+
+
+class DidNotStartError(RuntimeError):
+    """The server ended or stayed silent; the message carries the end of what it wrote."""
+
+
+@dataclass(frozen=True)
+class Server:
+    pid: int
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def running_server(command: Sequence[str], environment: Mapping[str, str], *, port: int) -> Iterator[Server]:
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            command, env={**_clean_environment(), **environment}, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT
+        )
+        try:
+            try:
+                _wait_until_ready(process, port)
+            except TimeoutError as error:
+                output.seek(0)
+                said = output.read()[-2000:].decode(errors="replace")
+                raise DidNotStartError(f"{command[-1]}: {error}\n{said}") from None
+            yield Server(process.pid, port)
+        finally:
+            _stop(process)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds of a process tree, those of its children that already ended included."""
+    total = 0.0
+    for process in _tree(pid):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def memory_mib(pid: int) -> float:
+    """The largest resident memory of one process in the tree: what one worker needs."""
+    sizes = [0]
+    for process in _tree(pid):
+        try:
+            sizes.append(process.memory_info().rss)
+        except psutil.NoSuchProcess:
+            continue
+    return max(sizes) / MEBIBYTE
+
+
+def regulars_command() -> list[str]:
+    return [sys.executable, "-c", "import sys; from regulars.cli import main; sys.argv[0] = 'regulars'; main()", "serve"]
+
+
+def _clean_environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
+    kept.pop("DATABASE_URL", None)
+    return {**kept, "PYTHONPATH": str(ROOT / "src")}
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    try:
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int) -> None:
+    deadline = time.monotonic() + READY_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise TimeoutError(f"it ended with code {process.returncode} before it answered")
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+        try:
+            connection.request("GET", "/v1/openapi.json")
+            connection.getresponse().read()
+        except (OSError, http.client.HTTPException):
+            time.sleep(0.1)
+        else:
+            return
+        finally:
+            connection.close()
+    raise TimeoutError(f"it did not answer within {READY_S} s")
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    children = _tree(process.pid)[1:]
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(STOP_S)
+    for child in children:
+        try:
+            child.kill()
+        except psutil.NoSuchProcess:
+            continue

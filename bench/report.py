@@ -1,0 +1,49 @@
+"""The table: medians, spread, and the ratios the project is held to."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+CEILING = "pgbench"
+PEER = "FastAPI, 1 worker"
+
+
+def add_ratios(rows: list[dict[str, Any]]) -> None:
+    """Each row's rate as a share of pgbench's, and as a multiple of the peer's, where those were measured too."""
+    rates = {row["name"]: row["rate"] for row in rows}
+    for row in rows:
+        row["to_pgbench"] = row["rate"] / rates[CEILING] if rates.get(CEILING) else None
+        row["to_fastapi"] = row["rate"] / rates[PEER] if rates.get(PEER) else None
+
+
+def print_table(console: Console, result: dict[str, Any]) -> None:
+    title = f"{result['repeats']} x {result['seconds']} s each, median (spread = highest - lowest, of the median)"
+    table = Table(title=title)
+    table.add_column("what")
+    for heading in ("per second", "spread", "x pgbench", "x FastAPI", "p50 ms", "p99 ms", "app µs", "db µs", "MiB"):
+        table.add_column(heading, justify="right")
+    table.add_column("errors", justify="right", style="red")
+    for row in result["rows"]:
+        table.add_row(*_cells(row))
+    console.print(table)
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    return [
+        row["name"],
+        f"{row['rate']:,.0f}",
+        f"{row['spread']:.0%}",
+        _ratio(row["to_pgbench"]),
+        _ratio(row["to_fastapi"]),
+        f"{row['p50_ms']:.1f}",
+        f"{row['p99_ms']:.1f}",
+        f"{row['app_us']:.0f}" if row["app_us"] else "",
+        f"{row['database_us']:.0f}",
+        f"{row['memory_mib']:.0f}" if row["memory_mib"] else "",
+        str(row["errors"] or ""),
+    ]
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

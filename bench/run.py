@@ -1,0 +1,131 @@
+"""The benchmark: everything side by side in one run on this machine. `bin/bench --help` says what can be chosen."""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+
+import report  # noqa: E402  # the path above must be set first
+from database import Cluster, Organization, make_template, running_cluster  # noqa: E402  # as above
+from load import wrk  # noqa: E402  # as above
+from processes import DidNotStartError  # noqa: E402  # as above
+from rich.console import Console  # noqa: E402  # as above
+from scenarios import SCENARIOS, Measured, Scenario, as_json, measure  # noqa: E402  # as above
+
+RESULTS = Path(__file__).resolve().parent / "results"
+WARM_S = 2
+
+
+def main() -> None:
+    options = _options()
+    wrk.ensure_installed()
+    console = Console()
+    chosen = [scenario for scenario in SCENARIOS if not options.only or scenario.group in options.only]
+    runs: dict[str, list[Measured]] = {scenario.name: [] for scenario in chosen}
+    started = time.monotonic()
+    with running_cluster() as cluster:
+        organizations = make_template(cluster)
+        for repetition in range(options.repeats):
+            _repeat(console, cluster, organizations, chosen, runs, repetition=repetition, options=options)
+        machine = _machine(cluster)
+    result = {
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "took_s": round(time.monotonic() - started),
+        "seconds": options.seconds,
+        "repeats": options.repeats,
+        "machine": machine,
+        "rows": [_row(scenario, runs[scenario.name]) for scenario in chosen if runs[scenario.name]],
+    }
+    report.add_ratios(result["rows"])
+    report.print_table(console, result)
+    console.print(f"Written to {_write(result, options.output)}")
+
+
+def _repeat(
+    console: Console,
+    cluster: Cluster,
+    organizations: Sequence[Organization],
+    chosen: Sequence[Scenario],
+    runs: dict[str, list[Measured]],
+    *,
+    repetition: int,
+    options: argparse.Namespace,
+) -> None:
+    """Runners take turns inside a repetition, so that a noisy minute of the machine hits all of them alike."""
+    for scenario in chosen:
+        name = f"r{repetition}"
+        try:
+            measured = measure(
+                cluster, organizations, scenario, name=name, seconds=options.seconds, warm_s=options.warm_up
+            )
+        except (DidNotStartError, RuntimeError) as error:
+            console.print(f"[red]{scenario.name}: {error}[/red]", highlight=False)
+            continue
+        runs[scenario.name].append(measured)
+        console.print(
+            f"[dim]{repetition + 1}/{options.repeats}[/dim] {scenario.name}: {measured.rate:,.0f}/s,"
+            f" p99 {measured.p99_ms:.1f} ms, app {measured.app_us:.0f} µs, database {measured.database_us:.0f} µs"
+            + (f", [red]{measured.errors} errors[/red]" if measured.errors else ""),
+            highlight=False,
+        )
+
+
+def _row(scenario: Scenario, runs: Sequence[Measured]) -> dict[str, Any]:
+    """The median of each figure, and how far the rates lay apart."""
+    rates = [run.rate for run in runs]
+    row: dict[str, Any] = {"name": scenario.name, "group": scenario.group, "workers": scenario.workers}
+    for figure in as_json(runs[0]):
+        row[figure] = statistics.median([as_json(run)[figure] for run in runs])
+    row["errors"] = sum(run.errors for run in runs)
+    row["spread"] = (max(rates) - min(rates)) / row["rate"] if row["rate"] else 0.0
+    row["rates"] = rates
+    return row
+
+
+def _machine(cluster: Cluster) -> dict[str, Any]:
+    return {
+        "cores": os.cpu_count(),
+        "processor": platform.processor() or platform.machine(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "postgresql": cluster.settings(),
+    }
+
+
+def _write(result: dict[str, Any], output: Path | None) -> Path:
+    path = output or RESULTS / "local" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+    return path
+
+
+def _options() -> argparse.Namespace:
+    groups = sorted({scenario.group for scenario in SCENARIOS})
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=[], help=", ".join(groups))
+    parser.add_argument("--seconds", type=int, default=8, help="length of one measurement")
+    parser.add_argument("--repeats", type=int, default=3, help="how often each is measured")
+    parser.add_argument("--warm-up", type=int, default=WARM_S, help="seconds of load before each measurement")
+    parser.add_argument("--quick", action="store_true", help="3 seconds, once: to see that everything runs")
+    parser.add_argument("--long", action="store_true", help="also the growth to 10 million stored sales")
+    parser.add_argument("--output", type=Path, help="where the JSON goes; default bench/results/local/")
+    options = parser.parse_args()
+    unknown = set(options.only) - set(groups)
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(groups)}")
+    if options.quick:
+        options.seconds, options.repeats = 3, 1
+    return options
+
+
+if __name__ == "__main__":
+    main()

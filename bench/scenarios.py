@@ -1,0 +1,158 @@
+"""What is measured: one entry per row of the table, and how one repetition of it runs."""
+
+import os
+import sys
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+
+import pgbench
+from database import TEMPLATE, Cluster, Organization
+from load import wrk
+from processes import Server, cpu_s, free_port, memory_mib, regulars_command, running_server
+
+CONNECTIONS = 64
+BATCH_CONNECTIONS = 8
+BATCH_ITEMS = 100
+ROWS_LOST_MAX = 0
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A row of the table. `load` is the maker in load/tickets.lua; a request of the batch endpoint is many rows."""
+
+    name: str
+    group: str
+    app: str
+    load: str = "sales"
+    workers: int = 1
+    connections: int = CONNECTIONS
+    rows_per_request: int = 1
+    keys: int = 1
+    counted: str | None = "sales_events"
+    template: str = TEMPLATE
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measured:
+    rate: float
+    p50_ms: float
+    p99_ms: float
+    app_us: float
+    database_us: float
+    memory_mib: float
+    errors: int
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    Scenario("pgbench", "pgbench", "pgbench"),
+    Scenario("FastAPI, 1 worker", "fastapi", "fastapi"),
+    Scenario("FastAPI, 2 workers", "fastapi", "fastapi", workers=2),
+    Scenario("FastAPI, 1 worker, keys", "fastapi-keys", "fastapi", load="sales-with-keys"),
+    Scenario("Regulars sales, 1 worker", "sales", "regulars"),
+    Scenario("Regulars sales, 2 workers", "sales", "regulars", workers=2),
+    Scenario("Regulars sales, 1 worker, keys", "keys", "regulars", load="sales-with-keys"),
+    Scenario("Regulars sales, 2 workers, keys", "keys", "regulars", load="sales-with-keys", workers=2),
+    Scenario("Regulars duplicates", "duplicates", "regulars", load="duplicates", counted=None),
+    Scenario("Regulars profiles", "profiles", "regulars", load="profiles", counted=None),
+    Scenario("Regulars opt-ins", "opt-ins", "regulars", load="opt-ins", counted=None),
+    Scenario("Regulars GET profile by external_id", "get", "regulars", load="get-profile", counted=None),
+    Scenario(
+        f"Regulars batch of {BATCH_ITEMS} (rows/s)",
+        "batch",
+        "regulars",
+        load="sales-batch",
+        connections=BATCH_CONNECTIONS,
+        rows_per_request=BATCH_ITEMS,
+    ),
+    Scenario("Regulars sales, 200 organizations", "organizations", "regulars", load="sales-organizations", keys=200),
+)
+
+
+def measure(
+    cluster: Cluster, organizations: Sequence[Organization], scenario: Scenario, *, name: str, seconds: int, warm_s: int
+) -> Measured:
+    """One repetition on a database of its own, with a server of its own."""
+    database = f"bench_{scenario.app}"
+    url = cluster.clone(database, template=scenario.template)
+    try:
+        if scenario.app == "pgbench":
+            pgbench.run(cluster, organizations[0], database, seconds=warm_s)
+            done = pgbench.run(cluster, organizations[0], database, seconds=seconds)
+            return Measured(done.rate, done.p50_ms, done.p99_ms, 0.0, done.database_us, 0.0, 0)
+        with start(scenario, url) as server:
+            return _load(cluster, organizations, scenario, server, name=name, seconds=seconds, warm_s=warm_s)
+    finally:
+        cluster.drop(database)
+
+
+def start(scenario: Scenario, url: str) -> AbstractContextManager[Server]:
+    port = free_port()
+    if scenario.app == "fastapi":
+        return running_server(_peer_command(scenario, port), _peer_environment(url), port=port)
+    environment = {
+        "DATABASE_URL": url,
+        "REGULARS_HOST": "127.0.0.1",
+        "REGULARS_PORT": str(port),
+        "REGULARS_WORKERS": str(scenario.workers),
+        "REGULARS_RATE_LIMIT_PER_S": "0",
+        "REGULARS_LOG_LEVEL": "warning",
+        **scenario.environment,
+    }
+    return running_server(regulars_command(), environment, port=port)
+
+
+def _load(
+    cluster: Cluster,
+    organizations: Sequence[Organization],
+    scenario: Scenario,
+    server: Server,
+    *,
+    name: str,
+    seconds: int,
+    warm_s: int,
+) -> Measured:
+    keys = [organization.key for organization in organizations[: scenario.keys]]
+    wrk.run(server.url, scenario.load, name=f"{name}w", keys=keys, connections=scenario.connections, seconds=warm_s)
+    rows_before = cluster.count(scenario.counted, f"bench_{scenario.app}") if scenario.counted else 0
+    app_before, database_before = cpu_s(server.pid), cpu_s(cluster.postmaster_pid)
+    load = wrk.run(
+        server.url, scenario.load, name=name, keys=keys, connections=scenario.connections, seconds=seconds
+    )
+    app_s, database_s = cpu_s(server.pid) - app_before, cpu_s(cluster.postmaster_pid) - database_before
+    rows = load.requests * scenario.rows_per_request
+    errors = load.errors
+    if scenario.counted:
+        # Whatever was answered must be stored: a fast server that loses sales has not been measured.
+        stored = cluster.count(scenario.counted, f"bench_{scenario.app}") - rows_before
+        errors += max(0, rows - load.errors * scenario.rows_per_request - stored)
+    return Measured(
+        rate=load.rate * scenario.rows_per_request,
+        p50_ms=load.p50_ms,
+        p99_ms=load.p99_ms,
+        app_us=app_s / rows * 1e6,
+        database_us=database_s / rows * 1e6,
+        memory_mib=memory_mib(server.pid),
+        errors=errors,
+    )
+
+
+def as_json(measured: Measured) -> dict[str, float]:
+    return asdict(measured)
+
+
+def _peer_command(scenario: Scenario, port: int) -> list[str]:
+    command = [sys.executable, "-m", "uvicorn", "peers.fastapi_app:app", "--app-dir", os.path.dirname(__file__)]
+    command += ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]
+    return [*command, "--host", "127.0.0.1", "--port", str(port), "--workers", str(scenario.workers)]
+
+
+def _peer_environment(url: str) -> dict[str, str]:
+    parts = urllib.parse.urlsplit(url)
+    socket_folder = urllib.parse.parse_qs(parts.query)["host"][0]
+    return {
+        "PEER_DATABASE_URL": f"postgresql+asyncpg://{parts.username}@/{parts.path.lstrip('/')}",
+        "PEER_DATABASE_HOST": socket_folder,
+    }

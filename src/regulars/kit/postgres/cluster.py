@@ -13,10 +13,10 @@ import psycopg
 from psycopg import sql
 
 from regulars.kit.postgres import account as accounts
-from regulars.kit.postgres import configuration
+from regulars.kit.postgres import configuration, start_log
 from regulars.kit.postgres.account import Account
 from regulars.kit.postgres.errors import EmbeddedDatabaseError
-from regulars.kit.postgres.folder import Folder
+from regulars.kit.postgres.folder import SOCKET_NAME, Folder
 
 START_SECONDS_MAX = 90
 STOP_SECONDS_MAX = 90
@@ -70,19 +70,17 @@ def start(cluster: Cluster) -> None:
         _create(cluster)
     check_major_version(folder, cluster.major)
     configuration.write(folder, cluster.account, superuser=SUPERUSER, throwaway=cluster.throwaway)
-    _disown_stale_note(folder)
+    _disown_stale_notes(folder)
+    start_log.forget(folder)
     deadline = time.monotonic() + START_SECONDS_MAX
-    while True:
-        started = accounts.run(cluster.account, _start_command(cluster), folder=folder.settings)
-        if started.returncode == 0:
-            break
-        # Processes of a postmaster that was killed may still finish a statement; PostgreSQL waits for nobody here,
-        # and two generations on the same files would destroy them.
-        if "pre-existing shared memory block" not in _log_tail(folder) or time.monotonic() > deadline:
-            raise EmbeddedDatabaseError(
-                f"The embedded PostgreSQL did not start; {folder.logs / 'start.log'} ends with: {_last_line(folder)}"
-            )
+    while accounts.run(cluster.account, _start_command(cluster), folder=folder.settings).returncode != 0:
+        reason = start_log.reason(folder)
+        # Processes of a postmaster that was killed may still finish a statement, and two generations on the same files
+        # would destroy them: PostgreSQL refuses, and we ask again until they are gone.
+        if "pre-existing shared memory block" not in reason or time.monotonic() > deadline:
+            raise EmbeddedDatabaseError(f"The embedded PostgreSQL in {folder.root} did not start: {reason}")
         time.sleep(10 * POLL_SECONDS)
+        start_log.forget(folder)
     _create_database(folder)
 
 
@@ -153,7 +151,7 @@ def _start_command(cluster: Cluster) -> list[str | Path]:
         f"--timeout={START_SECONDS_MAX}",
         "--silent",
         f"--pgdata={folder.cluster}",
-        f"--log={folder.logs / 'start.log'}",
+        f"--log={start_log.path(folder)}",
         f"--options={options}",
     ]
 
@@ -182,14 +180,16 @@ def _command_line(pid: int) -> str:
     return found.stdout
 
 
-def _disown_stale_note(folder: Folder) -> None:
-    """Makes PostgreSQL see a stale postmaster.pid even when another process has the number in it by now.
+def _disown_stale_notes(folder: Folder) -> None:
+    """Makes PostgreSQL see a stale postmaster.pid even when another process has the number in it by now, or when the
+    dead postmaster still has it: where the first process of a container reaps nobody, the killed keep their numbers.
 
     The note itself stays: its seventh line names the shared memory that tells PostgreSQL whether processes of the
     postmaster that was killed still work on the files.
     """
-    pid = _noted_pid(folder)
-    if pid is None or not _command_line(pid):
+    # This one has no such line, and nobody else uses the socket's folder.
+    (folder.socket / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
+    if _noted_pid(folder) is None:
         return
     # The folder belongs to the database's account, so a link in it must not lead root's write elsewhere.
     descriptor = os.open(folder.cluster / "postmaster.pid", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -198,14 +198,3 @@ def _disown_stale_note(folder: Folder) -> None:
         file.seek(0)
         file.write(f"{PID_OF_NOBODY}\n{rest}")
         file.truncate()
-
-
-def _log_tail(folder: Folder) -> str:
-    try:
-        return (folder.logs / "start.log").read_text(errors="replace")[-2000:]
-    except OSError:
-        return ""
-
-
-def _last_line(folder: Folder) -> str:
-    return _log_tail(folder).strip().rpartition("\n")[2]

@@ -9,7 +9,7 @@ from regulars.kit.postgres.folder import Folder
 MAIN_FILE = "postgresql.conf"
 HBA_FILE = "pg_hba.conf"
 IDENT_FILE = "pg_ident.conf"
-# The operator's own file is read last and never written by us.
+# The operator's own file is read last, and written by us only when it is missing.
 LOCAL_FILE = "local.conf"
 
 SETTINGS = {
@@ -60,6 +60,8 @@ def write(folder: Folder, account: Account, *, superuser: str, throwaway: bool) 
     lines = [f"{name} = {_quoted(value)}" for name, value in settings.items()]
     lines.append(f"include_if_exists = {_quoted(LOCAL_FILE)}")
     _put(folder.settings / MAIN_FILE, "\n".join(lines))
+    if not (folder.settings / LOCAL_FILE).exists():
+        _put(folder.settings / LOCAL_FILE, "# Settings in this file come last and stay as they are.")
     # Only the account that runs the cluster, and root when root started it, become its superuser.
     _put(folder.settings / HBA_FILE, "local all all peer map=owner")
     names = {account.name, "root"} if account.is_other else {account.name}

@@ -1,0 +1,36 @@
+"""Why a start failed, from what PostgreSQL wrote before and after it turned to its daily log files."""
+
+import re
+from pathlib import Path
+
+from regulars.kit.postgres.folder import Folder
+
+TAIL_BYTES_MAX = 20_000
+LINE = re.compile(r"\[(?P<pid>\d+)\] (?P<level>[A-Z]+): +(?P<text>.*)")
+ROUTINE = ("starting PostgreSQL", "redirecting log output", "listening on", "database system")
+
+
+def path(folder: Folder) -> Path:
+    return folder.logs / "start.log"
+
+
+def forget(folder: Folder) -> None:
+    path(folder).unlink(missing_ok=True)
+
+
+def reason(folder: Folder) -> str:
+    """What the process that failed had to say, on one line."""
+    first = _lines(path(folder))
+    pids = {line["pid"] for line in first}
+    daily = max(folder.logs.glob("postgresql-*.log"), key=lambda log: log.stat().st_mtime, default=None)
+    later = [line for line in (_lines(daily) if daily else []) if line["pid"] in pids]
+    said = [line["text"] for line in (*first, *later) if not line["text"].startswith(ROUTINE)]
+    return "; ".join(said) or f"see {path(folder)}"
+
+
+def _lines(log: Path) -> list[re.Match[str]]:
+    try:
+        text = log.read_text(errors="replace")[-TAIL_BYTES_MAX:]
+    except OSError:
+        return []
+    return list(LINE.finditer(text))

@@ -1,0 +1,121 @@
+import os
+import signal
+
+import psycopg
+import pytest
+from tests.support.commands import Command, postmaster_pid
+
+from regulars.kit import embedded
+
+
+def ask(url: str, query: str) -> object:
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(query.encode()).fetchone()
+        assert row is not None
+        return row[0]
+
+
+def tell(url: str, statement: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement.encode())
+
+
+def test_the_last_command_out_stops_the_database(data_dir):
+    with Command(data_dir) as command:
+        url = command.url()
+        assert ask(url, "SELECT 1") == 1
+        command.finish()
+    assert not (data_dir / "cluster" / "postmaster.pid").exists()
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(url)
+
+
+def test_a_second_command_shares_the_database_and_leaves_it_running(data_dir):
+    with Command(data_dir) as server, Command(data_dir) as visitor:
+        url = server.url()
+        first = postmaster_pid(data_dir)
+        assert visitor.url() == url
+        visitor.finish()
+        assert postmaster_pid(data_dir) == first
+        assert ask(url, "SELECT 1") == 1
+
+
+def test_the_command_that_started_it_may_leave_first(data_dir):
+    with Command(data_dir) as starter:
+        url = starter.url()
+        with Command(data_dir) as other:
+            other.url()
+            starter.finish()
+            assert ask(url, "SELECT 1") == 1
+            other.finish()
+    assert not (data_dir / "cluster" / "postmaster.pid").exists()
+
+
+def test_commands_that_start_together_get_one_database(data_dir):
+    commands = [Command(data_dir) for _ in range(4)]
+    try:
+        urls = {command.url() for command in commands}
+        assert len(urls) == 1
+        assert ask(urls.pop(), "SELECT count(*) FROM pg_database WHERE datname = 'regulars'") == 1
+    finally:
+        for command in commands:
+            command.finish()
+    assert not (data_dir / "cluster" / "postmaster.pid").exists()
+
+
+def test_after_the_command_was_killed_the_next_one_finds_the_same_database_and_stops_it(data_dir):
+    with Command(data_dir) as killed:
+        killed.url()
+        pid = postmaster_pid(data_dir)
+        killed.kill()
+    with Command(data_dir) as command:
+        command.url()
+        assert postmaster_pid(data_dir) == pid
+        command.finish()
+    assert not (data_dir / "cluster" / "postmaster.pid").exists()
+
+
+def test_after_everything_was_killed_the_data_is_there(data_dir):
+    with Command(data_dir) as killed:
+        url = killed.url()
+        tell(url, "CREATE TABLE kept AS SELECT 42 AS answer")
+        os.kill(postmaster_pid(data_dir), signal.SIGKILL)
+        killed.kill()
+    assert (data_dir / "cluster" / "postmaster.pid").exists()
+    with Command(data_dir) as command:
+        assert ask(command.url(), "SELECT answer FROM kept") == 42
+
+
+def test_a_stale_note_with_the_number_of_another_process_does_not_stop_the_start(data_dir):
+    with Command(data_dir) as killed:
+        killed.url()
+        pid = postmaster_pid(data_dir)
+        os.kill(pid, signal.SIGKILL)
+        killed.kill()
+    note = data_dir / "cluster" / "postmaster.pid"
+    with Command(data_dir.parent / "other") as somebody_else:
+        somebody_else.url()
+        other_pid = postmaster_pid(data_dir.parent / "other")
+        note.write_text(note.read_text().replace(str(pid), str(other_pid), 1))
+        with Command(data_dir) as command:
+            assert ask(command.url(), "SELECT 1") == 1
+            assert postmaster_pid(data_dir) != other_pid
+            command.finish()
+        somebody_else.finish()
+
+
+def test_an_initdb_that_was_killed_is_done_again(data_dir):
+    data_dir.mkdir(mode=0o700)
+    (data_dir / "cluster.unfinished").mkdir()
+    (data_dir / "cluster.unfinished" / "PG_VERSION").write_text("18\n")
+    (data_dir / "start.lock").touch()
+    with Command(data_dir) as command:
+        assert ask(command.url(), "SELECT 1") == 1
+
+
+def test_one_process_may_ask_twice_and_release_once(data_dir):
+    first = embedded.ensure_running(data_dir, throwaway=True)
+    assert embedded.ensure_running(data_dir, throwaway=True) == first
+    embedded.release(data_dir)
+    assert not (data_dir / "cluster" / "postmaster.pid").exists()
+    embedded.release(data_dir)

@@ -7,7 +7,7 @@ from typing import Annotated
 import psycopg
 import typer
 
-from regulars.cli import config, key, migrating, organization, work
+from regulars.cli import backup, config, doctor, key, migrating, organization, work
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit.durability import NotDurableError
 from regulars.kit.log import scrub
@@ -26,6 +26,9 @@ app = typer.Typer(
 
 app.command()(work.worker)
 app.command()(migrating.migrate)
+app.command()(doctor.doctor)
+app.command()(backup.backup)
+app.command()(backup.restore)
 app.command()(config.config)
 app.add_typer(organization.app, name="organization")
 app.add_typer(key.app, name="key")

@@ -1,5 +1,6 @@
 """How commands speak: data on stdout, everything else on stderr, a failure as one sentence and an exit code."""
 
+import sys
 from datetime import UTC, datetime
 from enum import IntEnum
 from pathlib import Path
@@ -10,7 +11,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-out: Final = Console(highlight=False, soft_wrap=True)
+# Where there is no terminal there is no width to fit into, and a table that wraps is no use to `grep`.
+PIPE_CHARACTERS: Final = 250
+
+out: Final = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_CHARACTERS)
 err: Final = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import dataclasses
 import errno
-import fcntl
-import os
 import socket
 import time
 from collections.abc import Coroutine, Iterator
@@ -14,7 +12,7 @@ from typing import Annotated, Final
 import typer
 import uvloop
 
-from regulars.cli import database, server_process
+from regulars.cli import database, serve_lock, server_process
 from regulars.cli.output import CommandError, out
 from regulars.cli.supervise import Child, supervise
 from regulars.kit import log, metrics, migrate
@@ -47,7 +45,7 @@ def serve(
         port=loaded.port if port is None else port,
     )
     log.configure(settings)
-    with database.opened(settings) as url, _only_server(settings), _bound(settings) as listening:
+    with database.opened(settings) as url, serve_lock.held(settings), _bound(settings) as listening:
         _prepare_schema(settings, url)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
         came_up = _run(_serve_all(settings, listening, with_worker=not no_worker))
@@ -142,30 +140,6 @@ def _prepare_schema(settings: Settings, url: str) -> None:
     applied = migrate.migrate(url)
     if applied:
         _log.info("database.migrated", migrations=applied)
-
-
-@contextlib.contextmanager
-def _only_server(settings: Settings) -> Iterator[None]:
-    """The kernel releases the lock of a process that was killed, so nothing stale can stand in the way."""
-    try:
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(settings.data_dir / "serve.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:
-        # With an external database nothing else needs the folder, and a read-only container may not have one.
-        if settings.is_embedded:
-            raise CommandError(f"The data folder {settings.data_dir} cannot be written.") from None
-        yield
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise CommandError(
-            f"Another `regulars serve` already runs on the data folder {settings.data_dir}; stop it, or set"
-            " REGULARS_DATA_DIR to another folder."
-        ) from None
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

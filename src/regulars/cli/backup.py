@@ -1,0 +1,154 @@
+"""`regulars backup` and `regulars restore`: the whole database as one file in PostgreSQL's own format."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Annotated, Final
+
+import typer
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from regulars.cli import database, serve_lock
+from regulars.cli.output import CommandError, Exit, err
+from regulars.kit import migrate, settings
+from regulars.kit.log import scrub
+from regulars.kit.postgres import wheel
+
+HEADER_LINES_MAX: Final = 60
+# Programs of version 17 and newer open every restore with this, and older servers do not know it.
+TRANSACTION_TIMEOUT_SINCE: Final = 170_000
+TRANSACTION_TIMEOUT_LINE: Final = b"SET transaction_timeout = 0;\n"
+# A restore that replaces a database does so in the transaction of the restore: it happens whole, or not at all.
+EMPTY_THE_DATABASE: Final = b"DROP SCHEMA public CASCADE;\nCREATE SCHEMA public;\n"
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup file.", show_default=False)]
+
+
+def backup(
+    file: File, force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False
+) -> None:
+    """Write the whole database into FILE, as of one moment, while everything goes on running."""
+    if file.exists() and not force:
+        raise CommandError(f"{file} exists already; choose another name or add --force.", code=Exit.USAGE)
+    if not file.absolute().parent.is_dir():
+        raise CommandError(f"The folder {file.absolute().parent} does not exist.", code=Exit.USAGE)
+    with database.opened(settings.load()) as url, _unfinished(file) as unfinished:
+        address, environment = _without_password(url)
+        arguments = ["--format=custom", "--no-owner", "--no-privileges", f"--file={unfinished}", f"--dbname={address}"]
+        done = subprocess.run(  # noqa: S603  # our own program and arguments, no shell
+            [wheel.locate().bin / "pg_dump", *arguments], env=environment, capture_output=True, check=False
+        )
+        if done.returncode != 0:
+            raise CommandError(f"The backup failed: {_one_line(done.stderr)}")
+        size = unfinished.stat().st_size
+        unfinished.replace(file)
+    err.print(f"Wrote {file} ({size:,} bytes).", markup=False)
+
+
+def restore(
+    file: File,
+    force: Annotated[bool, typer.Option("--force", help="Replace what the database holds.")] = False,
+) -> None:
+    """Bring back a backup, into an empty database or, with --force, in place of what is there."""
+    if not file.is_file():
+        raise CommandError(f"The file {file} does not exist.", code=Exit.USAGE)
+    loaded = settings.load()
+    with database.opened(loaded) as url, serve_lock.held(loaded):
+        replaces = _holds_tables(url)
+        if replaces and _holds_organizations(url) and not force:
+            raise CommandError("The database holds data; add --force to replace all of it with the backup.")
+        _replay(file, url, replaces=replaces)
+        if loaded.is_embedded:
+            migrate.migrate(url)
+        missing = migrate.pending(url)
+    err.print(f"Restored {file}." + (" Now run `regulars migrate`." if missing else ""), markup=False)
+
+
+def _replay(file: Path, url: str, *, replaces: bool) -> None:
+    """Turn the backup into statements and run them as one transaction."""
+    with database.connected(url) as connection:
+        old_server = connection.info.server_version < TRANSACTION_TIMEOUT_SINCE
+    address, environment = _without_password(url)
+    programs = wheel.locate().bin
+    reading: list[str | Path] = [programs / "pg_restore", "--no-owner", "--no-privileges", "--file=-", file]
+    writing: list[str | Path] = [
+        *(programs / "psql", "--no-psqlrc", "--quiet", "--single-transaction"),
+        *("--set=ON_ERROR_STOP=1", "--output=/dev/null", f"--dbname={address}"),
+    ]
+    with tempfile.TemporaryFile() as complaints:
+        reader = subprocess.Popen(reading, stdout=subprocess.PIPE, stderr=complaints)  # noqa: S603  # as in backup
+        writer = subprocess.Popen(  # noqa: S603  # as in backup
+            writing, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=complaints, env=environment
+        )
+        with reader, writer:
+            if reader.stdout is None or writer.stdin is None:
+                raise CommandError("The programs of the restore could not be connected.")
+            # psql may refuse and close its end; its exit code and complaint tell the story below.
+            with contextlib.suppress(BrokenPipeError):
+                _pass_on(reader.stdout, writer.stdin, replaces=replaces, old_server=old_server)
+            reader_code = reader.wait()
+            if reader_code != 0:
+                # A backup that ends in the middle must not be committed: without its end psql would not notice.
+                writer.kill()
+            with contextlib.suppress(BrokenPipeError):
+                writer.stdin.close()
+            writer_code = writer.wait()
+        complaints.seek(0)
+        if reader_code != 0 or writer_code != 0:
+            raise CommandError(f"The restore changed nothing: {_one_line(complaints.read())}")
+
+
+def _pass_on(source: IO[bytes], target: IO[bytes], *, replaces: bool, old_server: bool) -> None:
+    if replaces:
+        target.write(EMPTY_THE_DATABASE)
+    for _ in range(HEADER_LINES_MAX):
+        line = source.readline()
+        if not (old_server and line == TRANSACTION_TIMEOUT_LINE):
+            target.write(line)
+    shutil.copyfileobj(source, target)
+    target.flush()
+
+
+def _holds_tables(url: str) -> bool:
+    with database.connected(url) as connection:
+        row = connection.execute("SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public')").fetchone()
+        return row == (True,)
+
+
+def _holds_organizations(url: str) -> bool:
+    """A schema that a command has prepared and nobody has used counts as empty; tables of somebody else do not."""
+    with database.connected(url) as connection:
+        if connection.execute("SELECT to_regclass('public.organizations') IS NULL").fetchone() == (True,):
+            return True
+        return connection.execute("SELECT EXISTS (SELECT FROM organizations)").fetchone() == (True,)
+
+
+@contextlib.contextmanager
+def _unfinished(file: Path) -> Iterator[Path]:
+    """A private file beside the target, so that a backup that fails leaves no half file under its name."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.absolute().parent)
+    os.close(descriptor)
+    path = Path(name)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _without_password(url: str) -> tuple[str, dict[str, str]]:
+    """Arguments are visible to every user of the machine, so the password goes through the environment."""
+    parts = conninfo_to_dict(url)
+    password = parts.pop("password", None)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    if password is not None:
+        environment["PGPASSWORD"] = str(password)
+    return make_conninfo("", **parts), environment
+
+
+def _one_line(complaint: bytes) -> str:
+    lines = [line.strip() for line in complaint.decode(errors="replace").splitlines() if line.strip()]
+    return scrub(lines[0] if lines else "the program gave no reason.")

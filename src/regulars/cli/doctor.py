@@ -1,0 +1,176 @@
+"""`regulars doctor`: is everything in order, and if not, what to do."""
+
+import dataclasses
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Final
+
+import psycopg
+import typer
+
+from regulars.cli import database
+from regulars.cli.output import CommandError, Exit, out, print_json
+from regulars.kit import durability, migrate
+from regulars.kit.migrate import MigrationError
+from regulars.kit.postgres.errors import EmbeddedDatabaseError
+from regulars.kit.settings import Settings, SettingsError, load
+
+DISK_FREE_BYTES_MIN: Final = 1024**3
+# A sale's age is judged by the database's clock, so a wrong one refuses sales or skips automations.
+CLOCK_DIFFERENCE_S_MAX: Final = 5.0
+# Connections of one server process or worker beyond its pool: the jobs' pool, the wake-up and the listener.
+CONNECTIONS_BESIDE_POOL: Final = 6
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What one check found; advice is there when something is to be done."""
+
+    name: str
+    ok: bool
+    found: str
+    advice: str = ""
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False) -> None:
+    """Check versions, durability, migrations, clock and disk, and say what to do; exit code 1 if anything is wrong."""
+    findings = list(_examine())
+    if as_json:
+        print_json([dataclasses.asdict(finding) for finding in findings])
+    else:
+        for finding in findings:
+            out.print("[green]ok  [/green]" if finding.ok else "[red]bad [/red]", end="")
+            out.print(f"{finding.name}: {finding.found}", markup=False)
+            if finding.advice:
+                out.print(f"      {finding.advice}", markup=False)
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(Exit.FAILED)
+
+
+def _examine() -> Iterator[Finding]:
+    yield Finding(name="python", ok=sys.version_info >= (3, 11), found=platform.python_version())
+    try:
+        settings = load()
+    except SettingsError as error:
+        yield Finding(name="settings", ok=False, found=str(error), advice="`docs/configuration.md` lists them all.")
+        return
+    yield Finding(name="settings", ok=True, found=f"{len(settings.sources)} set, the others at their defaults.")
+    yield _disk(settings)
+    try:
+        with database.opened(settings) as url:
+            yield from _examine_database(settings, url)
+    except (CommandError, EmbeddedDatabaseError, psycopg.Error) as error:
+        advice = (
+            "Look at the log files in the data folder."
+            if settings.is_embedded
+            else "Check DATABASE_URL and that the server runs and lets this machine in."
+        )
+        yield Finding(name="database", ok=False, found=str(error), advice=advice)
+
+
+def _disk(settings: Settings) -> Finding:
+    existing = settings.data_dir
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    free = shutil.disk_usage(existing).free
+    return Finding(
+        name="disk",
+        ok=free >= DISK_FREE_BYTES_MIN,
+        found=f"{free / 1024**3:.1f} GiB free under {settings.data_dir}.",
+        advice="" if free >= DISK_FREE_BYTES_MIN else "Free some space: PostgreSQL stops when the disk is full.",
+    )
+
+
+def _examine_database(settings: Settings, url: str) -> Iterator[Finding]:
+    with database.connected(url) as connection:
+        version = connection.info.parameter_status("server_version") or "unknown"
+        where = "embedded" if settings.is_embedded else "external"
+        yield Finding(name="database", ok=True, found=f"PostgreSQL {version}, {where}.")
+        for check in CHECKS:
+            yield check(settings, connection)
+    yield _migrations(settings, url)
+
+
+def _durable(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+    losing = durability.losing_settings(connection)
+    return Finding(
+        name="durability",
+        ok=not losing,
+        found=f"Acknowledged writes can be lost: {', '.join(losing)}." if losing else "Acknowledged writes survive.",
+        advice="Turn these PostgreSQL settings on; the server refuses to start until then." if losing else "",
+    )
+
+
+def _encoding(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+    encoding = str(connection.info.parameter_status("server_encoding"))
+    return Finding(
+        name="encoding",
+        ok=encoding == "UTF8",
+        found=f"The database stores {encoding}.",
+        advice="" if encoding == "UTF8" else "Create the database again with ENCODING 'UTF8'.",
+    )
+
+
+def _rights(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+    row = connection.execute(
+        "SELECT current_user, coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)"
+    ).fetchone()
+    user, allowed = row or ("nobody", False)
+    return Finding(
+        name="rights",
+        ok=bool(allowed),
+        found=f"{user} may {'' if allowed else 'not '}create tables.",
+        advice="" if allowed else f"GRANT CREATE ON SCHEMA public TO {user}, or make it the database's owner.",
+    )
+
+
+def _clock(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+    before = time.time()
+    row = connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()
+    middle = (before + time.time()) / 2
+    difference = abs(float(row[0]) - middle) if row else float("inf")
+    ok = difference <= CLOCK_DIFFERENCE_S_MAX
+    return Finding(
+        name="clock",
+        ok=ok,
+        found=f"The database's clock is {difference:.1f} s from this machine's.",
+        advice="" if ok else "Run a time service (NTP) on both machines.",
+    )
+
+
+def _connections(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+    row = connection.execute("SHOW max_connections").fetchone()
+    allowed = int(row[0]) if row else 0
+    needed = (settings.workers + 1) * (settings.database_pool_max + CONNECTIONS_BESIDE_POOL)
+    return Finding(
+        name="connections",
+        ok=needed <= allowed,
+        found=f"Up to {needed} of {allowed} connections are used from here.",
+        advice="" if needed <= allowed else "Lower REGULARS_DATABASE_POOL_MAX or raise max_connections.",
+    )
+
+
+CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]] = (
+    _durable,
+    _encoding,
+    _rights,
+    _clock,
+    _connections,
+)
+
+
+def _migrations(settings: Settings, url: str) -> Finding:
+    try:
+        missing = migrate.pending(url)
+    except (MigrationError, psycopg.Error) as error:
+        return Finding(name="migrations", ok=False, found=str(error))
+    advice = "`regulars serve` applies them." if settings.is_embedded else "Run `regulars migrate`."
+    return Finding(
+        name="migrations",
+        ok=not missing,
+        found=f"Missing: {', '.join(missing)}." if missing else "The schema is up to date.",
+        advice=advice if missing else "",
+    )

@@ -1,0 +1,36 @@
+"""One `regulars serve` per data folder, and no restore beneath a running one."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+
+from regulars.cli.output import CommandError
+from regulars.kit.settings import Settings
+
+
+@contextlib.contextmanager
+def held(settings: Settings) -> Iterator[None]:
+    """The kernel releases the lock of a process that was killed, so nothing stale can stand in the way."""
+    try:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(settings.data_dir / "serve.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        # With an external database nothing else needs the folder, and a read-only container may not have one.
+        if settings.is_embedded:
+            raise CommandError(
+                f"The data folder {settings.data_dir} cannot be written ({error.strerror}); set REGULARS_DATA_DIR."
+            ) from None
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CommandError(
+                f"Another `regulars serve` already runs on the data folder {settings.data_dir}; stop it, or set"
+                " REGULARS_DATA_DIR to another folder."
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)

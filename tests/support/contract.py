@@ -1,8 +1,10 @@
 """Hold every call of the black-box tests against the OpenAPI document."""
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
+from operator import itemgetter
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
@@ -10,6 +12,7 @@ import jsonschema_rs
 
 PROBLEM = "application/problem+json"
 JSON = "application/json"
+BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 class Contract:
@@ -20,8 +23,11 @@ class Contract:
         self._validator = cache(self._compile)
 
     def operation(self, method: str, target: str) -> dict[str, Any] | None:
-        item = self._path_item(target.partition("?")[0])
-        return None if item is None else item.get(method.lower())
+        for item in self._path_items(target.partition("?")[0]):
+            if method.lower() in item:
+                operation: dict[str, Any] = item[method.lower()]
+                return operation
+        return None
 
     def check(self, method: str, target: str, *, body: bytes | None, answer: "AnswerLike") -> None:
         """The answer is a declared one; and if the request was accepted, the document calls it valid."""
@@ -34,9 +40,9 @@ class Contract:
             assert problem["request_id"] == request_id or answer.header("idempotent-replayed"), problem
         operation = self.operation(method, target)
         if operation is None:
-            expected = {"ROUTE_NOT_FOUND"} if self._path_item(target.partition("?")[0]) is None else ALWAYS
+            expected = "METHOD_NOT_ALLOWED" if self._path_items(target.partition("?")[0]) else "ROUTE_NOT_FOUND"
             assert problem is not None, f"{method} {target}: answered {answer.status} but is not in the document"
-            assert problem["code"] in expected, problem
+            assert problem["code"] == expected, problem
             return
         declared = operation["responses"].get(str(answer.status))
         assert declared is not None, f"{method} {target}: {answer.status} is not declared\n{answer.body[:500]!r}"
@@ -67,13 +73,15 @@ class Contract:
             value: object = int(text) if declared[name].get("type") == "integer" else text
             self._assert_fits(declared[name], value, call)
 
-    def _path_item(self, path: str) -> dict[str, Any] | None:
-        """The same match as the server's: by raw segments, and a placeholder takes any segment that is not empty."""
+    def _path_items(self, path: str) -> list[dict[str, Any]]:
+        """The same match as the server's: by raw segments, and literal paths before placeholders."""
         segments = tuple(path.split("/"))
-        for template, item in self._templates.items():
-            if len(template) == len(segments) and all(map(_segment_matches, template, segments)):
-                return item
-        return None
+        matching = [
+            (any(part.startswith("{") for part in template), item)
+            for template, item in self._templates.items()
+            if len(template) == len(segments) and all(map(_segment_matches, template, segments))
+        ]
+        return [item for _, item in sorted(matching, key=itemgetter(0))]
 
     def _resolve(self, value: dict[str, Any]) -> dict[str, Any]:
         if "$ref" not in value:
@@ -94,10 +102,6 @@ class Contract:
         return jsonschema_rs.Draft202012Validator({**json.loads(schema), "components": self._components})
 
 
-# What any path may answer to a method that the document does not know.
-ALWAYS = {"METHOD_NOT_ALLOWED", "URI_TOO_LONG", "HEADERS_TOO_LARGE"}
-
-
 class AnswerLike:
     """What the checks read of an answer."""
 
@@ -109,9 +113,14 @@ class AnswerLike:
 
 
 def _segment_matches(template: str, segment: str) -> bool:
-    if template.startswith("{"):
-        return segment != ""
-    return template == segment or unquote_to_bytes(segment) == template.encode()
+    if not template.startswith("{"):
+        return template == segment
+    if not segment or BAD_ESCAPE.search(segment):
+        return False
+    try:
+        return "\x00" not in unquote_to_bytes(segment).decode()
+    except UnicodeDecodeError:
+        return False
 
 
 def _read_problem(answer: AnswerLike) -> dict[str, Any]:

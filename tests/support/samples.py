@@ -1,6 +1,7 @@
 """Valid requests to start from; each call gives fresh identifiers."""
 
 import itertools
+import json
 import os
 import random
 from datetime import UTC, datetime, timedelta
@@ -110,3 +111,7 @@ def opt_in(**changes: Any) -> dict[str, Any]:
 
 def without(body: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in names}
+
+
+def json_bytes(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

@@ -27,6 +27,8 @@ _SCHEMA_REFERENCE = "#/components/schemas/{name}"
 _EVERY_ERROR = (errors.UriTooLong, errors.HeadersTooLarge, errors.InternalError, errors.Unavailable)
 _EVERY_KEYED_ERROR = (errors.ValidationError, errors.Unauthorized, errors.RateLimited)
 _EVERY_MUTATION_ERROR = (
+    # The replay of an answer that spoke of a person who was erased meanwhile.
+    errors.ProfileNotFound,
     errors.InvalidIdempotencyKey,
     errors.IdempotencyConflict,
     errors.IdempotencyInProgress,

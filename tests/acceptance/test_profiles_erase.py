@@ -1,0 +1,56 @@
+"""`DELETE /v1/profiles/{profile_id}` (an addition): the person goes, the totals stay."""
+
+from typing import Any
+
+from tests.support import samples
+from tests.support.client import Api
+
+
+def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
+    assert anonymous.delete("/v1/profiles/p1").refused == (401, "UNAUTHORIZED")
+
+
+def test_it_knows_no_profile_that_was_never_sent(api: Api) -> None:
+    assert api.delete("/v1/profiles/nobody").refused == (404, "PROFILE_NOT_FOUND")
+
+
+def test_another_organizations_profile_is_like_an_absent_one(api: Api, other_api: Api) -> None:
+    profile = api.post("/v1/profiles", samples.profile()).json()
+    assert other_api.delete(f"/v1/profiles/{profile['id']}").refused == (404, "PROFILE_NOT_FOUND")
+    assert api.get(f"/v1/profiles/{profile['id']}").status == 200
+
+
+def test_it_erases_the_person_and_keeps_the_sale_as_an_anonymous_one(api: Api, store: dict[str, Any]) -> None:
+    profile = api.post("/v1/profiles", samples.profile()).json()
+    sale = api.post("/v1/sales-events", samples.sale(store["id"], profile_id=profile["id"])).json()["sales_event"]
+    assert api.delete(f"/v1/profiles/{profile['external_id']}").status == 204
+    for reference in (profile["id"], profile["external_id"]):
+        assert api.get(f"/v1/profiles/{reference}").refused == (404, "PROFILE_NOT_FOUND")
+    assert api.get(f"/v1/sales-events/{sale['id']}").json() == {**sale, "profile": None}
+    assert api.delete(f"/v1/profiles/{profile['id']}").refused == (404, "PROFILE_NOT_FOUND")
+
+
+def test_it_withdraws_consent_and_an_older_opt_in_cannot_revive_it(api: Api) -> None:
+    number = samples.phone()
+    profile = api.post("/v1/profiles", samples.profile(phone_number=number)).json()
+    body = samples.opt_in(phone_number=number, profile_id=profile["id"], consented_at=samples.ago(hours=2))
+    assert api.post("/v1/subscriptions/opt-in", body).json()["outcome"] == "created"
+    assert api.delete(f"/v1/profiles/{profile['id']}").status == 204
+    older = {**body, "profile_id": None, "consented_at": samples.ago(hours=1)}
+    answer = api.post("/v1/subscriptions/opt-in", older).json()
+    assert answer["outcome"] == "superseded"
+    assert answer["subscription"]["status"] == "UNSUBSCRIBED"
+    assert answer["subscription"]["profile"] is None
+    newer = {**older, "consented_at": samples.ahead(seconds=60)}
+    assert api.post("/v1/subscriptions/opt-in", newer).json()["outcome"] == "resubscribed"
+
+
+def test_a_stored_answer_that_holds_the_person_is_not_replayed(api: Api) -> None:
+    body, key = samples.profile(first_name="Erased-Name"), samples.unique("key")
+    profile = api.post("/v1/profiles", body, idempotency_key=key).json()
+    api.delete(f"/v1/profiles/{profile['id']}")
+    retry = api.post("/v1/profiles", body, idempotency_key=key)
+    assert retry.refused == (404, "PROFILE_NOT_FOUND")
+    assert retry.is_replay
+    assert b"Erased-Name" not in retry.body
+    assert api.get(f"/v1/profiles/{body['external_id']}").status == 404

@@ -1,0 +1,186 @@
+"""`POST /v1/sales-events` (specification 4.9, 2.6): refusals, then the good path."""
+
+from typing import Any
+
+import pytest
+from tests.support import samples
+from tests.support.client import Api
+
+REQUIRED = (
+    "external_id",
+    "type",
+    "occurred_at",
+    "store_id",
+    "currency",
+    "total_amount_cents",
+    "total_discount_cents",
+    "line_items",
+)
+
+
+def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
+    assert anonymous.post("/v1/sales-events", samples.sale("s1")).refused == (401, "UNAUTHORIZED")
+
+
+@pytest.mark.parametrize("missing", REQUIRED)
+def test_it_refuses_a_sale_without_a_required_field(api: Api, store: dict[str, Any], missing: str) -> None:
+    answer = api.post("/v1/sales-events", samples.without(samples.sale(store["id"]), missing))
+    assert answer.refused == (400, "VALIDATION_ERROR")
+    assert answer.field_errors == [(missing, "REQUIRED")]
+
+
+@pytest.mark.parametrize("missing", ["quantity", "total_price_cents"])
+def test_it_refuses_a_line_without_a_required_field(api: Api, store: dict[str, Any], missing: str) -> None:
+    lines = [samples.line(), samples.without(samples.line(), missing)]
+    answer = api.post("/v1/sales-events", samples.sale(store["id"], line_items=lines))
+    assert answer.refused == (400, "VALIDATION_ERROR")
+    assert answer.field_errors[0][1] == "REQUIRED"
+    assert answer.field_errors[0][0].endswith(missing)
+
+
+def test_stores_are_never_created_by_a_sale(api: Api) -> None:
+    sale = samples.sale("nowhere", profile_id=samples.unique())
+    assert api.post("/v1/sales-events", sale).refused == (404, "STORE_NOT_FOUND")
+    assert api.get("/v1/stores/nowhere").status == 404
+    assert api.get(f"/v1/profiles/{sale['profile_id']}").status == 404
+    assert api.get(f"/v1/sales-events/{sale['external_id']}").status == 404
+
+
+def test_another_organizations_store_is_like_an_absent_one(api: Api, other_api: Api, store: dict[str, Any]) -> None:
+    for reference in (store["id"], store["external_id"]):
+        assert other_api.post("/v1/sales-events", samples.sale(reference)).refused == (404, "STORE_NOT_FOUND")
+
+
+@pytest.mark.parametrize("reference", ["prof_01h455vb4pex5vsknk084sn02q", "prof_x", "sub_x", "store_9", "evt_1"])
+def test_a_reserved_profile_reference_must_exist(api: Api, store: dict[str, Any], reference: str) -> None:
+    sale = samples.sale(store["id"], profile_id=reference)
+    assert api.post("/v1/sales-events", sale).refused == (404, "PROFILE_NOT_FOUND")
+    assert api.get(f"/v1/sales-events/{sale['external_id']}").status == 404
+    assert api.get("/v1/profiles").json()["data"] == []
+
+
+@pytest.mark.parametrize("hours", [1, 24])
+def test_a_sale_in_the_future_is_refused(api: Api, store: dict[str, Any], hours: int) -> None:
+    sale = samples.sale(store["id"], occurred_at=samples.ahead(hours=hours))
+    assert api.post("/v1/sales-events", sale).refused == (400, "OCCURRED_AT_IN_FUTURE")
+
+
+def test_a_register_may_run_half_a_minute_fast(api: Api, store: dict[str, Any]) -> None:
+    fast = samples.sale(store["id"], occurred_at=samples.ahead(seconds=20))
+    assert api.post("/v1/sales-events", fast).status == 201
+    faster = samples.sale(store["id"], occurred_at=samples.ahead(seconds=45))
+    assert api.post("/v1/sales-events", faster).refused == (400, "OCCURRED_AT_IN_FUTURE")
+
+
+def test_it_records_a_sale_and_shows_every_field(api: Api, store: dict[str, Any]) -> None:
+    profile = api.post("/v1/profiles", samples.profile()).json()
+    body = samples.sale(store["external_id"], profile_id=profile["external_id"], source="till-7")
+    answer = api.post("/v1/sales-events", body)
+    event = answer.json()["sales_event"]
+    assert answer.status == 201
+    assert answer.json()["automation"] == {"state": "eligible"}
+    assert event["id"].startswith("evt_")
+    assert event == {
+        "id": event["id"],
+        "external_id": body["external_id"],
+        "type": "PURCHASE",
+        "occurred_at": body["occurred_at"],
+        "store": {"id": store["id"], "external_id": store["external_id"]},
+        "profile": {"id": profile["id"], "external_id": profile["external_id"]},
+        "currency": "EUR",
+        "total_amount_cents": 4900,
+        "total_discount_cents": 0,
+        "total_tax_cents": None,
+        "loyalty": None,
+        "payments": None,
+        "metadata": None,
+        "source": "till-7",
+        "line_items": [{**body["line_items"][0], "unit": None, "discount_cents": None}],
+        "created_at": event["created_at"],
+    }
+
+
+def test_what_a_line_leaves_out_is_null_and_properties_are_empty(api: Api, store: dict[str, Any]) -> None:
+    lines = [{"quantity": 2, "total_price_cents": -500}, {"quantity": 1, "total_price_cents": 1, "product": {}}]
+    event = api.post("/v1/sales-events", samples.sale(store["id"], line_items=lines)).json()["sales_event"]
+    empty = {"external_id": None, "unit": None, "unit_price_cents": None, "discount_cents": None, "tax_cents": None}
+    product = {"external_id": None, "name": None, "properties": {}}
+    assert event["line_items"] == [
+        {**empty, "product": None, "quantity": 2, "total_price_cents": -500},
+        {**empty, "product": product, "quantity": 1, "total_price_cents": 1},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        ("2024-03-31T01:30:00+02:00", "2024-03-30T23:30:00.000Z"),
+        ("2024-02-29T12:00:00.123456789Z", "2024-02-29T12:00:00.123Z"),
+        ("2024-02-29T12:00:00.9999999Z", "2024-02-29T12:00:00.999Z"),
+        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
+        ("1969-12-31T23:59:59.9-05:30", "1970-01-01T05:29:59.900Z"),
+    ],
+)
+def test_any_past_time_is_taken_and_shown_in_utc(api: Api, store: dict[str, Any], sent: str, shown: str) -> None:
+    answer = api.post("/v1/sales-events", samples.sale(store["id"], occurred_at=sent))
+    assert answer.status == 201
+    assert answer.json()["sales_event"]["occurred_at"] == shown
+
+
+@pytest.mark.parametrize("quantity", [0.755, 0.1234567891, -2, 3, 999999999, 1e-7, 1.5, 12345678.1234567])
+def test_a_quantity_comes_back_equal(api: Api, store: dict[str, Any], quantity: float) -> None:
+    sale = samples.sale(store["id"], line_items=[samples.line(quantity=quantity)])
+    event = api.post("/v1/sales-events", sale).json()["sales_event"]
+    assert event["line_items"][0]["quantity"] == quantity
+
+
+def test_amounts_may_be_zero_and_line_amounts_negative(api: Api, store: dict[str, Any]) -> None:
+    line = samples.line(total_price_cents=-100, unit_price_cents=-100, discount_cents=-5, tax_cents=-17)
+    sale = samples.sale(store["id"], total_amount_cents=0, total_tax_cents=-3, line_items=[line])
+    assert api.post("/v1/sales-events", sale).status == 201
+
+
+def test_free_objects_come_back_as_they_were_sent(api: Api, store: dict[str, Any]) -> None:
+    text = b'{"z":1.10,"a":[1e2,{"n":null}],"\\u00e9":"\xc3\xa9"}'
+    sale = samples.sale(store["id"], payments=[{"method": "CARD"}], loyalty={"points": 3})
+    content = b'{"metadata":' + text + b"," + _encoded(sale)[1:]
+    answer = api.post("/v1/sales-events", content=content)
+    assert answer.status == 201
+    assert b'"metadata":' + text in answer.body
+    assert answer.json()["sales_event"]["payments"] == [{"method": "CARD"}]
+    assert b'"metadata":' + text in api.get(f"/v1/sales-events/{sale['external_id']}").body
+
+
+def test_a_product_has_at_most_50_properties_and_4_kib(api: Api, store: dict[str, Any]) -> None:
+    def with_properties(properties: dict[str, Any]) -> dict[str, Any]:
+        return samples.sale(store["id"], line_items=[samples.line(product={"properties": properties})])
+
+    fifty = {f"k{number}": number for number in range(50)}
+    assert api.post("/v1/sales-events", with_properties(fifty)).status == 201
+    full = {"k": "é" * ((4096 - len('{"k":""}')) // 2)}
+    assert api.post("/v1/sales-events", with_properties(full)).status == 201
+    for bad in ({**fifty, "one_more": 1}, {"k": full["k"] + "x"}, {"k": {}}, {"k": []}, {"k": None}):
+        assert api.post("/v1/sales-events", with_properties(bad)).refused == (400, "VALIDATION_ERROR")
+
+
+def test_a_return_never_changes_the_purchase(api: Api, store: dict[str, Any]) -> None:
+    purchase = api.post("/v1/sales-events", samples.sale(store["id"])).json()["sales_event"]
+    returned = api.post("/v1/sales-events", samples.sale(store["id"], type="RETURN")).json()["sales_event"]
+    assert returned["type"] == "RETURN"
+    assert api.get(f"/v1/sales-events/{purchase['id']}").json() == purchase
+
+
+def test_a_thousand_lines_are_taken_and_one_more_is_not(api: Api, store: dict[str, Any]) -> None:
+    lines = [{"quantity": 1, "total_price_cents": 1}] * 1000
+    assert api.post("/v1/sales-events", samples.sale(store["id"], line_items=lines)).status == 201
+    answer = api.post("/v1/sales-events", samples.sale(store["id"], line_items=[*lines, lines[0]]))
+    assert answer.refused == (400, "VALIDATION_ERROR")
+
+
+def test_reserved_prefixes_are_allowed_in_skus_and_line_codes(api: Api, store: dict[str, Any]) -> None:
+    line = samples.line(external_id="evt_1", product={"external_id": "prof_1"})
+    assert api.post("/v1/sales-events", samples.sale(store["id"], line_items=[line])).status == 201
+
+
+def _encoded(value: object) -> bytes:
+    return samples.json_bytes(value)

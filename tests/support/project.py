@@ -1,0 +1,35 @@
+"""Where the project lies, and its files as the architecture tests read them."""
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGE = ROOT / "src" / "regulars"
+
+
+def tracked_files() -> list[Path]:
+    """What is, or is about to be, in the repository; in an unpacked archive that is every file but the environment's."""
+    listed = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if listed.returncode == 0:
+        names = (ROOT / name for name in listed.stdout.split("\0") if name)
+    else:
+        names = (path for path in ROOT.rglob("*") if not any(part.startswith(".venv") for part in path.parts))
+    return sorted(path for path in names if path.is_file())
+
+
+def python_files(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node

@@ -8,6 +8,8 @@ from regulars.kit.ids import ByExternalId, ById, Reference
 from regulars.stores import queries
 from regulars.stores.model import Store, StoreRef
 
+__all__ = ["StoreRef", "find_store", "find_stores", "list_stores"]
+
 
 async def find_stores(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoreRef]:
     """The stores that the references name; a reference that names none is absent."""

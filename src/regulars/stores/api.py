@@ -1,0 +1,196 @@
+"""The JSON routes of stores."""
+
+from collections.abc import Sequence
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from regulars.http.page import PAGE_PARAMETERS
+from regulars.http.route import Answer, Mutation, Read, Request, Route, Write
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
+from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, StoreNotFound, ValidationError, invalid
+from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, STORE, read_reference
+from regulars.kit.json import STRING_CHARACTERS_MAX, decode, encode
+from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
+from regulars.kit.text import check_external_id
+from regulars.stores.countries import COUNTRY_CODES
+from regulars.stores.find import find_store, list_stores
+from regulars.stores.model import Address, Store, StoreUpsert
+from regulars.stores.upsert import upsert_stores
+
+COUNTRY_CODE_CHARACTERS = 2
+
+Text = Annotated[str, Meta(max_length=STRING_CHARACTERS_MAX)]
+RequiredText = Annotated[str, Meta(min_length=1, max_length=STRING_CHARACTERS_MAX)]
+Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-03-02T09:30:00.000Z"])]
+
+
+class AddressIn(msgspec.Struct):
+    """Where the store is. An address replaces the one before as a whole."""
+
+    address_line1: Annotated[RequiredText, Meta(examples=["12 rue de la Paix"])]
+    postal_code: Annotated[RequiredText, Meta(examples=["75002"])]
+    locality: Annotated[RequiredText, Meta(examples=["Paris"])]
+    country_code: Annotated[
+        str,
+        Meta(
+            min_length=COUNTRY_CODE_CHARACTERS,
+            max_length=COUNTRY_CODE_CHARACTERS,
+            description="An assigned code of ISO 3166-1 alpha-2, kept in capitals.",
+            examples=["FR"],
+            extra_json_schema={"format": "country-code"},
+        ),
+    ]
+    address_line2: Annotated[Text | None, Meta(description="Building, floor or suite.")] = None
+    administrative_area1: Annotated[Text | None, Meta(description="Region.")] = None
+    administrative_area2: Annotated[Text | None, Meta(description="Department or county.")] = None
+
+
+class StoreIn(msgspec.Struct):
+    """A store to create or update. A field left out is unchanged, null clears it."""
+
+    external_id: Annotated[
+        str,
+        Meta(
+            description="Your own code of the store. It must not start with `prof_`, `sub_`, `store_` or `evt_`.",
+            examples=["PARIS-01"],
+            extra_json_schema={"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX, "format": "external-id"},
+        ),
+    ]
+    name: Annotated[Text | UnsetType | None, Meta(examples=["Paris Opéra"])] = UNSET
+    address: AddressIn | UnsetType | None = UNSET
+
+
+class AddressOut(msgspec.Struct):
+    address_line1: str
+    postal_code: str
+    locality: str
+    country_code: str
+    address_line2: str | None
+    administrative_area1: str | None
+    administrative_area2: str | None
+
+
+class StoreOut(msgspec.Struct):
+    id: Annotated[str, Meta(description="The canonical id.", examples=["store_01jkv5q8z3f7r9t2x4b6d8h0ma"])]
+    external_id: Annotated[str, Meta(examples=["PARIS-01"])]
+    name: str | None
+    address: AddressOut | None
+    created_at: Timestamp
+    updated_at: Annotated[Timestamp, Meta(description="Moves only when a write changes something.")]
+
+
+class StorePageOut(msgspec.Struct):
+    data: list[StoreOut]
+    has_more: bool
+    next_cursor: str | None
+
+
+_decoder = msgspec.json.Decoder(StoreIn)
+
+
+def prepare_store(request: Request) -> StoreUpsert:
+    sent = decode(_decoder, request.body)
+    return StoreUpsert(
+        external_id=check_external_id(sent.external_id),
+        name=sent.name,
+        address=_read_address(sent.address) if isinstance(sent.address, AddressIn) else sent.address,
+    )
+
+
+async def run_stores(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+    outcomes = await upsert_stores(tx, organization_id, [write.command for write in writes])
+    return [
+        Answer(201 if outcome.change == "created" else 200, encode(_store_out(outcome.store))) for outcome in outcomes
+    ]
+
+
+async def handle_store(tx: Tx, request: Request) -> Answer:
+    store = await find_store(tx, request.caller.organization_id, read_reference(STORE, request.references[0]))
+    if store is None:
+        raise StoreNotFound("No store has this id or external_id.")
+    return Answer(200, encode(_store_out(store)))
+
+
+async def handle_list(tx: Tx, request: Request) -> Answer:
+    caller, cursor = request.caller, request.query.get("cursor")
+    limit = read_limit(request.query)
+    scope = scope_of("stores", {})
+    after = None if cursor is None else UUID(read_cursor(caller.secret, scope, cursor)[0])
+    found = await list_stores(tx, caller.organization_id, after=after, limit=limit + 1)
+    page, has_more = found[:limit], len(found) > limit
+    next_cursor = write_cursor(caller.secret, scope, (str(page[-1].id),)) if has_more else None
+    return Answer(200, encode(StorePageOut([_store_out(store) for store in page], has_more, next_cursor)))
+
+
+def _read_address(sent: AddressIn) -> Address:
+    # The length is already known to be two; a letter that grows when it is capitalised is in no country's code.
+    country_code = sent.country_code.upper()
+    if country_code not in COUNTRY_CODES:
+        raise invalid("address.country_code", "NOT_ALLOWED", "It is not an assigned code of ISO 3166-1 alpha-2.")
+    return Address(**{**msgspec.structs.asdict(sent), "country_code": country_code})
+
+
+def _store_out(store: Store) -> StoreOut:
+    return StoreOut(
+        id=STORE.encode(store.id),
+        external_id=store.external_id,
+        name=store.name,
+        address=None if store.address is None else AddressOut(**msgspec.structs.asdict(store.address)),
+        created_at=format_timestamp(store.created_at),
+        updated_at=format_timestamp(store.updated_at),
+    )
+
+
+ROUTES: tuple[Route, ...] = (
+    Mutation(
+        path="/v1/stores",
+        operation_id="upsertStore",
+        tag="Stores",
+        summary="Upsert a store",
+        description="Creates the store with this `external_id`, or updates it: a field left out is unchanged, null "
+        "clears it, an address replaces the one before as a whole. Stores must exist before sales name them.",
+        body=StoreIn,
+        answers={200: StoreOut, 201: StoreOut},
+        errors=(ValidationError, ReservedExternalId),
+        examples={
+            "store": {
+                "external_id": "PARIS-01",
+                "name": "Paris Opéra",
+                "address": {
+                    "address_line1": "12 rue de la Paix",
+                    "postal_code": "75002",
+                    "locality": "Paris",
+                    "country_code": "FR",
+                    "administrative_area1": "Île-de-France",
+                },
+            },
+            "only_the_code": {"external_id": "POPUP-7"},
+        },
+        prepare=prepare_store,
+        run=run_stores,
+    ),
+    Read(
+        path="/v1/stores",
+        operation_id="listStores",
+        tag="Stores",
+        summary="List stores",
+        description="The organization's stores in the order of their creation, page by page.",
+        parameters=PAGE_PARAMETERS,
+        answers={200: StorePageOut},
+        errors=(ValidationError, InvalidCursor),
+        handle=handle_list,
+    ),
+    Read(
+        path="/v1/stores/{store_id}",
+        operation_id="getStore",
+        tag="Stores",
+        summary="Read a store",
+        answers={200: StoreOut},
+        errors=(StoreNotFound,),
+        handle=handle_store,
+    ),
+)

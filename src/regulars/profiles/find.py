@@ -8,6 +8,16 @@ from regulars.kit.ids import ByExternalId, ById, Reference
 from regulars.profiles import queries
 from regulars.profiles.model import Profile, ProfileRef
 
+__all__ = [
+    "ProfileRef",
+    "find_profile",
+    "find_profiles",
+    "find_profiles_by_phone",
+    "list_profiles",
+    "lock_profiles",
+    "split_references",
+]
+
 
 async def find_profiles(
     tx: Tx, organization_id: UUID, references: Collection[Reference]

@@ -1,0 +1,403 @@
+"""The JSON routes of profiles and their attributes."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from regulars.http.page import PAGE_PARAMETERS
+from regulars.http.problem import problem_bytes
+from regulars.http.route import (
+    BATCH_BODY_BYTES_MAX,
+    BATCH_REQUEST_ITEMS_MAX,
+    Answer,
+    Mutation,
+    Parameter,
+    Read,
+    Request,
+    Route,
+    Write,
+)
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
+from regulars.kit.errors import ApiError, InvalidCursor, ProfileNotFound, ReservedExternalId, ValidationError
+from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, PROFILE, read_reference
+from regulars.kit.json import STRING_CHARACTERS_MAX, decode, encode
+from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
+from regulars.kit.text import check_external_id
+from regulars.profiles.find import find_profile, list_profiles
+from regulars.profiles.model import (
+    ATTRIBUTE_KEY_CHARACTERS_MAX,
+    ATTRIBUTE_VALUE_CHARACTERS_MAX,
+    Phone,
+    Profile,
+    ProfileUpsert,
+    check_attributes,
+    read_phone,
+)
+from regulars.profiles.set_attributes import AttributeChanges, set_attributes
+from regulars.profiles.upsert import Upserted, upsert_profiles
+
+Text = Annotated[str, Meta(max_length=STRING_CHARACTERS_MAX)]
+Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-03-02T09:30:00.000Z"])]
+_ATTRIBUTE_KEY_SCHEMA = {"minLength": 1, "maxLength": ATTRIBUTE_KEY_CHARACTERS_MAX}
+AttributeIn = Annotated[str, Meta(extra_json_schema={"maxLength": ATTRIBUTE_VALUE_CHARACTERS_MAX})]
+AttributesIn = Annotated[
+    dict[str, AttributeIn | None],
+    Meta(
+        description="Merged into the attributes the profile has. null removes a key; numbers and booleans are sent as "
+        "strings. An unknown key is registered with the type of its first value.",
+        examples=[{"loyalty_tier": "gold", "newsletter": "true"}],
+        extra_json_schema={"propertyNames": _ATTRIBUTE_KEY_SCHEMA},
+    ),
+]
+
+
+class ProfileIn(msgspec.Struct):
+    """A profile to create or update. A field left out is unchanged, null clears it."""
+
+    external_id: Annotated[
+        str,
+        Meta(
+            description="Your own id of the customer. It must not start with `prof_`, `sub_`, `store_` or `evt_`.",
+            examples=["CUST-1042"],
+            extra_json_schema={"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX, "format": "external-id"},
+        ),
+    ]
+    phone_number: Annotated[
+        Text | UnsetType | None,
+        Meta(
+            description="Kept in E.164 where it can be read, otherwise as sent. It gives no consent to text messages.",
+            examples=["+33612345678"],
+        ),
+    ] = UNSET
+    first_name: Annotated[Text | UnsetType | None, Meta(examples=["Ada"])] = UNSET
+    last_name: Annotated[Text | UnsetType | None, Meta(examples=["Martin"])] = UNSET
+    attributes: AttributesIn | UnsetType | None = UNSET
+
+
+class ProfileOut(msgspec.Struct):
+    id: Annotated[str, Meta(description="The canonical id.", examples=["prof_01jkv5q8z3f7r9t2x4b6d8h0ma"])]
+    external_id: Annotated[str, Meta(examples=["CUST-1042"])]
+    phone_number: Annotated[str | None, Meta(examples=["+33612345678"])]
+    first_name: str | None
+    last_name: str | None
+    attributes: Annotated[dict[str, str], Meta(description="All attributes, ordered by key.")]
+    created_at: Timestamp
+    updated_at: Annotated[Timestamp, Meta(description="Moves only when a write changes something.")]
+
+
+class ProfilePageOut(msgspec.Struct):
+    data: list[ProfileOut]
+    has_more: bool
+    next_cursor: str | None
+
+
+class AttributedProfileOut(msgspec.Struct):
+    id: str
+    external_id: str
+
+
+class AttributesOut(msgspec.Struct):
+    profile: AttributedProfileOut
+    attributes: Annotated[dict[str, str], Meta(description="All attributes of the profile, ordered by key.")]
+
+
+# The body may be the map itself or an object that holds it. Both are objects of any member for the decoder; the schema
+# tells them apart.
+_FLAT_MAP_SCHEMA = {
+    "type": "object",
+    "propertyNames": _ATTRIBUTE_KEY_SCHEMA,
+    "additionalProperties": {"type": ["string", "null"], "maxLength": ATTRIBUTE_VALUE_CHARACTERS_MAX},
+}
+AttributesBodyIn = Annotated[
+    dict[str, Any],
+    Meta(
+        description='`{"attributes": {…}}`, or the flat map itself; a member named `attributes` always means the first.',
+        extra_json_schema={
+            "anyOf": [
+                {"required": ["attributes"], "properties": {"attributes": _FLAT_MAP_SCHEMA}},
+                {**_FLAT_MAP_SCHEMA, "not": {"required": ["attributes"]}},
+            ]
+        },
+    ),
+]
+
+
+class ProfileBatchIn(msgspec.Struct):
+    items: Annotated[
+        list[msgspec.Raw],
+        Meta(
+            min_length=1,
+            max_length=BATCH_REQUEST_ITEMS_MAX,
+            description="Profiles as `POST /v1/profiles` takes them. Each is validated and answered on its own.",
+        ),
+    ]
+
+
+class ProfileResultOut(msgspec.Struct):
+    status: Annotated[int, Meta(description="What `POST /v1/profiles` would have answered: 201, 200 or 400.")]
+    body: Annotated[msgspec.Raw, Meta(description="The profile, or the problem.", extra_json_schema={"type": "object"})]
+
+
+class ProfileBatchOut(msgspec.Struct):
+    results: Annotated[list[ProfileResultOut], Meta(description="One result for each item, in the same order.")]
+
+
+_profile_decoder = msgspec.json.Decoder(ProfileIn)
+_batch_decoder = msgspec.json.Decoder(ProfileBatchIn)
+_members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_attributes_decoder = msgspec.json.Decoder(dict[str, str | None])
+
+
+class _WrappedAttributesIn(msgspec.Struct):
+    attributes: dict[str, str | None]
+
+
+_wrapped_attributes_decoder = msgspec.json.Decoder(_WrappedAttributesIn)
+
+
+def prepare_profile(request: Request) -> ProfileUpsert:
+    return _read_profile(request.body, default_country=request.caller.default_country)
+
+
+async def run_profiles(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+    outcomes = await upsert_profiles(tx, organization_id, [write.command for write in writes])
+    return [_profile_answer(outcome) if isinstance(outcome, Upserted) else outcome for outcome in outcomes]
+
+
+def prepare_batch(request: Request) -> list[ProfileUpsert | ApiError]:
+    country = request.caller.default_country
+    return [_read_item(bytes(item), default_country=country) for item in decode(_batch_decoder, request.body).items]
+
+
+async def run_batches(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+    upserts = [item for write in writes for item in write.command if isinstance(item, ProfileUpsert)]
+    outcomes = iter(await upsert_profiles(tx, organization_id, upserts))
+    answers: list[Answer | ApiError] = []
+    for write in writes:
+        results = [next(outcomes) if isinstance(item, ProfileUpsert) else item for item in write.command]
+        batch = ProfileBatchOut([_batch_result(result, write.request.request_id) for result in results])
+        answers.append(Answer(200, encode(batch)))
+    return answers
+
+
+def prepare_attributes(request: Request) -> AttributeChanges:
+    members = decode(_members_decoder, request.body)
+    if "attributes" in members:
+        changes = decode(_wrapped_attributes_decoder, request.body).attributes
+    else:
+        changes = decode(_attributes_decoder, request.body)
+    return AttributeChanges(read_reference(PROFILE, request.references[0]), check_attributes(changes))
+
+
+async def run_attributes(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+    outcomes = await set_attributes(tx, organization_id, [write.command for write in writes])
+    return [
+        Answer(200, encode(_attributes_out(outcome))) if isinstance(outcome, Profile) else outcome
+        for outcome in outcomes
+    ]
+
+
+async def handle_profile(tx: Tx, request: Request) -> Answer:
+    return Answer(200, encode(_profile_out(await _referred_profile(tx, request))))
+
+
+async def handle_attributes(tx: Tx, request: Request) -> Answer:
+    return Answer(200, encode(_attributes_out(await _referred_profile(tx, request))))
+
+
+async def handle_list(tx: Tx, request: Request) -> Answer:
+    caller, query = request.caller, request.query
+    limit = read_limit(query)
+    external_id, phone_number = query.get("external_id"), query.get("phone_number")
+    if phone_number is not None:
+        # A plus in a query string means a space; a number that arrives with one in front was sent with a plus.
+        written = "+" + phone_number[1:] if phone_number.startswith(" ") else phone_number
+        phone_number = read_phone(written, default_country=caller.default_country).number
+    scope = scope_of("profiles", {}, external_id=external_id, phone_number=phone_number)
+    cursor = query.get("cursor")
+    after = None if cursor is None else UUID(read_cursor(caller.secret, scope, cursor)[0])
+    found = await list_profiles(
+        tx, caller.organization_id, external_id=external_id, phone_number=phone_number, after=after, limit=limit + 1
+    )
+    page, has_more = found[:limit], len(found) > limit
+    next_cursor = write_cursor(caller.secret, scope, (str(page[-1].id),)) if has_more else None
+    return Answer(200, encode(ProfilePageOut([_profile_out(profile) for profile in page], has_more, next_cursor)))
+
+
+def _read_profile(body: bytes, *, default_country: str | None) -> ProfileUpsert:
+    sent = decode(_profile_decoder, body)
+    attributes = sent.attributes
+    phone: Phone | UnsetType | None
+    if isinstance(sent.phone_number, str):
+        phone = read_phone(sent.phone_number, default_country=default_country)
+    else:
+        phone = sent.phone_number
+    return ProfileUpsert(
+        external_id=check_external_id(sent.external_id),
+        phone=phone,
+        first_name=sent.first_name,
+        last_name=sent.last_name,
+        attributes=check_attributes(attributes) if isinstance(attributes, dict) else {},
+    )
+
+
+def _read_item(body: bytes, *, default_country: str | None) -> ProfileUpsert | ApiError:
+    try:
+        return _read_profile(body, default_country=default_country)
+    except ApiError as error:
+        return error
+
+
+async def _referred_profile(tx: Tx, request: Request) -> Profile:
+    reference = read_reference(PROFILE, request.references[0])
+    profile = await find_profile(tx, request.caller.organization_id, reference)
+    if profile is None:
+        raise ProfileNotFound("No profile has this id or external_id.")
+    return profile
+
+
+def _profile_answer(upserted: Upserted) -> Answer:
+    return Answer(201 if upserted.change == "created" else 200, encode(_profile_out(upserted.profile)))
+
+
+def _batch_result(result: Upserted | ApiError, request_id: str) -> ProfileResultOut:
+    if isinstance(result, Upserted):
+        answer = _profile_answer(result)
+        return ProfileResultOut(answer.status, msgspec.Raw(answer.body))
+    return ProfileResultOut(result.status, msgspec.Raw(problem_bytes(result, request_id)))
+
+
+def _profile_out(profile: Profile) -> ProfileOut:
+    return ProfileOut(
+        id=PROFILE.encode(profile.id),
+        external_id=profile.external_id,
+        phone_number=profile.phone_number,
+        first_name=profile.first_name,
+        last_name=profile.last_name,
+        attributes=_ordered(profile.attributes),
+        created_at=format_timestamp(profile.created_at),
+        updated_at=format_timestamp(profile.updated_at),
+    )
+
+
+def _attributes_out(profile: Profile) -> AttributesOut:
+    return AttributesOut(
+        profile=AttributedProfileOut(PROFILE.encode(profile.id), profile.external_id),
+        attributes=_ordered(profile.attributes),
+    )
+
+
+def _ordered(attributes: dict[str, str]) -> dict[str, str]:
+    """The database has an order of its own; callers see the same one in every answer."""
+    return dict(sorted(attributes.items()))
+
+
+ROUTES: tuple[Route, ...] = (
+    Mutation(
+        path="/v1/profiles",
+        operation_id="upsertProfile",
+        tag="Profiles",
+        summary="Upsert a profile",
+        description="Creates the profile with this `external_id`, or updates it: a field left out is unchanged, null "
+        "clears it, attributes are merged. A write that changes nothing does not move `updated_at`.",
+        body=ProfileIn,
+        answers={200: ProfileOut, 201: ProfileOut},
+        errors=(ValidationError, ReservedExternalId),
+        examples={
+            "customer": {
+                "external_id": "CUST-1042",
+                "phone_number": "+33612345678",
+                "first_name": "Ada",
+                "last_name": "Martin",
+                "attributes": {"loyalty_tier": "gold", "birthday": "1990-02-28", "newsletter": "true"},
+            },
+            "only_the_id": {"external_id": "CUST-1043"},
+            "clear_the_phone_number": {"external_id": "CUST-1042", "phone_number": None},
+        },
+        prepare=prepare_profile,
+        run=run_profiles,
+    ),
+    Read(
+        path="/v1/profiles",
+        operation_id="listProfiles",
+        tag="Profiles",
+        summary="List profiles",
+        description="Profiles in the order of their creation, page by page.",
+        parameters=(
+            *PAGE_PARAMETERS,
+            Parameter("external_id", {"type": "string"}, "Only the profile with this `external_id`."),
+            Parameter(
+                "phone_number",
+                {"type": "string"},
+                "Only profiles with this number, however it is written. A leading space is read as the plus it was.",
+            ),
+        ),
+        answers={200: ProfilePageOut},
+        errors=(ValidationError, InvalidCursor),
+        handle=handle_list,
+    ),
+    Mutation(
+        path="/v1/profiles/batch",
+        operation_id="upsertProfiles",
+        tag="Profiles",
+        summary="Upsert up to 500 profiles",
+        description="Each item is applied in order, as `POST /v1/profiles` would, and answered on its own: one refused "
+        "item does not hold up the others. All items that are accepted are committed together. Each item costs one "
+        "request of the rate limit.",
+        body=ProfileBatchIn,
+        answers={200: ProfileBatchOut},
+        errors=(ValidationError,),
+        examples={
+            "two_customers": {
+                "items": [
+                    {"external_id": "CUST-1042", "first_name": "Ada", "attributes": {"loyalty_tier": "gold"}},
+                    {"external_id": "CUST-1043", "phone_number": "+447400123456"},
+                ]
+            }
+        },
+        prepare=prepare_batch,
+        run=run_batches,
+        body_bytes_max=BATCH_BODY_BYTES_MAX,
+        writes_per_batch_max=1,
+        cost=len,
+    ),
+    Read(
+        path="/v1/profiles/{profile_id}",
+        operation_id="getProfile",
+        tag="Profiles",
+        summary="Read a profile",
+        answers={200: ProfileOut},
+        errors=(ProfileNotFound,),
+        handle=handle_profile,
+    ),
+    Mutation(
+        path="/v1/profiles/{profile_id}/attributes",
+        operation_id="setProfileAttributes",
+        tag="Profiles",
+        summary="Set attributes of a profile",
+        description="Merges attributes into an existing profile and answers with all of them. null removes a key. It "
+        "never creates a profile, and if one value is refused nothing is applied.",
+        body=AttributesBodyIn,
+        answers={200: AttributesOut},
+        errors=(ValidationError, ProfileNotFound),
+        examples={
+            "wrapped": {"attributes": {"loyalty_tier": "platinum", "points": "1250"}},
+            "flat": {"loyalty_tier": "platinum", "old_tier": None},
+        },
+        prepare=prepare_attributes,
+        run=run_attributes,
+    ),
+    Read(
+        path="/v1/profiles/{profile_id}/attributes",
+        operation_id="getProfileAttributes",
+        tag="Profiles",
+        summary="Read the attributes of a profile",
+        answers={200: AttributesOut},
+        errors=(ProfileNotFound,),
+        handle=handle_attributes,
+    ),
+)

@@ -1,0 +1,4 @@
+"""A person's rights over their data: erasure (and later the export of everything about one person).
+
+Owns no table. It asks each room, in the order in which rooms lock their rows, to erase its own part.
+"""

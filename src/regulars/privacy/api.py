@@ -1,0 +1,44 @@
+"""The JSON route that erases a person."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from regulars.http.route import Answer, Mutation, Request, Route, Write
+from regulars.kit.db import Tx
+from regulars.kit.errors import ApiError, ProfileNotFound
+from regulars.kit.ids import PROFILE, Reference, read_reference
+from regulars.privacy.erase import Erased, erase_profiles
+
+# An erasure looks through a day of stored answers, so a batch of them is kept short.
+ERASURES_PER_BATCH_MAX = 16
+
+
+def prepare_erasure(request: Request) -> Reference:
+    return read_reference(PROFILE, request.references[0])
+
+
+async def run_erasures(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+    references = [write.command for write in writes]
+    # All writes of a batch are of one organization, and so is the secret.
+    secret = writes[0].request.caller.secret
+    outcomes = await erase_profiles(tx, organization_id, references, secret=secret)
+    return [Answer(204, b"") if isinstance(outcome, Erased) else outcome for outcome in outcomes]
+
+
+ROUTES: tuple[Route, ...] = (
+    Mutation(
+        method="DELETE",
+        path="/v1/profiles/{profile_id}",
+        operation_id="eraseProfile",
+        tag="Profiles",
+        summary="Erase a profile",
+        description="Erases the person for good: the profile, its attributes and the content of its consent history "
+        "go. Sales stay and become anonymous, so totals do not move. Each of the person's numbers stays on a list of "
+        "keyed hashes that are not to be contacted, so an older consent cannot bring it back.",
+        answers={204: None},
+        errors=(ProfileNotFound,),
+        prepare=prepare_erasure,
+        run=run_erasures,
+        writes_per_batch_max=ERASURES_PER_BATCH_MAX,
+    ),
+)

@@ -31,7 +31,6 @@ from regulars.profiles.find import find_profile, list_profiles
 from regulars.profiles.model import (
     ATTRIBUTE_KEY_CHARACTERS_MAX,
     ATTRIBUTE_VALUE_CHARACTERS_MAX,
-    Phone,
     Profile,
     ProfileUpsert,
     check_attributes,
@@ -115,7 +114,7 @@ _FLAT_MAP_SCHEMA = {
 AttributesBodyIn = Annotated[
     dict[str, Any],
     Meta(
-        description='`{"attributes": {…}}`, or the flat map itself; a member named `attributes` always means the first.',
+        description='`{"attributes": {…}}`, or the flat map itself; a member `attributes` always means the first.',
         extra_json_schema={
             "anyOf": [
                 {"required": ["attributes"], "properties": {"attributes": _FLAT_MAP_SCHEMA}},
@@ -230,15 +229,12 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
 
 def _read_profile(body: bytes, *, default_country: str | None) -> ProfileUpsert:
     sent = decode(_profile_decoder, body)
-    attributes = sent.attributes
-    phone: Phone | UnsetType | None
-    if isinstance(sent.phone_number, str):
-        phone = read_phone(sent.phone_number, default_country=default_country)
-    else:
-        phone = sent.phone_number
+    phone_number, attributes = sent.phone_number, sent.attributes
     return ProfileUpsert(
         external_id=check_external_id(sent.external_id),
-        phone=phone,
+        phone=read_phone(phone_number, default_country=default_country)
+        if isinstance(phone_number, str)
+        else phone_number,
         first_name=sent.first_name,
         last_name=sent.last_name,
         attributes=check_attributes(attributes) if isinstance(attributes, dict) else {},

@@ -63,7 +63,9 @@ def default_data_dir() -> Path:
         return Path("/var/lib/regulars")
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "regulars"
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "regulars"
+    # The XDG rules say that a relative path in the variable is to be ignored.
+    configured = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return (configured if configured.is_absolute() else Path.home() / ".local" / "share") / "regulars"
 
 
 def _text(value: object) -> str:
@@ -311,8 +313,11 @@ def describe(settings: Settings) -> list[Described]:
 
 
 def masked_url(url: str) -> str:
-    """The address without its password, whether it stands before the host or in the query."""
-    url = re.sub(r"(?<=://)([^/@:]*):[^/]*@", rf"\1:{MASK}@", url)
+    """The address without its password, whether it stands before the host or in the query.
+
+    A password written without escapes may hold `/` and `@`, so everything up to the last `@` goes.
+    """
+    url = re.sub(r"(?<=://)([^/@:]*):.*@", rf"\1:{MASK}@", url)
     return re.sub(r"(?i)([?&](?:password|sslpassword)=)[^&]*", rf"\1{MASK}", url)
 
 

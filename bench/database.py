@@ -59,7 +59,14 @@ class Cluster:
         return int(row[0]) if row else 0
 
     def settings(self) -> dict[str, str]:
-        names = ["server_version", "fsync", "synchronous_commit", "full_page_writes", "shared_buffers", "wal_compression"]
+        names = [
+            "server_version",
+            "fsync",
+            "synchronous_commit",
+            "full_page_writes",
+            "shared_buffers",
+            "wal_compression",
+        ]
         with psycopg.connect(self.url) as connection:
             rows = connection.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", (names,)).fetchall()
         return dict(rows)

@@ -81,8 +81,8 @@ def memory_mib(pid: int) -> float:
     return max(sizes) / MEBIBYTE
 
 
-def regulars_command() -> list[str]:
-    return [sys.executable, "-c", "import sys; from regulars.cli import main; sys.argv[0] = 'regulars'; main()", "serve"]
+def regulars_command(*, with_worker: bool) -> list[str]:
+    return [sys.executable, "-m", "regulars.cli", "serve", *([] if with_worker else ["--no-worker"])]
 
 
 def _clean_environment() -> dict[str, str]:

@@ -14,12 +14,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-import report  # noqa: E402  # the path above must be set first
-from database import Cluster, Organization, make_template, running_cluster  # noqa: E402  # as above
-from load import wrk  # noqa: E402  # as above
-from processes import DidNotStartError  # noqa: E402  # as above
-from rich.console import Console  # noqa: E402  # as above
-from scenarios import SCENARIOS, Measured, Scenario, as_json, measure  # noqa: E402  # as above
+from rich.console import Console  # as above
+
+import report  # the path above must be set first
+from database import Cluster, Organization, make_template, running_cluster  # as above
+from load import wrk  # as above
+from processes import DidNotStartError  # as above
+from scenarios import SCENARIOS, Measured, Scenario, as_json, measure  # as above
 
 RESULTS = Path(__file__).resolve().parent / "results"
 WARM_S = 2

@@ -1,11 +1,12 @@
 """What is measured: one entry per row of the table, and how one repetition of it runs."""
 
-import os
 import sys
+import tempfile
 import urllib.parse
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import pgbench
 from database import TEMPLATE, Cluster, Organization
@@ -15,7 +16,8 @@ from processes import Server, cpu_s, free_port, memory_mib, regulars_command, ru
 CONNECTIONS = 64
 BATCH_CONNECTIONS = 8
 BATCH_ITEMS = 100
-ROWS_LOST_MAX = 0
+# Per worker; more only makes the connections compete for two cores.
+PEER_CONNECTIONS = 32
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Scenario:
     counted: str | None = "sales_events"
     template: str = TEMPLATE
     environment: Mapping[str, str] = field(default_factory=dict)
+    with_worker: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,20 +91,27 @@ def measure(
         cluster.drop(database)
 
 
-def start(scenario: Scenario, url: str) -> AbstractContextManager[Server]:
+@contextmanager
+def start(scenario: Scenario, url: str) -> Iterator[Server]:
     port = free_port()
     if scenario.app == "fastapi":
-        return running_server(_peer_command(scenario, port), _peer_environment(url), port=port)
-    environment = {
-        "DATABASE_URL": url,
-        "REGULARS_HOST": "127.0.0.1",
-        "REGULARS_PORT": str(port),
-        "REGULARS_WORKERS": str(scenario.workers),
-        "REGULARS_RATE_LIMIT_PER_S": "0",
-        "REGULARS_LOG_LEVEL": "warning",
-        **scenario.environment,
-    }
-    return running_server(regulars_command(), environment, port=port)
+        with running_server(_peer_command(scenario, port), _peer_environment(url), port=port) as server:
+            yield server
+        return
+    with tempfile.TemporaryDirectory(prefix="regulars-bench-run-") as folder:
+        environment = {
+            "DATABASE_URL": url,
+            "REGULARS_DATA_DIR": folder,
+            "REGULARS_HOST": "127.0.0.1",
+            "REGULARS_PORT": str(port),
+            "REGULARS_WORKERS": str(scenario.workers),
+            "REGULARS_RATE_LIMIT_PER_S": "0",
+            "REGULARS_LOG_LEVEL": "warning",
+            **scenario.environment,
+        }
+        command = regulars_command(with_worker=scenario.with_worker)
+        with running_server(command, environment, port=port) as server:
+            yield server
 
 
 def _load(
@@ -118,9 +128,7 @@ def _load(
     wrk.run(server.url, scenario.load, name=f"{name}w", keys=keys, connections=scenario.connections, seconds=warm_s)
     rows_before = cluster.count(scenario.counted, f"bench_{scenario.app}") if scenario.counted else 0
     app_before, database_before = cpu_s(server.pid), cpu_s(cluster.postmaster_pid)
-    load = wrk.run(
-        server.url, scenario.load, name=name, keys=keys, connections=scenario.connections, seconds=seconds
-    )
+    load = wrk.run(server.url, scenario.load, name=name, keys=keys, connections=scenario.connections, seconds=seconds)
     app_s, database_s = cpu_s(server.pid) - app_before, cpu_s(cluster.postmaster_pid) - database_before
     rows = load.requests * scenario.rows_per_request
     errors = load.errors
@@ -144,7 +152,7 @@ def as_json(measured: Measured) -> dict[str, float]:
 
 
 def _peer_command(scenario: Scenario, port: int) -> list[str]:
-    command = [sys.executable, "-m", "uvicorn", "peers.fastapi_app:app", "--app-dir", os.path.dirname(__file__)]
+    command = [sys.executable, "-m", "uvicorn", "peers.fastapi_app:app", "--app-dir", str(Path(__file__).parent)]
     command += ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]
     return [*command, "--host", "127.0.0.1", "--port", str(port), "--workers", str(scenario.workers)]
 
@@ -155,4 +163,5 @@ def _peer_environment(url: str) -> dict[str, str]:
     return {
         "PEER_DATABASE_URL": f"postgresql+asyncpg://{parts.username}@/{parts.path.lstrip('/')}",
         "PEER_DATABASE_HOST": socket_folder,
+        "PEER_POOL_CONNECTIONS": str(PEER_CONNECTIONS),
     }

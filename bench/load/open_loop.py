@@ -6,6 +6,7 @@ latency counts from the moment a request was due, also when no connection was fr
 
 import argparse
 import asyncio
+import contextlib
 import json
 import sys
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 import uvloop
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tickets import requests  # noqa: E402  # found beside this script's folder, whatever the working folder is
+from tickets import requests  # found beside this script's folder, whatever the working folder is
 
 CONNECTIONS = 128
 ANSWERS_S = 10
@@ -55,7 +56,7 @@ class Lane(asyncio.Protocol):
         self.buffer = b""
         self.client.answered(self, status)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _: Exception | None) -> None:
         self.client.lost += 1
 
 
@@ -65,6 +66,7 @@ class Client:
         self.idle: deque[Lane] = deque()
         self.waiting: deque[tuple[bytes, float]] = deque()
         self.latencies: list[float] = []
+        self.complete = asyncio.Event()
         self.errors = 0
         self.lost = 0
 
@@ -75,19 +77,21 @@ class Client:
         started = time.perf_counter()
         for number, request in enumerate(self.pending):
             due = started + number / rate
-            while (ahead := due - time.perf_counter()) > 0:
+            ahead = due - time.perf_counter()
+            if ahead > 0:
                 await asyncio.sleep(max(ahead, TICK_S))
             if self.idle:
                 self.idle.popleft().send(request, due)
             else:
                 self.waiting.append((request, due))
-        deadline = time.perf_counter() + ANSWERS_S
-        while len(self.latencies) < len(self.pending) and time.perf_counter() < deadline:
-            await asyncio.sleep(0.01)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.complete.wait(), ANSWERS_S)
 
     def answered(self, lane: Lane, status: int) -> None:
         self.latencies.append(time.perf_counter() - lane.due)
         self.errors += status >= 400
+        if len(self.latencies) == len(self.pending):
+            self.complete.set()
         if self.waiting:
             lane.send(*self.waiting.popleft())
         else:

@@ -1,8 +1,9 @@
 """The peer: FastAPI, pydantic and SQLAlchemy's asynchronous engine on the same schema, one transaction a request.
 
-It is written the way a careful team would: statements through SQLAlchemy Core where the ORM's unit of work would only
-cost, conflicts left to the unique keys, the API key remembered for a second, a pool as large as the load, answers
-serialised by pydantic itself. It does less than Regulars: no outbox, no webhooks, no collision notes, no rate limit.
+It is written the way a careful team would: SQLAlchemy Core, where the ORM's unit of work would only cost, with
+statements built once, conflicts left to the unique keys, the API key remembered for a second, a pool that never opens
+connections under load, answers serialised by pydantic itself. It does less than Regulars: no outbox, no webhooks, no
+collision notes, no rate limit.
 """
 
 import hashlib
@@ -16,14 +17,26 @@ from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Header, HTTPException, Request, Response
 from pydantic import AwareDatetime, BaseModel, Field
-from sqlalchemy import JSON, BigInteger, Column, DateTime, LargeBinary, MetaData, SmallInteger, Table, Text, Uuid, select
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    DateTime,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    bindparam,
+    select,
+)
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 KEY_CACHE_S = 1.0
-# 64 callers on two workers and on one: never wait for a connection.
-POOL_CONNECTIONS = 32
-POOL_OVERFLOW = 32
+# No overflow: connections beyond the pool would be opened and closed for each request.
+POOL_CONNECTIONS = int(os.environ["PEER_POOL_CONNECTIONS"])
 FUTURE_TOLERANCE = timedelta(seconds=30)
 AUTOMATION_WINDOW = timedelta(days=7)
 
@@ -145,10 +158,39 @@ class RecordedOut(BaseModel):
     automation: Automation
 
 
+# Built once: making a statement anew costs more than running its cached form.
+FIND_KEY = select(api_keys.c.organization_id).where(
+    api_keys.c.key_hash == bindparam("key_hash"), api_keys.c.revoked_at.is_(None)
+)
+CLAIM_KEY = insert(idempotency_keys).on_conflict_do_nothing()
+FIND_CLAIM = select(idempotency_keys.c.fingerprint, idempotency_keys.c.status, idempotency_keys.c.body).where(
+    idempotency_keys.c.organization_id == bindparam("organization"), idempotency_keys.c.key == bindparam("claimed")
+)
+STORE_ANSWER = (
+    idempotency_keys.update()
+    .where(
+        idempotency_keys.c.organization_id == bindparam("organization"), idempotency_keys.c.key == bindparam("claimed")
+    )
+    .values(status=bindparam("new_status"), body=bindparam("new_body"))
+)
+FIND_STORE = select(stores.c.id).where(
+    stores.c.organization_id == bindparam("organization"), stores.c.external_id == bindparam("wanted")
+)
+FIND_PROFILE = select(profiles.c.id).where(
+    profiles.c.organization_id == bindparam("organization"), profiles.c.external_id == bindparam("wanted")
+)
+CREATE_PROFILE = insert(profiles).on_conflict_do_nothing()
+CREATE_SALE = insert(sales_events).on_conflict_do_nothing()
+FIND_SALE = select(sales_events).where(
+    sales_events.c.organization_id == bindparam("organization"), sales_events.c.external_id == bindparam("wanted")
+)
+SALE_COLUMNS = set(SaleIn.model_fields) - {"store_id", "profile_id"}
+SHARED_FIELDS = set(SaleOut.model_fields) - {"id", "store", "profile"}
+
 engine = create_async_engine(
     os.environ["PEER_DATABASE_URL"],
     pool_size=POOL_CONNECTIONS,
-    max_overflow=POOL_OVERFLOW,
+    max_overflow=0,
     connect_args={"host": os.environ["PEER_DATABASE_HOST"], "server_settings": {"timezone": "UTC", "jit": "off"}},
 )
 known_keys: dict[str, tuple[float, uuid.UUID]] = {}
@@ -182,11 +224,8 @@ async def record_sale(
         if replay is not None:
             return replay
         status, body = await record(connection, organization_id, sale)
-        await connection.execute(
-            idempotency_keys.update()
-            .where(idempotency_keys.c.organization_id == organization_id, idempotency_keys.c.key == idempotency_key)
-            .values(status=status, body=body)
-        )
+        stored = {"organization": organization_id, "claimed": idempotency_key, "new_status": status, "new_body": body}
+        await connection.execute(STORE_ANSWER, stored)
     return Response(body, status, media_type="application/json")
 
 
@@ -194,10 +233,8 @@ async def authenticate(connection: AsyncConnection, key: str) -> uuid.UUID:
     found = known_keys.get(key)
     if found is not None and time.monotonic() - found[0] < KEY_CACHE_S:
         return found[1]
-    statement = select(api_keys.c.organization_id).where(
-        api_keys.c.key_hash == hashlib.sha256(key.encode()).digest(), api_keys.c.revoked_at.is_(None)
-    )
-    organization_id = (await connection.execute(statement)).scalar()
+    key_hash = hashlib.sha256(key.encode()).digest()
+    organization_id: uuid.UUID | None = (await connection.execute(FIND_KEY, {"key_hash": key_hash})).scalar()
     if organization_id is None:
         raise HTTPException(401, "the API key is not valid")
     known_keys[key] = (time.monotonic(), organization_id)
@@ -207,40 +244,26 @@ async def authenticate(connection: AsyncConnection, key: str) -> uuid.UUID:
 async def claim(
     connection: AsyncConnection, organization_id: uuid.UUID, key: str, fingerprint: bytes
 ) -> Response | None:
-    claimed = await connection.execute(
-        insert(idempotency_keys)
-        .values(
-            organization_id=organization_id,
-            key=key,
-            fingerprint=fingerprint,
-            status=0,
-            created_at=datetime.now(UTC),
-        )
-        .on_conflict_do_nothing()
-    )
+    row = {
+        "organization_id": organization_id,
+        "key": key,
+        "fingerprint": fingerprint,
+        "status": 0,
+        "body": None,
+        "created_at": datetime.now(UTC),
+    }
+    claimed = await connection.execute(CLAIM_KEY, row)
     if claimed.rowcount:
         return None
-    columns = idempotency_keys.c
-    first = (
-        await connection.execute(
-            select(columns.fingerprint, columns.status, columns.body).where(
-                columns.organization_id == organization_id, columns.key == key
-            )
-        )
-    ).one()
+    first = (await connection.execute(FIND_CLAIM, {"organization": organization_id, "claimed": key})).one()
     if first.fingerprint != fingerprint:
         raise HTTPException(409, "the Idempotency-Key was used with another request")
     return Response(first.body, first.status, {"Idempotent-Replayed": "true"}, media_type="application/json")
 
 
 async def record(connection: AsyncConnection, organization_id: uuid.UUID, sale: SaleIn) -> tuple[int, bytes]:
-    store_id = (
-        await connection.execute(
-            select(stores.c.id).where(
-                stores.c.organization_id == organization_id, stores.c.external_id == sale.store_id
-            )
-        )
-    ).scalar()
+    wanted = {"organization": organization_id, "wanted": sale.store_id}
+    store_id = (await connection.execute(FIND_STORE, wanted)).scalar()
     if store_id is None:
         raise HTTPException(404, "no such store")
     profile_id = None
@@ -248,20 +271,16 @@ async def record(connection: AsyncConnection, organization_id: uuid.UUID, sale: 
         profile_id = await find_or_create_profile(connection, organization_id, sale.profile_id)
     now = datetime.now(UTC)
     row = {
-        **sale.model_dump(include=set(SaleIn.model_fields) - {"store_id", "profile_id"}),
+        **sale.model_dump(include=SALE_COLUMNS),
         "organization_id": organization_id,
         "id": uuid.uuid4(),
         "store_id": store_id,
         "profile_id": profile_id,
         "created_at": now,
     }
-    inserted = await connection.execute(insert(sales_events).values(row).on_conflict_do_nothing())
+    inserted = await connection.execute(CREATE_SALE, row)
     if not inserted.rowcount:
-        first = await connection.execute(
-            select(sales_events).where(
-                sales_events.c.organization_id == organization_id, sales_events.c.external_id == sale.external_id
-            )
-        )
+        first = await connection.execute(FIND_SALE, {"organization": organization_id, "wanted": sale.external_id})
         return 200, answer(dict(first.mappings().one()), sale, "not_applicable")
     state = "stale_fact" if now - sale.occurred_at > AUTOMATION_WINDOW else "eligible"
     return 201, answer(row, sale, state if profile_id else "not_applicable")
@@ -270,20 +289,20 @@ async def record(connection: AsyncConnection, organization_id: uuid.UUID, sale: 
 async def find_or_create_profile(
     connection: AsyncConnection, organization_id: uuid.UUID, external_id: str
 ) -> uuid.UUID | None:
-    find = select(profiles.c.id).where(
-        profiles.c.organization_id == organization_id, profiles.c.external_id == external_id
-    )
-    profile_id: uuid.UUID | None = (await connection.execute(find)).scalar()
+    wanted = {"organization": organization_id, "wanted": external_id}
+    profile_id: uuid.UUID | None = (await connection.execute(FIND_PROFILE, wanted)).scalar()
     if profile_id is not None:
         return profile_id
     now = datetime.now(UTC)
-    new_id = uuid.uuid4()
-    created = await connection.execute(
-        insert(profiles)
-        .values(organization_id=organization_id, id=new_id, external_id=external_id, created_at=now, updated_at=now)
-        .on_conflict_do_nothing()
-    )
-    return new_id if created.rowcount else (await connection.execute(find)).scalar()
+    row = {
+        "organization_id": organization_id,
+        "id": uuid.uuid4(),
+        "external_id": external_id,
+        "created_at": now,
+        "updated_at": now,
+    }
+    created = await connection.execute(CREATE_PROFILE, row)
+    return row["id"] if created.rowcount else (await connection.execute(FIND_PROFILE, wanted)).scalar()
 
 
 def answer(row: dict[str, Any], sale: SaleIn, state: str) -> bytes:
@@ -291,7 +310,7 @@ def answer(row: dict[str, Any], sale: SaleIn, state: str) -> bytes:
     if row["profile_id"] is not None and sale.profile_id is not None:
         profile = Reference(id=f"prof_{row['profile_id'].hex}", external_id=sale.profile_id)
     event = SaleOut(
-        **{name: value for name, value in row.items() if name in SaleOut.model_fields and name != "id"},
+        **{name: row[name] for name in SHARED_FIELDS},
         id=f"evt_{row['id'].hex}",
         store=Reference(id=f"store_{row['store_id'].hex}", external_id=sale.store_id),
         profile=profile,

@@ -1,0 +1,75 @@
+import ast
+
+import pytest
+from tests.support.project import PACKAGE, ROOT, functions, python_files
+
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 70
+
+EVERYWHERE = python_files("src", "tests", "bench")
+
+
+def long_functions(source: str) -> list[str]:
+    return [
+        f"{function.name} has {length} lines"
+        for function in functions(ast.parse(source))
+        if (length := (function.end_lineno or 0) - function.lineno + 1) > FUNCTION_LINES_MAX
+    ]
+
+
+def inner_imports(source: str) -> list[int]:
+    return [
+        node.lineno
+        for function in functions(ast.parse(source))
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+
+
+def is_docstring_only(source: str) -> bool:
+    body = ast.parse(source).body
+    return len(body) == 1 and ast.get_docstring(ast.parse(source)) is not None
+
+
+def relative(path):
+    return str(path.relative_to(ROOT))
+
+
+def test_no_file_is_longer_than_400_lines():
+    lengths = {relative(path): len(path.read_text().splitlines()) for path in EVERYWHERE}
+    assert {path: length for path, length in lengths.items() if length > FILE_LINES_MAX} == {}
+
+
+def test_no_function_is_longer_than_70_lines():
+    found = {relative(path): long_functions(path.read_text()) for path in EVERYWHERE}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_no_function_imports():
+    found = {relative(path): inner_imports(path.read_text()) for path in EVERYWHERE}
+    assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+def test_an_init_file_is_a_docstring_and_nothing_else():
+    inits = [path for path in EVERYWHERE if path.name == "__init__.py"]
+    assert [relative(path) for path in inits if not is_docstring_only(path.read_text())] == []
+
+
+def test_every_room_says_what_it_is():
+    rooms = {path.parent for path in PACKAGE.rglob("*.py")}
+    assert [relative(room) for room in rooms if not (room / "__init__.py").exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "is_allowed"),
+    [('"""Says."""\n', True), ("", False), ('"""Says."""\nfrom regulars import kit\n', False), ("x = 1\n", False)],
+)
+def test_the_init_rule_sees_re_exports_and_silence(source, is_allowed):
+    assert is_docstring_only(source) is is_allowed
+
+
+def test_the_function_rules_see_what_they_are_for():
+    assert inner_imports("def f():\n    import os\n") == [2]
+    assert inner_imports("import os\ndef f():\n    pass\n") == []
+    assert long_functions("def f():\n" + "    x = 1\n" * 69) == []
+    assert long_functions("class C:\n  async def f():\n" + "    x = 1\n" * 70) == ["f has 71 lines"]

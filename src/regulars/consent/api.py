@@ -1,0 +1,342 @@
+"""The JSON routes of consent: opt-in, opt-out, subscriptions and their history."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from regulars.consent.find import find_subscription, list_history, list_subscriptions
+from regulars.consent.ledger import Origin, Recorded, Subscription
+from regulars.consent.model import AutomationState, Outcome, Proof, Status
+from regulars.consent.opt_in import Consent, opt_in
+from regulars.consent.opt_out import Withdrawal, Withdrawn, opt_out
+from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
+from regulars.consent.queries import EntryRow
+from regulars.consent.wire import (
+    REFERENCE_SCHEMA,
+    AutomationOut,
+    EntryOut,
+    HistoryPageOut,
+    LinkedProfileOut,
+    OptInIn,
+    OptInOut,
+    OptOutBody,
+    OptOutIn,
+    OptOutOut,
+    ProofIn,
+    ProofOut,
+    SubscriptionOut,
+    SubscriptionPageOut,
+)
+from regulars.http.page import PAGE_PARAMETERS
+from regulars.http.route import Answer, Mutation, Parameter, Read, Request, Route, Write
+from regulars.kit.clock import format_timestamp, parse_timestamp
+from regulars.kit.db import Tx
+from regulars.kit.errors import (
+    ApiError,
+    ConsentedAtInFuture,
+    InvalidCursor,
+    InvalidPhoneNumber,
+    ProfileNotFound,
+    SubscriptionNotFound,
+    ValidationError,
+    invalid,
+)
+from regulars.kit.ids import PROFILE, SUBSCRIPTION, Reference, read_reference
+from regulars.kit.json import decode, encode
+from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
+from regulars.kit.text import check_reference
+from regulars.profiles.find import find_profiles
+
+_opt_in_decoder = msgspec.json.Decoder(OptInIn)
+_opt_out_decoder = msgspec.json.Decoder(OptOutIn)
+_NOTHING = msgspec.Raw(b"null")
+
+
+def prepare_opt_in(request: Request) -> Consent:
+    sent = decode(_opt_in_decoder, request.body)
+    return Consent(
+        phone_number=read_consent_number(sent.phone_number),
+        source=sent.consent_source,
+        consented_at=_read_timestamp(sent.consented_at, field="consented_at"),
+        proof=_read_proof(sent.consent_proof),
+        profile=None if sent.profile_id is None else _read_profile(sent.profile_id),
+        origin=_origin(request),
+    )
+
+
+async def run_opt_ins(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+    commands = [write.command for write in writes]
+    results = await opt_in(tx, organization_id, commands, secret=writes[0].request.caller.secret)
+    return [result if isinstance(result, ApiError) else _opt_in_answer(result) for result in results]
+
+
+def prepare_opt_out(request: Request) -> Withdrawal:
+    sent = decode(_opt_out_decoder, request.body)
+    if sent.phone_number is None and sent.profile_id is None:
+        raise invalid("phone_number", "REQUIRED", "Either phone_number or profile_id is required.")
+    return Withdrawal(
+        phone_number=None if sent.phone_number is None else read_consent_number(sent.phone_number),
+        profile=None if sent.profile_id is None else _read_profile(sent.profile_id),
+        unsubscribed_at=None
+        if sent.unsubscribed_at is None
+        else _read_timestamp(sent.unsubscribed_at, field="unsubscribed_at"),
+        reason=sent.reason,
+        source=sent.source,
+        origin=_origin(request),
+    )
+
+
+async def run_opt_outs(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+    commands = [write.command for write in writes]
+    results = await opt_out(tx, organization_id, commands, secret=writes[0].request.caller.secret)
+    return [result if isinstance(result, ApiError) else _opt_out_answer(result) for result in results]
+
+
+async def handle_list(tx: Tx, request: Request) -> Answer:
+    caller, query = request.caller, request.query
+    limit = read_limit(query)
+    phone_number = _read_number_filter(query)
+    status = _read_status_filter(query)
+    reference = None if "profile_id" not in query else _read_profile(query["profile_id"])
+    scope = scope_of("subscriptions", {}, phone_number=phone_number, status=status, profile_id=query.get("profile_id"))
+    cursor = query.get("cursor")
+    after = None if cursor is None else UUID(read_cursor(caller.secret, scope, cursor)[0])
+    profile_id = None
+    if reference is not None:
+        profile = (await find_profiles(tx, caller.organization_id, [reference])).get(reference)
+        if profile is None:
+            raise ProfileNotFound("profile_id names no profile of this organization.")
+        profile_id = profile.id
+    found = await list_subscriptions(
+        tx,
+        caller.organization_id,
+        secret=caller.secret,
+        phone_number=phone_number,
+        profile_id=profile_id,
+        status=status,
+        after=after,
+        limit=limit + 1,
+    )
+    page, has_more = found[:limit], len(found) > limit
+    next_cursor = write_cursor(caller.secret, scope, (str(page[-1].id),)) if has_more else None
+    return Answer(200, encode(SubscriptionPageOut([_subscription_out(it) for it in page], has_more, next_cursor)))
+
+
+async def handle_subscription(tx: Tx, request: Request) -> Answer:
+    return Answer(200, encode(_subscription_out(await _referred_subscription(tx, request))))
+
+
+async def handle_history(tx: Tx, request: Request) -> Answer:
+    caller, query = request.caller, request.query
+    limit = read_limit(query)
+    scope = scope_of("history", {}, subscription_id=request.references[0])
+    cursor = query.get("cursor")
+    after = 0 if cursor is None else int(read_cursor(caller.secret, scope, cursor)[0])
+    subscription = await _referred_subscription(tx, request)
+    found = await list_history(tx, caller.organization_id, subscription.id, after=after, limit=limit + 1)
+    page, has_more = found[:limit], len(found) > limit
+    next_cursor = write_cursor(caller.secret, scope, (str(page[-1].sequence),)) if has_more else None
+    return Answer(200, encode(HistoryPageOut([_entry_out(entry) for entry in page], has_more, next_cursor)))
+
+
+def _origin(request: Request) -> Origin:
+    return Origin(api_key_id=request.caller.api_key_id, request_id=request.request_id)
+
+
+def _read_timestamp(text: str, *, field: str) -> datetime:
+    try:
+        return parse_timestamp(text)
+    except ValueError as error:
+        raise invalid(field, "FORMAT", f"Not a timestamp: {error}.") from None
+
+
+def _read_profile(text: str) -> Reference:
+    return read_reference(PROFILE, check_reference(text, field="profile_id"))
+
+
+def _read_proof(sent: ProofIn | None) -> Proof | None:
+    """A proof with nothing in it says as much as none."""
+    if sent is None:
+        return None
+    if sent.terms_url is not None and any(character.isspace() for character in sent.terms_url):
+        raise invalid("consent_proof.terms_url", "FORMAT", "It must be an http or https URL without white space.")
+    proof = Proof(sent.terms_url, sent.terms_version, sent.source_text)
+    return None if proof == Proof() else proof
+
+
+def _read_number_filter(query: Mapping[str, str]) -> str | None:
+    text = query.get("phone_number")
+    if text is None:
+        return None
+    # A plus in a query string means a space; a number that arrives with one in front was sent with a plus.
+    return read_consent_number("+" + text[1:] if text.startswith(" ") else text)
+
+
+def _read_status_filter(query: Mapping[str, str]) -> Status | None:
+    text = query.get("status")
+    if text is None:
+        return None
+    try:
+        return Status(text)
+    except ValueError:
+        raise invalid("status", "NOT_ALLOWED", f"It must be one of {', '.join(Status)}.") from None
+
+
+async def _referred_subscription(tx: Tx, request: Request) -> Subscription:
+    identifier = SUBSCRIPTION.decode(request.references[0])
+    found = None if identifier is None else await find_subscription(tx, request.caller.organization_id, identifier)
+    if found is None:
+        raise SubscriptionNotFound("The organization has no subscription with this id.")
+    return found
+
+
+def _opt_in_answer(recorded: Recorded) -> Answer:
+    out = OptInOut(
+        _subscription_out(recorded.subscription), recorded.outcome.value, AutomationOut(recorded.automation.value)
+    )
+    return Answer(201 if recorded.outcome is Outcome.CREATED else 200, encode(out))
+
+
+def _opt_out_answer(withdrawn: Withdrawn) -> Answer:
+    out = OptOutOut(
+        subscription=_subscription_out(withdrawn.subscription),
+        subscriptions=[_subscription_out(it) for it in withdrawn.subscriptions],
+        outcome=withdrawn.outcome.value,
+        automation=AutomationOut(AutomationState.NOT_APPLICABLE.value),
+    )
+    return Answer(200, encode(out))
+
+
+def _subscription_out(subscription: Subscription) -> SubscriptionOut:
+    state, profile = subscription.state, subscription.profile
+    return SubscriptionOut(
+        id=SUBSCRIPTION.encode(subscription.id),
+        profile=None if profile is None else LinkedProfileOut(PROFILE.encode(profile.id), profile.external_id),
+        phone_number=state.phone_number,
+        status=state.status.value,
+        consent_source=state.source,
+        consented_at=_timestamp_out(state.consented_at),
+        unsubscribed_at=_timestamp_out(state.unsubscribed_at),
+        consent_proof=None
+        if state.proof is None
+        else ProofOut(state.proof.terms_url, state.proof.terms_version, state.proof.source_text),
+        created_at=format_timestamp(subscription.created_at),
+        updated_at=format_timestamp(subscription.updated_at),
+    )
+
+
+def _entry_out(entry: EntryRow) -> EntryOut:
+    return EntryOut(
+        sequence=entry.sequence,
+        kind=entry.kind,
+        outcome=entry.outcome,
+        effective_at=format_timestamp(entry.effective_at),
+        claimed_at=_timestamp_out(entry.claimed_at),
+        received_at=format_timestamp(entry.received_at),
+        payload=_NOTHING if entry.payload is None else msgspec.Raw(entry.payload.encode()),
+        salt=None if entry.salt is None else entry.salt.hex(),
+        commitment=entry.commitment.hex(),
+        previous_hash=entry.previous_hash.hex(),
+        hash=entry.hash.hex(),
+    )
+
+
+def _timestamp_out(moment: datetime | None) -> str | None:
+    return None if moment is None else format_timestamp(moment)
+
+
+FILTERS = (
+    Parameter(
+        "phone_number",
+        {"type": "string", "pattern": NUMBER_PATTERN.replace(r"^\+", "^[+ ]"), "format": "phone-number"},
+        "Only the subscription of this number. A leading space is read as the plus it was.",
+    ),
+    Parameter(
+        "profile_id",
+        {"type": "string", **REFERENCE_SCHEMA},
+        "Only subscriptions linked to this profile, by its `external_id` or its `prof_` id.",
+    ),
+    Parameter(
+        "status",
+        {"type": "string", "enum": ["SUBSCRIBED", "UNSUBSCRIBED"]},
+        "Only subscriptions with this status.",
+    ),
+)
+
+ROUTES: tuple[Route, ...] = (
+    Mutation(
+        path="/v1/subscriptions/opt-in",
+        operation_id="optIn",
+        tag="Subscriptions",
+        summary="Record a consent",
+        description="Events of a number are ordered by their own time, not by their arrival: a consent that is older "
+        "than a known event of the number joins the history only (`superseded`). A resync that leaves out the proof "
+        "or the profile keeps them. Without `profile_id` the number is linked to the only profile that has it.",
+        body=OptInIn,
+        answers={201: OptInOut, 200: OptInOut},
+        errors=(ValidationError, InvalidPhoneNumber, ConsentedAtInFuture, ProfileNotFound),
+        examples={
+            "loyalty_card": {
+                "phone_number": "+33612345678",
+                "consent_source": "LOYALTY_PROGRAM",
+                "consented_at": "2026-03-02T10:30:00+01:00",
+                "consent_proof": {
+                    "terms_url": "https://shop.example/terms",
+                    "terms_version": "2026-01",
+                    "source_text": "I would like to receive offers by SMS.",
+                },
+            }
+        },
+        prepare=prepare_opt_in,
+        run=run_opt_ins,
+    ),
+    Mutation(
+        path="/v1/subscriptions/opt-out",
+        operation_id="optOut",
+        tag="Subscriptions",
+        summary="Withdraw a consent",
+        description="By `phone_number`, or by `profile_id` for every number linked to the profile (its own number if "
+        "none is). With both, the number decides and must be linked to the profile. An unknown number is recorded as "
+        "a do-not-contact entry, which no older consent can revive.",
+        body=OptOutBody,
+        answers={200: OptOutOut},
+        errors=(ValidationError, InvalidPhoneNumber, ProfileNotFound, SubscriptionNotFound),
+        examples={"stop": {"phone_number": "+33612345678", "reason": "Asked at the till", "source": "POS"}},
+        prepare=prepare_opt_out,
+        run=run_opt_outs,
+    ),
+    Read(
+        path="/v1/subscriptions",
+        operation_id="listSubscriptions",
+        tag="Subscriptions",
+        summary="List subscriptions",
+        description="Subscriptions in the order of their creation, page by page.",
+        parameters=(*PAGE_PARAMETERS, *FILTERS),
+        answers={200: SubscriptionPageOut},
+        errors=(ValidationError, InvalidPhoneNumber, InvalidCursor, ProfileNotFound),
+        handle=handle_list,
+    ),
+    Read(
+        path="/v1/subscriptions/{subscription_id}",
+        operation_id="getSubscription",
+        tag="Subscriptions",
+        summary="Read a subscription",
+        answers={200: SubscriptionOut},
+        errors=(SubscriptionNotFound,),
+        handle=handle_subscription,
+    ),
+    Read(
+        path="/v1/subscriptions/{subscription_id}/history",
+        operation_id="listSubscriptionHistory",
+        tag="Subscriptions",
+        summary="Read the consent history of a subscription",
+        description="Every consent event of the number in order of arrival, superseded ones included. Each entry is "
+        "chained to the one before it by its hash; the content of erased entries is gone, and the chain still holds.",
+        parameters=PAGE_PARAMETERS,
+        answers={200: HistoryPageOut},
+        errors=(ValidationError, InvalidCursor, SubscriptionNotFound),
+        handle=handle_history,
+    ),
+)

@@ -1,0 +1,67 @@
+"""The hashes of the ledger: numbers, commitments to payloads, and the chain that runs over the commitments.
+
+A commitment is an HMAC of the payload under a salt of its own. Once payload and salt are deleted, the commitment tells
+nothing about the person, and the chain over it still verifies.
+"""
+
+import hashlib
+import hmac
+import os
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from regulars.kit.clock import format_timestamp
+
+SALT_BYTES = 32
+_NUMBER_DOMAIN = b"regulars consent number\0"
+_GENESIS_DOMAIN = b"regulars consent ledger\0"
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of the ledger as the chain sees it."""
+
+    sequence: int
+    kind: str
+    outcome: str
+    effective_at: datetime
+    claimed_at: datetime | None
+    received_at: datetime
+    commitment: bytes
+    previous_hash: bytes
+
+
+def hash_number(secret: bytes, phone_number: str) -> bytes:
+    """The key of a number inside one organization; without its secret the number cannot be found by trying them all."""
+    return hmac.digest(secret, _NUMBER_DOMAIN + phone_number.encode(), "sha256")
+
+
+def new_salt() -> bytes:
+    return os.urandom(SALT_BYTES)
+
+
+def commit(salt: bytes, payload: bytes) -> bytes:
+    return hmac.digest(salt, payload, "sha256")
+
+
+def genesis(organization_id: UUID, subscription_id: UUID) -> bytes:
+    """What the first entry is chained to: entries cannot be moved to another subscription or organization."""
+    return hashlib.sha256(_GENESIS_DOMAIN + organization_id.bytes + subscription_id.bytes).digest()
+
+
+def hash_link(link: Link) -> bytes:
+    """Everything an entry says, written in one way only, so that no column can be changed unseen."""
+    text = msgspec.json.encode(
+        [
+            link.previous_hash.hex(),
+            link.sequence,
+            link.kind,
+            link.outcome,
+            format_timestamp(link.effective_at),
+            None if link.claimed_at is None else format_timestamp(link.claimed_at),
+            format_timestamp(link.received_at),
+            link.commitment.hex(),
+        ]
+    )
+    return hashlib.sha256(text).digest()

@@ -1,0 +1,55 @@
+"""Read subscriptions and their histories."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from regulars.consent import chain, queries
+from regulars.consent.ledger import Subscription, subscription_of
+from regulars.consent.model import Status
+from regulars.consent.queries import EntryRow, SubscriptionRow
+from regulars.kit.db import Tx
+
+
+async def find_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID) -> Subscription | None:
+    row = await queries.find_subscription(tx, organization_id, subscription_id)
+    return None if row is None else _subscription(row)
+
+
+async def list_subscriptions(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    secret: bytes,
+    phone_number: str | None = None,
+    profile_id: UUID | None = None,
+    status: Status | None = None,
+    after: UUID | None = None,
+    limit: int,
+) -> list[Subscription]:
+    """Subscriptions in the order of their creation. A number is found by its hash, also after it was erased."""
+    rows = await queries.list_subscriptions(
+        tx,
+        organization_id,
+        number_hash=None if phone_number is None else chain.hash_number(secret, phone_number),
+        profile_id=profile_id,
+        status=None if status is None else status.value,
+        after=after,
+        limit=limit,
+    )
+    return [_subscription(row) for row in rows]
+
+
+async def list_history(
+    tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: int, limit: int
+) -> Sequence[EntryRow]:
+    """Entries of the ledger, oldest first, from the one after `after` on."""
+    return await queries.list_entries(tx, organization_id, subscription_id, after=after, limit=limit)
+
+
+def _subscription(row: SubscriptionRow) -> Subscription:
+    state = row.head.state
+    if state is None:
+        raise AssertionError("no committed head is without an entry")
+    profile_id = state.profile_id
+    known = {} if profile_id is None or row.profile_external_id is None else {profile_id: row.profile_external_id}
+    return subscription_of(row.head, state, known)

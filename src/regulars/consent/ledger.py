@@ -1,0 +1,263 @@
+"""A batch on the ledger: open the heads of its numbers, append events in order of arrival, write everything at once.
+
+Heads are inserted if new and then locked, both in the order of their hash, before anything is decided. Two batches
+that share numbers therefore queue up one behind the other and cannot wait for each other in a circle. The heads are
+never deleted, so the lock statement, which is a new one with a new snapshot, always sees the row that won.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from regulars.consent import chain, queries
+from regulars.consent.model import AutomationState, Event, OptIn, Outcome, State, apply
+from regulars.consent.queries import HeadRow
+from regulars.kit import ids
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
+from regulars.profiles.model import ProfileRef
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Who said it: a key with the request it sent, or a message; an erasure has neither."""
+
+    api_key_id: UUID | None = None
+    request_id: str | None = None
+    message_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What the ledger keeps of an event beyond what the rules need."""
+
+    origin: Origin
+    reason: str | None = None
+    source: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """A subscription at one moment; inside a batch each event has the one it left behind."""
+
+    id: UUID
+    state: State
+    profile: ProfileRef | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    subscription: Subscription
+    outcome: Outcome
+    automation: AutomationState = AutomationState.NOT_APPLICABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What `append` decided; it becomes `Recorded` once the profiles of the whole batch are known."""
+
+    head: HeadRow
+    state: State
+    outcome: Outcome
+
+
+class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The content an entry commits to, in the one way it is written: fields in this order, absent ones left out."""
+
+    kind: str
+    phone_number: str | None = None
+    profile_id: str | None = None
+    found_profile_id: str | None = None
+    consent_source: str | None = None
+    claimed_at: str | None = None
+    terms_url: str | None = None
+    terms_version: str | None = None
+    source_text: str | None = None
+    keeps_profile: bool = False
+    source: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    message_id: str | None = None
+    api_key_id: str | None = None
+    request_id: str | None = None
+
+
+class Ledger:
+    """The open heads of one batch, in one transaction."""
+
+    def __init__(self, tx: Tx, organization_id: UUID, heads: Iterable[HeadRow]) -> None:
+        self._tx = tx
+        self._organization_id = organization_id
+        self._heads = {head.number_hash: head for head in heads}
+        self._entries: list[queries.NewEntry] = []
+        self._payloads: list[queries.NewPayload] = []
+        self._changed: dict[bytes, HeadRow] = {}
+
+    def head(self, number_hash: bytes) -> HeadRow | None:
+        return self._heads.get(number_hash)
+
+    def append(self, number_hash: bytes, event: Event, said: Said) -> Entry:
+        """Decide one event on its head, in memory; `write` makes it last."""
+        before = self._heads[number_hash]
+        state, outcome, effective_at = apply(before.state, event)
+        # A number that was erased, and still is, gets no new content: its entries say only that something came.
+        is_bare = state.is_erased
+        payload = msgspec.json.encode(_payload(event, said, is_bare=is_bare))
+        salt = chain.new_salt()
+        link = chain.Link(
+            sequence=before.entry_count + 1,
+            kind=event.kind.value,
+            outcome=outcome.value,
+            effective_at=effective_at,
+            claimed_at=event.claimed_at,
+            received_at=event.received_at,
+            commitment=chain.commit(salt, payload),
+            previous_hash=before.last_hash,
+        )
+        hashed = chain.hash_link(link)
+        self._entries.append(_new_entry(before.id, link, hashed))
+        self._payloads.append(
+            queries.NewPayload(
+                subscription_id=before.id,
+                sequence=link.sequence,
+                profile_id=None if is_bare else _named_profile(event) or state.profile_id,
+                salt=salt.hex(),
+                payload=payload.decode(),
+            )
+        )
+        is_unmoved = before.state is not None and state.shows_as(before.state)
+        after = before._replace(
+            state=state,
+            entry_count=link.sequence,
+            last_hash=hashed,
+            updated_at=before.updated_at if is_unmoved else self._tx.now,
+        )
+        self._heads[number_hash] = self._changed[number_hash] = after
+        return Entry(head=after, state=state, outcome=outcome)
+
+    async def write(self) -> None:
+        """One statement for each of the three tables, whatever the size of the batch."""
+        if not self._entries:
+            return
+        await queries.insert_entries(self._tx, self._organization_id, self._entries)
+        await queries.insert_payloads(self._tx, self._organization_id, self._payloads)
+        updates = [_head_update(head) for head in self._changed.values()]
+        await queries.update_heads(self._tx, self._organization_id, updates)
+
+
+async def open_ledger(tx: Tx, organization_id: UUID, *, new: Iterable[bytes], known: Collection[bytes] = ()) -> Ledger:
+    """Lock the heads of a batch: `new` numbers will surely get an entry, `known` ones are locked where they exist."""
+    wanted = list(dict.fromkeys(new))
+    heads = []
+    for number_hash in wanted:
+        identifier = ids.new_uuid()
+        genesis = chain.genesis(organization_id, identifier)
+        heads.append(queries.NewHead(identifier, number_hash.hex(), genesis.hex()))
+    if heads:
+        await queries.insert_heads_if_new(tx, organization_id, heads)
+    hashes = {*wanted, *known}
+    rows = await queries.lock_heads(tx, organization_id, hashes) if hashes else []
+    return Ledger(tx, organization_id, rows)
+
+
+def subscription_of(head: HeadRow, state: State, external_ids: Mapping[UUID, str]) -> Subscription:
+    """The subscription to show; a link to a profile that is gone shows as none."""
+    external_id = external_ids.get(state.profile_id) if state.profile_id is not None else None
+    profile = None
+    if state.profile_id is not None and external_id is not None:
+        profile = ProfileRef(state.profile_id, external_id)
+    return Subscription(
+        id=head.id, state=state, profile=profile, created_at=head.created_at, updated_at=head.updated_at
+    )
+
+
+async def find_missing_external_ids(
+    tx: Tx, organization_id: UUID, entries: Iterable[Entry], known: Mapping[UUID, str]
+) -> dict[UUID, str]:
+    """The external_ids of every profile the entries link to, asking only for those that are not known yet."""
+    linked = {entry.state.profile_id for entry in entries if entry.state.profile_id is not None}
+    missing = linked - known.keys()
+    found = await queries.find_external_ids(tx, organization_id, missing) if missing else {}
+    return {**known, **found}
+
+
+def _payload(event: Event, said: Said, *, is_bare: bool) -> Payload:
+    origin = said.origin
+    claimed_at = None if event.claimed_at is None else format_timestamp(event.claimed_at)
+    api_key_id = None if origin.api_key_id is None else ids.API_KEY.encode(origin.api_key_id)
+    if is_bare:
+        return Payload(
+            kind=event.kind.value, claimed_at=claimed_at, api_key_id=api_key_id, request_id=origin.request_id
+        )
+    profile_id = None if event.profile_id is None else ids.PROFILE.encode(event.profile_id)
+    common = Payload(
+        kind=event.kind.value,
+        phone_number=event.phone_number,
+        profile_id=profile_id,
+        claimed_at=claimed_at,
+        source=said.source,
+        reason=said.reason,
+        message=said.message,
+        message_id=origin.message_id,
+        api_key_id=api_key_id,
+        request_id=origin.request_id,
+    )
+    if not isinstance(event, OptIn):
+        return common
+    found = event.found_profile_id
+    return msgspec.structs.replace(
+        common,
+        found_profile_id=None if found is None else ids.PROFILE.encode(found),
+        consent_source=event.source,
+        terms_url=event.proof.terms_url if event.proof else None,
+        terms_version=event.proof.terms_version if event.proof else None,
+        source_text=event.proof.source_text if event.proof else None,
+        keeps_profile=event.keeps_profile,
+    )
+
+
+def _named_profile(event: Event) -> UUID | None:
+    return event.profile_id or (event.found_profile_id if isinstance(event, OptIn) else None)
+
+
+def _new_entry(subscription_id: UUID, link: chain.Link, hashed: bytes) -> queries.NewEntry:
+    return queries.NewEntry(
+        subscription_id=subscription_id,
+        sequence=link.sequence,
+        kind=link.kind,
+        outcome=link.outcome,
+        effective_at=link.effective_at,
+        claimed_at=link.claimed_at,
+        received_at=link.received_at,
+        commitment=link.commitment.hex(),
+        previous_hash=link.previous_hash.hex(),
+        hash=hashed.hex(),
+    )
+
+
+def _head_update(head: HeadRow) -> queries.HeadUpdate:
+    state = head.state
+    if state is None:
+        raise AssertionError("a head without an entry is never written back")
+    proof = state.proof
+    return queries.HeadUpdate(
+        id=head.id,
+        phone_number=state.phone_number,
+        profile_id=state.profile_id,
+        status=state.status.value,
+        consent_source=state.source,
+        consented_at=state.consented_at,
+        terms_url=proof.terms_url if proof else None,
+        terms_version=proof.terms_version if proof else None,
+        source_text=proof.source_text if proof else None,
+        latest_opt_in_at=state.latest_opt_in_at,
+        latest_opt_out_at=state.latest_opt_out_at,
+        entry_count=head.entry_count,
+        last_hash=head.last_hash.hex(),
+        updated_at=head.updated_at,
+    )

@@ -1,0 +1,190 @@
+"""Withdraw consents: the list use case behind `POST /v1/subscriptions/opt-out`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+from regulars.consent import chain, queries
+from regulars.consent.ledger import (
+    Entry,
+    Ledger,
+    Origin,
+    Said,
+    Subscription,
+    find_missing_external_ids,
+    open_ledger,
+    subscription_of,
+)
+from regulars.consent.model import OptOut, Outcome
+from regulars.consent.phone import read_consent_number
+from regulars.kit.db import Tx
+from regulars.kit.errors import ApiError, InvalidPhoneNumber, ProfileNotFound, SubscriptionNotFound, invalid
+from regulars.kit.ids import Reference
+from regulars.profiles.find import find_profiles, lock_profiles
+from regulars.profiles.model import ProfileRef
+
+_BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
+# What a withdrawal of several numbers did as a whole: the strongest thing it did to any of them.
+_STRENGTH = (Outcome.UNSUBSCRIBED, Outcome.ALREADY_UNSUBSCRIBED, Outcome.SUPERSEDED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal:
+    """An opt-out as a caller states it, by number (E.164), by profile, or by both."""
+
+    origin: Origin
+    phone_number: str | None = None
+    profile: Reference | None = None
+    unsubscribed_at: datetime | None = None
+    reason: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn:
+    """`subscription` is the one with the latest consent among `subscriptions`."""
+
+    subscription: Subscription
+    subscriptions: tuple[Subscription, ...]
+    outcome: Outcome
+
+
+async def opt_out(
+    tx: Tx, organization_id: UUID, withdrawals: Sequence[Withdrawal], *, secret: bytes
+) -> list[Withdrawn | ApiError]:
+    """Withdraw in order; each is answered with its subscriptions as they stood right after it."""
+    found = await _Found.look_up(tx, organization_id, withdrawals)
+    targets = [_target(withdrawal, found, now=tx.now, secret=secret) for withdrawal in withdrawals]
+    accepted = [target for target in targets if isinstance(target, _Target)]
+    ledger = await open_ledger(
+        tx,
+        organization_id,
+        new=[number_hash for target in accepted for number_hash in target.new],
+        known={number_hash for target in accepted for number_hash in target.linked},
+    )
+    decided = [
+        _withdraw(ledger, withdrawal, target, now=tx.now) if isinstance(target, _Target) else target
+        for withdrawal, target in zip(withdrawals, targets, strict=True)
+    ]
+    await ledger.write()
+    entries = [entry for several in decided if not isinstance(several, ApiError) for entry in several]
+    external_ids = await find_missing_external_ids(tx, organization_id, entries, found.external_ids)
+    return [
+        several if isinstance(several, ApiError) else _withdrawn(withdrawal, several, external_ids)
+        for withdrawal, several in zip(withdrawals, decided, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What the database knows about the profiles and numbers of a batch before anything is locked but the profiles."""
+
+    profiles: Mapping[Reference, ProfileRef] = field(default_factory=dict)
+    own_numbers: Mapping[UUID, str] = field(default_factory=dict)
+    linked: Mapping[UUID, list[bytes]] = field(default_factory=dict)
+
+    @classmethod
+    async def look_up(cls, tx: Tx, organization_id: UUID, withdrawals: Sequence[Withdrawal]) -> "_Found":
+        references = {withdrawal.profile for withdrawal in withdrawals if withdrawal.profile is not None}
+        if not references:
+            return cls()
+        named = await find_profiles(tx, organization_id, references)
+        alive = await lock_profiles(tx, organization_id, {profile.id for profile in named.values()})
+        numbers = await queries.find_profile_numbers(tx, organization_id, alive)
+        return cls(
+            profiles={reference: profile for reference, profile in named.items() if profile.id in alive},
+            own_numbers={identifier: number for identifier, text in numbers.items() if (number := _readable(text))},
+            linked=await queries.find_linked_hashes(tx, organization_id, alive),
+        )
+
+    @property
+    def external_ids(self) -> dict[UUID, str]:
+        return {profile.id: profile.external_id for profile in self.profiles.values()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """The numbers a withdrawal is about: `new` ones are recorded in any case, `linked` ones only while they are."""
+
+    profile_id: UUID | None = None
+    new: Mapping[bytes, str] = field(default_factory=dict)
+    linked: Sequence[bytes] = ()
+
+
+def _target(withdrawal: Withdrawal, found: _Found, *, now: datetime, secret: bytes) -> _Target | ApiError:
+    if withdrawal.unsubscribed_at is not None and withdrawal.unsubscribed_at > now:
+        return invalid("unsubscribed_at", "IN_FUTURE", "It must not lie in the future.")
+    number = withdrawal.phone_number
+    if withdrawal.profile is None:
+        if number is None:
+            return invalid("phone_number", "REQUIRED", "Either phone_number or profile_id is required.")
+        return _Target(new={chain.hash_number(secret, number): number})
+    profile = found.profiles.get(withdrawal.profile)
+    if profile is None:
+        return ProfileNotFound("profile_id names no profile of this organization.")
+    linked = found.linked.get(profile.id, [])
+    own = found.own_numbers.get(profile.id)
+    if number is not None:
+        number_hash = chain.hash_number(secret, number)
+        if number_hash in linked:
+            return _Target(profile_id=profile.id, linked=(number_hash,))
+        return _Target(profile_id=profile.id, new={number_hash: number}) if number == own else _not_linked()
+    if linked:
+        return _Target(profile_id=profile.id, linked=tuple(linked))
+    if own is None:
+        return _no_number()
+    return _Target(profile_id=profile.id, new={chain.hash_number(secret, own): own})
+
+
+def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: datetime) -> list[Entry] | ApiError:
+    numbers: dict[bytes, str | None] = dict(target.new)
+    for number_hash in target.linked:
+        head = ledger.head(number_hash)
+        # Between the look-up and the lock the number may have been linked to somebody else.
+        if head is not None and head.state is not None and head.state.profile_id == target.profile_id:
+            numbers[number_hash] = head.state.phone_number
+    if not numbers:
+        return _no_number() if withdrawal.phone_number is None else _not_linked()
+    said = Said(origin=withdrawal.origin, reason=withdrawal.reason, source=withdrawal.source)
+    return [
+        ledger.append(
+            number_hash,
+            OptOut(
+                phone_number=number,
+                claimed_at=withdrawal.unsubscribed_at,
+                received_at=now,
+                profile_id=target.profile_id,
+            ),
+            said,
+        )
+        for number_hash, number in numbers.items()
+    ]
+
+
+def _withdrawn(withdrawal: Withdrawal, entries: Sequence[Entry], external_ids: Mapping[UUID, str]) -> Withdrawn:
+    subscriptions = []
+    for entry in entries:
+        # The number of an erased entry is not kept, but whoever just sent it is answered about it.
+        state = replace(entry.state, phone_number=entry.state.phone_number or withdrawal.phone_number)
+        subscriptions.append(subscription_of(entry.head, state, external_ids))
+    return Withdrawn(
+        subscription=max(subscriptions, key=lambda it: (it.state.latest_opt_in_at or _BEFORE_ALL, it.id)),
+        subscriptions=tuple(subscriptions),
+        outcome=min((entry.outcome for entry in entries), key=_STRENGTH.index),
+    )
+
+
+def _readable(text: str) -> str | None:
+    try:
+        return read_consent_number(text)
+    except InvalidPhoneNumber:
+        return None
+
+
+def _not_linked() -> ApiError:
+    return invalid("phone_number", "NOT_LINKED", "The number is not linked to this profile.")
+
+
+def _no_number() -> ApiError:
+    return SubscriptionNotFound("The profile has no phone number, its own or linked, to withdraw consent for.")

@@ -1,0 +1,31 @@
+"""The number a consent is about: read strictly, because a text to a misread number reaches a stranger."""
+
+import re
+
+import phonenumbers
+
+from regulars.kit.errors import FieldError, InvalidPhoneNumber
+
+# Digits and the marks people write between them, in ASCII; `fullmatch` lets nothing stand before or after.
+NUMBER_PATTERN = r"^\+[0-9 ().\-/]{5,40}$"
+_NUMBER = re.compile(NUMBER_PATTERN)
+
+
+def read_consent_number(text: str, *, field: str = "phone_number") -> str:
+    """The number in E.164, or `InvalidPhoneNumber`.
+
+    It must be possible, not valid: the tables of assigned ranges age, and would refuse newly assigned ones.
+    """
+    if _NUMBER.fullmatch(text) is None:
+        raise _refuse(field, "It must be written in international format, a plus and then digits.")
+    try:
+        number = phonenumbers.parse(text, None)
+    except phonenumbers.NumberParseException:
+        raise _refuse(field, "It cannot be read as an international phone number.") from None
+    if number.extension or not phonenumbers.is_possible_number(number):
+        raise _refuse(field, "No phone number of its country has this form.")
+    return str(phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164))
+
+
+def _refuse(field: str, message: str) -> InvalidPhoneNumber:
+    return InvalidPhoneNumber(f"{field}: {message}", errors=(FieldError(field, "INVALID_PHONE_NUMBER", message),))

@@ -1,0 +1,347 @@
+"""The SQL of consent. Batches travel as one JSON document; bytes stand in it as hexadecimal text."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+from psycopg.rows import TupleRow
+from psycopg.sql import SQL, Composable
+
+from regulars.consent.model import Proof, State, Status
+from regulars.kit.db import Tx
+
+
+class HeadRow(NamedTuple):
+    """A head: `state` is None while the row has no entry yet, which nobody outside its own transaction can see."""
+
+    id: UUID
+    number_hash: bytes
+    state: State | None
+    entry_count: int
+    last_hash: bytes
+    created_at: datetime
+    updated_at: datetime
+
+
+class NewHead(msgspec.Struct, frozen=True):
+    id: UUID
+    number_hash: str
+    last_hash: str
+
+
+class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
+    subscription_id: UUID
+    sequence: int
+    kind: str
+    outcome: str
+    effective_at: datetime
+    claimed_at: datetime | None
+    received_at: datetime
+    commitment: str
+    previous_hash: str
+    hash: str
+
+
+class NewPayload(msgspec.Struct, frozen=True, kw_only=True):
+    subscription_id: UUID
+    sequence: int
+    profile_id: UUID | None
+    salt: str
+    payload: str
+
+
+class HeadUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    phone_number: str | None
+    profile_id: UUID | None
+    status: str
+    consent_source: str | None
+    consented_at: datetime | None
+    terms_url: str | None
+    terms_version: str | None
+    source_text: str | None
+    latest_opt_in_at: datetime | None
+    latest_opt_out_at: datetime | None
+    entry_count: int
+    last_hash: str
+    updated_at: datetime
+
+
+class EntryRow(NamedTuple):
+    """An entry of the ledger; salt and payload are None once they are erased."""
+
+    sequence: int
+    kind: str
+    outcome: str
+    effective_at: datetime
+    claimed_at: datetime | None
+    received_at: datetime
+    commitment: bytes
+    previous_hash: bytes
+    hash: bytes
+    salt: bytes | None
+    payload: str | None
+
+
+class SubscriptionRow(NamedTuple):
+    head: HeadRow
+    profile_external_id: str | None
+
+
+async def insert_heads_if_new(tx: Tx, organization_id: UUID, heads: Sequence[NewHead]) -> None:
+    """Heads without an entry: the same transaction appends one and writes the real status over this one."""
+    await tx.execute(
+        """
+        INSERT INTO subscriptions
+            (organization_id, id, number_hash, status, entry_count, last_hash, created_at, updated_at)
+        SELECT %(organization_id)s, it.id, decode(it.number_hash, 'hex'), 'UNSUBSCRIBED', 0,
+               decode(it.last_hash, 'hex'), %(now)s, %(now)s
+        FROM json_to_recordset(%(heads)s::json) AS it (id uuid, number_hash text, last_hash text)
+        ORDER BY it.number_hash
+        ON CONFLICT (organization_id, number_hash) DO NOTHING
+        """,
+        {"organization_id": organization_id, "now": tx.now, "heads": msgspec.json.encode(heads).decode()},
+    )
+
+
+async def lock_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
+    rows = await tx.fetch(
+        """
+        SELECT id, number_hash, phone_number, profile_id, status, consent_source, consented_at,
+               terms_url, terms_version, source_text, latest_opt_in_at, latest_opt_out_at,
+               entry_count, last_hash, created_at, updated_at
+        FROM subscriptions
+        WHERE organization_id = %s AND number_hash = ANY (%s::bytea[])
+        ORDER BY number_hash
+        FOR UPDATE
+        """,
+        (organization_id, sorted(number_hashes)),
+    )
+    return [_head(row) for row in rows]
+
+
+async def insert_entries(tx: Tx, organization_id: UUID, entries: Sequence[NewEntry]) -> None:
+    await tx.execute(
+        """
+        INSERT INTO consent_ledger
+            (organization_id, subscription_id, sequence, kind, outcome, effective_at, claimed_at, received_at,
+             commitment, previous_hash, hash)
+        SELECT %(organization_id)s, it.subscription_id, it.sequence, it.kind, it.outcome, it.effective_at,
+               it.claimed_at, it.received_at, decode(it.commitment, 'hex'), decode(it.previous_hash, 'hex'),
+               decode(it.hash, 'hex')
+        FROM json_to_recordset(%(entries)s::json) AS it
+            (subscription_id uuid, sequence bigint, kind text, outcome text, effective_at timestamptz,
+             claimed_at timestamptz, received_at timestamptz, commitment text, previous_hash text, hash text)
+        """,
+        {"organization_id": organization_id, "entries": msgspec.json.encode(entries).decode()},
+    )
+
+
+async def insert_payloads(tx: Tx, organization_id: UUID, payloads: Sequence[NewPayload]) -> None:
+    await tx.execute(
+        """
+        INSERT INTO consent_payloads (organization_id, subscription_id, sequence, profile_id, salt, payload)
+        SELECT %(organization_id)s, it.subscription_id, it.sequence, it.profile_id, decode(it.salt, 'hex'),
+               it.payload::json
+        FROM json_to_recordset(%(payloads)s::json) AS it
+            (subscription_id uuid, sequence bigint, profile_id uuid, salt text, payload text)
+        """,
+        {"organization_id": organization_id, "payloads": msgspec.json.encode(payloads).decode()},
+    )
+
+
+async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[HeadUpdate]) -> None:
+    await tx.execute(
+        """
+        UPDATE subscriptions
+        SET phone_number = it.phone_number, profile_id = it.profile_id, status = it.status,
+            consent_source = it.consent_source, consented_at = it.consented_at, terms_url = it.terms_url,
+            terms_version = it.terms_version, source_text = it.source_text, latest_opt_in_at = it.latest_opt_in_at,
+            latest_opt_out_at = it.latest_opt_out_at, entry_count = it.entry_count,
+            last_hash = decode(it.last_hash, 'hex'), updated_at = it.updated_at
+        FROM json_to_recordset(%(heads)s::json) AS it
+            (id uuid, phone_number text, profile_id uuid, status text, consent_source text, consented_at timestamptz,
+             terms_url text, terms_version text, source_text text, latest_opt_in_at timestamptz,
+             latest_opt_out_at timestamptz, entry_count bigint, last_hash text, updated_at timestamptz)
+        WHERE subscriptions.organization_id = %(organization_id)s AND subscriptions.id = it.id
+        """,
+        {"organization_id": organization_id, "heads": msgspec.json.encode(heads).decode()},
+    )
+
+
+async def find_linked_hashes(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> dict[UUID, list[bytes]]:
+    """The numbers linked to each profile, in the order of their creation."""
+    rows = await tx.fetch(
+        """
+        SELECT profile_id, number_hash
+        FROM subscriptions
+        WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])
+        ORDER BY id
+        """,
+        (organization_id, list(profile_ids)),
+    )
+    linked: dict[UUID, list[bytes]] = {}
+    for profile_id, number_hash in rows:
+        linked.setdefault(profile_id, []).append(number_hash)
+    return linked
+
+
+async def find_known_hashes(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
+    rows = await tx.fetch(
+        "SELECT number_hash FROM subscriptions WHERE organization_id = %s AND number_hash = ANY (%s::bytea[])",
+        (organization_id, list(number_hashes)),
+    )
+    return {row[0] for row in rows}
+
+
+async def find_external_ids(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    rows = await tx.fetch(
+        "SELECT id, external_id FROM profiles WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(ids)),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def find_profile_numbers(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    """The profiles' own numbers, where they have one that can be read."""
+    rows = await tx.fetch(
+        """
+        SELECT id, phone_number
+        FROM profiles
+        WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND phone_number IS NOT NULL AND phone_reachable
+        """,
+        (organization_id, list(ids)),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def delete_payloads(
+    tx: Tx, organization_id: UUID, *, subscription_ids: Collection[UUID], profile_id: UUID
+) -> None:
+    await tx.execute(
+        """
+        DELETE FROM consent_payloads
+        WHERE organization_id = %s AND (subscription_id = ANY (%s::uuid[]) OR profile_id = %s)
+        """,
+        (organization_id, list(subscription_ids), profile_id),
+    )
+
+
+async def find_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID) -> SubscriptionRow | None:
+    rows = await _select_subscriptions(
+        tx,
+        SQL("subscriptions.organization_id = %(organization_id)s AND subscriptions.id = %(id)s"),
+        {"organization_id": organization_id, "id": subscription_id, "limit": 1},
+    )
+    return rows[0] if rows else None
+
+
+async def list_subscriptions(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    number_hash: bytes | None,
+    profile_id: UUID | None,
+    status: str | None,
+    after: UUID | None,
+    limit: int,
+) -> list[SubscriptionRow]:
+    """The subscriptions that pass the filters, in the order of their creation."""
+    conditions: list[Composable] = [SQL("subscriptions.organization_id = %(organization_id)s")]
+    if number_hash is not None:
+        conditions.append(SQL("subscriptions.number_hash = %(number_hash)s"))
+    if profile_id is not None:
+        conditions.append(SQL("subscriptions.profile_id = %(profile_id)s"))
+    if status is not None:
+        conditions.append(SQL("subscriptions.status = %(status)s"))
+    if after is not None:
+        conditions.append(SQL("subscriptions.id > %(after)s"))
+    return await _select_subscriptions(
+        tx,
+        SQL(" AND ").join(conditions),
+        {
+            "organization_id": organization_id,
+            "number_hash": number_hash,
+            "profile_id": profile_id,
+            "status": status,
+            "after": after,
+            "limit": limit,
+        },
+    )
+
+
+async def list_entries(
+    tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: int, limit: int | None
+) -> list[EntryRow]:
+    """Entries of one subscription from the one after `after` on, oldest first, with what is left of their payloads."""
+    rows = await tx.fetch(
+        """
+        SELECT consent_ledger.sequence, consent_ledger.kind, consent_ledger.outcome, consent_ledger.effective_at,
+               consent_ledger.claimed_at, consent_ledger.received_at, consent_ledger.commitment,
+               consent_ledger.previous_hash, consent_ledger.hash, consent_payloads.salt,
+               consent_payloads.payload::text
+        FROM consent_ledger
+        LEFT JOIN consent_payloads
+            ON consent_payloads.organization_id = consent_ledger.organization_id
+            AND consent_payloads.subscription_id = consent_ledger.subscription_id
+            AND consent_payloads.sequence = consent_ledger.sequence
+        WHERE consent_ledger.organization_id = %s AND consent_ledger.subscription_id = %s
+          AND consent_ledger.sequence > %s
+        ORDER BY consent_ledger.sequence
+        LIMIT %s
+        """,
+        (organization_id, subscription_id, after, limit),
+    )
+    return [EntryRow(*row) for row in rows]
+
+
+async def _select_subscriptions(tx: Tx, condition: Composable, parameters: Mapping[str, Any]) -> list[SubscriptionRow]:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT subscriptions.id, subscriptions.number_hash, subscriptions.phone_number, subscriptions.profile_id,
+                   subscriptions.status, subscriptions.consent_source, subscriptions.consented_at,
+                   subscriptions.terms_url, subscriptions.terms_version, subscriptions.source_text,
+                   subscriptions.latest_opt_in_at, subscriptions.latest_opt_out_at, subscriptions.entry_count,
+                   subscriptions.last_hash, subscriptions.created_at, subscriptions.updated_at, profiles.external_id
+            FROM subscriptions
+            LEFT JOIN profiles
+                ON profiles.organization_id = subscriptions.organization_id AND profiles.id = subscriptions.profile_id
+            WHERE {condition}
+            ORDER BY subscriptions.id
+            LIMIT %(limit)s
+            """
+        ).format(condition=condition),
+        parameters,
+    )
+    return [SubscriptionRow(_head(row[:-1]), row[-1]) for row in rows]
+
+
+def _head(row: TupleRow) -> HeadRow:
+    (
+        identifier, number_hash, phone_number, profile_id, status, source, consented_at,
+        terms_url, terms_version, source_text, latest_opt_in_at, latest_opt_out_at,
+        entry_count, last_hash, created_at, updated_at,
+    ) = row  # fmt: skip
+    proof = Proof(terms_url, terms_version, source_text)
+    state = State(
+        status=Status(status),
+        phone_number=phone_number,
+        profile_id=profile_id,
+        source=source,
+        consented_at=consented_at,
+        proof=None if proof == Proof() else proof,
+        latest_opt_in_at=latest_opt_in_at,
+        latest_opt_out_at=latest_opt_out_at,
+    )
+    return HeadRow(
+        id=identifier,
+        number_hash=number_hash,
+        state=state if entry_count else None,
+        entry_count=entry_count,
+        last_hash=last_hash,
+        created_at=created_at,
+        updated_at=updated_at,
+    )

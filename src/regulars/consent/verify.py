@@ -1,0 +1,111 @@
+"""Prove a history: the chain is whole, the payloads are those it commits to, and the head follows from it."""
+
+import hmac
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from regulars.consent import chain, queries
+from regulars.consent.model import Kind, Status
+from regulars.consent.queries import EntryRow, HeadRow
+from regulars.kit.db import Tx
+
+PAGE_ENTRIES = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """`fault` is None when everything holds; otherwise a sentence, and the entry it is about if it is about one."""
+
+    entries: int
+    payloads_erased: int
+    fault: str | None = None
+    fault_sequence: int | None = None
+
+
+async def verify_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID) -> Verification | None:
+    """Walk the chain from its beginning to the hash in the head; None if there is no such subscription."""
+    found = await queries.find_subscription(tx, organization_id, subscription_id)
+    if found is None:
+        return None
+    walk = _Walk(previous_hash=chain.genesis(organization_id, subscription_id))
+    while walk.entries < found.head.entry_count:
+        # Entries that arrive during the walk are beyond the head that was read, and no business of this proof.
+        limit = min(PAGE_ENTRIES, found.head.entry_count - walk.entries)
+        page = await queries.list_entries(tx, organization_id, subscription_id, after=walk.entries, limit=limit)
+        if not page:
+            return walk.broken("entries are missing at the end", None)
+        for entry in page:
+            fault = walk.step(entry)
+            if fault is not None:
+                return walk.broken(fault, entry.sequence)
+    fault = walk.compare(found.head)
+    return walk.broken(fault, None) if fault else walk.whole()
+
+
+@dataclass(slots=True)
+class _Walk:
+    previous_hash: bytes
+    entries: int = 0
+    payloads_erased: int = 0
+    latest_opt_in_at: datetime | None = None
+    latest_opt_out_at: datetime | None = None
+
+    def step(self, entry: EntryRow) -> str | None:
+        """Take one entry, or say what is wrong with it."""
+        if entry.sequence != self.entries + 1:
+            return "an entry before this one is missing"
+        if entry.previous_hash != self.previous_hash:
+            return "it is not chained to the entry before it"
+        link = chain.Link(
+            sequence=entry.sequence,
+            kind=entry.kind,
+            outcome=entry.outcome,
+            effective_at=entry.effective_at,
+            claimed_at=entry.claimed_at,
+            received_at=entry.received_at,
+            commitment=entry.commitment,
+            previous_hash=entry.previous_hash,
+        )
+        if not hmac.compare_digest(chain.hash_link(link), entry.hash):
+            return "its hash is not the hash of what it says"
+        if entry.salt is None or entry.payload is None:
+            self.payloads_erased += 1
+        elif not hmac.compare_digest(chain.commit(entry.salt, entry.payload.encode()), entry.commitment):
+            return "its payload is not the one it commits to"
+        self._order(entry)
+        self.previous_hash, self.entries = entry.hash, entry.sequence
+        return None
+
+    def compare(self, head: HeadRow) -> str | None:
+        """Say what the head claims that does not follow from the entries."""
+        if head.last_hash != self.previous_hash:
+            return "the head has another last hash"
+        if head.state is None:
+            return "the head has no entry"
+        times = (self.latest_opt_in_at, self.latest_opt_out_at)
+        if (head.state.latest_opt_in_at, head.state.latest_opt_out_at) != times:
+            return "the head has other latest times"
+        if head.state.status is not self._status():
+            return "the head has another status"
+        return None
+
+    def whole(self) -> Verification:
+        return Verification(entries=self.entries, payloads_erased=self.payloads_erased)
+
+    def broken(self, fault: str, sequence: int | None) -> Verification:
+        return Verification(
+            entries=self.entries, payloads_erased=self.payloads_erased, fault=fault, fault_sequence=sequence
+        )
+
+    def _order(self, entry: EntryRow) -> None:
+        if entry.kind == Kind.OPT_IN:
+            self.latest_opt_in_at = max(self.latest_opt_in_at or entry.effective_at, entry.effective_at)
+        else:
+            self.latest_opt_out_at = max(self.latest_opt_out_at or entry.effective_at, entry.effective_at)
+
+    def _status(self) -> Status:
+        if self.latest_opt_in_at is None:
+            return Status.UNSUBSCRIBED
+        is_withdrawn = self.latest_opt_out_at is not None and self.latest_opt_out_at >= self.latest_opt_in_at
+        return Status.UNSUBSCRIBED if is_withdrawn else Status.SUBSCRIBED

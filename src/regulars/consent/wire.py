@@ -1,0 +1,216 @@
+"""What the routes of consent read and write; the OpenAPI document is made from these types."""
+
+from typing import Annotated, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+
+from regulars.consent.model import AutomationState, Kind, Outcome
+from regulars.consent.phone import NUMBER_PATTERN
+from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX
+from regulars.kit.json import STRING_CHARACTERS_MAX
+
+SOURCE_TEXT_CHARACTERS_MAX = 10_000
+# A scheme, a host, and no white space or control character anywhere.
+URL_PATTERN = r"^[hH][tT][tT][pP][sS]?://[^\s/?#\x00-\x1f\x7f][^\s\x00-\x1f\x7f]*$"
+
+Source = Literal[
+    "LOYALTY_PROGRAM",
+    "POINT_OF_SALE",
+    "WEBSITE",
+    "CHECKOUT",
+    "MOBILE_APP",
+    "SMS_KEYWORD",
+    "QR_CODE",
+    "CALL_CENTER",
+    "PAPER_FORM",
+    "EVENT",
+    "SOCIAL",
+    "IMPORT",
+    "OTHER",
+]
+Text = Annotated[str, Meta(max_length=STRING_CHARACTERS_MAX)]
+Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-03-02T09:30:00.000Z"])]
+PhoneNumber = Annotated[
+    str,
+    Meta(
+        description="In international format with a leading plus; kept and answered in E.164.",
+        examples=["+33612345678"],
+        extra_json_schema={"pattern": NUMBER_PATTERN, "format": "phone-number"},
+    ),
+]
+REFERENCE_SCHEMA = {"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX, "format": "reference"}
+ProfileReference = Annotated[
+    str,
+    Meta(
+        description="The profile, by its `external_id` or its `prof_` id. It must exist.",
+        examples=["CUST-1042"],
+        extra_json_schema=REFERENCE_SCHEMA,
+    ),
+]
+# Answers are written from our own values, so what they may be is told to the document only.
+SourceOut = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Source))})]
+StatusOut = Annotated[
+    str,
+    Meta(
+        description="`PENDING` is reserved for a double opt-in.",
+        extra_json_schema={"enum": ["SUBSCRIBED", "UNSUBSCRIBED", "PENDING"]},
+    ),
+]
+AutomationStateOut = Annotated[str, Meta(extra_json_schema={"enum": [state.value for state in AutomationState]})]
+KindOut = Annotated[str, Meta(extra_json_schema={"enum": [kind.value for kind in Kind]})]
+OutcomeOut = Annotated[str, Meta(extra_json_schema={"enum": [outcome.value for outcome in Outcome]})]
+OptInOutcomeOut = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"enum": ["created", "resubscribed", "updated", "already_subscribed", "superseded"]},
+    ),
+]
+OptOutOutcomeOut = Annotated[
+    str, Meta(extra_json_schema={"enum": ["unsubscribed", "already_unsubscribed", "superseded"]})
+]
+Digest = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9a-f]{64}$"})]
+
+
+class ProofIn(msgspec.Struct):
+    """What the person agreed to. It replaces the proof on record as a whole."""
+
+    terms_url: (
+        Annotated[
+            str,
+            Meta(
+                max_length=STRING_CHARACTERS_MAX,
+                pattern=URL_PATTERN,
+                description="An http or https URL.",
+                examples=["https://shop.example/terms"],
+            ),
+        ]
+        | None
+    ) = None
+    terms_version: Text | None = None
+    source_text: (
+        Annotated[str, Meta(max_length=SOURCE_TEXT_CHARACTERS_MAX, description="The words the person agreed to.")]
+        | None
+    ) = None
+
+
+class OptInIn(msgspec.Struct):
+    """A consent to be texted on one number."""
+
+    phone_number: PhoneNumber
+    consent_source: Source
+    consented_at: Annotated[
+        Timestamp, Meta(description="When the person consented; at most five minutes ahead of the service's clock.")
+    ]
+    profile_id: ProfileReference | None = None
+    consent_proof: ProofIn | None = None
+
+
+class OptOutIn(msgspec.Struct):
+    """A withdrawal of consent, by number, by profile, or by both."""
+
+    phone_number: PhoneNumber | None = None
+    profile_id: ProfileReference | None = None
+    unsubscribed_at: (
+        Annotated[
+            Timestamp,
+            Meta(
+                description="When the person withdrew, never in the future. Without it the withdrawal counts from now "
+                "on, after everything already known."
+            ),
+        ]
+        | None
+    ) = None
+    reason: Text | None = None
+    source: Annotated[Text, Meta(description="Free text naming where the withdrawal was taken.")] | None = None
+
+
+# The decoder takes the type; the document adds that one of two fields is needed.
+OptOutBody = Annotated[
+    OptOutIn,
+    Meta(
+        extra_json_schema={
+            "anyOf": [
+                {"required": ["phone_number"], "properties": {"phone_number": {"type": "string"}}},
+                {"required": ["profile_id"], "properties": {"profile_id": {"type": "string"}}},
+            ]
+        }
+    ),
+]
+
+
+class LinkedProfileOut(msgspec.Struct):
+    id: Annotated[str, Meta(examples=["prof_01jkv5q8z3f7r9t2x4b6d8h0ma"])]
+    external_id: Annotated[str, Meta(examples=["CUST-1042"])]
+
+
+class ProofOut(msgspec.Struct):
+    terms_url: str | None
+    terms_version: str | None
+    source_text: str | None
+
+
+class SubscriptionOut(msgspec.Struct):
+    id: Annotated[str, Meta(description="The canonical id.", examples=["sub_01jkv5q8z3f7r9t2x4b6d8h0ma"])]
+    profile: LinkedProfileOut | None
+    phone_number: Annotated[
+        str | None, Meta(description="In E.164; null when the person was erased.", examples=["+33612345678"])
+    ]
+    status: StatusOut
+    consent_source: SourceOut | None
+    consented_at: Timestamp | None
+    unsubscribed_at: Annotated[Timestamp | None, Meta(description="The latest withdrawal; null while subscribed.")]
+    consent_proof: ProofOut | None
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class AutomationOut(msgspec.Struct):
+    state: AutomationStateOut
+
+
+class OptInOut(msgspec.Struct):
+    subscription: SubscriptionOut
+    outcome: OptInOutcomeOut
+    automation: AutomationOut
+
+
+class OptOutOut(msgspec.Struct):
+    subscription: Annotated[SubscriptionOut, Meta(description="Of several, the one with the latest consent.")]
+    subscriptions: Annotated[list[SubscriptionOut], Meta(description="Every subscription the withdrawal is about.")]
+    outcome: OptOutOutcomeOut
+    automation: AutomationOut
+
+
+class SubscriptionPageOut(msgspec.Struct):
+    data: list[SubscriptionOut]
+    has_more: bool
+    next_cursor: str | None
+
+
+class EntryOut(msgspec.Struct):
+    """One consent event, as it arrived. `hash` covers every field but payload and salt, which `commitment` covers."""
+
+    sequence: Annotated[int, Meta(description="1 for the first event of the number.")]
+    kind: KindOut
+    outcome: OutcomeOut
+    effective_at: Annotated[Timestamp, Meta(description="Where the event stands in the order of events.")]
+    claimed_at: Annotated[Timestamp | None, Meta(description="The time the caller stated.")]
+    received_at: Timestamp
+    payload: Annotated[
+        msgspec.Raw,
+        Meta(
+            description="What was said, by which key or message; null once it was erased.",
+            extra_json_schema={"type": ["object", "null"]},
+        ),
+    ]
+    salt: Annotated[Digest | None, Meta(description="The key of the commitment; null once it was erased.")]
+    commitment: Annotated[Digest, Meta(description="HMAC-SHA256 of the payload's bytes under the salt.")]
+    previous_hash: Digest
+    hash: Digest
+
+
+class HistoryPageOut(msgspec.Struct):
+    data: list[EntryOut]
+    has_more: bool
+    next_cursor: str | None

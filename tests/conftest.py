@@ -26,7 +26,7 @@ class SharedDatabase(ExitStack):
 
     def start(self, given_url: str | None) -> None:
         if not self.server_url:
-            self.server_url = given_url or self.enter_context(database.throwaway_server())
+            self.server_url = given_url or self.enter_context(database.throwaway_server(database.new_data_folder()))
             self.template = self.enter_context(database.migrated_template(self.server_url))
 
 

@@ -26,8 +26,7 @@ def new_data_folder() -> Path:
 
 
 @contextmanager
-def throwaway_server() -> Iterator[str]:
-    data_dir = new_data_folder()
+def throwaway_server(data_dir: Path) -> Iterator[str]:
     try:
         yield embedded.ensure_running(data_dir, throwaway=True)
     finally:

@@ -1,0 +1,223 @@
+import asyncio
+import contextlib
+import time
+from typing import ClassVar
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from regulars.kit.db import Database
+from regulars.kit.ids import new_uuid
+from regulars.work import outbox
+from regulars.work.app import create_app
+from regulars.work.facts import Fact
+from regulars.work.jobs import STALLED_AFTER_S, Sweep, Work, for_every_organization, register, rescue_stalled_jobs
+from regulars.work.run import run_worker
+from regulars.work.wake import Waker
+
+
+class Rang(Fact, frozen=True):
+    topic: ClassVar[str] = "test.rang"
+    number: int
+
+
+class House:
+    """A worker's world: one organization, a listener that notes, and the worker running in the background."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.database = Database(url, pool_max=4)
+        self.organization_id = new_uuid()
+        self.heard: list[int] = []
+        self.heard_something = asyncio.Event()
+        self.stop = asyncio.Event()
+
+    async def listen(self, tx, organization_id, facts):
+        self.heard.extend(fact.number for fact in facts)
+        self.heard_something.set()
+
+    async def organization_ids(self, database):
+        return [self.organization_id]
+
+    def work(self, *sweeps: Sweep) -> Work:
+        return Work(
+            database=self.database,
+            organization_ids=self.organization_ids,
+            listeners={Rang: [self.listen]},
+            sweeps=sweeps,
+        )
+
+    async def ring(self, number: int) -> None:
+        async with self.database.transaction() as tx:
+            await outbox.record(tx, self.organization_id, [Rang(number=number)])
+
+    @contextlib.asynccontextmanager
+    async def worker(self):
+        await self.database.open()
+        running = asyncio.create_task(run_worker(self.work(), stop=self.stop, grace_s=5))
+        try:
+            yield
+        finally:
+            self.stop.set()
+            await asyncio.wait_for(running, 10)
+            await self.database.close()
+
+
+def query(url, sql, *params):
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(sql, params)
+        return cursor.fetchall() if cursor.description else []
+
+
+def test_a_worker_finds_facts_by_polling_when_nobody_woke_it(database_url):
+    async def scenario():
+        house = House(database_url)
+        async with house.worker():
+            await house.ring(1)
+            await asyncio.wait_for(house.heard_something.wait(), 10)
+        return house.heard
+
+    assert asyncio.run(scenario()) == [1]
+
+
+def test_a_wake_up_is_quicker_than_the_poll(database_url):
+    async def scenario():
+        house = House(database_url)
+        waker = Waker(database_url)
+        await waker.open()
+        waits = []
+        async with house.worker():
+            await asyncio.sleep(0.7)
+            for number in range(5):
+                house.heard_something.clear()
+                await house.ring(number)
+                began = time.monotonic()
+                waker.wake(house.organization_id)
+                await asyncio.wait_for(house.heard_something.wait(), 10)
+                waits.append(time.monotonic() - began)
+            await waker.close()
+        return house.heard, waits
+
+    heard, waits = asyncio.run(scenario())
+    assert heard == [0, 1, 2, 3, 4]
+    # Polling alone, every second, would need 2.5 s for five facts in the middle and 4 s at worst.
+    assert sum(waits) < 2.0
+
+
+def test_a_stopped_worker_leaves_no_worker_row_behind(database_url):
+    async def scenario():
+        house = House(database_url)
+        async with house.worker():
+            await asyncio.sleep(0.5)
+            assert query(database_url, "SELECT count(*) FROM procrastinate_workers") == [(1,)]
+
+    asyncio.run(scenario())
+    assert query(database_url, "SELECT count(*) FROM procrastinate_workers") == [(0,)]
+
+
+def test_a_worker_goes_on_after_its_connections_were_cut(database_url):
+    async def scenario():
+        house = House(database_url)
+        async with house.worker():
+            await house.ring(1)
+            await asyncio.wait_for(house.heard_something.wait(), 10)
+            house.heard_something.clear()
+            query(
+                database_url,
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+            )
+            async with asyncio.timeout(20):
+                while True:
+                    with contextlib.suppress(psycopg.OperationalError):
+                        await house.ring(2)
+                        break
+                await house.heard_something.wait()
+        return house.heard
+
+    heard = asyncio.run(scenario())
+    assert heard[0] == 1
+    assert set(heard) == {1, 2}
+
+
+def stalled_job(url: str, *, queueing_lock: str | None = None) -> int:
+    ((worker_id,),) = query(
+        url,
+        "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - make_interval(secs => %s)) RETURNING id",
+        STALLED_AFTER_S + 5,
+    )
+    ((job_id,),) = query(
+        url,
+        """
+        INSERT INTO procrastinate_jobs (queue_name, task_name, args, status, worker_id, queueing_lock)
+        VALUES ('drain', 'work.drain', %s, 'doing', %s, %s) RETURNING id
+        """,
+        Jsonb({"organization_id": str(new_uuid())}),
+        worker_id,
+        queueing_lock,
+    )
+    return job_id
+
+
+async def rescue(url: str) -> int:
+    app = create_app(url, pool_max=2)
+    async with app.open_async():
+        return await rescue_stalled_jobs(app)
+
+
+def test_a_job_whose_worker_died_is_queued_again(database_url):
+    job_id = stalled_job(database_url)
+    assert asyncio.run(rescue(database_url)) == 1
+    assert query(database_url, "SELECT status::text FROM procrastinate_jobs WHERE id = %s", job_id) == [("todo",)]
+
+
+def test_a_stalled_job_that_already_waits_again_is_dropped(database_url):
+    job_id = stalled_job(database_url, queueing_lock="same")
+    query(
+        database_url,
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, queueing_lock) VALUES ('drain', 'work.drain', 'same')",
+    )
+    assert asyncio.run(rescue(database_url)) == 1
+    rows = query(database_url, "SELECT id, status::text FROM procrastinate_jobs")
+    assert [status for _, status in rows] == ["todo"]
+    assert job_id not in [identifier for identifier, _ in rows]
+
+
+def test_a_job_of_a_live_worker_is_left_alone(database_url):
+    stalled_job(database_url)
+    query(database_url, "UPDATE procrastinate_workers SET last_heartbeat = now()")
+    assert asyncio.run(rescue(database_url)) == 0
+
+
+def test_one_organization_that_fails_holds_up_no_other(database_url):
+    good, bad = new_uuid(), new_uuid()
+    done = []
+
+    async def both(database):
+        return [bad, good]
+
+    async def run(database, organization_id):
+        if organization_id == bad:
+            raise RuntimeError("planted")
+        done.append(organization_id)
+
+    work = Work(database=Database(database_url), organization_ids=both, listeners={}, sweeps=())
+    asyncio.run(for_every_organization(work, "test", run))
+    assert done == [good]
+
+
+def test_sweeps_are_on_the_schedule(database_url):
+    async def nothing(database, organization_id):
+        return None
+
+    app = create_app(database_url, pool_max=1)
+    house = House(database_url)
+    register(app, house.work(Sweep(name="test.sweep", cron="*/5 * * * *", run=nothing)))
+    crons = {task.task.name: task.cron for task in app.periodic_registry.periodic_tasks.values()}
+    assert crons["test.sweep"] == "*/5 * * * *"
+    assert {"work.rescue", "work.forget"} <= set(crons)
+
+
+@pytest.mark.parametrize("table", ["procrastinate_jobs", "procrastinate_workers", "procrastinate_events"])
+def test_the_job_tables_exist_after_migration(database_url, table):
+    assert query(database_url, "SELECT to_regclass(%s) IS NOT NULL", table) == [(True,)]

@@ -1,0 +1,57 @@
+"""`POST /v1/sales-events/batch` (an addition): up to 500 sales in one call, each answered in its place."""
+
+from typing import Any
+
+import pytest
+from tests.support import samples
+from tests.support.client import Api
+
+
+def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
+    assert anonymous.post("/v1/sales-events/batch", {"items": []}).refused == (401, "UNAUTHORIZED")
+
+
+@pytest.mark.parametrize("body", [{}, {"items": None}, {"items": "x"}, {"items": [{"external_id": "x"}] * 501}])
+def test_it_refuses_a_body_without_a_list_of_at_most_500(api: Api, body: object) -> None:
+    assert api.post("/v1/sales-events/batch", body).refused == (400, "VALIDATION_ERROR")
+
+
+def test_each_item_is_answered_in_its_place_as_the_single_call_would_be(api: Api, store: dict[str, Any]) -> None:
+    customer = samples.unique("customer")
+    good = samples.sale(store["id"], profile_id=customer)
+    items = [
+        good,
+        samples.sale("nowhere"),
+        samples.without(samples.sale(store["id"]), "external_id"),
+        samples.sale(store["id"], profile_id="prof_x"),
+        good,
+        samples.sale(store["id"], profile_id=customer, occurred_at=samples.ago(days=8)),
+        samples.sale(store["id"]),
+        None,
+        samples.sale(store["id"], occurred_at=samples.ahead(hours=1)),
+    ]
+    answer = api.post("/v1/sales-events/batch", {"items": items})
+    results = answer.json()["results"]
+    assert answer.status == 200
+    assert [result["status"] for result in results] == [201, 404, 400, 404, 200, 201, 201, 400, 400]
+    states = {place: results[place]["body"]["automation"]["state"] for place in (0, 4, 5, 6)}
+    assert states == {0: "eligible", 4: "not_applicable", 5: "stale_fact", 6: "not_applicable"}
+    assert results[0]["body"]["sales_event"] == results[4]["body"]["sales_event"]
+    codes = [results[place]["body"]["code"] for place in (1, 2, 3, 7, 8)]
+    assert codes == [
+        "STORE_NOT_FOUND",
+        "VALIDATION_ERROR",
+        "PROFILE_NOT_FOUND",
+        "VALIDATION_ERROR",
+        "OCCURRED_AT_IN_FUTURE",
+    ]
+    assert len(api.pages("/v1/sales-events")) == 3
+
+
+def test_500_sales_are_taken_in_one_call_and_again_without_effect(api: Api, store: dict[str, Any]) -> None:
+    items = [samples.sale(store["id"], line_items=[{"quantity": 1, "total_price_cents": 1}]) for _ in range(500)]
+    first = api.post("/v1/sales-events/batch", {"items": items}).json()["results"]
+    again = api.post("/v1/sales-events/batch", {"items": items}).json()["results"]
+    assert [result["status"] for result in first] == [201] * 500
+    assert [result["status"] for result in again] == [200] * 500
+    assert api.post("/v1/sales-events/batch", {"items": []}).json() == {"results": []}

@@ -1,0 +1,105 @@
+"""`POST /v1/subscriptions/opt-in` (specification 4.7, 2.4)."""
+
+import pytest
+from tests.support import samples
+from tests.support.client import Api
+
+PATH = "/v1/subscriptions/opt-in"
+
+
+def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
+    assert anonymous.post(PATH, samples.opt_in()).refused == (401, "UNAUTHORIZED")
+
+
+@pytest.mark.parametrize("missing", ["phone_number", "consent_source", "consented_at"])
+def test_it_refuses_a_consent_without_a_required_field(api: Api, missing: str) -> None:
+    answer = api.post(PATH, samples.without(samples.opt_in(), missing))
+    assert answer.refused == (400, "VALIDATION_ERROR")
+    assert answer.field_errors == [(missing, "REQUIRED")]
+
+
+def test_it_refuses_an_unknown_profile_and_records_nothing(api: Api) -> None:
+    body = samples.opt_in(profile_id="nobody")
+    assert api.post(PATH, body).refused == (404, "PROFILE_NOT_FOUND")
+    assert api.pages("/v1/subscriptions", phone_number=body["phone_number"]) == []
+    assert api.get("/v1/profiles/nobody").status == 404
+
+
+def test_it_refuses_a_consent_from_the_future(api: Api) -> None:
+    assert api.post(PATH, samples.opt_in(consented_at=samples.ahead(minutes=6))).refused == (
+        400,
+        "CONSENTED_AT_IN_FUTURE",
+    )
+    assert api.post(PATH, samples.opt_in(consented_at=samples.ahead(minutes=4))).status == 201
+
+
+def test_it_records_a_consent_and_shows_every_field(api: Api) -> None:
+    profile = api.post("/v1/profiles", samples.profile()).json()
+    body = samples.opt_in(profile_id=profile["external_id"])
+    answer = api.post(PATH, body)
+    subscription = answer.json()["subscription"]
+    assert answer.status == 201
+    assert subscription["id"].startswith("sub_")
+    assert subscription == {
+        "id": subscription["id"],
+        "profile": {"id": profile["id"], "external_id": profile["external_id"]},
+        "phone_number": body["phone_number"],
+        "status": "SUBSCRIBED",
+        "consent_source": "LOYALTY_PROGRAM",
+        "consented_at": body["consented_at"],
+        "unsubscribed_at": None,
+        "consent_proof": body["consent_proof"],
+        "created_at": subscription["created_at"],
+        "updated_at": subscription["updated_at"],
+    }
+
+
+def test_the_number_is_stored_as_e164(api: Api) -> None:
+    number = samples.phone()
+    spaced = f"{number[:3]} {number[3:6]}-{number[6:9]}.{number[9:]}"
+    subscription = api.post(PATH, samples.opt_in(phone_number=spaced)).json()["subscription"]
+    assert subscription["phone_number"] == number
+
+
+@pytest.mark.parametrize("absent", [True, False])
+def test_a_proof_is_optional_and_shown_whole(api: Api, absent: bool) -> None:
+    body = samples.opt_in(consent_proof=None)
+    body = samples.without(body, "consent_proof") if absent else body
+    assert api.post(PATH, body).json()["subscription"]["consent_proof"] is None
+    partial = samples.opt_in(consent_proof={"terms_version": "7"})
+    shown = api.post(PATH, partial).json()["subscription"]["consent_proof"]
+    assert shown == {"terms_url": None, "terms_version": "7", "source_text": None}
+
+
+def test_without_a_profile_it_links_the_only_one_with_that_number(api: Api) -> None:
+    alone, shared = samples.phone(), samples.phone()
+    profile = api.post("/v1/profiles", samples.profile(phone_number=alone)).json()
+    for _ in range(2):
+        api.post("/v1/profiles", samples.profile(phone_number=shared))
+    linked = api.post(PATH, samples.opt_in(phone_number=alone)).json()["subscription"]
+    assert linked["profile"] == {"id": profile["id"], "external_id": profile["external_id"]}
+    assert api.post(PATH, samples.opt_in(phone_number=shared)).json()["subscription"]["profile"] is None
+    assert api.post(PATH, samples.opt_in()).json()["subscription"]["profile"] is None
+
+
+def test_it_never_writes_the_phone_of_the_profile(api: Api) -> None:
+    profile = api.post("/v1/profiles", {"external_id": samples.unique()}).json()
+    api.post(PATH, samples.opt_in(profile_id=profile["id"]))
+    assert api.get(f"/v1/profiles/{profile['id']}").json() == profile
+
+
+def test_a_proof_or_profile_left_out_of_a_resync_is_kept(api: Api) -> None:
+    profile = api.post("/v1/profiles", samples.profile(phone_number=None)).json()
+    body = samples.opt_in(profile_id=profile["id"])
+    first = api.post(PATH, body).json()["subscription"]
+    again = api.post(PATH, samples.without(body, "profile_id", "consent_proof")).json()
+    assert (again["outcome"], again["subscription"]) == ("already_subscribed", first)
+
+
+def test_the_same_number_in_two_organizations_is_independent(api: Api, other_api: Api) -> None:
+    body = samples.opt_in()
+    assert api.post(PATH, body).json()["outcome"] == "created"
+    assert other_api.post(PATH, body).json()["outcome"] == "created"
+    api.post("/v1/subscriptions/opt-out", {"phone_number": body["phone_number"]})
+    theirs = other_api.pages("/v1/subscriptions", phone_number=body["phone_number"])
+    assert [subscription["status"] for subscription in theirs] == ["SUBSCRIBED"]

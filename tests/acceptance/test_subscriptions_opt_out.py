@@ -1,0 +1,63 @@
+"""`POST /v1/subscriptions/opt-out` (specification 4.8)."""
+
+from tests.support import samples
+from tests.support.client import Api
+
+PATH = "/v1/subscriptions/opt-out"
+
+
+def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
+    assert anonymous.post(PATH, {"phone_number": "+33612345678"}).refused == (401, "UNAUTHORIZED")
+
+
+def test_it_needs_a_number_or_a_profile(api: Api) -> None:
+    for body in ({}, {"phone_number": None}, {"phone_number": None, "profile_id": None}, {"reason": "x"}):
+        assert api.post(PATH, body).refused == (400, "VALIDATION_ERROR")
+
+
+def test_it_refuses_an_unknown_profile(api: Api) -> None:
+    assert api.post(PATH, {"profile_id": "nobody"}).refused == (404, "PROFILE_NOT_FOUND")
+
+
+def test_it_refuses_a_withdrawal_from_the_future(api: Api) -> None:
+    body = {"phone_number": samples.phone(), "unsubscribed_at": samples.ahead(hours=1)}
+    assert api.post(PATH, body).refused == (400, "VALIDATION_ERROR")
+
+
+def test_it_refuses_a_number_that_is_not_linked_to_the_profile(api: Api) -> None:
+    profile = api.post("/v1/profiles", samples.profile(phone_number=None)).json()
+    api.post("/v1/subscriptions/opt-in", samples.opt_in(profile_id=profile["id"]))
+    answer = api.post(PATH, {"phone_number": samples.phone(), "profile_id": profile["id"]})
+    assert answer.refused == (400, "VALIDATION_ERROR")
+
+
+def test_by_profile_it_withdraws_every_linked_number(api: Api) -> None:
+    profile = api.post("/v1/profiles", samples.profile(phone_number=None)).json()
+    numbers = [samples.phone() for _ in range(2)]
+    for number in numbers:
+        api.post("/v1/subscriptions/opt-in", samples.opt_in(phone_number=number, profile_id=profile["id"]))
+    answer = api.post(PATH, {"profile_id": profile["external_id"]})
+    body = answer.json()
+    assert (answer.status, body["outcome"]) == (200, "unsubscribed")
+    assert sorted(item["phone_number"] for item in body["subscriptions"]) == sorted(numbers)
+    assert {item["status"] for item in body["subscriptions"]} == {"UNSUBSCRIBED"}
+    assert body["subscription"] in body["subscriptions"]
+
+
+def test_by_profile_without_a_linked_number_its_own_number_is_suppressed(api: Api) -> None:
+    number = samples.phone()
+    profile = api.post("/v1/profiles", samples.profile(phone_number=number)).json()
+    body = api.post(PATH, {"profile_id": profile["id"]}).json()
+    assert (body["outcome"], body["subscription"]["phone_number"]) == ("unsubscribed", number)
+
+
+def test_by_profile_without_any_number_there_is_no_subscription(api: Api) -> None:
+    profile = api.post("/v1/profiles", {"external_id": samples.unique()}).json()
+    assert api.post(PATH, {"profile_id": profile["id"]}).refused == (404, "SUBSCRIPTION_NOT_FOUND")
+
+
+def test_an_opt_out_without_a_time_is_never_superseded(api: Api) -> None:
+    body = samples.opt_in(consented_at=samples.ahead(minutes=4))
+    api.post("/v1/subscriptions/opt-in", body)
+    answer = api.post(PATH, {"phone_number": body["phone_number"]}).json()
+    assert (answer["outcome"], answer["subscription"]["status"]) == ("unsubscribed", "UNSUBSCRIBED")

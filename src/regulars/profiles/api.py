@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from regulars.http.page import PAGE_PARAMETERS
 from regulars.http.problem import problem_bytes
@@ -23,13 +23,12 @@ from regulars.http.route import (
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ProfileNotFound, ReservedExternalId, ValidationError
-from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, PROFILE, read_reference
-from regulars.kit.json import STRING_CHARACTERS_MAX, decode, encode
+from regulars.kit.ids import PROFILE, read_reference
+from regulars.kit.json import decode, encode
 from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
-from regulars.kit.text import check_external_id
+from regulars.profiles.decode import ATTRIBUTE_KEY_SCHEMA, ProfileIn, decode_profile
 from regulars.profiles.find import find_profile, list_profiles
 from regulars.profiles.model import (
-    ATTRIBUTE_KEY_CHARACTERS_MAX,
     ATTRIBUTE_VALUE_CHARACTERS_MAX,
     Profile,
     ProfileUpsert,
@@ -39,42 +38,7 @@ from regulars.profiles.model import (
 from regulars.profiles.set_attributes import AttributeChanges, set_attributes
 from regulars.profiles.upsert import Upserted, upsert_profiles
 
-Text = Annotated[str, Meta(max_length=STRING_CHARACTERS_MAX)]
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-03-02T09:30:00.000Z"])]
-_ATTRIBUTE_KEY_SCHEMA = {"minLength": 1, "maxLength": ATTRIBUTE_KEY_CHARACTERS_MAX}
-AttributeIn = Annotated[str, Meta(extra_json_schema={"maxLength": ATTRIBUTE_VALUE_CHARACTERS_MAX})]
-AttributesIn = Annotated[
-    dict[str, AttributeIn | None],
-    Meta(
-        description="Merged into the attributes the profile has. null removes a key; numbers and booleans are sent as "
-        "strings. An unknown key is registered with the type of its first value.",
-        examples=[{"loyalty_tier": "gold", "newsletter": "true"}],
-        extra_json_schema={"propertyNames": _ATTRIBUTE_KEY_SCHEMA},
-    ),
-]
-
-
-class ProfileIn(msgspec.Struct):
-    """A profile to create or update. A field left out is unchanged, null clears it."""
-
-    external_id: Annotated[
-        str,
-        Meta(
-            description="Your own id of the customer. It must not start with `prof_`, `sub_`, `store_` or `evt_`.",
-            examples=["CUST-1042"],
-            extra_json_schema={"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX, "format": "external-id"},
-        ),
-    ]
-    phone_number: Annotated[
-        Text | UnsetType | None,
-        Meta(
-            description="Kept in E.164 where it can be read, otherwise as sent. It gives no consent to text messages.",
-            examples=["+33612345678"],
-        ),
-    ] = UNSET
-    first_name: Annotated[Text | UnsetType | None, Meta(examples=["Ada"])] = UNSET
-    last_name: Annotated[Text | UnsetType | None, Meta(examples=["Martin"])] = UNSET
-    attributes: AttributesIn | UnsetType | None = UNSET
 
 
 class ProfileOut(msgspec.Struct):
@@ -108,7 +72,7 @@ class AttributesOut(msgspec.Struct):
 # tells them apart.
 _FLAT_MAP_SCHEMA = {
     "type": "object",
-    "propertyNames": _ATTRIBUTE_KEY_SCHEMA,
+    "propertyNames": ATTRIBUTE_KEY_SCHEMA,
     "additionalProperties": {"type": ["string", "null"], "maxLength": ATTRIBUTE_VALUE_CHARACTERS_MAX},
 }
 AttributesBodyIn = Annotated[
@@ -145,7 +109,6 @@ class ProfileBatchOut(msgspec.Struct):
     results: Annotated[list[ProfileResultOut], Meta(description="One result for each item, in the same order.")]
 
 
-_profile_decoder = msgspec.json.Decoder(ProfileIn)
 _batch_decoder = msgspec.json.Decoder(ProfileBatchIn)
 _members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _attributes_decoder = msgspec.json.Decoder(dict[str, str | None])
@@ -159,7 +122,7 @@ _wrapped_attributes_decoder = msgspec.json.Decoder(_WrappedAttributesIn)
 
 
 def prepare_profile(request: Request) -> ProfileUpsert:
-    return _read_profile(request.body, default_country=request.caller.default_country)
+    return decode_profile(request.body, default_country=request.caller.default_country)
 
 
 async def run_profiles(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
@@ -227,23 +190,9 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
     return Answer(200, encode(ProfilePageOut([_profile_out(profile) for profile in page], has_more, next_cursor)))
 
 
-def _read_profile(body: bytes, *, default_country: str | None) -> ProfileUpsert:
-    sent = decode(_profile_decoder, body)
-    phone_number, attributes = sent.phone_number, sent.attributes
-    return ProfileUpsert(
-        external_id=check_external_id(sent.external_id),
-        phone=read_phone(phone_number, default_country=default_country)
-        if isinstance(phone_number, str)
-        else phone_number,
-        first_name=sent.first_name,
-        last_name=sent.last_name,
-        attributes=check_attributes(attributes) if isinstance(attributes, dict) else {},
-    )
-
-
 def _read_item(body: bytes, *, default_country: str | None) -> ProfileUpsert | ApiError:
     try:
-        return _read_profile(body, default_country=default_country)
+        return decode_profile(body, default_country=default_country)
     except ApiError as error:
         return error
 

@@ -5,63 +5,22 @@ from typing import Annotated
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from regulars.http.page import PAGE_PARAMETERS
 from regulars.http.route import Answer, Mutation, Read, Request, Route, Write
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
-from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, StoreNotFound, ValidationError, invalid
-from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, STORE, read_reference
-from regulars.kit.json import STRING_CHARACTERS_MAX, decode, encode
+from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, StoreNotFound, ValidationError
+from regulars.kit.ids import STORE, read_reference
+from regulars.kit.json import encode
 from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
-from regulars.kit.text import check_external_id
-from regulars.stores.countries import COUNTRY_CODES
+from regulars.stores.decode import StoreIn, decode_store
 from regulars.stores.find import find_store, list_stores
-from regulars.stores.model import Address, Store, StoreUpsert
+from regulars.stores.model import Store, StoreUpsert
 from regulars.stores.upsert import upsert_stores
 
-COUNTRY_CODE_CHARACTERS = 2
-
-Text = Annotated[str, Meta(max_length=STRING_CHARACTERS_MAX)]
-RequiredText = Annotated[str, Meta(min_length=1, max_length=STRING_CHARACTERS_MAX)]
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-03-02T09:30:00.000Z"])]
-
-
-class AddressIn(msgspec.Struct):
-    """Where the store is. An address replaces the one before as a whole."""
-
-    address_line1: Annotated[RequiredText, Meta(examples=["12 rue de la Paix"])]
-    postal_code: Annotated[RequiredText, Meta(examples=["75002"])]
-    locality: Annotated[RequiredText, Meta(examples=["Paris"])]
-    country_code: Annotated[
-        str,
-        Meta(
-            min_length=COUNTRY_CODE_CHARACTERS,
-            max_length=COUNTRY_CODE_CHARACTERS,
-            description="An assigned code of ISO 3166-1 alpha-2, kept in capitals.",
-            examples=["FR"],
-            extra_json_schema={"format": "country-code"},
-        ),
-    ]
-    address_line2: Annotated[Text | None, Meta(description="Building, floor or suite.")] = None
-    administrative_area1: Annotated[Text | None, Meta(description="Region.")] = None
-    administrative_area2: Annotated[Text | None, Meta(description="Department or county.")] = None
-
-
-class StoreIn(msgspec.Struct):
-    """A store to create or update. A field left out is unchanged, null clears it."""
-
-    external_id: Annotated[
-        str,
-        Meta(
-            description="Your own code of the store. It must not start with `prof_`, `sub_`, `store_` or `evt_`.",
-            examples=["PARIS-01"],
-            extra_json_schema={"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX, "format": "external-id"},
-        ),
-    ]
-    name: Annotated[Text | UnsetType | None, Meta(examples=["Paris Opéra"])] = UNSET
-    address: AddressIn | UnsetType | None = UNSET
 
 
 class AddressOut(msgspec.Struct):
@@ -89,16 +48,8 @@ class StorePageOut(msgspec.Struct):
     next_cursor: str | None
 
 
-_decoder = msgspec.json.Decoder(StoreIn)
-
-
 def prepare_store(request: Request) -> StoreUpsert:
-    sent = decode(_decoder, request.body)
-    return StoreUpsert(
-        external_id=check_external_id(sent.external_id),
-        name=sent.name,
-        address=_read_address(sent.address) if isinstance(sent.address, AddressIn) else sent.address,
-    )
+    return decode_store(request.body)
 
 
 async def run_stores(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
@@ -124,14 +75,6 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
     page, has_more = found[:limit], len(found) > limit
     next_cursor = write_cursor(caller.secret, scope, (str(page[-1].id),)) if has_more else None
     return Answer(200, encode(StorePageOut([_store_out(store) for store in page], has_more, next_cursor)))
-
-
-def _read_address(sent: AddressIn) -> Address:
-    # The length is already known to be two; a letter that grows when it is capitalised is in no country's code.
-    country_code = sent.country_code.upper()
-    if country_code not in COUNTRY_CODES:
-        raise invalid("address.country_code", "NOT_ALLOWED", "It is not an assigned code of ISO 3166-1 alpha-2.")
-    return Address(**{**msgspec.structs.asdict(sent), "country_code": country_code})
 
 
 def _store_out(store: Store) -> StoreOut:

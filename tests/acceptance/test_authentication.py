@@ -1,0 +1,73 @@
+"""Authentication (specification 5): one key, one organization, and the same refusal for everything else."""
+
+import time
+
+import pytest
+from tests.support import samples
+from tests.support.client import Api
+from tests.support.server import Server
+from tests.support.tenant import Tenant, another_key, revoke
+
+from regulars.organizations.model import new_key
+
+REVOCATION_SECONDS_MAX = 1.0
+
+
+def _with_headers(api: Api, headers: list[tuple[bytes, bytes]], target: str = "/v1/stores") -> tuple[int, str | None]:
+    return api.as_tenant(None).raw("GET", target, headers=headers).refused
+
+
+def test_missing_malformed_and_unknown_keys_get_the_same_refusal(api: Api, tenant: Tenant) -> None:
+    key = tenant.key.encode()
+    flipped = key[:-1] + (b"A" if key[-1:] != b"A" else b"B")
+    spellings = [b"", b" ", b"x", new_key().encode(), flipped, key[:-1], key + b"x", key.lower(), b"Bearer " + key]
+    for value in [*spellings, key.replace(b"rgl_", b"RGL_"), b"\xff\xfe", key + b"\t\x01", b'"' + key + b'"']:
+        answer = api.as_tenant(None).raw("GET", "/v1/stores", headers=[(b"x-api-key", value)])
+        if answer.status == 401:
+            assert answer.json()["code"] == "UNAUTHORIZED"
+        else:
+            # What cannot stand in a header at all is refused by the HTTP parser.
+            pytest.fail(f"{value!r} gave {answer.status}")
+
+
+def test_a_key_elsewhere_or_twice_is_no_key(api: Api, tenant: Tenant) -> None:
+    key = tenant.key.encode()
+    assert _with_headers(api, [(b"Authorization", b"Bearer " + key)]) == (401, "UNAUTHORIZED")
+    assert _with_headers(api, [], f"/v1/stores?x-api-key={tenant.key}") == (401, "UNAUTHORIZED")
+    assert _with_headers(api, [(b"x-api-key", key), (b"x-api-key", key)]) == (401, "UNAUTHORIZED")
+
+
+def test_the_refusal_does_not_tell_the_reasons_apart(api: Api) -> None:
+    refusals = []
+    for headers in ([], [(b"x-api-key", b"x")], [(b"x-api-key", new_key().encode())]):
+        problem = api.as_tenant(None).raw("GET", "/v1/stores", headers=headers).json()
+        del problem["request_id"]
+        refusals.append(problem)
+    assert refusals[0] == refusals[1] == refusals[2]
+
+
+def test_the_key_is_asked_for_before_the_body_is_looked_at(anonymous: Api) -> None:
+    assert anonymous.post("/v1/profiles", content=b"{").refused == (401, "UNAUTHORIZED")
+
+
+def test_several_keys_of_one_organization_see_the_same_data(api: Api, tenant: Tenant, api_database_url: str) -> None:
+    store = api.post("/v1/stores", samples.store()).json()
+    second = api.as_tenant(another_key(api_database_url, tenant))
+    assert second.get(f"/v1/stores/{store['id']}").json() == store
+
+
+def test_a_revoked_key_is_dead_in_every_process_after_a_second(
+    api: Api, tenant: Tenant, api_database_url: str, second_server: Server
+) -> None:
+    spare = api.as_tenant(another_key(api_database_url, tenant))
+    callers = [spare, spare.on(second_server)]
+    for caller in callers:
+        assert caller.get("/v1/stores").status == 200
+    assert spare.tenant is not None
+    revoke(api_database_url, spare.tenant)
+    revoked_at = time.monotonic()
+    for caller in callers:
+        while caller.get("/v1/stores").status == 200:
+            assert time.monotonic() - revoked_at < REVOCATION_SECONDS_MAX + 0.5
+            time.sleep(0.05)
+    assert api.get("/v1/stores").status == 200

@@ -1,0 +1,92 @@
+"""`GET /v1/openapi.json` (specification 4.11): the served, the committed and the real interface are one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.client import Api
+
+from regulars.kit.errors import ALL_ERRORS
+from regulars.server import ROUTES
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
+
+SPECIFIED = {
+    ("POST", "/v1/profiles"),
+    ("GET", "/v1/profiles/{profile_id}"),
+    ("POST", "/v1/profiles/{profile_id}/attributes"),
+    ("GET", "/v1/profiles/{profile_id}/attributes"),
+    ("POST", "/v1/stores"),
+    ("GET", "/v1/stores"),
+    ("GET", "/v1/stores/{store_id}"),
+    ("POST", "/v1/subscriptions/opt-in"),
+    ("POST", "/v1/subscriptions/opt-out"),
+    ("POST", "/v1/sales-events"),
+    ("GET", "/v1/sales-events"),
+    ("GET", "/v1/openapi.json"),
+}
+ADDED = {
+    ("GET", "/v1/profiles"),
+    ("POST", "/v1/profiles/batch"),
+    ("DELETE", "/v1/profiles/{profile_id}"),
+    ("GET", "/v1/subscriptions"),
+    ("GET", "/v1/subscriptions/{subscription_id}"),
+    ("GET", "/v1/subscriptions/{subscription_id}/history"),
+    ("GET", "/v1/sales-events/{sales_event_id}"),
+    ("POST", "/v1/sales-events/batch"),
+}
+
+
+def test_it_needs_no_key(anonymous: Api) -> None:
+    answer = anonymous.get("/v1/openapi.json")
+    assert answer.status == 200
+    assert answer.json()["openapi"].startswith("3.1")
+
+
+def test_the_served_document_is_the_committed_one_at_this_address(anonymous: Api) -> None:
+    served = anonymous.get("/v1/openapi.json").json()
+    committed = json.loads(COMMITTED.read_text(encoding="utf-8"))
+    assert served["servers"] == [{"url": anonymous.server.url}]
+    assert {**served, "servers": None} == {**committed, "servers": None}, "run bin/openapi"
+
+
+def test_the_address_is_the_one_the_caller_used(anonymous: Api) -> None:
+    answer = anonymous.get("/v1/openapi.json", headers={"Host": "regulars.example:8443"})
+    assert answer.json()["servers"] == [{"url": "http://regulars.example:8443"}]
+
+
+def test_it_has_every_operation_and_no_other(anonymous: Api) -> None:
+    paths = anonymous.get("/v1/openapi.json").json()["paths"]
+    described = {(method.upper(), path) for path, item in paths.items() for method in item}
+    assert described == SPECIFIED | ADDED
+    assert {(route.method, route.path) for route in ROUTES} | {("GET", "/v1/openapi.json")} == described
+
+
+def test_it_lists_every_code(anonymous: Api) -> None:
+    codes = anonymous.get("/v1/openapi.json").json()["components"]["schemas"]["Problem"]["properties"]["code"]["enum"]
+    assert codes == [error.code for error in ALL_ERRORS]
+
+
+def _examples() -> list[tuple[str, str, str, Any]]:
+    return [(route.method, route.path, name, body) for route in ROUTES for name, body in sorted(route.examples.items())]
+
+
+@pytest.mark.parametrize(("method", "path", "name", "body"), _examples(), ids=lambda value: str(value)[:40])
+def test_its_examples_work_as_they_stand(api: Api, method: str, path: str, name: str, body: Any) -> None:
+    _prepare_examples(api)
+    answer = api.post(path.replace("{profile_id}", "customer-1042"), body)
+    assert answer.status in (200, 201), answer.body
+
+
+def test_every_operation_with_a_body_has_an_example() -> None:
+    without = [route.operation_id for route in ROUTES if route.method == "POST" and not route.examples]
+    assert without == []
+
+
+def _prepare_examples(api: Api) -> None:
+    """What the examples refer to: the document's own store and customer."""
+    for route in ROUTES:
+        if route.operation_id in {"upsertStore", "upsertProfile"}:
+            for body in route.examples.values():
+                assert api.post(route.path, body).status in (200, 201)

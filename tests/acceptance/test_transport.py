@@ -1,0 +1,178 @@
+"""Routes, methods, sizes and media types: one envelope for all of it, in the order that the rulings give."""
+
+import json
+import re
+import time
+
+import pytest
+from tests.support import raw, samples
+from tests.support.client import Api
+
+JSON_TYPE = (b"Content-Type", b"application/json")
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v1", "/v1/", "/v1/nothing", "/v2/profiles", "/v1//profiles", "/v1/profiles/", "/v1/profiles/x/", "/v1/Profiles", "/v1/profiles/x/attributes/", "/v1/../v1/profiles", "/v1/%70rofiles", "/v99/x", "/v1/stores/x/y/z"],
+)  # fmt: skip
+def test_a_path_nobody_serves_is_404_in_the_envelope_and_no_redirect(api: Api, path: str) -> None:
+    assert api.raw("GET", path).refused == (404, "ROUTE_NOT_FOUND")
+
+
+def test_an_unknown_route_is_404_without_a_key_too(anonymous: Api) -> None:
+    assert anonymous.get("/v1/nothing").refused == (404, "ROUTE_NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/v1/profiles", {"GET", "POST"}),
+        ("DELETE", "/v1/stores", {"GET", "POST"}),
+        ("PATCH", "/v1/profiles/x", {"GET", "DELETE"}),
+        ("POST", "/v1/stores/x", {"GET"}),
+        ("GET", "/v1/subscriptions/opt-in/x", None),
+        ("HEAD", "/v1/stores", {"GET", "POST"}),
+        ("OPTIONS", "/v1/sales-events", {"GET", "POST"}),
+        ("POST", "/v1/openapi.json", {"GET"}),
+        ("TRACE", "/v1/stores", {"GET", "POST"}),
+        ("QUERY", "/v1/stores", {"GET", "POST"}),
+    ],
+)
+def test_another_method_is_405_and_says_which_are_allowed(
+    anonymous: Api, method: str, path: str, allowed: set[str] | None
+) -> None:
+    if method == "HEAD":
+        answer = raw.send(anonymous.server.address, method, path)
+        assert (answer.status, answer.body) == (405, b"")
+        assert set(answer.headers["allow"].split(", ")) == allowed
+        return
+    if method == "QUERY":
+        # A method the HTTP parser does not know never reaches the application.
+        assert raw.send(anonymous.server.address, method, path).status in (400, 405)
+        return
+    checked = anonymous.raw(method, path)
+    if allowed is None:
+        assert checked.status == 404
+        return
+    assert checked.refused == (405, "METHOD_NOT_ALLOWED")
+    assert set((checked.header("allow") or "").split(", ")) == allowed
+
+
+def test_every_answer_has_a_request_id_and_a_sane_one_is_kept(api: Api) -> None:
+    first, second = api.get("/v1/stores"), api.get("/v1/stores")
+    assert first.header("x-request-id") != second.header("x-request-id")
+    given = {"X-Request-Id": "till-7:ticket_99.A"}
+    assert api.get("/v1/stores", headers=given).header("x-request-id") == "till-7:ticket_99.A"
+    assert api.get("/v1/nothing", headers=given).json()["request_id"] == "till-7:ticket_99.A"
+
+
+@pytest.mark.parametrize("bad", [b"", b"x" * 129, b"a b", b"<script>", b"caf\xc3\xa9", b"a\x09b"])
+def test_a_request_id_that_is_not_sane_is_replaced(api: Api, bad: bytes) -> None:
+    answer = api.raw("GET", "/v1/stores", headers=[(b"X-Request-Id", bad)])
+    assert re.fullmatch(r"[A-Za-z0-9._:-]{8,128}", answer.header("x-request-id") or "")
+
+
+def test_the_envelope_names_its_page(api: Api) -> None:
+    problem = api.get("/v1/stores/nowhere").json()
+    assert problem["type"].endswith("/docs/errors#store-not-found")
+    assert set(problem) == {"type", "title", "status", "detail", "code", "request_id"}
+
+
+def test_a_url_of_20_kb_is_414_and_one_of_7_kb_is_read(api: Api) -> None:
+    assert api.raw("GET", "/v1/stores?cursor=" + "x" * 20_000).refused == (414, "URI_TOO_LONG")
+    assert api.raw("GET", "/v1/profiles/" + "x" * 20_000).refused == (414, "URI_TOO_LONG")
+    assert api.raw("GET", "/v1/stores?cursor=" + "x" * 7_000).refused == (400, "INVALID_CURSOR")
+
+
+def test_headers_of_64_kb_are_431_and_8_kb_are_read(api: Api) -> None:
+    assert api.raw("GET", "/v1/stores", headers=[(b"X-Big", b"x" * 65_000)]).refused == (431, "HEADERS_TOO_LARGE")
+    many = [(b"X-%d" % number, b"x" * 1000) for number in range(40)]
+    assert api.raw("GET", "/v1/stores", headers=many).refused == (431, "HEADERS_TOO_LARGE")
+    assert api.raw("GET", "/v1/stores", headers=[(b"X-Big", b"x" * 8_000)]).status == 200
+
+
+@pytest.mark.parametrize(("path", "limit"), [("/v1/profiles", MIB), ("/v1/profiles/batch", 8 * MIB)])
+def test_a_body_over_the_limit_is_413_with_and_without_content_length(api: Api, path: str, limit: int) -> None:
+    body = _padded({"external_id": samples.unique(), "items": []}, limit + 1)
+    head = [*api.key_header(), JSON_TYPE]
+    assert api.raw("POST", path, headers=[JSON_TYPE], body=body).refused == (413, "PAYLOAD_TOO_LARGE")
+    chunks = [body[start : start + 65_536] for start in range(0, len(body), 65_536)]
+    chunked = raw.chunked_bytes(b"POST", path.encode(), head, chunks)
+    assert api.exchange("POST", path, chunked).refused == (413, "PAYLOAD_TOO_LARGE")
+
+
+def test_a_body_of_exactly_the_limit_is_read_with_and_without_content_length(api: Api) -> None:
+    body = _padded({"external_id": samples.unique()}, MIB)
+    assert api.raw("POST", "/v1/profiles", headers=[JSON_TYPE], body=body).status == 201
+    chunked = raw.chunked_bytes(b"POST", b"/v1/profiles", [*api.key_header(), JSON_TYPE], [body[:10], body[10:]])
+    answer = raw.exchange(api.server.address, chunked)
+    assert answer.status == 200
+    assert json.loads(answer.body)["external_id"] == json.loads(body)["external_id"]
+
+
+def test_an_announced_length_over_the_limit_is_refused_before_the_body_arrives(api: Api) -> None:
+    headers = [*api.key_header(), JSON_TYPE, (b"Content-Length", b"%d" % (MIB + 1))]
+    started = time.monotonic()
+    answer = api.exchange("POST", "/v1/profiles", raw.request_bytes(b"POST", b"/v1/profiles", headers))
+    assert answer.refused == (413, "PAYLOAD_TOO_LARGE")
+    assert time.monotonic() - started < 3
+
+
+def test_a_stalled_body_is_408_within_15_seconds(api: Api) -> None:
+    headers = [*api.key_header(), JSON_TYPE, (b"Content-Length", b"100")]
+    started = time.monotonic()
+    answer = api.exchange("POST", "/v1/profiles", raw.request_bytes(b"POST", b"/v1/profiles", headers) + b'{"ext')
+    assert answer.refused == (408, "REQUEST_TIMEOUT")
+    assert time.monotonic() - started <= 15
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [b"", b"text/plain", b"application/xml", b"application/json; charset=utf-16", b"application/jsonx", b"application/x-www-form-urlencoded", b"multipart/form-data; boundary=x", b"application/problem+json", b"json", b"application/json, text/plain"],
+)  # fmt: skip
+def test_another_media_type_is_415(api: Api, content_type: bytes) -> None:
+    body = samples.json_bytes(samples.profile())
+    answer = api.raw("POST", "/v1/profiles", headers=[(b"Content-Type", content_type)], body=body)
+    assert answer.refused == (415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+def test_no_media_type_and_a_compressed_body_are_415(api: Api) -> None:
+    body = samples.json_bytes(samples.profile())
+    assert api.raw("POST", "/v1/profiles", body=body).refused == (415, "UNSUPPORTED_MEDIA_TYPE")
+    for encoding in (b"gzip", b"br", b"deflate"):
+        headers = [JSON_TYPE, (b"Content-Encoding", encoding)]
+        assert api.raw("POST", "/v1/profiles", headers=headers, body=body).refused == (415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+@pytest.mark.parametrize(
+    "content_type", [b"application/json; charset=utf-8", b'application/json;charset="UTF-8"', b"Application/JSON"]
+)
+def test_json_in_utf_8_may_be_spelled_out(api: Api, content_type: bytes) -> None:
+    body = samples.json_bytes(samples.profile())
+    assert api.raw("POST", "/v1/profiles", headers=[(b"Content-Type", content_type)], body=body).status == 201
+
+
+def test_whatever_the_caller_accepts_it_gets_json(api: Api) -> None:
+    assert api.get("/v1/stores", headers={"Accept": "text/xml"}).header("content-type") == "application/json"
+
+
+def test_a_read_ignores_a_body(api: Api) -> None:
+    assert api.raw("GET", "/v1/stores", headers=[JSON_TYPE], body=b"{nonsense").status == 200
+
+
+def test_refusals_come_in_the_ruled_order(api: Api, anonymous: Api) -> None:
+    large = b"x" * (MIB + 1)
+    wrong_type = [(b"Content-Type", b"text/plain")]
+    assert anonymous.raw("PUT", "/v1/nothing", body=large).status == 404
+    assert anonymous.raw("PUT", "/v1/profiles", body=large).status == 405
+    assert anonymous.raw("POST", "/v1/profiles", headers=wrong_type, body=b"{").status == 401
+    assert api.raw("POST", "/v1/profiles", headers=[*wrong_type, (b"Idempotency-Key", b"")], body=b"{").status == 415
+    bad_key = api.raw("POST", "/v1/profiles", headers=[JSON_TYPE, (b"Idempotency-Key", b"")], body=b"{")
+    assert bad_key.refused == (400, "INVALID_IDEMPOTENCY_KEY")
+    assert api.post("/v1/sales-events", {"store_id": "nowhere"}).refused == (400, "VALIDATION_ERROR")
+
+
+def _padded(body: dict[str, object], size: int) -> bytes:
+    """The body with an unknown field that brings it to exactly this many bytes."""
+    return samples.json_bytes({**body, "pad": "x" * (size - len(samples.json_bytes({**body, "pad": ""})))})

@@ -9,6 +9,8 @@ from urllib.parse import quote, urlencode
 import httpx
 from tests.support import raw
 from tests.support.contract import AnswerLike, Contract
+from tests.support.raw import Answer as RawAnswer
+from tests.support.raw import Header
 from tests.support.server import Server
 from tests.support.tenant import Tenant
 
@@ -90,7 +92,7 @@ class Api:
         self.contract.check(method, target, body=body, answer=answer)
         return answer
 
-    def raw(self, method: str, target: str, *, headers: Sequence[raw.Header] = (), body: bytes | None = None) -> Answer:
+    def raw(self, method: str, target: str, *, headers: Sequence[Header] = (), body: bytes | None = None) -> Answer:
         """Exactly this request line and these headers (with the key in front, if the caller has one)."""
         sent = [*self.key_header(), *headers]
         return self.checked(
@@ -100,13 +102,13 @@ class Api:
     def exchange(self, method: str, target: str, *pieces: bytes) -> Answer:
         return self.checked(method, target, raw.exchange(self.server.address, *pieces), None)
 
-    def checked(self, method: str, target: str, received: raw.Answer, body: bytes | None) -> Answer:
+    def checked(self, method: str, target: str, received: RawAnswer, body: bytes | None) -> Answer:
         headers = {name.lower(): value for name, value in received.headers.items()}
         answer = Answer(received.status, headers, received.body)
         self.contract.check(method, target, body=body, answer=answer)
         return answer
 
-    def key_header(self) -> list[raw.Header]:
+    def key_header(self) -> list[Header]:
         return [(b"x-api-key", self.tenant.key.encode())] if self.tenant else []
 
     def on(self, server: Server) -> "Api":

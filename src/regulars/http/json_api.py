@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
 from regulars.http.rate_limit import Headers, RateLimiter
-from regulars.http.route import Answer, Caller, Mutation, Read, Request, Route
+from regulars.http.route import Answer, Caller, Document, Mutation, Read, Request, Route
 from regulars.http.router import Router
 from regulars.http.writes import RETRY_AFTER_1_S, Writes
 from regulars.idempotency.model import read_key
@@ -45,6 +45,7 @@ Send = Callable[[Message], Awaitable[None]]
 Authenticate = Callable[[bytes], Awaitable[Caller | None]]
 
 _SANE_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
+_SANE_HOST = re.compile(r"[A-Za-z0-9.\-]{1,255}(:[0-9]{1,5})?|\[[0-9a-fA-F:.]{2,45}\](:[0-9]{1,5})?")
 _JSON = re.compile(rb'application/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
 _PLAIN_JSON = b"application/json"
 _PROBLEM_JSON = b"application/problem+json"
@@ -61,7 +62,9 @@ class JsonApi:
         authenticate: Authenticate,
         rate_limiter: RateLimiter,
         writes: Writes,
+        public_url: str | None = None,
     ) -> None:
+        self._public_url = public_url
         self._router = Router(routes)
         self._database = database
         self._authenticate = authenticate
@@ -91,6 +94,10 @@ class JsonApi:
     async def _answer(self, exchange: "_Exchange", receive: Receive) -> Answer:
         route, references = self._router.find(exchange.scope["method"], exchange.scope["raw_path"])
         exchange.route = route
+        if isinstance(route, Document):
+            exchange.check_size()
+            _read_query(exchange.scope["query_string"], ())
+            return Answer(200, route.render(self._public_url or exchange.base_url()))
         caller = await self._authenticate(exchange.api_key()) if exchange.one_api_key() else None
         if caller is None:
             raise Unauthorized("Send a valid API key in the x-api-key header.")
@@ -150,6 +157,14 @@ class _Exchange:
                 self.headers[name] = value
         given = self.headers.get(b"x-request-id", b"")
         self.request_id = given.decode("ascii") if _SANE_REQUEST_ID.fullmatch(given) else new_uuid().hex
+
+    def base_url(self) -> str:
+        """The address the caller used, as far as the request tells."""
+        host = self.headers.get(b"host", b"").decode("latin-1")
+        if not _SANE_HOST.fullmatch(host):
+            server = self.scope.get("server") or ("localhost", 80)
+            host = f"{server[0]}:{server[1]}"
+        return f"{self.scope['scheme']}://{host}"
 
     def one_api_key(self) -> bool:
         return len(self.api_keys) == 1

@@ -92,6 +92,14 @@ class Read(Route):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Document(Route):
+    """A document that needs no key; it is rendered for the address the caller used."""
+
+    method: str = "GET"
+    render: Callable[[str], bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Mutation(Route):
     """A write. `prepare` decodes without I/O (it raises ApiError); `run` takes a list and answers it in order."""
 

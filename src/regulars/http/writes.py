@@ -55,9 +55,9 @@ class _Pending:
     outcome: "asyncio.Future[Outcome]"
 
 
-# One statement for a whole batch, where a room has one: None for an item means "not by me", and the item takes the
-# path of several statements. It commits by itself.
-Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[Answer | None]]]
+# One statement for a whole batch, where a room has one; it commits by itself. It gives the body of a 201 for each item
+# it wrote, and None for each that must take the path of several statements.
+Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[bytes | None]]]
 Lane = tuple[UUID, str]
 
 
@@ -167,15 +167,15 @@ class Writes:
         if not able:
             return rest
         try:
-            answers = await quick(organization_id, [pending.write for pending in able])
+            bodies = await quick(organization_id, [pending.write for pending in able])
         except (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable):
             # The statement wrote nothing; the careful path finds out why.
             return batch
-        for pending, answer in zip(able, answers, strict=True):
-            if answer is None:
+        for pending, body in zip(able, bodies, strict=True):
+            if body is None:
                 rest.append(pending)
             else:
-                _settle(pending, Outcome(answer, stored=pending.write.key is not None))
+                _settle(pending, Outcome(Answer(201, body), stored=pending.write.key is not None))
         return rest
 
     async def _run(self, route: Mutation, organization_id: UUID, batch: list[_Pending], tries: int = 1) -> None:

@@ -16,6 +16,7 @@ from psycopg.rows import TupleRow
 from psycopg.sql import Composed
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from regulars.kit import arrays
 from regulars.kit.clock import truncate_to_milliseconds
 
 CONNECT_TIMEOUT_S = 5
@@ -65,6 +66,7 @@ class Database:
             max_size=pool_max,
             timeout=POOL_WAIT_S,
             kwargs=self.connect_arguments(),
+            configure=_configure,
             open=False,
             name="regulars",
         )
@@ -78,9 +80,19 @@ class Database:
     async def close(self) -> None:
         await self.pool.close()
 
+    def pool_use(self) -> dict[str, float]:
+        stats = self.pool.get_stats()
+        return {
+            "open": stats.get("pool_size", 0),
+            "idle": stats.get("pool_available", 0),
+            "waiting": stats.get("requests_waiting", 0),
+        }
+
     async def dial(self) -> AsyncConnection[TupleRow]:
         """A connection of its own, outside the pool, for a long-lived user such as a flusher."""
-        return await AsyncConnection.connect(self.url, **self.connect_arguments())
+        connection = await AsyncConnection.connect(self.url, **self.connect_arguments())
+        await _configure(connection)
+        return connection
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
@@ -108,3 +120,7 @@ class Database:
         """A connection for reads: every statement sees the newest commit. `now` is the process's own clock."""
         async with self.connection() as connection:
             yield Tx(connection, truncate_to_milliseconds(datetime.now(UTC)))
+
+
+async def _configure(connection: AsyncConnection[TupleRow]) -> None:
+    arrays.register(connection.adapters)

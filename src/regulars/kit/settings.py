@@ -231,6 +231,13 @@ class Settings:
         maximum=300,
         unit="s",
     )
+    write_path: str = _one_of(
+        "quick",
+        "How single sales are written: quick is one statement per batch, plain is several in a transaction (for"
+        " distributed databases that cannot plan the one).",
+        "quick",
+        "plain",
+    )
     default_country: str | None = _setting(
         None,
         Declaration(

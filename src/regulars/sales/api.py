@@ -1,0 +1,234 @@
+"""`/v1/sales-events`: one transaction, a batch of them, and reading them back."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from regulars.http.problem import problem_bytes
+from regulars.http.route import (
+    BATCH_BODY_BYTES_MAX,
+    BATCH_REQUEST_ITEMS_MAX,
+    Answer,
+    Mutation,
+    Parameter,
+    Read,
+    Request,
+    Route,
+    Write,
+)
+from regulars.kit import json
+from regulars.kit.db import Tx
+from regulars.kit.errors import (
+    ApiError,
+    InvalidCursor,
+    OccurredAtInFuture,
+    ProfileNotFound,
+    ReservedExternalId,
+    SalesEventNotFound,
+    StoreNotFound,
+)
+from regulars.kit.pagination import Page
+from regulars.sales.decode import SaleIn, decode_sale
+from regulars.sales.encode import SalesEventEnvelope, SalesEventOut, encode_envelope, encode_sale
+from regulars.sales.listing import CURRENCIES, TYPES, find_sale, list_sales
+from regulars.sales.model import Recorded, Sale, automation_state
+from regulars.sales.record import record_sales
+
+MISMATCH = (b"x-payload-mismatch", b"true")
+RECORD_SALE = "recordSalesEvent"
+_RECORD_ERRORS = (ReservedExternalId, OccurredAtInFuture, StoreNotFound, ProfileNotFound)
+EXAMPLE = {
+    "external_id": "PARIS-01:000123",
+    "type": "PURCHASE",
+    "occurred_at": "2024-05-01T14:30:00+02:00",
+    "store_id": "PARIS-01",
+    "profile_id": "customer-42",
+    "currency": "EUR",
+    "total_amount_cents": 4990,
+    "total_discount_cents": 500,
+    "total_tax_cents": 832,
+    "source": "pos",
+    "line_items": [
+        {
+            "external_id": "1",
+            "product": {"external_id": "SKU-1", "name": "Linen shirt", "properties": {"size": "M", "organic": True}},
+            "quantity": 1,
+            "unit_price_cents": 5490,
+            "total_price_cents": 4990,
+            "discount_cents": 500,
+            "tax_cents": 832,
+        }
+    ],
+}
+
+
+class SaleBatchIn(msgspec.Struct, frozen=True):
+    items: Annotated[list[SaleIn], Meta(min_length=1, max_length=BATCH_REQUEST_ITEMS_MAX)]
+
+
+class BatchResult(msgspec.Struct, frozen=True):
+    status: Annotated[int, Meta(description="The status this item would have had alone.")]
+    body: Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
+
+
+class BatchOut(msgspec.Struct, frozen=True):
+    results: list[BatchResult]
+
+
+class SalesEventPage(msgspec.Struct, frozen=True):
+    data: list[SalesEventOut]
+    has_more: bool
+    next_cursor: str | None
+
+
+class _RawItems(msgspec.Struct, frozen=True):
+    items: Annotated[list[msgspec.Raw], Meta(min_length=1, max_length=BATCH_REQUEST_ITEMS_MAX)]
+
+
+_batch_decoder = msgspec.json.Decoder(_RawItems)
+
+
+def _prepare(request: Request) -> Sale:
+    return decode_sale(request.body)
+
+
+async def _run(
+    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta
+) -> list[Answer | ApiError]:
+    outcomes = await record_sales(tx, organization_id, [write.command for write in writes], tolerance=tolerance)
+    return [outcome if isinstance(outcome, ApiError) else _answer(outcome, tx) for outcome in outcomes]
+
+
+def _answer(recorded: Recorded, tx: Tx) -> Answer:
+    state = automation_state(recorded.sale, is_new=recorded.is_new, now=tx.now)
+    body = encode_envelope(recorded.sale, state)
+    return Answer(201 if recorded.is_new else 200, body, (MISMATCH,) if recorded.differs else ())
+
+
+def _prepare_batch(request: Request) -> list[Sale | ApiError]:
+    return [_decode_or_refuse(bytes(item)) for item in json.decode(_batch_decoder, request.body).items]
+
+
+def _decode_or_refuse(item: bytes) -> Sale | ApiError:
+    try:
+        return decode_sale(item)
+    except ApiError as error:
+        return error
+
+
+async def _run_batch(
+    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta
+) -> list[Answer | ApiError]:
+    return [await _run_one_batch(tx, organization_id, write, tolerance=tolerance) for write in writes]
+
+
+async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, tolerance: timedelta) -> Answer:
+    items: list[Sale | ApiError] = write.command
+    outcomes = iter(
+        await record_sales(
+            tx, organization_id, [item for item in items if not isinstance(item, ApiError)], tolerance=tolerance
+        )
+    )
+    results = []
+    for item in items:
+        outcome = item if isinstance(item, ApiError) else next(outcomes)
+        if isinstance(outcome, ApiError):
+            body = problem_bytes(outcome, write.request.request_id)
+            results.append(BatchResult(outcome.status, msgspec.Raw(body)))
+        else:
+            answer = _answer(outcome, tx)
+            results.append(BatchResult(answer.status, msgspec.Raw(answer.body)))
+    return Answer(200, json.encode(BatchOut(results)))
+
+
+async def _list(tx: Tx, request: Request) -> Answer:
+    caller = request.caller
+    sales, cursor = await list_sales(tx, caller.organization_id, request.query, secret=caller.secret)
+    data = [msgspec.Raw(encode_sale(sale)) for sale in sales]
+    return Answer(200, json.encode(Page(data, cursor is not None, cursor)))
+
+
+async def _get(tx: Tx, request: Request) -> Answer:
+    sale = await find_sale(tx, request.caller.organization_id, request.references[0])
+    if sale is None:
+        raise SalesEventNotFound("The reference names no sales event of this organization.")
+    return Answer(200, encode_sale(sale))
+
+
+def _filter(name: str, description: str, **schema: Any) -> Parameter:
+    return Parameter(name, {"type": "string", **schema}, description)
+
+
+PARAMETERS = (
+    Parameter("limit", {"type": "integer", "minimum": 1, "default": 50}, "Items a page; more than 200 is read as 200."),
+    _filter("cursor", "The `next_cursor` of the page before, with the same filters."),
+    _filter("store_id", "Sales of this store: its external_id or canonical id."),
+    _filter("profile_id", "Sales of this customer: external_id or canonical id."),
+    _filter("type", "Purchases or returns only.", enum=list(TYPES)),
+    _filter("currency", "Sales in this currency only.", enum=list(CURRENCIES)),
+    _filter("external_id", "The sale with this external_id."),
+    _filter("occurred_from", "Business date not before this; orders the list by business date.", format="date-time"),
+    _filter("occurred_to", "Business date before this; orders the list by business date.", format="date-time"),
+    _filter("created_from", "Recorded not before this.", format="date-time"),
+    _filter("created_to", "Recorded before this.", format="date-time"),
+)
+
+
+def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
+    """The room's routes; `tolerance` is how much of the future counts as now."""
+    return (
+        Mutation(
+            path="/v1/sales-events",
+            operation_id=RECORD_SALE,
+            tag="Sales events",
+            summary="Record one transaction",
+            description="Keyed on external_id: the first sale stays, and sending it again answers 200 with it.",
+            body=SaleIn,
+            answers={201: SalesEventEnvelope, 200: SalesEventEnvelope},
+            errors=_RECORD_ERRORS,
+            examples={"purchase": EXAMPLE},
+            prepare=_prepare,
+            run=partial(_run, tolerance=tolerance),
+            records_facts=True,
+        ),
+        Mutation(
+            path="/v1/sales-events/batch",
+            operation_id="recordSalesEvents",
+            tag="Sales events",
+            summary="Record up to 500 transactions",
+            description="Each item is decided on its own; the answer lists a status and a body for each, in order.",
+            body=SaleBatchIn,
+            answers={200: BatchOut},
+            examples={"two tickets": {"items": [EXAMPLE, {**EXAMPLE, "external_id": "PARIS-01:000124"}]}},
+            prepare=_prepare_batch,
+            run=partial(_run_batch, tolerance=tolerance),
+            body_bytes_max=BATCH_BODY_BYTES_MAX,
+            writes_per_batch_max=1,
+            cost=len,
+            records_facts=True,
+        ),
+        Read(
+            path="/v1/sales-events",
+            operation_id="listSalesEvents",
+            tag="Sales events",
+            summary="List transactions",
+            parameters=PARAMETERS,
+            answers={200: SalesEventPage},
+            errors=(InvalidCursor, StoreNotFound, ProfileNotFound),
+            handle=_list,
+        ),
+        Read(
+            path="/v1/sales-events/{sales_event_id}",
+            operation_id="getSalesEvent",
+            tag="Sales events",
+            summary="Read one transaction",
+            answers={200: SalesEventOut},
+            errors=(SalesEventNotFound,),
+            handle=_get,
+        ),
+    )

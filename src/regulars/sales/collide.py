@@ -1,0 +1,66 @@
+"""Ticket collisions: another ticket under an id that is taken. The first stays; the attempt is kept to look at."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE, STORE, ByExternalId, Kind, Reference
+from regulars.kit.json import encode
+from regulars.sales import queries
+from regulars.sales.model import Sale, StoredSale
+
+
+async def note_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tuple[Sale, StoredSale]]) -> None:
+    """Keep at most ten distinct attempts per sale, and count all of them."""
+    if not attempts:
+        return
+    totals = Counter(stored.id for _, stored in attempts)
+    await queries.count_collisions(tx, organization_id, sorted(totals.items()))
+    contents = [(stored.id, describe(sale)) for sale, stored in attempts]
+    times = Counter(contents)
+    distinct = [
+        (identifier, hashlib.sha256(content).digest(), content, count) for (identifier, content), count in times.items()
+    ]
+    # One statement sees one snapshot: attempts of one sale go in one statement each, so that the bound of ten holds.
+    while distinct:
+        seen: set[UUID] = set()
+        now = [c for c in distinct if c[0] not in seen and not seen.add(c[0])]  # type: ignore[func-returns-value]  # the idiom of order-keeping uniqueness
+        await queries.insert_collisions(tx, organization_id, now)
+        distinct = [c for c in distinct if c not in now]
+
+
+def describe(sale: Sale) -> bytes:
+    """The attempt as a request would say it, without unknown fields; equal content gives equal bytes."""
+    return encode(
+        {
+            "external_id": sale.external_id,
+            "type": sale.type,
+            "occurred_at": format_timestamp(sale.occurred_at),
+            "store_id": _spell(STORE, sale.store),
+            "profile_id": None if sale.profile is None else _spell(PROFILE, sale.profile),
+            "currency": sale.currency,
+            "total_amount_cents": sale.total_amount_cents,
+            "total_discount_cents": sale.total_discount_cents,
+            "total_tax_cents": sale.total_tax_cents,
+            "source": sale.source,
+            "payments": _raw(sale.payments),
+            "loyalty": _raw(sale.loyalty),
+            "metadata": _raw(sale.metadata),
+            "line_items": _raw(sale.line_items),
+        }
+    )
+
+
+def _spell(kind: Kind, reference: Reference) -> str | None:
+    if isinstance(reference, ByExternalId):
+        return reference.external_id
+    return None if reference.id is None else kind.encode(reference.id)
+
+
+def _raw(text: bytes | None) -> msgspec.Raw | None:
+    return None if text is None else msgspec.Raw(text)

@@ -1,0 +1,147 @@
+"""From the bytes of a request, or of a line of a file, to a valid sale."""
+
+import math
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from regulars.kit import json
+from regulars.kit.clock import parse_timestamp
+from regulars.kit.errors import ValidationError, invalid
+from regulars.kit.ids import PROFILE, STORE, read_reference
+from regulars.kit.json import INTEGER_MAX
+from regulars.kit.text import check_external_id, check_reference
+from regulars.sales.model import (
+    FREE_OBJECT_BYTES_MAX,
+    LINE_ITEMS_MAX,
+    PROPERTIES_BYTES_MAX,
+    PROPERTY_KEYS_MAX,
+    QUANTITY_DIGITS_MAX,
+    QUANTITY_LIMIT,
+    Cents,
+    Currency,
+    LineItem,
+    Product,
+    Sale,
+    SaleType,
+    Text,
+)
+
+_FREE = Meta(
+    description="Any object or array up to 16 KB, kept to the letter.",
+    extra_json_schema={"type": ["object", "array", "null"]},
+)
+Total = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
+
+
+class SaleIn(msgspec.Struct, frozen=True, kw_only=True):
+    """A sale on the wire."""
+
+    external_id: Annotated[str, Meta(description="Permanent key: store code, a colon, ticket number.")]
+    type: SaleType
+    occurred_at: Annotated[str, Meta(description="Business date: RFC 3339 with an offset; never in the future.")]
+    store_id: Annotated[str, Meta(description="The store's external_id or canonical id; it must exist.")]
+    currency: Currency
+    total_amount_cents: Annotated[Total, Meta(description="Amount actually paid, as an absolute amount.")]
+    total_discount_cents: Total
+    total_tax_cents: Cents | None = None
+    profile_id: Annotated[
+        str | None,
+        Meta(description="The customer's external_id (created when unknown) or canonical id; omit when anonymous."),
+    ] = None
+    source: Annotated[Text | None, Meta(description="The originating system.")] = None
+    payments: Annotated[msgspec.Raw, _FREE] = msgspec.Raw()
+    loyalty: Annotated[msgspec.Raw, _FREE] = msgspec.Raw()
+    metadata: Annotated[msgspec.Raw, _FREE] = msgspec.Raw()
+    line_items: Annotated[list[LineItem], Meta(min_length=1, max_length=LINE_ITEMS_MAX)]
+
+
+_decoder = msgspec.json.Decoder(SaleIn)
+
+
+def decode_sale(body: bytes) -> Sale:
+    """Decode and validate one sale, or raise the refusal it deserves."""
+    try:
+        wire = json.decode(_decoder, body)
+    except ValidationError as error:
+        raise _with_hint(error) from None
+    check_external_id(wire.external_id)
+    check_reference(wire.store_id, field="store_id")
+    if wire.profile_id is not None:
+        check_reference(wire.profile_id, field="profile_id")
+    try:
+        occurred_at = parse_timestamp(wire.occurred_at)
+    except ValueError as error:
+        raise invalid("occurred_at", "FORMAT", f"It cannot be read: {error}.") from None
+    for index, line in enumerate(wire.line_items):
+        _check_line(index, line)
+    return Sale(
+        external_id=wire.external_id,
+        type=wire.type,
+        occurred_at=occurred_at,
+        store=read_reference(STORE, wire.store_id),
+        profile=None if wire.profile_id is None else read_reference(PROFILE, wire.profile_id),
+        currency=wire.currency,
+        total_amount_cents=wire.total_amount_cents,
+        total_discount_cents=wire.total_discount_cents,
+        total_tax_cents=wire.total_tax_cents,
+        source=wire.source,
+        payments=_read_free_object("payments", wire.payments),
+        loyalty=_read_free_object("loyalty", wire.loyalty),
+        metadata=_read_free_object("metadata", wire.metadata),
+        line_items=json.encode(wire.line_items),
+    )
+
+
+def _with_hint(error: ValidationError) -> ValidationError:
+    """A negative total is usually a return that was told as a purchase."""
+    for problem in error.errors:
+        if problem.field in {"total_amount_cents", "total_discount_cents"} and ">= 0" in problem.message:
+            return invalid(problem.field, problem.code, f"{problem.message} Use type RETURN with the absolute amount.")
+    return error
+
+
+def _check_line(index: int, line: LineItem) -> None:
+    quantity = line.quantity
+    if quantity == 0 or not -QUANTITY_LIMIT < quantity < QUANTITY_LIMIT:
+        raise invalid(
+            f"line_items[{index}].quantity", "OUT_OF_RANGE", "It must not be 0 and must be below 10^9 in size."
+        )
+    if isinstance(quantity, float) and _significant_digits(quantity) > QUANTITY_DIGITS_MAX:
+        raise invalid(
+            f"line_items[{index}].quantity",
+            "TOO_PRECISE",
+            f"It has more than {QUANTITY_DIGITS_MAX} significant digits.",
+        )
+    if line.product is not None and line.product.properties:
+        _check_properties(index, line.product)
+
+
+def _significant_digits(number: float) -> int:
+    mantissa = repr(number).partition("e")[0]
+    return len(mantissa.replace(".", "").lstrip("-0").rstrip("0"))
+
+
+def _check_properties(index: int, product: Product) -> None:
+    field = f"line_items[{index}].product.properties"
+    if len(product.properties) > PROPERTY_KEYS_MAX:
+        raise invalid(field, "TOO_MANY_KEYS", f"It has more than {PROPERTY_KEYS_MAX} keys.")
+    if len(json.encode(product.properties)) > PROPERTIES_BYTES_MAX:
+        raise invalid(field, "TOO_LARGE", f"It has more than {PROPERTIES_BYTES_MAX} bytes as compact JSON.")
+    for key, value in product.properties.items():
+        if isinstance(value, int) and abs(value) > INTEGER_MAX:
+            raise invalid(f"{field}.{key}", "OUT_OF_RANGE", "An integer may be 2^53-1 in size.")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise invalid(f"{field}.{key}", "OUT_OF_RANGE", "A number must be finite.")
+
+
+def _read_free_object(field: str, raw: msgspec.Raw) -> bytes | None:
+    text = bytes(raw)
+    if text in (b"", b"null"):
+        return None
+    if text[:1] not in (b"{", b"["):
+        raise invalid(field, "WRONG_TYPE", "It must be an object or an array.")
+    if len(text) > FREE_OBJECT_BYTES_MAX:
+        raise invalid(field, "TOO_LARGE", f"It has more than {FREE_OBJECT_BYTES_MAX} bytes.")
+    return text

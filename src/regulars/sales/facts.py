@@ -1,0 +1,14 @@
+"""What this room tells the rooms above."""
+
+from typing import ClassVar
+from uuid import UUID
+
+from regulars.work.facts import Fact
+
+
+class SalesRecorded(Fact, frozen=True):
+    """New sales are in the table; each is told in exactly one fact."""
+
+    topic: ClassVar[str] = "sales.recorded"
+
+    sales: list[UUID]

@@ -1,0 +1,107 @@
+"""Pages of sales: filters, order and cursor."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import sql
+
+from regulars.kit.clock import format_timestamp, parse_timestamp
+from regulars.kit.db import Tx
+from regulars.kit.errors import InvalidCursor, ProfileNotFound, StoreNotFound, invalid
+from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, read_reference
+from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
+from regulars.profiles.find import find_profiles
+from regulars.sales import queries
+from regulars.sales.model import StoredSale
+from regulars.stores.find import find_stores
+
+TYPES = ("PURCHASE", "RETURN")
+CURRENCIES = ("EUR", "GBP", "USD", "CHF")
+_TIMES = {
+    "occurred_from": sql.SQL(" AND e.occurred_at >= {}"),
+    "occurred_to": sql.SQL(" AND e.occurred_at < {}"),
+    "created_from": sql.SQL(" AND e.created_at >= {}"),
+    "created_to": sql.SQL(" AND e.created_at < {}"),
+}
+
+
+async def list_sales(
+    tx: Tx, organization_id: UUID, query: Mapping[str, str], *, secret: bytes
+) -> tuple[list[StoredSale], str | None]:
+    """A page of sales and the cursor of the next one, if there is more."""
+    limit = read_limit(query)
+    conditions = _value_conditions(query)
+    by_time = "occurred_from" in query or "occurred_to" in query
+    scope = scope_of("sales-events", query)
+    if "cursor" in query:
+        conditions.append(_after(read_cursor(secret, scope, query["cursor"]), by_time=by_time))
+    conditions += await _reference_conditions(tx, organization_id, query)
+    found = await queries.list_sales(tx, organization_id, conditions=conditions, by_time=by_time, limit=limit + 1)
+    page = found[:limit]
+    if len(found) <= limit:
+        return page, None
+    last = page[-1]
+    position = (SALES_EVENT.encode(last.id), format_timestamp(last.occurred_at))
+    return page, write_cursor(secret, scope, position)
+
+
+def _value_conditions(query: Mapping[str, str]) -> list[sql.Composable]:
+    conditions: list[sql.Composable] = []
+    for name, allowed in (("type", TYPES), ("currency", CURRENCIES)):
+        if name in query:
+            if query[name] not in allowed:
+                raise invalid(name, "NOT_ALLOWED", f"It must be one of {', '.join(allowed)}.")
+            conditions.append(sql.SQL(" AND e.{} = {}").format(sql.Identifier(name), sql.Literal(query[name])))
+    if "external_id" in query:
+        conditions.append(sql.SQL(" AND e.external_id = {}").format(sql.Literal(query["external_id"])))
+    for name, condition in _TIMES.items():
+        if name in query:
+            conditions.append(condition.format(sql.Literal(_read_time(name, query[name]))))
+    return conditions
+
+
+def _read_time(name: str, text: str) -> datetime:
+    try:
+        # An unescaped plus in a query is a space by the time it arrives here.
+        return parse_timestamp(text.replace(" ", "+"))
+    except ValueError as error:
+        raise invalid(name, "FORMAT", f"It cannot be read: {error}.") from None
+
+
+def _after(position: tuple[str, ...], *, by_time: bool) -> sql.Composable:
+    identifier = SALES_EVENT.decode(position[0])
+    if identifier is None:
+        raise InvalidCursor("The cursor is not one this list gave out.")
+    if not by_time:
+        return sql.SQL(" AND e.id > {}").format(sql.Literal(identifier))
+    return sql.SQL(" AND (e.occurred_at, e.id) > ({}, {})").format(
+        sql.Literal(parse_timestamp(position[1])), sql.Literal(identifier)
+    )
+
+
+async def _reference_conditions(tx: Tx, organization_id: UUID, query: Mapping[str, str]) -> list[sql.Composable]:
+    """An unknown reference in a filter is a 404, so that a typing error does not look like an empty shop."""
+    conditions: list[sql.Composable] = []
+    if "store_id" in query:
+        store = read_reference(STORE, query["store_id"])
+        stores = await find_stores(tx, organization_id, [store])
+        if store not in stores:
+            raise StoreNotFound("store_id names no store of this organization.")
+        conditions.append(sql.SQL(" AND e.store_id = {}").format(sql.Literal(stores[store].id)))
+    if "profile_id" in query:
+        profile = read_reference(PROFILE, query["profile_id"])
+        profiles = await find_profiles(tx, organization_id, [profile])
+        if profile not in profiles:
+            raise ProfileNotFound("profile_id names no profile of this organization.")
+        conditions.append(sql.SQL(" AND e.profile_id = {}").format(sql.Literal(profiles[profile].id)))
+    return conditions
+
+
+async def find_sale(tx: Tx, organization_id: UUID, reference: str) -> StoredSale | None:
+    meant = read_reference(SALES_EVENT, reference)
+    if isinstance(meant, ByExternalId):
+        found: Mapping[str, Any] = await queries.find_sales_by_external_id(tx, organization_id, [meant.external_id])
+        return found.get(meant.external_id)
+    return None if meant.id is None else await queries.find_sale_by_id(tx, organization_id, meant.id)

@@ -1,0 +1,172 @@
+"""What a sale is, when it may trigger automations, and when two tickets under one id are the same."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from regulars.kit.clock import AUTOMATION_WINDOW
+from regulars.kit.ids import Reference
+from regulars.kit.json import INTEGER_MAX, STRING_CHARACTERS_MAX
+from regulars.profiles.model import ProfileRef
+from regulars.stores.model import StoreRef
+
+LINE_ITEMS_MAX = 1_000
+UNIT_CHARACTERS_MAX = 32
+QUANTITY_LIMIT = 10**9
+QUANTITY_DIGITS_MAX = 15
+PROPERTY_KEYS_MAX = 50
+PROPERTIES_BYTES_MAX = 4_096
+FREE_OBJECT_BYTES_MAX = 16 << 10
+COLLISIONS_PER_SALE_MAX = 10
+
+SaleType = Literal["PURCHASE", "RETURN"]
+Currency = Literal["EUR", "GBP", "USD", "CHF"]
+AutomationState = Literal["eligible", "stale_fact", "not_applicable"]
+Cents = Annotated[int, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX)]
+Text = Annotated[str, Meta(max_length=STRING_CHARACTERS_MAX)]
+
+
+class Product(msgspec.Struct, frozen=True, kw_only=True):
+    """What was sold; absent on a service, shipping or fee line."""
+
+    external_id: Annotated[Text | None, Meta(description="SKU or product code.")] = None
+    name: Annotated[Text | None, Meta(description="Human-readable label.")] = None
+    properties: Annotated[
+        dict[str, bool | int | float | str], Meta(description="Free-form scalars: at most 50 keys and 4 KB.")
+    ] = {}
+
+
+class LineItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a ticket: the same shape goes in, is stored, and comes out."""
+
+    external_id: Annotated[Text | None, Meta(description="Line code.")] = None
+    product: Product | None = None
+    quantity: Annotated[
+        int | float, Meta(description="Not 0; below 10^9 in size; at most 15 significant digits.", examples=[2])
+    ]
+    unit: Annotated[str, Meta(max_length=UNIT_CHARACTERS_MAX)] | None = None
+    unit_price_cents: Cents | None = None
+    total_price_cents: Cents
+    discount_cents: Cents | None = None
+    tax_cents: Cents | None = None
+
+
+class Sale(msgspec.Struct, frozen=True, kw_only=True):
+    """A sale as the caller told it, valid in itself; its references are not resolved yet."""
+
+    external_id: str
+    type: str
+    occurred_at: datetime
+    store: Reference
+    profile: Reference | None
+    currency: str
+    total_amount_cents: int
+    total_discount_cents: int
+    total_tax_cents: int | None
+    source: str | None
+    # JSON texts, kept to the letter.
+    payments: bytes | None
+    loyalty: bytes | None
+    metadata: bytes | None
+    line_items: bytes
+
+
+class StoredSale(msgspec.Struct, frozen=True, kw_only=True):
+    """A sale as it was recorded."""
+
+    id: UUID
+    external_id: str
+    type: str
+    occurred_at: datetime
+    store: StoreRef
+    profile: ProfileRef | None
+    currency: str
+    total_amount_cents: int
+    total_discount_cents: int
+    total_tax_cents: int | None
+    source: str | None
+    payments: bytes | None
+    loyalty: bytes | None
+    metadata: bytes | None
+    line_items: bytes
+    created_at: datetime
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """The outcome of a valid sale: what is stored, whether it is new, and whether another ticket has its id."""
+
+    sale: StoredSale
+    is_new: bool
+    differs: bool = False
+
+
+def automation_state(sale: StoredSale, *, is_new: bool, now: datetime) -> AutomationState:
+    """A duplicate or anonymous sale triggers nothing; one of exactly seven days is still recent enough."""
+    if not is_new or sale.profile is None:
+        return "not_applicable"
+    return "eligible" if now - sale.occurred_at <= AUTOMATION_WINDOW else "stale_fact"
+
+
+def is_in_future(sale: Sale, *, now: datetime, tolerance: timedelta) -> bool:
+    """Registers run fast, and a refused ticket is a lost ticket: a little of the future counts as now."""
+    return sale.occurred_at - now > tolerance
+
+
+def store_sale(
+    sale: Sale, *, identifier: UUID, store: StoreRef, profile: ProfileRef | None, now: datetime
+) -> StoredSale:
+    return StoredSale(
+        id=identifier,
+        external_id=sale.external_id,
+        type=sale.type,
+        occurred_at=sale.occurred_at,
+        store=store,
+        profile=profile,
+        currency=sale.currency,
+        total_amount_cents=sale.total_amount_cents,
+        total_discount_cents=sale.total_discount_cents,
+        total_tax_cents=sale.total_tax_cents,
+        source=sale.source,
+        payments=sale.payments,
+        loyalty=sale.loyalty,
+        metadata=sale.metadata,
+        line_items=sale.line_items,
+        created_at=now,
+    )
+
+
+def is_same_ticket(stored: StoredSale, sale: Sale, *, store: StoreRef | None, profile: ProfileRef | None) -> bool:
+    """Whether a repeated ticket says the same, by its decoded content."""
+    return (
+        stored.type == sale.type
+        and stored.occurred_at == sale.occurred_at
+        and store is not None
+        and stored.store.id == store.id
+        and _same_person(stored.profile, sale, profile)
+        and stored.currency == sale.currency
+        and stored.total_amount_cents == sale.total_amount_cents
+        and stored.total_discount_cents == sale.total_discount_cents
+        and stored.total_tax_cents == sale.total_tax_cents
+        and stored.source == sale.source
+        and _same_json(stored.payments, sale.payments)
+        and _same_json(stored.loyalty, sale.loyalty)
+        and _same_json(stored.metadata, sale.metadata)
+        and _same_json(stored.line_items, sale.line_items)
+    )
+
+
+def _same_person(stored: ProfileRef | None, sale: Sale, profile: ProfileRef | None) -> bool:
+    if stored is None or profile is None:
+        return stored is None and sale.profile is None
+    return stored.id == profile.id
+
+
+def _same_json(one: bytes | None, other: bytes | None) -> bool:
+    if one == other:
+        return True
+    if one is None or other is None:
+        return False
+    return bool(msgspec.json.decode(one) == msgspec.json.decode(other))

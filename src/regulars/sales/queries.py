@@ -1,0 +1,190 @@
+"""The statements on the sales tables that are not on the hot path."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg import sql
+
+from regulars.kit.arrays import Bigints, Jsons, Texts, Timestamps, Uuids
+from regulars.kit.db import Tx
+from regulars.profiles.model import ProfileRef
+from regulars.sales.model import COLLISIONS_PER_SALE_MAX, StoredSale
+from regulars.stores.model import StoreRef
+
+_SELECT = """
+SELECT e.id, e.external_id, e.type, e.occurred_at, s.id, s.external_id, p.id, p.external_id, e.currency,
+       e.total_amount_cents, e.total_discount_cents, e.total_tax_cents, e.source,
+       e.payments::text, e.loyalty::text, e.metadata::text, e.line_items::text, e.created_at
+FROM sales_events e
+JOIN stores s ON s.organization_id = e.organization_id AND s.id = e.store_id
+LEFT JOIN profiles p ON p.organization_id = e.organization_id AND p.id = e.profile_id
+WHERE e.organization_id = %s
+"""
+
+
+def _stored(row: Sequence[Any]) -> StoredSale:
+    return StoredSale(
+        id=row[0],
+        external_id=row[1],
+        type=row[2],
+        occurred_at=row[3],
+        store=StoreRef(row[4], row[5]),
+        profile=None if row[6] is None else ProfileRef(row[6], row[7]),
+        currency=row[8],
+        total_amount_cents=row[9],
+        total_discount_cents=row[10],
+        total_tax_cents=row[11],
+        source=row[12],
+        payments=_bytes(row[13]),
+        loyalty=_bytes(row[14]),
+        metadata=_bytes(row[15]),
+        line_items=row[16].encode(),
+        created_at=row[17],
+    )
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+async def find_sales_by_external_id(
+    tx: Tx, organization_id: UUID, external_ids: Collection[str]
+) -> dict[str, StoredSale]:
+    rows = await tx.fetch(_SELECT + " AND e.external_id = ANY(%s)", (organization_id, list(external_ids)))
+    return {row[1]: _stored(row) for row in rows}
+
+
+async def find_sale_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> StoredSale | None:
+    rows = await tx.fetch(_SELECT + " AND e.id = %s", (organization_id, identifier))
+    return _stored(rows[0]) if rows else None
+
+
+async def list_sales(
+    tx: Tx, organization_id: UUID, *, conditions: Sequence[sql.Composable], by_time: bool, limit: int
+) -> list[StoredSale]:
+    """A page in creation order, or by business date. The conditions are made in `listing.py` and carry their values."""
+    order = sql.SQL(" ORDER BY e.occurred_at, e.id") if by_time else sql.SQL(" ORDER BY e.id")
+    query = sql.SQL("").join([sql.SQL(_SELECT), *conditions, order, sql.SQL(" LIMIT {}").format(sql.Literal(limit))])
+    return [_stored(row) for row in await tx.fetch(query, (organization_id,))]
+
+
+async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[StoredSale]) -> set[UUID]:
+    """Insert in external_id order; give the ids that went in. The others lost to an earlier sale."""
+    ordered = sorted(sales, key=lambda sale: sale.external_id)
+    rows = await tx.fetch(
+        "INSERT INTO sales_events (organization_id, id, external_id, type, occurred_at, store_id, profile_id, currency,"
+        " total_amount_cents, total_discount_cents, total_tax_cents, source, payments, loyalty, metadata, line_items,"
+        " created_at)"
+        " SELECT %s, i.* FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) AS i"
+        " ON CONFLICT (organization_id, external_id) DO NOTHING RETURNING id",
+        (organization_id, *columns(ordered)),
+    )
+    return {row[0] for row in rows}
+
+
+def columns(sales: Sequence[StoredSale]) -> tuple[Any, ...]:
+    """The sales as one array per column, in the order of the recording statements."""
+    return (
+        Uuids([sale.id for sale in sales]),
+        Texts([sale.external_id for sale in sales]),
+        Texts([sale.type for sale in sales]),
+        Timestamps([sale.occurred_at for sale in sales]),
+        Uuids([sale.store.id for sale in sales]),
+        Uuids([None if sale.profile is None else sale.profile.id for sale in sales]),
+        Texts([sale.currency for sale in sales]),
+        Bigints([sale.total_amount_cents for sale in sales]),
+        Bigints([sale.total_discount_cents for sale in sales]),
+        Bigints([sale.total_tax_cents for sale in sales]),
+        Texts([sale.source for sale in sales]),
+        Jsons([sale.payments for sale in sales]),
+        Jsons([sale.loyalty for sale in sales]),
+        Jsons([sale.metadata for sale in sales]),
+        Jsons([sale.line_items for sale in sales]),
+        Timestamps([sale.created_at for sale in sales]),
+    )
+
+
+async def insert_collisions(
+    tx: Tx, organization_id: UUID, collisions: Sequence[tuple[UUID, bytes, bytes, int]]
+) -> None:
+    """Note attempts of (sale, content hash, content, times), one a sale; beyond ten a sale only the total counts."""
+    await tx.execute(
+        "INSERT INTO ticket_collisions AS c (organization_id, sales_event_id, content_hash, attempt, first_seen_at,"
+        " last_seen_at, times_seen)"
+        " SELECT %(organization)s, i.sale, i.hash, i.attempt::json, %(now)s, %(now)s, i.times"
+        " FROM unnest(%(sales)s::uuid[], %(hashes)s::bytea[], %(attempts)s::text[], %(times)s::bigint[])"
+        "   AS i (sale, hash, attempt, times)"
+        " WHERE EXISTS (SELECT FROM ticket_collisions k WHERE k.organization_id = %(organization)s"
+        "   AND k.sales_event_id = i.sale AND k.content_hash = i.hash)"
+        " OR (SELECT count(*) FROM ticket_collisions k WHERE k.organization_id = %(organization)s"
+        "   AND k.sales_event_id = i.sale) < %(most)s"
+        " ORDER BY i.sale, i.hash"
+        " ON CONFLICT (organization_id, sales_event_id, content_hash)"
+        " DO UPDATE SET times_seen = c.times_seen + excluded.times_seen, last_seen_at = excluded.last_seen_at",
+        {
+            "organization": organization_id,
+            "now": tx.now,
+            "sales": [collision[0] for collision in collisions],
+            "hashes": [collision[1] for collision in collisions],
+            "attempts": [collision[2].decode() for collision in collisions],
+            "times": [collision[3] for collision in collisions],
+            "most": COLLISIONS_PER_SALE_MAX,
+        },
+    )
+
+
+async def count_collisions(tx: Tx, organization_id: UUID, times: Sequence[tuple[UUID, int]]) -> None:
+    """Add to the totals of (sale, times), each sale once, and hold its total until the end: that orders the writers."""
+    await tx.execute(
+        "INSERT INTO ticket_collision_totals AS t (organization_id, sales_event_id, times_seen, last_seen_at)"
+        " SELECT %s, i.sale, i.times, %s FROM unnest(%s::uuid[], %s::bigint[]) AS i (sale, times) ORDER BY i.sale"
+        " ON CONFLICT (organization_id, sales_event_id)"
+        " DO UPDATE SET times_seen = t.times_seen + excluded.times_seen, last_seen_at = excluded.last_seen_at",
+        (organization_id, tx.now, [sale for sale, _ in times], [count for _, count in times]),
+    )
+
+
+async def unlink_profiles(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[UUID]:
+    """Make the sales of these profiles anonymous; give their ids."""
+    rows = await tx.fetch(
+        "UPDATE sales_events SET profile_id = NULL WHERE organization_id = %s AND profile_id = ANY(%s) RETURNING id",
+        (organization_id, sorted(profile_ids)),
+    )
+    return [row[0] for row in rows]
+
+
+async def unlink_missing_profiles(tx: Tx, organization_id: UUID, sale_ids: Sequence[UUID]) -> int:
+    return await tx.execute(
+        "UPDATE sales_events e SET profile_id = NULL WHERE e.organization_id = %s AND e.id = ANY(%s)"
+        " AND e.profile_id IS NOT NULL AND NOT EXISTS (SELECT FROM profiles p"
+        " WHERE p.organization_id = e.organization_id AND p.id = e.profile_id)",
+        (organization_id, list(sale_ids)),
+    )
+
+
+async def delete_collisions(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM ticket_collisions WHERE organization_id = %s AND sales_event_id = ANY(%s)",
+        (organization_id, sorted(sale_ids)),
+    )
+
+
+async def delete_collisions_that_name(tx: Tx, organization_id: UUID, references: Collection[str]) -> None:
+    await tx.execute(
+        "DELETE FROM ticket_collisions WHERE organization_id = %s AND attempt->>'profile_id' = ANY(%s)",
+        (organization_id, sorted(references)),
+    )
+
+
+async def list_property_keys(tx: Tx, organization_id: UUID, sale_ids: Sequence[UUID]) -> list[str]:
+    """The distinct keys of product properties on the lines of these sales."""
+    rows = await tx.fetch(
+        "SELECT DISTINCT keys.key FROM sales_events e"
+        " CROSS JOIN LATERAL json_array_elements(e.line_items) AS line"
+        " CROSS JOIN LATERAL json_object_keys(CASE json_typeof(line->'product') WHEN 'object'"
+        "   THEN line->'product'->'properties' ELSE '{}' END) AS keys (key)"
+        " WHERE e.organization_id = %s AND e.id = ANY(%s)",
+        (organization_id, list(sale_ids)),
+    )
+    return [row[0] for row in rows]

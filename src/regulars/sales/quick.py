@@ -1,0 +1,234 @@
+"""The hot path: a whole batch of sales in one statement that commits by itself.
+
+The answers are encoded before the statement runs, because the idempotency records in it hold them. What the statement
+inserts is therefore exactly what was answered, or nothing:
+
+- profiles are looked up first; a customer who is not known gets a candidate id, and the same statement inserts the
+  profile without `ON CONFLICT`: if another process creates that customer meanwhile, the whole statement fails;
+- an idempotency record is inserted the same way, and only for a sale that went in: a key that is taken fails it all;
+- a sale whose external_id is taken is left out, with its profile, its record and its fact;
+- nothing goes in when the prepared time is more than a second from the database's.
+
+Whatever does not come back as inserted takes the careful path (`record.py`), a new statement that sees the winner.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from regulars.kit.arrays import Blobs, Texts, Uuids
+from regulars.kit.clock import monotonic, truncate_to_milliseconds
+from regulars.kit.db import Database
+from regulars.kit.ids import ByExternalId, ById, Reference, new_uuid
+from regulars.profiles.model import ProfileRef
+from regulars.sales import queries
+from regulars.sales.encode import encode_envelope
+from regulars.sales.facts import SalesRecorded
+from regulars.sales.model import Sale, StoredSale, automation_state, is_in_future, store_sale
+from regulars.stores.model import StoreRef
+
+CLOCK_READING_S_MAX = 1.0
+STORES_CACHED_MAX = 100_000
+
+_FIND_PROFILES = "SELECT external_id, id FROM profiles WHERE organization_id = %s AND external_id = ANY(%s)"
+
+_FIND_STORES = "SELECT external_id, id FROM stores WHERE organization_id = %s AND external_id = ANY(%s)"
+
+_RECORD = """
+WITH inserted AS (
+    INSERT INTO sales_events (organization_id, id, external_id, type, occurred_at, store_id, profile_id, currency,
+        total_amount_cents, total_discount_cents, total_tax_cents, source, payments, loyalty, metadata, line_items,
+        created_at)
+    SELECT %s, i.* FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) AS i
+    WHERE now() BETWEEN %s AND %s
+    ON CONFLICT (organization_id, external_id) DO NOTHING
+    RETURNING id, profile_id
+), new_profiles AS (
+    INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)
+    SELECT %s, n.id, n.external_id, %s, %s FROM unnest(%s, %s) AS n (id, external_id)
+    WHERE n.id IN (SELECT profile_id FROM inserted)
+), answers AS (
+    INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, created_at)
+    SELECT %s, k.key, k.fingerprint, 201, k.body, %s
+    FROM unnest(%s, %s, %s, %s) AS k (sale_id, key, fingerprint, body)
+    WHERE k.sale_id IN (SELECT id FROM inserted)
+), fact AS (
+    INSERT INTO outbox (organization_id, id, topic, payload, created_at)
+    SELECT %s, %s, %s, json_build_array(json_build_object('sales', json_agg(id))), %s
+    FROM inserted HAVING count(*) > 0
+)
+SELECT now(), array_agg(id) FROM inserted
+"""
+
+
+class Keyed(Protocol):
+    """A sale to record, with its idempotency key if it has one."""
+
+    @property
+    def command(self) -> Sale: ...
+    @property
+    def key(self) -> str | None: ...
+    @property
+    def fingerprint(self) -> bytes: ...
+
+
+class QuickRecorder:
+    """One per process, with a connection of its own; batches of all organizations take turns on it."""
+
+    def __init__(self, database: Database, *, tolerance: timedelta) -> None:
+        self._database = database
+        self._tolerance = tolerance
+        self._connection: AsyncConnection[TupleRow] | None = None
+        self._turn = asyncio.Lock()
+        self._database_ahead = timedelta()
+        self._clock_read_at = float("-inf")
+        # A store's code and id never change and a store is never deleted, so what was found once stays true.
+        self._stores: dict[tuple[UUID, str], StoreRef] = {}
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+    async def __call__(self, organization_id: UUID, writes: Sequence[Keyed]) -> list[bytes | None]:
+        """The body of a 201 for each sale that went in, and None for each that did not."""
+        async with self._turn:
+            try:
+                return await self._record(organization_id, writes)
+            except BaseException:
+                # A connection that failed in the middle of something is not used again.
+                if self._connection is not None and self._connection.closed:
+                    self._connection = None
+                raise
+
+    async def _record(self, organization_id: UUID, writes: Sequence[Keyed]) -> list[bytes | None]:
+        connection = self._connection or await self._connect()
+        sales = [write.command for write in writes]
+        profiles, new_profiles = await self._resolve_profiles(connection, organization_id, sales)
+        stores = await self._resolve_stores(connection, organization_id, sales)
+        now = await self._now(connection)
+        prepared: dict[str, tuple[int, StoredSale, bytes]] = {}
+        for index, sale in enumerate(sales):
+            store = stores.get(sale.store)
+            profile = None if sale.profile is None else profiles.get(sale.profile)
+            if store is None or (profile is None and sale.profile is not None) or sale.external_id in prepared:
+                continue
+            if is_in_future(sale, now=now, tolerance=self._tolerance):
+                continue
+            stored = store_sale(sale, identifier=new_uuid(), store=store, profile=profile, now=now)
+            body = encode_envelope(stored, automation_state(stored, is_new=True, now=now))
+            prepared[sale.external_id] = (index, stored, body)
+        bodies: list[bytes | None] = [None] * len(writes)
+        if prepared:
+            # In external_id order, so that two processes that share tickets cannot deadlock on them.
+            ordered = [prepared[external_id] for external_id in sorted(prepared)]
+            inserted = await self._insert(
+                connection, organization_id, writes=writes, ordered=ordered, new_profiles=new_profiles, now=now
+            )
+            for index, stored, body in ordered:
+                if stored.id in inserted:
+                    bodies[index] = body
+        return bodies
+
+    async def _insert(
+        self,
+        connection: AsyncConnection[TupleRow],
+        organization_id: UUID,
+        *,
+        writes: Sequence[Keyed],
+        ordered: Sequence[tuple[int, StoredSale, bytes]],
+        new_profiles: Sequence[ProfileRef],
+        now: datetime,
+    ) -> set[UUID]:
+        keyed = [(writes[index], stored, body) for index, stored, body in ordered if writes[index].key is not None]
+        keyed.sort(key=lambda item: item[0].key or "")
+        slack = timedelta(seconds=CLOCK_READING_S_MAX)
+        parameters: tuple[Any, ...] = (
+            organization_id,
+            *queries.columns([stored for _, stored, _ in ordered]),
+            now - slack,
+            now + slack,
+            organization_id,
+            now,
+            now,
+            Uuids([profile.id for profile in new_profiles]),
+            Texts([profile.external_id for profile in new_profiles]),
+            organization_id,
+            now,
+            Uuids([stored.id for _, stored, _ in keyed]),
+            Texts([write.key for write, _, _ in keyed]),
+            Blobs([write.fingerprint for write, _, _ in keyed]),
+            Blobs([body for _, _, body in keyed]),
+            organization_id,
+            new_uuid(),
+            SalesRecorded.topic,
+            now,
+        )
+        cursor = await connection.execute(_RECORD, parameters)
+        row = await cursor.fetchone()
+        if row is None:
+            return set()
+        self._set_clock(row[0])
+        return set(row[1] or ())
+
+    async def _resolve_profiles(
+        self, connection: AsyncConnection[TupleRow], organization_id: UUID, sales: Sequence[Sale]
+    ) -> tuple[dict[Reference, ProfileRef], list[ProfileRef]]:
+        """The customers by external_id, with a candidate id for each who is not known."""
+        references = {sale.profile for sale in sales if isinstance(sale.profile, ByExternalId)}
+        if not references:
+            return {}, []
+        wanted = Texts(sorted(reference.external_id for reference in references))
+        cursor = await connection.execute(_FIND_PROFILES, (organization_id, wanted))
+        found: dict[Reference, ProfileRef] = {
+            ByExternalId(external_id): ProfileRef(identifier, external_id)
+            for external_id, identifier in await cursor.fetchall()
+        }
+        candidates = [
+            ProfileRef(new_uuid(), reference.external_id) for reference in references if reference not in found
+        ]
+        candidates.sort(key=lambda profile: profile.external_id)
+        found.update((ByExternalId(profile.external_id), profile) for profile in candidates)
+        return found, candidates
+
+    async def _resolve_stores(
+        self, connection: AsyncConnection[TupleRow], organization_id: UUID, sales: Sequence[Sale]
+    ) -> dict[Reference, StoreRef]:
+        cache = self._stores
+        references = {sale.store for sale in sales}
+        codes = {reference.external_id for reference in references if isinstance(reference, ByExternalId)}
+        missing = [code for code in codes if (organization_id, code) not in cache]
+        if missing:
+            cursor = await connection.execute(_FIND_STORES, (organization_id, Texts(sorted(missing))))
+            if len(cache) >= STORES_CACHED_MAX:
+                cache.clear()
+            for code, identifier in await cursor.fetchall():
+                cache[organization_id, code] = StoreRef(identifier, code)
+        return {
+            reference: cache[organization_id, reference.external_id]
+            for reference in references
+            if not isinstance(reference, ById) and (organization_id, reference.external_id) in cache
+        }
+
+    async def _now(self, connection: AsyncConnection[TupleRow]) -> datetime:
+        """The database's time, from the last reading when that is fresh."""
+        if monotonic() - self._clock_read_at > CLOCK_READING_S_MAX:
+            row = await (await connection.execute("SELECT now()")).fetchone()
+            if row is not None:
+                self._set_clock(row[0])
+        return truncate_to_milliseconds(datetime.now(UTC) + self._database_ahead)
+
+    def _set_clock(self, database_now: datetime) -> None:
+        self._database_ahead = database_now - datetime.now(UTC)
+        self._clock_read_at = monotonic()
+
+    async def _connect(self) -> AsyncConnection[TupleRow]:
+        self._connection = await self._database.dial()
+        # A generic plan made while a table was empty would scan it for ever.
+        await self._connection.execute("SET enable_seqscan = off")
+        return self._connection

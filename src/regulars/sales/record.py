@@ -1,0 +1,162 @@
+"""Record a list of sales in a transaction: the careful path, for anything a sale can be.
+
+A known external_id is answered with the first sale, whatever else the request says. A store must exist. A customer's
+external_id that is not known becomes a light profile, but only for a sale that goes in.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.kit.errors import ApiError, OccurredAtInFuture, ProfileNotFound, StoreNotFound, Unavailable
+from regulars.kit.ids import ByExternalId, Reference, new_uuid
+from regulars.profiles.find import find_profiles, lock_profiles
+from regulars.profiles.light import create_light_profiles, remove_light_profiles
+from regulars.profiles.model import ProfileRef
+from regulars.sales import queries
+from regulars.sales.collide import note_collisions
+from regulars.sales.facts import SalesRecorded
+from regulars.sales.model import Recorded, Sale, StoredSale, is_in_future, is_same_ticket, store_sale
+from regulars.stores.find import find_stores
+from regulars.stores.model import StoreRef
+from regulars.work import outbox
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the references of a batch were found to mean."""
+
+    stores: Mapping[Reference, StoreRef]
+    profiles: dict[Reference, ProfileRef]
+    light: dict[UUID, ProfileRef] = field(default_factory=dict)
+
+    def store(self, sale: Sale) -> StoreRef | None:
+        return self.stores.get(sale.store)
+
+    def profile(self, sale: Sale) -> ProfileRef | None:
+        return None if sale.profile is None else self.profiles.get(sale.profile)
+
+
+async def record_sales(
+    tx: Tx, organization_id: UUID, sales: Sequence[Sale], *, tolerance: timedelta
+) -> list[Recorded | ApiError]:
+    outcomes: list[Recorded | ApiError | None] = [
+        future_refusal(tolerance) if is_in_future(sale, now=tx.now, tolerance=tolerance) else None for sale in sales
+    ]
+    valid = [sale for sale, outcome in zip(sales, outcomes, strict=True) if outcome is None]
+    stored = await queries.find_sales_by_external_id(tx, organization_id, {sale.external_id for sale in valid})
+    known = _Known(
+        stores=await find_stores(tx, organization_id, {sale.store for sale in valid}),
+        profiles=await find_profiles(tx, organization_id, {sale.profile for sale in valid if sale.profile is not None}),
+    )
+    first = _choose_first(sales, outcomes, stored, known)
+    inserted = await _insert(tx, organization_id, [sales[index] for index in first.values()], known)
+    lost = [external_id for external_id in first if external_id not in inserted]
+    if lost:
+        stored |= await _find_winners(tx, organization_id, lost)
+    duplicates: list[tuple[Sale, StoredSale]] = []
+    for index, sale in enumerate(sales):
+        if outcomes[index] is None:
+            outcomes[index] = _outcome(sale, index=index, first=first, inserted=inserted, stored=stored, known=known)
+            recorded = outcomes[index]
+            if isinstance(recorded, Recorded) and recorded.differs:
+                duplicates.append((sale, recorded.sale))
+    await note_collisions(tx, organization_id, duplicates)
+    if inserted:
+        await outbox.record(tx, organization_id, [SalesRecorded(sorted(sale.id for sale in inserted.values()))])
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+def future_refusal(tolerance: timedelta) -> OccurredAtInFuture:
+    return OccurredAtInFuture(
+        f"occurred_at lies more than {tolerance.total_seconds():.0f} s in the future of the server's clock."
+    )
+
+
+def _choose_first(
+    sales: Sequence[Sale],
+    outcomes: Sequence[Recorded | ApiError | None],
+    stored: Mapping[str, StoredSale],
+    known: _Known,
+) -> dict[str, int]:
+    """For each external_id that is not stored yet, the first sale of the list that can go in."""
+    first: dict[str, int] = {}
+    for index, sale in enumerate(sales):
+        if outcomes[index] is not None or sale.external_id in stored or sale.external_id in first:
+            continue
+        if _refusal(sale, known) is None:
+            first[sale.external_id] = index
+    return first
+
+
+def _refusal(sale: Sale, known: _Known) -> ApiError | None:
+    if known.store(sale) is None:
+        return StoreNotFound("store_id names no store of this organization; stores are never created by a sale.")
+    if sale.profile is not None and not isinstance(sale.profile, ByExternalId) and known.profile(sale) is None:
+        return ProfileNotFound("profile_id is a canonical id and names no profile of this organization.")
+    return None
+
+
+async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], known: _Known) -> dict[str, StoredSale]:
+    """Insert the sales with the light profiles they need; take back the profiles of those that lost a race."""
+    if not sales:
+        return {}
+    missing = [
+        sale.profile.external_id
+        for sale in sales
+        if isinstance(sale.profile, ByExternalId) and sale.profile not in known.profiles
+    ]
+    if missing:
+        for profile in (await create_light_profiles(tx, organization_id, missing)).values():
+            known.profiles[ByExternalId(profile.external_id)] = profile
+            if profile.is_new:
+                known.light[profile.id] = profile
+    await lock_profiles(tx, organization_id, {p.id for p in map(known.profile, sales) if p is not None})
+    candidates = [
+        store_sale(sale, identifier=new_uuid(), store=store, profile=known.profile(sale), now=tx.now)
+        for sale in sales
+        if (store := known.store(sale)) is not None
+    ]
+    went_in = await queries.insert_sales_if_new(tx, organization_id, candidates)
+    inserted = {sale.external_id: sale for sale in candidates if sale.id in went_in}
+    used = {sale.profile.id for sale in inserted.values() if sale.profile is not None}
+    unused = [identifier for identifier in known.light if identifier not in used]
+    await remove_light_profiles(tx, organization_id, unused)
+    for identifier in unused:
+        del known.profiles[ByExternalId(known.light[identifier].external_id)]
+    return inserted
+
+
+async def _find_winners(tx: Tx, organization_id: UUID, lost: Sequence[str]) -> dict[str, StoredSale]:
+    """The sales that were committed first. Our insert waited for them, so this new statement sees them."""
+    winners = await queries.find_sales_by_external_id(tx, organization_id, lost)
+    if len(winners) != len(lost):
+        raise Unavailable("Another request is writing the same sale; try again.", headers=((b"retry-after", b"1"),))
+    return winners
+
+
+def _outcome(
+    sale: Sale,
+    *,
+    index: int,
+    first: Mapping[str, int],
+    inserted: Mapping[str, StoredSale],
+    stored: Mapping[str, StoredSale],
+    known: _Known,
+) -> Recorded | ApiError:
+    external_id = sale.external_id
+    winner = stored.get(external_id)
+    if winner is None:
+        own = inserted.get(external_id)
+        if own is None or index < first[external_id]:
+            refusal = _refusal(sale, known)
+            if refusal is None:
+                raise AssertionError("a sale without a refusal was chosen or had a predecessor")
+            return refusal
+        if first[external_id] == index:
+            return Recorded(own, is_new=True)
+        winner = own
+    same = is_same_ticket(winner, sale, store=known.store(sale), profile=known.profile(sale))
+    return Recorded(winner, is_new=False, differs=not same)

@@ -1,0 +1,128 @@
+"""Composition root of the server: every room's routes, and what they stand on. The whole route table is read here."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from regulars.consent import api as consent
+from regulars.http import openapi
+from regulars.http.json_api import JsonApi
+from regulars.http.rate_limit import RateLimiter
+from regulars.http.route import Document, Mutation, Route
+from regulars.http.service import service_routes
+from regulars.http.writes import Quick, Writes
+from regulars.kit import embedded
+from regulars.kit.db import Database
+from regulars.kit.json import encode
+from regulars.kit.metrics import PROCESS, Gauge
+from regulars.kit.settings import Settings
+from regulars.organizations.authenticate import Authenticator
+from regulars.privacy import api as privacy
+from regulars.profiles import api as profiles
+from regulars.sales import api as sales
+from regulars.sales.quick import QuickRecorder
+from regulars.stores import api as stores
+from regulars.work.wake import Waker
+
+API_PREFIX: Final = b"/v"
+
+
+def api_routes(settings: Settings) -> tuple[Route, ...]:
+    """Everything under `/v1`."""
+    routes: tuple[Route, ...] = (
+        *profiles.ROUTES,
+        *privacy.ROUTES,
+        *stores.ROUTES,
+        *consent.ROUTES,
+        *sales.routes(tolerance=timedelta(seconds=settings.occurred_at_tolerance_s)),
+    )
+    document = Document(
+        path="/v1/openapi.json",
+        operation_id=openapi.DOCUMENT_OPERATION,
+        tag="Description",
+        summary="Read this description",
+        answers={200: dict[str, object]},
+        render=lambda base_url: encode(openapi.build((*routes, document), server_url=base_url)),
+    )
+    return (*routes, document)
+
+
+def create_app(settings: Settings) -> ASGIApp:
+    """The ASGI application; its lifespan opens and closes what it stands on."""
+    url = settings.database_url or embedded.ensure_running(settings.data_dir)
+    database = Database(
+        url,
+        pool_max=settings.database_pool_max,
+        statement_timeout_ms=settings.statement_timeout_ms,
+        lock_timeout_ms=settings.lock_timeout_ms,
+    )
+    waker = Waker(url)
+    authenticator = Authenticator(database)
+    routes = api_routes(settings)
+    recorder = QuickRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
+    quick: Mapping[str, Quick] = {sales.RECORD_SALE: recorder} if settings.write_path == "quick" else {}
+    writes = Writes(
+        database,
+        [route for route in routes if isinstance(route, Mutation)],
+        quick=quick,
+        committed=waker.wake,
+    )
+    api = JsonApi(
+        routes,
+        database=database,
+        authenticate=authenticator.authenticate,
+        rate_limiter=RateLimiter(
+            per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, processes=settings.workers
+        ),
+        writes=writes,
+        public_url=settings.public_url,
+    )
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        await database.open()
+        await waker.open()
+        noting = asyncio.create_task(authenticator.note_use_forever())
+        yield
+        noting.cancel()
+        await writes.coalescer.drain()
+        await authenticator.note_use()
+        await waker.close()
+        await recorder.close()
+        await database.close()
+
+    PROCESS.gauge(
+        Gauge(
+            "regulars_queue_items",
+            "Writes that wait for their batch.",
+            "",
+            lambda: {"": writes.coalescer.waiting_items},
+        )
+    )
+    PROCESS.gauge(Gauge("regulars_pool", "Connections of the database pool.", "state", database.pool_use))
+    service = Starlette(routes=service_routes(database), lifespan=lifespan)
+    return _Split(api, service)
+
+
+class _Split:
+    """Paths of the JSON API go to it raw; everything else, the lifespan included, goes to Starlette."""
+
+    def __init__(self, api: JsonApi, service: Starlette) -> None:
+        self._api = api
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _is_api(scope["raw_path"]):
+            await self._api(scope, receive, send)
+        else:
+            await self._service(scope, receive, send)
+
+
+def _is_api(raw_path: bytes) -> bool:
+    """Whether the path starts with `/v<n>`: also versions that do not exist answer in the API's envelope."""
+    return raw_path.startswith(API_PREFIX) and raw_path[2:].split(b"/", 1)[0].isdigit()

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -46,7 +46,7 @@ def api_routes(settings: Settings) -> tuple[Route, ...]:
         operation_id=openapi.DOCUMENT_OPERATION,
         tag="Description",
         summary="Read this description",
-        answers={200: dict[str, object]},
+        answers={200: dict[str, Any]},
         render=lambda base_url: encode(openapi.build((*routes, document), server_url=base_url)),
     )
     return (*routes, document)

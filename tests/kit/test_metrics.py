@@ -60,6 +60,12 @@ def test_batch_sizes_and_gauges_are_shown():
     assert samples(metrics)["regulars_queue_items", "queue=sales", "worker=0"] == 4
 
 
+def test_a_gauge_without_a_label_has_one_value():
+    metrics = Metrics()
+    metrics.gauge(Gauge("regulars_waiting", "Items waiting.", "", lambda: {"": 5.0}))
+    assert samples(metrics)["regulars_waiting", "worker=0"] == 5
+
+
 def test_one_process_shows_the_numbers_of_its_siblings(tmp_path):
     first, second = Metrics(), Metrics()
     first.share(tmp_path, worker="0")

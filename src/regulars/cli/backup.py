@@ -151,4 +151,4 @@ def _without_password(url: str) -> tuple[str, dict[str, str]]:
 
 def _one_line(complaint: bytes) -> str:
     lines = [line.strip() for line in complaint.decode(errors="replace").splitlines() if line.strip()]
-    return scrub(lines[0] if lines else "the program gave no reason.")
+    return scrub(lines[0] if lines else "the program gave no reason").rstrip(".") + "."

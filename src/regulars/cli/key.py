@@ -78,7 +78,7 @@ def revoke(
     with database.ready(settings.load()) as url:
         revoked = database.run_on(url, lambda connection: manage.revoke_key(connection, identifier))
     if not revoked:
-        raise CommandError(f"There is no live key {key_id}; `regulars key list` shows the ids.")
+        raise CommandError(f"There is no key {key_id}; `regulars key list` shows the ids.")
     err.print(f"Revoked {key_id}.", markup=False)
 
 

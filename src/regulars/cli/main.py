@@ -7,7 +7,7 @@ from typing import Annotated
 import psycopg
 import typer
 
-from regulars.cli import backup, config, doctor, key, migrating, organization, work
+from regulars.cli import backup, config, doctor, key, migrating, organization, serve, work
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit.durability import NotDurableError
 from regulars.kit.log import scrub
@@ -24,6 +24,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.command()(serve.serve)
+app.command("serve-process", hidden=True)(serve.serve_process)
 app.command()(work.worker)
 app.command()(migrating.migrate)
 app.command()(doctor.doctor)

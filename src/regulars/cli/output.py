@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 # Where there is no terminal there is no width to fit into, and a table that wraps is no use to `grep`.
 PIPE_CHARACTERS: Final = 250
@@ -47,7 +48,7 @@ def print_table(headings: list[str], rows: list[list[str]]) -> None:
         # The first column is what people copy: it must stay whole.
         table.add_column(heading, overflow="fold", no_wrap=position == 0)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(cell) for cell in row))
     out.print(table)
 
 

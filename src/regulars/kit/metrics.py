@@ -80,7 +80,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class Gauge(msgspec.Struct, frozen=True):
-    """A level that is read when somebody asks: the depth of each queue, the use of a pool."""
+    """A level that is read when somebody asks; without a label it has one value, under an empty name."""
 
     name: str
     meaning: str
@@ -166,11 +166,10 @@ class _Page(Collector):
             for queue, histogram in snapshot.items.items():
                 _add_histogram(items, [queue, snapshot.worker], histogram, ITEMS_BOUNDS)
             for gauge in snapshot.gauges:
-                family = gauges.setdefault(
-                    gauge.name, GaugeMetricFamily(gauge.name, gauge.meaning, labels=[gauge.label, "worker"])
-                )
+                names = [gauge.label, "worker"] if gauge.label else ["worker"]
+                family = gauges.setdefault(gauge.name, GaugeMetricFamily(gauge.name, gauge.meaning, labels=names))
                 for label, value in gauge.values.items():
-                    family.add_metric([label, snapshot.worker], value)
+                    family.add_metric([label, snapshot.worker] if gauge.label else [snapshot.worker], value)
         return [requests, seconds, items, *gauges.values()]
 
 

@@ -1,0 +1,50 @@
+import re
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _organization(regulars):
+    assert regulars("organization", "create", "Shop").code == 0
+
+
+def test_creating_a_key_prints_the_key_and_nothing_else(regulars):
+    created = regulars("key", "create", "--organization", "Shop", "--name", "till 1")
+    assert created.code == 0
+    assert re.fullmatch(r"rgl_[0-9A-Za-z]{36}\n", created.out)
+
+
+def test_the_list_has_ids_and_no_secrets(regulars):
+    secret = regulars("key", "create", "--organization", "Shop", "--name", "till 1").out.strip()
+    listed = regulars("key", "list", "--organization", "Shop", "--json")
+    assert secret not in listed.out
+    (key,) = listed.data
+    assert key["id"].startswith("key_")
+    assert key["name"] == "till 1"
+    assert secret.endswith(key["ends_in"])
+    assert key["revoked_at"] is None
+    assert secret not in regulars("key", "list", "--organization", "Shop").out
+
+
+def test_a_revoked_key_says_when_and_revoking_it_again_changes_nothing(regulars):
+    regulars("key", "create", "--organization", "Shop")
+    (key,) = regulars("key", "list", "--organization", "Shop", "--json").data
+    assert regulars("key", "revoke", key["id"]).code == 0
+    (revoked,) = regulars("key", "list", "--organization", "Shop", "--json").data
+    assert revoked["revoked_at"].endswith("Z")
+    assert regulars("key", "revoke", key["id"]).code == 0
+    assert regulars("key", "list", "--organization", "Shop", "--json").data == [revoked]
+
+
+def test_a_key_that_never_was_cannot_be_revoked(regulars):
+    assert "There is no key" in regulars("key", "revoke", "key_01h455vb4pex5vsknk084sn02q").complains(code=1)
+
+
+def test_an_unknown_organization_is_refused(regulars):
+    assert "no organization named 'Shp'" in regulars("key", "create", "--organization", "Shp").complains(code=1)
+    regulars("key", "list", "--organization", "Shp").complains(code=1)
+
+
+@pytest.mark.parametrize("identifier", ["x", "key_", "org_01h455vb4pex5vsknk084sn02q"])
+def test_a_malformed_id_is_refused(regulars, identifier):
+    regulars("key", "revoke", identifier).complains(code=2)

@@ -1,0 +1,46 @@
+import pytest
+
+
+def test_creating_an_organization_prints_its_id_and_again_the_same(regulars):
+    first = regulars("organization", "create", "Shop & Söhne")
+    again = regulars("organization", "create", "Shop & Söhne")
+    assert first.code == again.code == 0
+    assert first.out.startswith("org_")
+    assert first.out == again.out
+    assert len(first.out.splitlines()) == 1
+
+
+def test_the_list_shows_every_organization(regulars):
+    one = regulars("organization", "create", "One", "--json").data
+    regulars("organization", "create", "Two")
+    listed = regulars("organization", "list", "--json").data
+    assert [each["name"] for each in listed] == ["One", "Two"]
+    assert listed[0]["id"] == one["id"]
+    assert "Two" in regulars("organization", "list").out
+
+
+@pytest.mark.parametrize("name", ["", " ", " Shop", "Shop\n", "a\tb", "x" * 256])
+def test_a_name_that_nobody_could_type_again_is_refused(regulars, name):
+    regulars("organization", "create", name).complains(code=2)
+
+
+def test_a_name_is_not_read_as_markup(regulars):
+    regulars("organization", "create", "[red]Shop[/red]")
+    assert "[red]Shop[/red]" in regulars("organization", "list").out
+
+
+def test_an_unmigrated_database_says_what_to_do(command, empty_database_url):
+    sentence = command("organization", "list", DATABASE_URL=empty_database_url).complains(code=3)
+    assert "regulars migrate" in sentence
+
+
+def test_migrate_brings_an_empty_database_up_to_date(command, empty_database_url):
+    assert "0001_foundation" in command("migrate", DATABASE_URL=empty_database_url).err
+    assert "up to date" in command("migrate", DATABASE_URL=empty_database_url).err
+    assert command("organization", "list", "--json", DATABASE_URL=empty_database_url).data == []
+
+
+def test_an_unreachable_database_is_one_sentence_without_its_password(command):
+    sentence = command("organization", "list", DATABASE_URL="postgresql://user:hunter2@127.0.0.1:1/x").complains(code=3)
+    assert "cannot be reached" in sentence
+    assert "hunter2" not in sentence

@@ -136,7 +136,8 @@ def read_phone(text: str, *, default_country: str | None) -> Phone:
 
     It is read when it begins with a plus or `00`, or by the habits of the organization's default country.
     """
-    written = text.strip()
+    # Typography puts narrow and unbreakable spaces into numbers; any of them counts as a space.
+    written = " ".join(text.split())
     if written.startswith("00"):
         written = "+" + written[2:]
     is_international = written.startswith("+")

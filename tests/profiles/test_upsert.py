@@ -1,0 +1,172 @@
+"""Upserting a list of profiles."""
+
+import asyncio
+from uuid import UUID, uuid4
+
+import pytest
+
+from regulars.kit.db import Database
+from regulars.kit.errors import ValidationError
+from regulars.kit.ids import ByExternalId
+from regulars.profiles.find import find_profile
+from regulars.profiles.light import create_light_profiles
+from regulars.profiles.model import Phone, Profile, ProfileUpsert
+from regulars.profiles.upsert import Upserted, upsert_profiles
+
+pytestmark = pytest.mark.anyio
+
+
+async def upsert(database: Database, organization_id: UUID, *upserts: ProfileUpsert) -> list[Upserted]:
+    async with database.transaction() as tx:
+        outcomes = await upsert_profiles(tx, organization_id, upserts)
+    return [outcome for outcome in outcomes if isinstance(outcome, Upserted)]
+
+
+async def stored(database: Database, organization_id: UUID, external_id: str) -> Profile | None:
+    async with database.transaction() as tx:
+        return await find_profile(tx, organization_id, ByExternalId(external_id))
+
+
+async def count(database: Database, organization_id: UUID) -> int:
+    async with database.transaction() as tx:
+        rows = await tx.fetch("SELECT count(*) FROM profiles WHERE organization_id = %s", (organization_id,))
+    return rows[0][0]
+
+
+async def test_what_it_answers_is_what_is_stored(database, organization_id):
+    full = ProfileUpsert(
+        external_id="a",
+        phone=Phone("+33612345678", reachable=True),
+        first_name="Ada \U0001f9e3",
+        last_name='"\\',
+        attributes={"tier": "gold", "gone": None, "é\n": ""},
+    )
+    (created,) = await upsert(database, organization_id, full)
+    assert created.change == "created"
+    assert created.profile.attributes == {"tier": "gold", "é\n": ""}
+    assert await stored(database, organization_id, "a") == created.profile
+    (changed,) = await upsert(
+        database, organization_id, ProfileUpsert(external_id="a", phone=None, attributes={"tier": None})
+    )
+    assert changed.change == "updated"
+    assert (changed.profile.id, changed.profile.phone_number) == (created.profile.id, None)
+    assert await stored(database, organization_id, "a") == changed.profile
+
+
+async def test_a_write_that_changes_nothing_writes_nothing(database, organization_id):
+    same = ProfileUpsert(external_id="a", first_name="Ada", attributes={"x": "1", "y": None})
+    (created,) = await upsert(database, organization_id, same)
+    (again,) = await upsert(database, organization_id, same)
+    assert again == Upserted(created.profile, "unchanged")
+    assert await stored(database, organization_id, "a") == created.profile
+
+
+async def test_several_upserts_of_one_profile_in_a_batch_each_see_their_own_state(database, organization_id):
+    outcomes = await upsert(
+        database,
+        organization_id,
+        ProfileUpsert(external_id="a", first_name="Ada"),
+        ProfileUpsert(external_id="b", first_name="Bo"),
+        ProfileUpsert(external_id="a", last_name="Martin"),
+        ProfileUpsert(external_id="a", first_name="Ada"),
+        ProfileUpsert(external_id="a", first_name=None),
+    )
+    assert [outcome.change for outcome in outcomes] == ["created", "created", "updated", "unchanged", "updated"]
+    names = [(outcome.profile.first_name, outcome.profile.last_name) for outcome in outcomes]
+    assert names == [("Ada", None), ("Bo", None), ("Ada", "Martin"), ("Ada", "Martin"), (None, "Martin")]
+    assert await stored(database, organization_id, "a") == outcomes[-1].profile
+    assert outcomes[0].profile.id < outcomes[1].profile.id
+
+
+async def test_a_refused_upsert_changes_nothing_and_holds_up_nobody(database, organization_id):
+    half = ProfileUpsert(external_id="a", attributes={f"k{number}": "v" for number in range(300)})
+    other_half = ProfileUpsert(external_id="a", first_name="X", attributes={f"j{number}": "v" for number in range(300)})
+    async with database.transaction() as tx:
+        outcomes = await upsert_profiles(
+            tx, organization_id, [half, other_half, ProfileUpsert(external_id="a", last_name="Martin")]
+        )
+    assert isinstance(outcomes[1], ValidationError)
+    profile = await stored(database, organization_id, "a")
+    assert profile is not None
+    assert (profile.first_name, profile.last_name, len(profile.attributes)) == (None, "Martin", 300)
+
+
+async def test_a_new_profile_with_too_many_attributes_is_not_created(database, organization_id):
+    async with database.transaction() as tx:
+        outcomes = await upsert_profiles(
+            tx, organization_id, [ProfileUpsert(external_id="a", attributes={f"k{n}": "v" for n in range(501)})]
+        )
+    assert isinstance(outcomes[0], ValidationError)
+    assert await count(database, organization_id) == 0
+
+
+async def test_a_light_profile_that_is_upserted_later_keeps_its_id(database, organization_id):
+    async with database.transaction() as tx:
+        light = (await create_light_profiles(tx, organization_id, ["a"]))["a"]
+    (outcome,) = await upsert(database, organization_id, ProfileUpsert(external_id="a", first_name="Ada"))
+    assert (outcome.change, outcome.profile.id) == ("updated", light.id)
+
+
+async def test_the_same_external_id_in_another_organization_is_another_profile(database, organization_id):
+    (mine,) = await upsert(database, organization_id, ProfileUpsert(external_id="a", first_name="Ada"))
+    (theirs,) = await upsert(database, uuid4(), ProfileUpsert(external_id="a", first_name="Bo"))
+    assert theirs.change == "created"
+    assert theirs.profile.id != mine.profile.id
+    assert await stored(database, organization_id, "a") == mine.profile
+
+
+async def test_a_number_of_any_length_can_be_kept(database, organization_id):
+    longest = "".join(chr(0x1F300 + number) for number in range(1024))
+    (outcome,) = await upsert(
+        database, organization_id, ProfileUpsert(external_id="a", phone=Phone(longest, reachable=False))
+    )
+    assert await stored(database, organization_id, "a") == outcome.profile
+
+
+async def test_whoever_loses_the_race_to_create_is_folded_onto_the_winner(database, organization_id):
+    async with database.transaction() as tx:
+        await upsert_profiles(tx, organization_id, [ProfileUpsert(external_id="a", attributes={"first": "1"})])
+        late = asyncio.create_task(
+            upsert(database, organization_id, ProfileUpsert(external_id="a", attributes={"second": "2"}))
+        )
+        await asyncio.sleep(0.2)
+        assert not late.done()
+    (outcome,) = await late
+    assert (outcome.change, outcome.profile.attributes) == ("updated", {"first": "1", "second": "2"})
+    assert await stored(database, organization_id, "a") == outcome.profile
+
+
+async def test_parallel_upserts_of_one_profile_create_it_once_and_lose_nothing(database, organization_id):
+    outcomes = await asyncio.gather(
+        *(
+            upsert(database, organization_id, ProfileUpsert(external_id="a", attributes={f"k{number}": "v"}))
+            for number in range(64)
+        )
+    )
+    assert sorted(outcome.change for (outcome,) in outcomes) == ["created"] + ["updated"] * 63
+    profile = await stored(database, organization_id, "a")
+    assert profile is not None
+    assert len(profile.attributes) == 64
+
+
+async def test_unknown_attributes_are_registered_with_the_type_of_their_first_value(database, organization_id):
+    await upsert(
+        database,
+        organization_id,
+        ProfileUpsert(external_id="a", attributes={"points": "12", "gone": None}),
+        ProfileUpsert(external_id="b", attributes={"points": "twelve", "since": "2024-02-29"}),
+    )
+    await upsert(database, organization_id, ProfileUpsert(external_id="c", attributes={"points": "true"}))
+    async with database.transaction() as tx:
+        rows = await tx.fetch(
+            "SELECT key, type FROM profile_attributes WHERE organization_id = %s ORDER BY key", (organization_id,)
+        )
+    assert rows == [("points", "number"), ("since", "date")]
+
+
+async def test_a_refused_upsert_registers_nothing(database, organization_id):
+    too_many = {f"k{number}": "v" for number in range(501)}
+    async with database.transaction() as tx:
+        await upsert_profiles(tx, organization_id, [ProfileUpsert(external_id="a", attributes=too_many)])
+        rows = await tx.fetch("SELECT key FROM profile_attributes WHERE organization_id = %s", (organization_id,))
+    assert rows == []

@@ -49,7 +49,8 @@ async def _erase(tx: Tx, organization_id: UUID, profiles: Sequence[Profile], *, 
             tx, organization_id, secret=secret, profile_id=profile.id, phone_number=profile.phone_number
         )
     ids = [profile.id for profile in profiles]
-    await anonymise_sales(tx, organization_id, ids)
+    names = [name for profile in profiles for name in (profile.external_id, PROFILE.encode(profile.id))]
+    await anonymise_sales(tx, organization_id, ids, references=names)
     await delete_profiles(tx, organization_id, ids)
     await erase_answers(tx, organization_id, [needle for profile in profiles for needle in _needles(profile)])
 

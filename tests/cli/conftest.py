@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -79,4 +80,4 @@ def data_dir() -> Iterator[Path]:
     folder = new_data_folder()
     yield folder
     assert not (folder / "cluster" / "postmaster.pid").exists(), "a command left its PostgreSQL running"
-    subprocess.run(["rm", "-rf", str(folder)], check=True)
+    shutil.rmtree(folder.parent)

@@ -1,0 +1,193 @@
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from tests.cli.conftest import environment
+
+READY_SECONDS_MAX = 30
+GRACE_S = 10
+
+
+class Serving:
+    """`regulars serve` as a process of its own."""
+
+    def __init__(self, data_dir: Path, *arguments: str, **variables: str) -> None:
+        self._log = data_dir.parent / f"serve-{time.monotonic_ns()}.log"
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "regulars.cli", "serve", "--port", "0", *arguments],
+                env=environment(REGULARS_DATA_DIR=str(data_dir), **variables),
+                cwd=data_dir.parent,
+                stdout=log,
+                stderr=log,
+            )
+        self.url = self._address()
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def _address(self) -> str:
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while time.monotonic() < deadline and self.process.poll() is None:
+            if found := re.search(r"Regulars serves on (\S+)", self.log()):
+                return found[1]
+            time.sleep(0.05)
+        raise AssertionError(f"The server did not start:\n{self.log()}")
+
+    def get(self, path: str, **options) -> httpx.Response:
+        return httpx.get(self.url + path, timeout=20, **options)
+
+    def children(self) -> dict[int, str]:
+        """The live child processes by id, with their arguments."""
+        listed = subprocess.run(
+            ["ps", "--ppid", str(self.process.pid), "-o", "pid=,args="], capture_output=True, text=True, check=False
+        )
+        return {int(line.split(None, 1)[0]): line.split(None, 1)[1] for line in listed.stdout.splitlines()}
+
+    def child(self, name: str) -> int:
+        """The process id of the child with this command, once it runs."""
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while time.monotonic() < deadline:
+            for pid, arguments in self.children().items():
+                if f"regulars.cli {name} " in arguments:
+                    return pid
+            time.sleep(0.05)
+        raise AssertionError(f"There is no child {name}:\n{self.log()}")
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(GRACE_S + 10)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+
+@contextlib.contextmanager
+def serving(data_dir: Path, *arguments: str, **variables: str) -> Iterator[Serving]:
+    server = Serving(data_dir, *arguments, **variables)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.stop()
+    assert "Traceback" not in server.log(), server.log()
+
+
+def wait_until_gone(*pids: int) -> None:
+    deadline = time.monotonic() + GRACE_S + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        assert time.monotonic() < deadline, f"still running: {pids}"
+        time.sleep(0.05)
+
+
+def make_key(command, data_dir: Path) -> str:
+    command("organization", "create", "Shop", REGULARS_DATA_DIR=str(data_dir))
+    return command("key", "create", "--organization", "Shop", REGULARS_DATA_DIR=str(data_dir)).out.strip()
+
+
+def put_store(server: Serving, key: str, name: str) -> httpx.Response:
+    return httpx.post(f"{server.url}/v1/stores", json={"external_id": name}, headers={"x-api-key": key}, timeout=20)
+
+
+def test_one_command_serves_everything_and_stops_cleanly(command, data_dir):
+    with serving(data_dir) as server:
+        assert server.get("/readyz").status_code == 200
+        worker = server.child("worker")
+        key = make_key(command, data_dir)
+        assert put_store(server, key, "S1").status_code == 201, "the server still runs after another command"
+        assert "regulars_requests_total" in server.get("/metrics").text
+        began = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - began < GRACE_S
+        wait_until_gone(worker)
+
+
+def test_a_second_server_on_the_folder_says_what_is_wrong(command, data_dir):
+    with serving(data_dir, "--no-worker") as server:
+        sentence = command("serve", "--port", "0", REGULARS_DATA_DIR=str(data_dir)).complains(code=1)
+        assert "Another `regulars serve` already runs on the data folder" in sentence
+        assert server.get("/readyz").status_code == 200
+        assert server.children() == {}
+
+
+def test_a_port_that_is_taken_says_so(command, data_dir, tmp_path):
+    with serving(data_dir, "--no-worker") as server:
+        port = server.url.rsplit(":", 1)[1]
+        other = str(data_dir.parent / "other")
+        sentence = command("serve", "--port", port, REGULARS_DATA_DIR=other).complains(code=1)
+        assert f"Port {port} on 127.0.0.1 is already in use" in sentence
+
+
+def test_after_a_kill_it_comes_up_with_the_data_and_leaves_no_orphan(command, data_dir):
+    with serving(data_dir) as server:
+        key = make_key(command, data_dir)
+        assert put_store(server, key, "S1").status_code == 201
+        worker = server.child("worker")
+        server.kill()
+        with serving(data_dir) as again:
+            listed = again.get("/v1/stores", headers={"x-api-key": key})
+            assert [store["external_id"] for store in listed.json()["data"]] == ["S1"]
+            wait_until_gone(worker)
+
+
+def test_a_worker_that_dies_is_started_again(data_dir):
+    with serving(data_dir) as server:
+        first = server.child("worker")
+        os.kill(first, signal.SIGKILL)
+        wait_until_gone(first)
+        assert server.child("worker") != first
+        assert server.get("/readyz").status_code == 200
+
+
+def test_several_processes_share_the_port_and_show_their_numbers_together(command, data_dir):
+    with serving(data_dir, "--workers", "2") as server:
+        key = make_key(command, data_dir)
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        workers: set[str] = set()
+        while len(workers) < 2 and time.monotonic() < deadline:
+            assert server.get("/v1/stores", headers={"x-api-key": key}).status_code == 200
+            workers = set(re.findall(r'regulars_requests_total\{.*worker="(\d)"', server.get("/metrics").text))
+        assert workers == {"0", "1"}
+        victim = server.child("serve-process")
+        os.kill(victim, signal.SIGKILL)
+        for _ in range(10):
+            with contextlib.suppress(httpx.TransportError):
+                assert server.get("/readyz").status_code == 200
+        wait_until_gone(victim)
+        everyone = list(server.children())
+        assert server.stop() == 0
+        wait_until_gone(*everyone)
+
+
+def test_an_external_database_must_be_durable(command, database_url):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        name = psycopg.sql.Identifier(connection.info.dbname)
+        connection.execute(psycopg.sql.SQL("ALTER DATABASE {} SET synchronous_commit = off").format(name))
+    sentence = command("serve", "--port", "0", DATABASE_URL=database_url).complains(code=3)
+    assert "may lose acknowledged writes" in sentence
+
+
+def test_an_external_database_is_not_migrated_unasked(command, empty_database_url):
+    sentence = command("serve", "--port", "0", DATABASE_URL=empty_database_url).complains(code=3)
+    assert "regulars migrate" in sentence
+    sentence = command("worker", DATABASE_URL=empty_database_url).complains(code=3)
+    assert "regulars migrate" in sentence
+
+
+@pytest.mark.parametrize("arguments", [("--port", "70000"), ("--workers", "0"), ("--prot", "1")])
+def test_bad_options_are_usage_errors(command, arguments):
+    assert command("serve", *arguments).code == 2
+
+
+def test_a_host_that_is_no_address_is_one_sentence(command, data_dir):
+    command("serve", "--host", "no.such.host.invalid", REGULARS_DATA_DIR=str(data_dir)).complains(code=1)

@@ -1,0 +1,117 @@
+"""What erasure leaves: a number nobody can read that still must not be contacted."""
+
+from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk
+
+from regulars.consent.find import list_subscriptions
+from regulars.consent.model import AutomationState, Outcome, State, Status
+
+OTHER_NUMBER = "+447400123456"
+LATER = NOW + DAY
+
+
+def _erased(desk: Desk):
+    """A profile with a linked number and one of its own, erased at NOW; gives the subscription of the linked number."""
+    profile_id = desk.profile("CUST-1", phone_number=OTHER_NUMBER)
+    subscription = desk.opt_in(proof=PROOF, profile="CUST-1", at=NOW - DAY).subscription
+    desk.erase(profile_id, phone_number=OTHER_NUMBER)
+    return subscription
+
+
+def test_linked_and_own_numbers_become_do_not_contact_entries_dated_at_the_erasure(desk: Desk) -> None:
+    subscription = _erased(desk)
+    rows = desk.sql(
+        "SELECT id, phone_number, profile_id, status, consent_source, consented_at, terms_url, terms_version,"
+        " source_text, latest_opt_out_at FROM subscriptions WHERE organization_id = %s ORDER BY id"
+    )
+    assert len(rows) == 2
+    assert rows[0][0] == subscription.id
+    assert {row[1:] for row in rows} == {(None, None, "UNSUBSCRIBED", None, None, None, None, None, NOW)}
+
+
+def test_payloads_are_deleted_and_the_chain_still_verifies(desk: Desk) -> None:
+    subscription = _erased(desk)
+    payloads = [entry.payload for entry in desk.entries(subscription.id)]
+    assert payloads == [None, '{"kind":"ERASURE"}']
+    verification = desk.verify(subscription.id)
+    assert (verification.entries, verification.payloads_erased, verification.fault) == (2, 1, None)
+
+
+def test_no_table_of_consent_holds_the_number_or_the_words_any_more(desk: Desk) -> None:
+    profile_id = desk.profile("CUST-1", phone_number=OTHER_NUMBER)
+    desk.opt_in(proof=PROOF, profile="CUST-1", at=NOW - DAY)
+    desk.opt_out(reason="Moved to Lyon")
+    desk.erase(profile_id, phone_number=OTHER_NUMBER, now=LATER)
+    # Old files keep coming after the erasure.
+    desk.opt_in(proof=PROOF, at=NOW - DAY, now=LATER + MINUTE)
+    desk.opt_out(reason="Moved to Lyon", now=LATER + 2 * MINUTE)
+    kept = "".join(
+        str(desk.sql(query))
+        for query in (
+            "SELECT row_to_json(it)::text FROM subscriptions AS it WHERE organization_id = %s",
+            "SELECT row_to_json(it)::text FROM consent_ledger AS it WHERE organization_id = %s",
+            "SELECT row_to_json(it)::text FROM consent_payloads AS it WHERE organization_id = %s",
+        )
+    )
+    assert "ERASURE" in kept
+    for personal in (NUMBER[1:], OTHER_NUMBER[1:], "Lyon", "shop.example", "Offers", str(profile_id)):
+        assert personal not in kept
+
+
+def test_an_opt_in_dated_before_the_erasure_is_superseded_and_shows_no_profile_and_no_consent(desk: Desk) -> None:
+    subscription = _erased(desk)
+    desk.profile("CUST-2", phone_number=NUMBER)
+    recorded = desk.opt_in(proof=PROOF, at=NOW - MINUTE, now=LATER)
+    assert recorded.outcome is Outcome.SUPERSEDED
+    assert recorded.subscription.id == subscription.id
+    assert recorded.subscription.profile is None
+    # The answer names the number, because the caller did; nothing else does.
+    assert recorded.subscription.state == State(
+        status=Status.UNSUBSCRIBED, phone_number=NUMBER, latest_opt_in_at=NOW - MINUTE, latest_opt_out_at=NOW
+    )
+    assert desk.find(subscription.id).state.phone_number is None
+
+
+def test_an_opt_out_after_the_erasure_leaves_the_number_a_hash(desk: Desk) -> None:
+    subscription = _erased(desk)
+    withdrawn = desk.opt_out(now=LATER)
+    assert withdrawn.outcome is Outcome.ALREADY_UNSUBSCRIBED
+    assert withdrawn.subscription.state.unsubscribed_at == LATER
+    assert desk.find(subscription.id).state.phone_number is None
+
+
+def test_an_opt_in_dated_after_the_erasure_resubscribes_and_fills_the_number_again(desk: Desk) -> None:
+    subscription = _erased(desk)
+    recorded = desk.opt_in(at=NOW + MINUTE, now=LATER)
+    assert (recorded.outcome, recorded.automation) == (Outcome.RESUBSCRIBED, AutomationState.ELIGIBLE)
+    stored = desk.find(subscription.id)
+    assert (stored.state.status, stored.state.phone_number, stored.state.proof) == (Status.SUBSCRIBED, NUMBER, None)
+    assert desk.verify(subscription.id).fault is None
+
+
+def test_an_erased_number_is_still_found_by_whoever_knows_it(desk: Desk) -> None:
+    subscription = _erased(desk)
+    found = desk.do(
+        lambda tx: list_subscriptions(tx, desk.organization_id, secret=desk.secret, phone_number=NUMBER, limit=10)
+    )
+    assert [it.id for it in found] == [subscription.id]
+
+
+def test_erasure_of_a_profile_without_any_number_touches_nobody_else(desk: Desk) -> None:
+    other = desk.opt_in(proof=PROOF).subscription
+    profile_id = desk.profile("CUST-1")
+    assert desk.erase(profile_id) == []
+    assert desk.erase(profile_id, phone_number="not a number") == []
+    assert desk.find(other.id) == other
+
+
+def test_erasure_deletes_what_was_said_about_the_person_on_a_number_that_belongs_to_another_now(desk: Desk) -> None:
+    first = desk.profile("CUST-1")
+    second = desk.profile("CUST-2")
+    subscription = desk.opt_in(proof=PROOF, profile="CUST-1", at=NOW - DAY).subscription
+    desk.opt_in(profile="CUST-2", at=NOW - MINUTE)
+    assert desk.erase(first) == []
+    payloads = [entry.payload is None for entry in desk.entries(subscription.id)]
+    assert payloads == [True, False]
+    state = desk.find(subscription.id).state
+    assert (state.status, state.profile_id, state.phone_number) == (Status.SUBSCRIBED, second, NUMBER)
+    assert desk.verify(subscription.id).fault is None

@@ -1,0 +1,114 @@
+"""Which profile a number is linked to, and withdrawals that name a profile."""
+
+import pytest
+from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, consent, withdrawal
+
+from regulars.consent.model import Outcome, Status
+
+OTHER_NUMBER = "+447400123456"
+
+
+def test_opt_in_with_an_unknown_profile_is_refused_and_leaves_nothing(desk: Desk) -> None:
+    assert desk.refusal(consent(profile="nobody")) == (404, "PROFILE_NOT_FOUND")
+    assert desk.sql("SELECT id FROM subscriptions WHERE organization_id = %s") == []
+
+
+def test_opt_in_without_a_profile_links_to_the_only_profile_with_the_number(desk: Desk) -> None:
+    profile_id = desk.profile("CUST-1", phone_number=NUMBER)
+    subscription = desk.opt_in().subscription
+    assert subscription.profile is not None
+    assert (subscription.profile.id, subscription.profile.external_id) == (profile_id, "CUST-1")
+
+
+def test_opt_in_without_a_profile_links_to_none_of_two_profiles_with_the_number(desk: Desk) -> None:
+    desk.profile("CUST-1", phone_number=NUMBER)
+    desk.profile("CUST-2", phone_number=NUMBER)
+    assert desk.opt_in().subscription.profile is None
+
+
+def test_a_profile_that_was_named_wins_over_the_one_with_the_number(desk: Desk) -> None:
+    desk.profile("CUST-1", phone_number=NUMBER)
+    named = desk.profile("CUST-2")
+    assert desk.opt_in(profile="CUST-2").subscription.state.profile_id == named
+    assert desk.opt_in(now=NOW + DAY).subscription.state.profile_id == named
+
+
+def test_a_new_consent_after_a_withdrawal_is_linked_anew(desk: Desk) -> None:
+    desk.profile("CUST-1")
+    desk.opt_in(profile="CUST-1")
+    desk.opt_out()
+    assert desk.opt_in(at=NOW + MINUTE, now=NOW + MINUTE).subscription.profile is None
+
+
+def test_another_organization_s_profile_is_not_found(desk: Desk) -> None:
+    desk.neighbour().profile("CUST-1")
+    assert desk.refusal(consent(profile="CUST-1")) == (404, "PROFILE_NOT_FOUND")
+    assert desk.refusal(withdrawal(None, profile="CUST-1")) == (404, "PROFILE_NOT_FOUND")
+
+
+def test_opt_out_by_profile_withdraws_every_linked_number_and_shows_the_latest(desk: Desk) -> None:
+    desk.profile("CUST-1", phone_number="+12125550100")
+    later = desk.opt_in(NUMBER, profile="CUST-1", at=NOW - MINUTE).subscription
+    earlier = desk.opt_in(OTHER_NUMBER, profile="CUST-1", at=NOW - DAY).subscription
+    withdrawn = desk.opt_out(None, profile="CUST-1", now=NOW + MINUTE)
+    assert withdrawn.outcome is Outcome.UNSUBSCRIBED
+    assert withdrawn.subscription.id == later.id
+    assert [it.id for it in withdrawn.subscriptions] == [later.id, earlier.id]
+    assert {it.state.status for it in withdrawn.subscriptions} == {Status.UNSUBSCRIBED}
+    assert desk.opt_out(None, profile="CUST-1", now=NOW + DAY).outcome is Outcome.ALREADY_UNSUBSCRIBED
+
+
+def test_opt_out_by_profile_says_unsubscribed_when_it_withdrew_any_number(desk: Desk) -> None:
+    desk.profile("CUST-1")
+    desk.opt_in(NUMBER, profile="CUST-1", at=NOW - MINUTE)
+    desk.opt_in(OTHER_NUMBER, profile="CUST-1", at=NOW - DAY)
+    desk.opt_out(NUMBER)
+    assert desk.opt_out(None, profile="CUST-1", now=NOW + MINUTE).outcome is Outcome.UNSUBSCRIBED
+
+
+def test_opt_out_by_profile_without_a_linked_number_suppresses_its_own(desk: Desk) -> None:
+    profile_id = desk.profile("CUST-1", phone_number=NUMBER)
+    withdrawn = desk.opt_out(None, profile="CUST-1")
+    state = withdrawn.subscription.state
+    assert (withdrawn.outcome, state.phone_number, state.profile_id) == (Outcome.UNSUBSCRIBED, NUMBER, profile_id)
+    assert desk.opt_in(at=NOW - DAY, now=NOW + MINUTE).outcome is Outcome.SUPERSEDED
+
+
+def test_opt_out_by_a_profile_without_any_number_is_not_found(desk: Desk) -> None:
+    desk.profile("CUST-1")
+    assert desk.refusal(withdrawal(None, profile="CUST-1")) == (404, "SUBSCRIPTION_NOT_FOUND")
+
+
+def test_opt_out_by_both_withdraws_only_the_number(desk: Desk) -> None:
+    desk.profile("CUST-1")
+    desk.opt_in(NUMBER, profile="CUST-1")
+    other = desk.opt_in(OTHER_NUMBER, profile="CUST-1").subscription
+    withdrawn = desk.opt_out(NUMBER, profile="CUST-1", now=NOW + MINUTE)
+    assert [it.state.phone_number for it in withdrawn.subscriptions] == [NUMBER]
+    assert desk.find(other.id).state.status is Status.SUBSCRIBED
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_opt_out_by_both_is_refused_when_the_number_is_not_linked_to_the_profile(desk: Desk, *, known: bool) -> None:
+    desk.profile("CUST-1")
+    if known:
+        desk.opt_in(NUMBER, proof=PROOF)
+    assert desk.refusal(withdrawal(NUMBER, profile="CUST-1")) == (400, "VALIDATION_ERROR")
+    statuses = desk.sql("SELECT status FROM subscriptions WHERE organization_id = %s")
+    assert statuses == ([("SUBSCRIBED",)] if known else [])
+
+
+def test_opt_out_in_the_future_is_refused(desk: Desk) -> None:
+    assert desk.refusal(withdrawal(at=NOW + MINUTE)) == (400, "VALIDATION_ERROR")
+
+
+def test_one_batch_may_withdraw_a_number_and_its_profile(desk: Desk) -> None:
+    desk.profile("CUST-1", phone_number=NUMBER)
+    results = desk.opt_outs(withdrawal(NUMBER), withdrawal(None, profile="CUST-1"), withdrawal(None, profile="nobody"))
+    assert [getattr(result, "outcome", None) for result in results] == [
+        Outcome.UNSUBSCRIBED,
+        Outcome.ALREADY_UNSUBSCRIBED,
+        None,
+    ]
+    assert results[0].subscription.profile is None
+    assert results[1].subscription.profile.external_id == "CUST-1"

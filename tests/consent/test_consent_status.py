@@ -1,0 +1,214 @@
+"""Each row of section 3.1 of the specification, and the rulings around it."""
+
+from datetime import timedelta
+
+import pytest
+from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, consent
+
+from regulars.consent.model import AutomationState, Outcome, Proof, Status
+
+MILLISECOND = timedelta(milliseconds=1)
+
+
+def test_opt_in_with_no_prior_subscription_for_the_number_is_created(desk: Desk) -> None:
+    recorded = desk.opt_in(proof=PROOF)
+    state = recorded.subscription.state
+    assert (recorded.outcome, recorded.automation) == (Outcome.CREATED, AutomationState.ELIGIBLE)
+    assert (state.status, state.phone_number, state.proof) == (Status.SUBSCRIBED, NUMBER, PROOF)
+    assert (state.consented_at, state.unsubscribed_at) == (NOW - MINUTE, None)
+    assert desk.find(recorded.subscription.id) == recorded.subscription
+
+
+def test_opt_in_of_a_number_that_had_withdrawn_consent_is_resubscribed(desk: Desk) -> None:
+    first = desk.opt_in(at=NOW - DAY, proof=PROOF)
+    desk.opt_out(now=NOW)
+    recorded = desk.opt_in(at=NOW + MINUTE, now=NOW + 2 * MINUTE, source="WEBSITE")
+    state = recorded.subscription.state
+    assert (recorded.outcome, recorded.automation) == (Outcome.RESUBSCRIBED, AutomationState.ELIGIBLE)
+    assert (state.status, state.source, state.unsubscribed_at) == (Status.SUBSCRIBED, "WEBSITE", None)
+    assert state.proof is None
+    assert recorded.subscription.id == first.subscription.id
+
+
+def test_opt_in_when_already_subscribed_and_only_consent_proof_changed_is_updated(desk: Desk) -> None:
+    desk.opt_in(proof=PROOF)
+    recorded = desk.opt_in(proof=Proof(terms_version="2026-02"), now=NOW + DAY)
+    assert (recorded.outcome, recorded.automation) == (Outcome.UPDATED, AutomationState.NOT_APPLICABLE)
+    assert recorded.subscription.state.proof == Proof(terms_version="2026-02")
+    assert recorded.subscription.updated_at == NOW + DAY
+    assert recorded.subscription.created_at == NOW
+
+
+@pytest.mark.parametrize("change", [{"source": "WEBSITE"}, {"at": NOW - MINUTE + MILLISECOND}, {"profile": "CUST-1"}])
+def test_opt_in_with_a_newer_time_or_another_source_or_profile_is_updated(desk: Desk, change) -> None:
+    desk.profile("CUST-1")
+    desk.opt_in(proof=PROOF)
+    recorded = desk.opt_in(**{"proof": PROOF, **change})
+    assert recorded.outcome is Outcome.UPDATED
+    assert recorded.subscription.state.proof == PROOF
+
+
+def test_opt_in_when_already_subscribed_and_nothing_changed_is_already_subscribed(desk: Desk) -> None:
+    first = desk.opt_in(proof=PROOF)
+    again = desk.opt_in(proof=PROOF, now=NOW + DAY)
+    assert (again.outcome, again.automation) == (Outcome.ALREADY_SUBSCRIBED, AutomationState.NOT_APPLICABLE)
+    assert again.subscription == first.subscription
+
+
+def test_a_resync_that_leaves_out_proof_and_profile_keeps_both_and_is_no_change(desk: Desk) -> None:
+    desk.profile("CUST-1")
+    first = desk.opt_in(proof=PROOF, profile="CUST-1")
+    again = desk.opt_in(now=NOW + DAY)
+    assert again.outcome is Outcome.ALREADY_SUBSCRIBED
+    assert again.subscription == first.subscription
+
+
+def test_opt_in_earlier_than_a_more_recent_consent_event_is_superseded_and_joins_the_history_only(desk: Desk) -> None:
+    first = desk.opt_in(proof=PROOF)
+    recorded = desk.opt_in(at=NOW - DAY, source="WEBSITE", now=NOW + MINUTE)
+    assert (recorded.outcome, recorded.automation) == (Outcome.SUPERSEDED, AutomationState.NOT_APPLICABLE)
+    assert recorded.subscription == first.subscription
+    assert [entry.outcome for entry in desk.entries(first.subscription.id)] == ["created", "superseded"]
+
+
+def test_opt_in_dated_before_a_stop_is_superseded_and_stays_unsubscribed(desk: Desk) -> None:
+    desk.opt_in(at=NOW - DAY)
+    desk.stop(now=NOW)
+    recorded = desk.opt_in(at=NOW - MINUTE, now=NOW + MINUTE)
+    assert recorded.outcome is Outcome.SUPERSEDED
+    assert recorded.subscription.state.status is Status.UNSUBSCRIBED
+    assert recorded.subscription.state.consented_at == NOW - DAY
+
+
+def test_opt_in_at_the_same_instant_as_a_stop_leaves_the_number_unsubscribed(desk: Desk) -> None:
+    desk.stop(now=NOW)
+    recorded = desk.opt_in(at=NOW, now=NOW + MINUTE)
+    assert (recorded.outcome, recorded.subscription.state.unsubscribed_at) == (Outcome.SUPERSEDED, NOW)
+
+
+def test_opt_out_withdraws_consent(desk: Desk) -> None:
+    first = desk.opt_in(proof=PROOF)
+    withdrawn = desk.opt_out(now=NOW + MINUTE)
+    state = withdrawn.subscription.state
+    assert withdrawn.outcome is Outcome.UNSUBSCRIBED
+    assert (state.status, state.unsubscribed_at) == (Status.UNSUBSCRIBED, NOW + MINUTE)
+    assert (state.consented_at, state.proof) == (NOW - MINUTE, PROOF)
+    assert withdrawn.subscription.id == first.subscription.id
+    assert withdrawn.subscriptions == (withdrawn.subscription,)
+
+
+def test_an_inbound_stop_reply_withdraws_consent(desk: Desk) -> None:
+    first = desk.opt_in()
+    stopped = desk.stop(text="Arrêt!", now=NOW + MINUTE)
+    assert stopped.outcome is Outcome.UNSUBSCRIBED
+    assert stopped.subscription.state.unsubscribed_at == NOW + MINUTE
+    assert '"message":"Arrêt!","message_id":"msg-1"' in (desk.entries(first.subscription.id)[-1].payload or "")
+
+
+def test_an_inbound_stop_is_never_superseded_even_when_the_clock_stands_behind(desk: Desk) -> None:
+    desk.opt_in(at=NOW, now=NOW)
+    stopped = desk.stop(now=NOW - MINUTE)
+    assert (stopped.outcome, stopped.subscription.state.unsubscribed_at) == (Outcome.UNSUBSCRIBED, NOW)
+
+
+def test_an_inbound_start_subscribes_again_with_the_message_as_proof_and_keeps_the_profile(desk: Desk) -> None:
+    profile_id = desk.profile("CUST-1")
+    desk.opt_in(profile="CUST-1", proof=PROOF)
+    desk.stop(now=NOW + MINUTE)
+    started = desk.start(now=NOW + 2 * MINUTE)
+    state = started.subscription.state
+    assert (started.outcome, started.automation) == (Outcome.RESUBSCRIBED, AutomationState.ELIGIBLE)
+    assert (state.source, state.proof, state.profile_id) == ("SMS_KEYWORD", Proof(source_text="Start"), profile_id)
+
+
+def test_opt_out_twice_is_already_unsubscribed_and_shows_the_latest_withdrawal(desk: Desk) -> None:
+    desk.opt_in(at=NOW - DAY)
+    desk.opt_out(at=NOW - 2 * MINUTE)
+    earlier = desk.opt_out(at=NOW - 3 * MINUTE)
+    later = desk.opt_out(at=NOW - MINUTE)
+    assert (earlier.outcome, earlier.subscription.state.unsubscribed_at) == (
+        Outcome.ALREADY_UNSUBSCRIBED,
+        NOW - 2 * MINUTE,
+    )
+    assert (later.outcome, later.subscription.state.unsubscribed_at) == (Outcome.ALREADY_UNSUBSCRIBED, NOW - MINUTE)
+
+
+def test_opt_out_older_than_the_latest_opt_in_is_superseded(desk: Desk) -> None:
+    first = desk.opt_in()
+    withdrawn = desk.opt_out(at=NOW - DAY, now=NOW + MINUTE)
+    assert withdrawn.outcome is Outcome.SUPERSEDED
+    assert withdrawn.subscription.state.shows_as(first.subscription.state)
+    assert withdrawn.subscription.updated_at == first.subscription.updated_at
+
+
+def test_opt_out_of_an_unknown_number_is_a_do_not_contact_entry_that_no_older_consent_revives(desk: Desk) -> None:
+    withdrawn = desk.opt_out()
+    state = withdrawn.subscription.state
+    assert (withdrawn.outcome, state.status, state.unsubscribed_at) == (
+        Outcome.UNSUBSCRIBED,
+        Status.UNSUBSCRIBED,
+        NOW,
+    )
+    assert (state.phone_number, state.source, state.consented_at, state.proof) == (NUMBER, None, None, None)
+    assert desk.opt_in(at=NOW - DAY, now=NOW + MINUTE).outcome is Outcome.SUPERSEDED
+    assert desk.opt_in(at=NOW + MINUTE, now=NOW + MINUTE).outcome is Outcome.RESUBSCRIBED
+
+
+@pytest.mark.parametrize(
+    ("age", "state"),
+    [
+        (7 * DAY, AutomationState.ELIGIBLE),
+        (7 * DAY + MILLISECOND, AutomationState.STALE_FACT),
+        (-4 * MINUTE, AutomationState.ELIGIBLE),
+    ],
+)
+def test_a_consent_older_than_7_days_is_recorded_but_triggers_no_journey(desk: Desk, age, state) -> None:
+    recorded = desk.opt_in(at=NOW - age)
+    assert (recorded.outcome, recorded.automation) == (Outcome.CREATED, state)
+    assert recorded.subscription.state.consented_at == NOW - age
+    desk.opt_out(NUMBER, at=NOW - 30 * DAY)
+    assert desk.opt_in("+447400123456", at=NOW - age).automation is state
+
+
+def test_a_consent_more_than_five_minutes_ahead_is_refused_and_leaves_nothing(desk: Desk) -> None:
+    assert desk.refusal(consent(at=NOW + 5 * MINUTE + MILLISECOND)) == (400, "CONSENTED_AT_IN_FUTURE")
+    assert desk.sql("SELECT id FROM subscriptions WHERE organization_id = %s") == []
+    assert desk.opt_in(at=NOW + 5 * MINUTE).outcome is Outcome.CREATED
+
+
+def test_a_consent_from_a_fast_clock_counts_from_its_arrival_so_that_a_stop_after_it_holds(desk: Desk) -> None:
+    desk.opt_in(at=NOW + 4 * MINUTE, now=NOW)
+    stopped = desk.opt_out(at=NOW + MINUTE, now=NOW + 2 * MINUTE)
+    assert stopped.outcome is Outcome.UNSUBSCRIBED
+
+
+def test_the_same_number_in_two_organizations_is_independent(desk: Desk) -> None:
+    other = desk.neighbour()
+    first, second = desk.opt_in(), other.opt_in()
+    desk.opt_out(now=NOW + MINUTE)
+    assert second.outcome is Outcome.CREATED
+    assert first.subscription.id != second.subscription.id
+    assert other.find(second.subscription.id) == second.subscription
+    assert desk.head(first.subscription.id).number_hash != other.head(second.subscription.id).number_hash
+
+
+def test_duplicates_in_one_batch_are_folded_in_order_and_each_sees_its_own_state(desk: Desk) -> None:
+    results = desk.opt_ins(
+        consent(at=NOW - 2 * MINUTE),
+        consent("+447400123456"),
+        consent(at=NOW - MINUTE, source="WEBSITE"),
+        consent(at=NOW - MINUTE, source="WEBSITE"),
+        consent(at=NOW - 3 * MINUTE),
+        consent(at=NOW + DAY),
+    )
+    assert [getattr(result, "outcome", None) for result in results] == [
+        Outcome.CREATED,
+        Outcome.CREATED,
+        Outcome.UPDATED,
+        Outcome.ALREADY_SUBSCRIBED,
+        Outcome.SUPERSEDED,
+        None,
+    ]
+    sources = [result.subscription.state.source for result in results[:-1]]
+    assert sources == ["LOYALTY_PROGRAM", "LOYALTY_PROGRAM", "WEBSITE", "WEBSITE", "WEBSITE"]
+    assert len({result.subscription.id for result in results[:-1]}) == 2

@@ -175,7 +175,7 @@ def test_after_24_hours_another_body_is_no_conflict(api: Api, api_database_url: 
     assert api.post("/v1/profiles", samples.profile(), idempotency_key=key).status == 201
 
 
-@pytest.mark.parametrize("value", [b"", b" ", b"x" * 256, b"a b", b"caf\xe9", b"a\tb", b"\x7f"])
+@pytest.mark.parametrize("value", [b"", b" ", b"x" * 256, b"a b", b"caf\xe9", b"a\tb"])
 def test_it_refuses_a_key_it_cannot_use(api: Api, value: bytes) -> None:
     headers = [(b"Content-Type", b"application/json"), (b"Idempotency-Key", value)]
     answer = api.raw("POST", "/v1/profiles", headers=headers, body=samples.json_bytes(samples.profile()))

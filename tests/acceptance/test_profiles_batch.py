@@ -9,8 +9,10 @@ def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
     assert anonymous.post("/v1/profiles/batch", {"items": []}).refused == (401, "UNAUTHORIZED")
 
 
-@pytest.mark.parametrize("body", [{}, {"items": None}, {"items": {}}, {"items": [{"external_id": "x"}] * 501}])
-def test_it_refuses_a_body_without_a_list_of_at_most_500(api: Api, body: object) -> None:
+@pytest.mark.parametrize(
+    "body", [{}, {"items": None}, {"items": []}, {"items": {}}, {"items": [{"external_id": "x"}] * 501}]
+)
+def test_it_refuses_a_body_without_a_list_of_1_to_500(api: Api, body: object) -> None:
     assert api.post("/v1/profiles/batch", body).refused == (400, "VALIDATION_ERROR")
 
 
@@ -40,8 +42,7 @@ def test_later_items_of_one_profile_build_on_earlier_ones(api: Api) -> None:
     assert [result["body"]["attributes"] for result in results] == [{"n": "1"}, {"n": "1", "m": "2"}, {"m": "2"}]
 
 
-def test_500_items_are_taken_and_an_empty_list_too(api: Api) -> None:
+def test_500_items_are_taken(api: Api) -> None:
     items = [{"external_id": samples.unique()} for _ in range(500)]
     results = api.post("/v1/profiles/batch", {"items": items}).json()["results"]
     assert [result["status"] for result in results] == [201] * 500
-    assert api.post("/v1/profiles/batch", {"items": []}).json() == {"results": []}

@@ -11,8 +11,10 @@ def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
     assert anonymous.post("/v1/sales-events/batch", {"items": []}).refused == (401, "UNAUTHORIZED")
 
 
-@pytest.mark.parametrize("body", [{}, {"items": None}, {"items": "x"}, {"items": [{"external_id": "x"}] * 501}])
-def test_it_refuses_a_body_without_a_list_of_at_most_500(api: Api, body: object) -> None:
+@pytest.mark.parametrize(
+    "body", [{}, {"items": None}, {"items": []}, {"items": "x"}, {"items": [{"external_id": "x"}] * 501}]
+)
+def test_it_refuses_a_body_without_a_list_of_1_to_500(api: Api, body: object) -> None:
     assert api.post("/v1/sales-events/batch", body).refused == (400, "VALIDATION_ERROR")
 
 
@@ -54,4 +56,3 @@ def test_500_sales_are_taken_in_one_call_and_again_without_effect(api: Api, stor
     again = api.post("/v1/sales-events/batch", {"items": items}).json()["results"]
     assert [result["status"] for result in first] == [201] * 500
     assert [result["status"] for result in again] == [200] * 500
-    assert api.post("/v1/sales-events/batch", {"items": []}).json() == {"results": []}

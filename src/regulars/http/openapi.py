@@ -61,6 +61,7 @@ def build(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {**types.schemas, "Problem": _problem_schema(), "FieldError": _field_error_schema()},
+            "examples": {error.code: {"value": _problem_example(error)} for error in errors.ALL_ERRORS},
             "headers": HEADERS,
             "parameters": PARAMETERS,
             "securitySchemes": {
@@ -88,17 +89,24 @@ class _Types:
         # Some types cannot be dictionary keys, hence the identity; `types` keeps them alive meanwhile.
         self._schema_of = {id(type_): schema for type_, schema in zip(types, schemas, strict=True)}
         self._types = types
-        self.schemas: dict[str, Any] = {name: _tidy(schema) for name, schema in sorted(components.items())}
+        self.schemas: dict[str, Any] = {_short_name(name): _tidy(schema) for name, schema in sorted(components.items())}
 
     def schema(self, type_: Any) -> dict[str, Any]:
-        return _tidy(self._schema_of[id(type_)])
+        schema: dict[str, Any] = _tidy(self._schema_of[id(type_)])
+        return schema
+
+
+def _short_name(name: str) -> str:
+    """Where two rooms have a type of one name, the room tells them apart: `ConsentAutomationOut`."""
+    parts = name.split(".")
+    return parts[0] if len(parts) == 1 else parts[1].capitalize() + parts[-1]
 
 
 def _tidy(schema: Any) -> Any:
     """Leave out the titles that repeat a component's name, and the default null, which says nothing."""
     if isinstance(schema, Mapping):
         return {
-            key: _tidy(value)
+            key: _SCHEMA_REFERENCE.format(name=_short_name(value.rpartition("/")[2])) if key == "$ref" else _tidy(value)
             for key, value in schema.items()
             if not (key == "title" and isinstance(value, str)) and not (key == "default" and value is None)
         }
@@ -189,7 +197,7 @@ def _responses(route: Route, types: _Types) -> dict[str, Any]:
         by_status.setdefault(error.status, []).append(error)
     for status, refused in sorted(by_status.items()):
         responses[str(status)] = {
-            "description": " / ".join(f"`{error.code}`: {error.title}." for error in refused),
+            "description": ", ".join(f"`{error.code}`" for error in refused),
             "headers": _headers(route, status),
             "content": {"application/problem+json": _problem_media(refused)},
         }
@@ -240,7 +248,7 @@ def _problem_media(refused: Sequence[type[ApiError]]) -> dict[str, Any]:
                 {"properties": {"code": {"enum": [error.code for error in refused]}}},
             ]
         },
-        "examples": {error.code: {"value": _problem_example(error)} for error in refused},
+        "examples": {error.code: {"$ref": f"#/components/examples/{error.code}"} for error in refused},
     }
 
 

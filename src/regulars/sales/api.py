@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from regulars.http.page import PAGE_PARAMETERS
 from regulars.http.problem import problem_bytes
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
@@ -32,6 +33,7 @@ from regulars.kit.errors import (
     SalesEventNotFound,
     StoreNotFound,
 )
+from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX
 from regulars.kit.pagination import Page
 from regulars.sales.decode import SaleIn, decode_sale
 from regulars.sales.encode import SalesEventEnvelope, SalesEventOut, encode_envelope, encode_sale
@@ -68,7 +70,14 @@ EXAMPLE = {
 
 
 class SaleBatchIn(msgspec.Struct, frozen=True):
-    items: Annotated[list[SaleIn], Meta(min_length=1, max_length=BATCH_REQUEST_ITEMS_MAX)]
+    items: Annotated[
+        list[msgspec.Raw],
+        Meta(
+            min_length=1,
+            max_length=BATCH_REQUEST_ITEMS_MAX,
+            description="Sales as `POST /v1/sales-events` takes them. Each is validated and answered on its own.",
+        ),
+    ]
 
 
 class BatchResult(msgspec.Struct, frozen=True):
@@ -86,11 +95,7 @@ class SalesEventPage(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
-class _RawItems(msgspec.Struct, frozen=True):
-    items: Annotated[list[msgspec.Raw], Meta(min_length=1, max_length=BATCH_REQUEST_ITEMS_MAX)]
-
-
-_batch_decoder = msgspec.json.Decoder(_RawItems)
+_batch_decoder = msgspec.json.Decoder(SaleBatchIn)
 
 
 def _prepare(request: Request) -> Sale:
@@ -164,14 +169,14 @@ def _filter(name: str, description: str, **schema: Any) -> Parameter:
     return Parameter(name, {"type": "string", **schema}, description)
 
 
+_REFERENCE = {"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX, "format": "reference"}
 PARAMETERS = (
-    Parameter("limit", {"type": "integer", "minimum": 1, "default": 50}, "Items a page; more than 200 is read as 200."),
-    _filter("cursor", "The `next_cursor` of the page before, with the same filters."),
-    _filter("store_id", "Sales of this store: its external_id or canonical id."),
-    _filter("profile_id", "Sales of this customer: external_id or canonical id."),
+    *PAGE_PARAMETERS,
+    _filter("store_id", "Sales of this store: its external_id or canonical id.", **_REFERENCE),
+    _filter("profile_id", "Sales of this customer: external_id or canonical id.", **_REFERENCE),
     _filter("type", "Purchases or returns only.", enum=list(TYPES)),
     _filter("currency", "Sales in this currency only.", enum=list(CURRENCIES)),
-    _filter("external_id", "The sale with this external_id."),
+    _filter("external_id", "The sale with this external_id.", **_REFERENCE),
     _filter("occurred_from", "Business date not before this; orders the list by business date.", format="date-time"),
     _filter("occurred_to", "Business date before this; orders the list by business date.", format="date-time"),
     _filter("created_from", "Recorded not before this.", format="date-time"),
@@ -191,6 +196,7 @@ def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
             body=SaleIn,
             answers={201: SalesEventEnvelope, 200: SalesEventEnvelope},
             errors=_RECORD_ERRORS,
+            answer_headers={200: {"X-Payload-Mismatch": "`true` when the ticket sent differs from the one recorded."}},
             examples={"purchase": EXAMPLE},
             prepare=_prepare,
             run=partial(_run, tolerance=tolerance),

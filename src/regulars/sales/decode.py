@@ -9,7 +9,7 @@ from msgspec import Meta
 from regulars.kit import json
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.errors import ValidationError, invalid
-from regulars.kit.ids import PROFILE, STORE, read_reference
+from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, PROFILE, STORE, read_reference
 from regulars.kit.json import INTEGER_MAX
 from regulars.kit.text import check_external_id, check_reference
 from regulars.sales.model import (
@@ -30,30 +30,54 @@ from regulars.sales.model import (
 
 _FREE = Meta(
     description="Any object or array up to 16 KB, kept to the letter.",
-    extra_json_schema={"type": ["object", "array", "null"]},
+    extra_json_schema={"type": ["object", "array", "null"], "format": "free-object"},
 )
+_ID_SCHEMA = {"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX}
 Total = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
 
 
 class SaleIn(msgspec.Struct, frozen=True, kw_only=True):
     """A sale on the wire."""
 
-    external_id: Annotated[str, Meta(description="Permanent key: store code, a colon, ticket number.")]
+    external_id: Annotated[
+        str,
+        Meta(
+            description="Permanent key: store code, a colon, ticket number.",
+            examples=["PARIS-01:000123"],
+            extra_json_schema={**_ID_SCHEMA, "format": "external-id"},
+        ),
+    ]
     type: SaleType
-    occurred_at: Annotated[str, Meta(description="Business date: RFC 3339 with an offset; never in the future.")]
-    store_id: Annotated[str, Meta(description="The store's external_id or canonical id; it must exist.")]
+    occurred_at: Annotated[
+        str,
+        Meta(
+            description="Business date: RFC 3339 with an offset; never in the future.",
+            examples=["2024-05-01T14:30:00+02:00"],
+            extra_json_schema={"format": "date-time"},
+        ),
+    ]
+    store_id: Annotated[
+        str,
+        Meta(
+            description="The store's external_id or canonical id; it must exist.",
+            extra_json_schema={**_ID_SCHEMA, "format": "reference"},
+        ),
+    ]
     currency: Currency
     total_amount_cents: Annotated[Total, Meta(description="Amount actually paid, as an absolute amount.")]
     total_discount_cents: Total
     total_tax_cents: Cents | None = None
     profile_id: Annotated[
         str | None,
-        Meta(description="The customer's external_id (created when unknown) or canonical id; omit when anonymous."),
+        Meta(
+            description="The customer's external_id (created when unknown) or canonical id; omit when anonymous.",
+            extra_json_schema={**_ID_SCHEMA, "format": "reference"},
+        ),
     ] = None
     source: Annotated[Text | None, Meta(description="The originating system.")] = None
-    payments: Annotated[msgspec.Raw, _FREE] = msgspec.Raw()
-    loyalty: Annotated[msgspec.Raw, _FREE] = msgspec.Raw()
-    metadata: Annotated[msgspec.Raw, _FREE] = msgspec.Raw()
+    payments: Annotated[msgspec.Raw, _FREE] = msgspec.field(default_factory=msgspec.Raw)
+    loyalty: Annotated[msgspec.Raw, _FREE] = msgspec.field(default_factory=msgspec.Raw)
+    metadata: Annotated[msgspec.Raw, _FREE] = msgspec.field(default_factory=msgspec.Raw)
     line_items: Annotated[list[LineItem], Meta(min_length=1, max_length=LINE_ITEMS_MAX)]
 
 

@@ -1,5 +1,7 @@
 """From a stored sale to the bytes of an answer. The same sale always gives the same bytes."""
 
+from datetime import datetime
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
@@ -9,6 +11,7 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE
 from regulars.kit.json import encode
 from regulars.sales.model import AutomationState, StoredSale
+from regulars.stores.model import StoreRef
 
 _NULL = msgspec.Raw(b"null")
 _FREE = Meta(description="As it was sent, or null.", extra_json_schema={"type": ["object", "array", "null"]})
@@ -63,7 +66,7 @@ def show(sale: StoredSale) -> SalesEventOut:
         sale.external_id,
         sale.type,
         format_timestamp(sale.occurred_at),
-        ReferenceOut(STORE.encode(sale.store.id), sale.store.external_id),
+        _show_store(sale.store),
         None if profile is None else ReferenceOut(PROFILE.encode(profile.id), profile.external_id),
         sale.currency,
         sale.total_amount_cents,
@@ -74,8 +77,20 @@ def show(sale: StoredSale) -> SalesEventOut:
         _raw(sale.metadata),
         sale.source,
         msgspec.Raw(sale.line_items),
-        format_timestamp(sale.created_at),
+        _format_created_at(sale.created_at),
     )
+
+
+@lru_cache(maxsize=16)
+def _format_created_at(moment: datetime) -> str:
+    """A whole batch shares one moment."""
+    return format_timestamp(moment)
+
+
+@lru_cache(maxsize=1024)
+def _show_store(store: StoreRef) -> ReferenceOut:
+    """Many sales share a store, and what a store is called never changes."""
+    return ReferenceOut(STORE.encode(store.id), store.external_id)
 
 
 def _raw(text: bytes | None) -> msgspec.Raw:

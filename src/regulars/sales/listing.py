@@ -12,6 +12,7 @@ from regulars.kit.db import Tx
 from regulars.kit.errors import InvalidCursor, ProfileNotFound, StoreNotFound, invalid
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, read_reference
 from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
+from regulars.kit.text import check_reference
 from regulars.profiles.find import find_profiles
 from regulars.sales import queries
 from regulars.sales.model import StoredSale
@@ -54,6 +55,9 @@ def _value_conditions(query: Mapping[str, str]) -> list[sql.Composable]:
             if query[name] not in allowed:
                 raise invalid(name, "NOT_ALLOWED", f"It must be one of {', '.join(allowed)}.")
             conditions.append(sql.SQL(" AND e.{} = {}").format(sql.Identifier(name), sql.Literal(query[name])))
+    for name in ("external_id", "store_id", "profile_id"):
+        if name in query:
+            check_reference(query[name], field=name)
     if "external_id" in query:
         conditions.append(sql.SQL(" AND e.external_id = {}").format(sql.Literal(query["external_id"])))
     for name, condition in _TIMES.items():

@@ -35,7 +35,11 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     external_id: Annotated[Text | None, Meta(description="SKU or product code.")] = None
     name: Annotated[Text | None, Meta(description="Human-readable label.")] = None
     properties: Annotated[
-        dict[str, bool | int | float | str], Meta(description="Free-form scalars: at most 50 keys and 4 KB.")
+        dict[str, bool | int | float | str],
+        Meta(
+            description="Free-form scalars: at most 50 keys and 4 KB.",
+            extra_json_schema={"maxProperties": PROPERTY_KEYS_MAX, "format": "product-properties"},
+        ),
     ] = {}
 
 
@@ -45,7 +49,16 @@ class LineItem(msgspec.Struct, frozen=True, kw_only=True):
     external_id: Annotated[Text | None, Meta(description="Line code.")] = None
     product: Product | None = None
     quantity: Annotated[
-        int | float, Meta(description="Not 0; below 10^9 in size; at most 15 significant digits.", examples=[2])
+        int | float,
+        Meta(
+            description="Not 0; below 10^9 in size; at most 15 significant digits.",
+            examples=[2],
+            extra_json_schema={
+                "not": {"const": 0},
+                "exclusiveMinimum": -QUANTITY_LIMIT,
+                "exclusiveMaximum": QUANTITY_LIMIT,
+            },
+        ),
     ]
     unit: Annotated[str, Meta(max_length=UNIT_CHARACTERS_MAX)] | None = None
     unit_price_cents: Cents | None = None

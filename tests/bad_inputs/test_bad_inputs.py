@@ -1,0 +1,119 @@
+"""Run the table of bad inputs over every operation it fits: the expected refusal, and never a 5xx."""
+
+import copy
+import re
+import time
+from typing import Any
+
+import httpx
+import pytest
+from tests.bad_inputs import table
+from tests.bad_inputs.table import Content, Endpoint, Row
+from tests.support import samples
+from tests.support.client import Api
+from tests.support.contract import Contract
+from tests.support.routes import ROUTES
+from tests.support.server import Server
+from tests.support.tenant import new_tenant
+
+SECONDS_MAX = 5.0
+
+
+@pytest.fixture(scope="module")
+def caller(server: Server, contract: Contract, http: httpx.Client, api_database_url: str) -> Api:
+    """One organization for the whole table: refused requests leave nothing behind that could disturb the next."""
+    api = Api(server, contract, http, new_tenant(api_database_url))
+    assert api.post("/v1/stores", samples.store(external_id=table.STORE_CODE)).status == 201
+    assert api.post("/v1/profiles", {"external_id": table.CUSTOMER}).status == 201
+    return api
+
+
+@pytest.fixture(scope="module")
+def subscription_id(caller: Api) -> str:
+    identifier: str = caller.post("/v1/subscriptions/opt-in", samples.opt_in()).json()["subscription"]["id"]
+    return identifier
+
+
+FIELD_CASES = [(endpoint, row) for endpoint in table.WRITES for row in endpoint.rows]
+BODY_CASES = [(endpoint, content) for endpoint in table.WRITES for content in table.CONTENTS]
+HARMLESS_CASES = [(e, c) for e in table.WRITES for c in table.HARMLESS if not e.path.endswith("attributes")]
+
+
+def _named(value: Any) -> str:
+    return str(value.name)
+
+
+def test_every_write_is_in_the_table() -> None:
+    with_body = {f"{route.method} {route.path}" for route in ROUTES if route.method == "POST"}
+    assert with_body == {endpoint.name for endpoint in table.WRITES if endpoint.rows}
+
+
+def test_every_list_is_in_the_table() -> None:
+    listing = {route.path for route in ROUTES if any(p.name == "cursor" for p in getattr(route, "parameters", ()))}
+    assert listing == set(table.LISTS)
+
+
+@pytest.mark.parametrize(("endpoint", "row"), FIELD_CASES, ids=_named)
+def test_a_bad_field_gets_its_refusal(caller: Api, endpoint: Endpoint, row: Row) -> None:
+    body = endpoint.body(table.STORE_CODE)
+    answer = caller.post(_path(endpoint), _changed(body, row))
+    assert answer.status in (400, 404), answer.body[:300]
+    assert answer.code in row.codes
+    if answer.code == table.V:
+        assert answer.field_errors, "a validation error names its field"
+
+
+@pytest.mark.parametrize(("endpoint", "content"), BODY_CASES, ids=_named)
+def test_a_bad_body_gets_its_refusal_quickly(caller: Api, endpoint: Endpoint, content: Content) -> None:
+    valid = samples.json_bytes(endpoint.body(table.STORE_CODE))
+    started = time.monotonic()
+    answer = caller.post(_path(endpoint), content=content.make(valid))
+    assert answer.status == 400, answer.body[:300]
+    assert answer.code in content.codes
+    assert time.monotonic() - started < SECONDS_MAX
+
+
+@pytest.mark.parametrize(("endpoint", "content"), HARMLESS_CASES, ids=_named)
+def test_a_strange_but_valid_body_is_read(caller: Api, endpoint: Endpoint, content: Content) -> None:
+    valid = samples.json_bytes(endpoint.body(table.STORE_CODE))
+    started = time.monotonic()
+    assert caller.post(_path(endpoint), content=content.make(valid)).status in (200, 201)
+    assert time.monotonic() - started < SECONDS_MAX
+
+
+@pytest.mark.parametrize("path", table.LISTS)
+@pytest.mark.parametrize(("query", "code"), table.LIST_QUERIES)
+def test_a_bad_query_gets_its_refusal(caller: Api, subscription_id: str, path: str, query: str, code: str) -> None:
+    target = f"{path.replace('{subscription_id}', subscription_id)}?{query}"
+    assert caller.raw("GET", target).refused == (400, code)
+
+
+REFERENCING = sorted({(route.method, route.path) for route in ROUTES if "{" in route.path})
+
+
+@pytest.mark.parametrize(("method", "path"), REFERENCING)
+@pytest.mark.parametrize("segment", table.SEGMENTS)
+def test_a_bad_path_segment_is_400_or_404(caller: Api, method: str, path: str, segment: str) -> None:
+    target = re.sub(r"\{[a-z_]+\}", lambda _: segment, path)
+    headers = [(b"Content-Type", b"application/json")] if method == "POST" else []
+    body = b'{"attributes":{"a":"b"}}' if method == "POST" else None
+    assert caller.raw(method, target, headers=headers, body=body).status in (400, 404)
+
+
+def _path(endpoint: Endpoint) -> str:
+    return endpoint.path.replace("{profile_id}", table.CUSTOMER)
+
+
+def _changed(body: Any, row: Row) -> Any:
+    changed = copy.deepcopy(body)
+    *parents, last = row.where.split(".")
+    holder = changed
+    for name in parents:
+        holder = holder[int(name)] if name.isdigit() else holder[name]
+    if row.where == "a":
+        return {"a": row.value}
+    if row.value is table.MISSING:
+        del holder[last]
+    else:
+        holder[last] = row.value
+    return changed

@@ -11,12 +11,34 @@ _RFC3339 = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))",
 )
+# "2024-05-01T14:30:00Z" and "2024-05-01T14:30:00+02:00".
+_COMMON_LENGTHS = (20, 25)
 _HOUR_MAX = 23
 _MINUTE_MAX = 59
 
 
 def parse_timestamp(text: str) -> datetime:
     """Read an RFC 3339 timestamp as UTC, truncated to the millisecond; raise ValueError for anything else."""
+    # Whole seconds with Z or an offset are what registers send. The standard library reads them ten times as fast as
+    # the pattern below, and is strict once the separators are known to stand where they must.
+    if len(text) in _COMMON_LENGTHS and text[4] + text[7] + text[10] + text[13] + text[16] == "--T::":
+        if text[11:13] > "23":
+            raise ValueError("its hour is out of range")
+        if text[19:] == "Z":
+            return datetime.fromisoformat(text)
+        if text[19] in "+-" and text[22:23] == ":" and text[23] < "6":
+            return _in_utc(datetime.fromisoformat(text))
+    return _parse_any_timestamp(text)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("it is outside the years 0001 to 9999 in UTC") from None
+
+
+def _parse_any_timestamp(text: str) -> datetime:
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise ValueError("it is not an RFC 3339 timestamp with Z or an offset")
@@ -29,11 +51,9 @@ def parse_timestamp(text: str) -> datetime:
             raise ValueError("its offset is out of range")
         offset = timedelta(hours=hours, minutes=minutes)
         zone = timezone(-offset if sign == "-" else offset)
-    moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), microsecond, tzinfo=zone)
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("it is outside the years 0001 to 9999 in UTC") from None
+    return _in_utc(
+        datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), microsecond, tzinfo=zone)
+    )
 
 
 def format_timestamp(moment: datetime) -> str:

@@ -4,7 +4,7 @@ A *canonical* id is ours: a prefix and 26 characters that write a UUIDv7 in Croc
 An *external* id is the caller's own and never starts with one of our prefixes. A *reference* may be either.
 """
 
-import os
+import random
 import time
 from dataclasses import dataclass
 from uuid import UUID
@@ -14,6 +14,7 @@ SUFFIX_CHARACTERS = 26
 EXTERNAL_ID_CHARACTERS_MAX = 255
 _UUID_BITS = 128
 _PAIRS = tuple(a + b for a in ALPHABET for b in ALPHABET)
+_LOW_BITS = (1 << 70) - 1
 _VALUES = {character: value for value, character in enumerate(ALPHABET)}
 
 
@@ -25,9 +26,15 @@ class Kind:
     prefix: str
 
     def encode(self, identifier: UUID) -> str:
-        number = identifier.int
-        # Thirteen pairs of characters, ten bits each: a table look-up per pair instead of per character.
-        return self.prefix + "".join([_PAIRS[(number >> shift) & 1023] for shift in _SHIFTS])
+        # Thirteen pairs of characters, ten bits each: a table look-up per pair, written out because a loop takes twice
+        # as long, and this runs three times per sale. The split keeps the numbers small.
+        high, low = identifier.int >> 70, identifier.int & _LOW_BITS
+        return (
+            f"{self.prefix}{_PAIRS[high >> 50]}{_PAIRS[high >> 40 & 1023]}{_PAIRS[high >> 30 & 1023]}"
+            f"{_PAIRS[high >> 20 & 1023]}{_PAIRS[high >> 10 & 1023]}{_PAIRS[high & 1023]}{_PAIRS[low >> 60]}"
+            f"{_PAIRS[low >> 50 & 1023]}{_PAIRS[low >> 40 & 1023]}{_PAIRS[low >> 30 & 1023]}"
+            f"{_PAIRS[low >> 20 & 1023]}{_PAIRS[low >> 10 & 1023]}{_PAIRS[low & 1023]}"
+        )
 
     def decode(self, text: str) -> UUID | None:
         """Read a canonical id of this kind, or give None: a malformed id refers to nothing."""
@@ -42,8 +49,6 @@ class Kind:
             number = number << 5 | value
         return UUID(int=number) if number >> _UUID_BITS == 0 else None
 
-
-_SHIFTS = tuple(range(120, -1, -10))
 
 PROFILE = Kind("profile", "prof_")
 SUBSCRIPTION = Kind("subscription", "sub_")
@@ -82,5 +87,5 @@ def new_uuid() -> UUID:
     """A UUIDv7: 48 bits of milliseconds, 12 bits of the fraction below (so ids of one process sort), 62 random bits."""
     milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
     fraction = (nanoseconds << 12) // 1_000_000
-    random = int.from_bytes(os.urandom(8)) & 0x3FFF_FFFF_FFFF_FFFF
-    return UUID(int=milliseconds << 80 | 0x7 << 76 | fraction << 64 | 0x2 << 62 | random)
+    chance = random.getrandbits(62)  # an id need only be unique; no secret hangs on it
+    return UUID(int=milliseconds << 80 | 0x7 << 76 | fraction << 64 | 0x2 << 62 | chance)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from database import CUSTOMERS, STORES, Cluster, Organization
-from processes import cpu_s
+from processes import cpu_s, ended_children_cpu_s
 from tickets import stored_lines
 
 CLIENTS = 64
@@ -38,6 +38,7 @@ class Inserted:
     p50_ms: float
     p99_ms: float
     database_us: float
+    load_us: float
 
 
 def run(
@@ -47,6 +48,7 @@ def run(
         command = _command(cluster, organization, database, Path(folder), seconds)
         if rate is not None:
             command.append(f"--rate={rate:.0f}")
+        load_before = ended_children_cpu_s()
         database_before, started = cpu_s(cluster.postmaster_pid), time.monotonic()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
         output, errors = process.communicate(timeout=seconds + 60)
@@ -54,6 +56,7 @@ def run(
         # Backends that just ended are counted once their parent has collected them.
         time.sleep(0.3)
         database_s = cpu_s(cluster.postmaster_pid) - database_before
+        load_s = ended_children_cpu_s() - load_before
         if process.returncode != 0:
             raise RuntimeError(f"pgbench failed after {elapsed:.0f} s: {errors[-1000:]}")
         latencies = sorted(_latencies_us(Path(folder)))
@@ -64,6 +67,7 @@ def run(
         p50_ms=latencies[len(latencies) // 2] / 1000,
         p99_ms=latencies[len(latencies) * 99 // 100] / 1000,
         database_us=database_s / transactions * 1e6,
+        load_us=load_s / transactions * 1e6,
     )
 
 

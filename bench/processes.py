@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -60,25 +61,44 @@ def free_port() -> int:
 
 def cpu_s(pid: int) -> float:
     """CPU seconds of a process tree, those of its children that already ended included."""
-    total = 0.0
-    for process in _tree(pid):
-        try:
-            times = process.cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        total += times.user + times.system + times.children_user + times.children_system
-    return total
+    return sum(_cpu_s(process) for process in _tree(pid))
+
+
+def jobs_cpu_s(pid: int) -> float:
+    """The part of the tree's CPU seconds that the process of the jobs took, beside those that answer requests."""
+    return sum(_cpu_s(process) for process in _tree(pid) if _runs_jobs(process))
+
+
+def ended_children_cpu_s() -> float:
+    """CPU seconds of our own children that ended: the difference around a load generator is what it took."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def memory_mib(pid: int) -> float:
-    """The largest resident memory of one process in the tree: what one worker needs."""
+    """The largest resident memory of one process that answers requests: what one worker needs."""
     sizes = [0]
     for process in _tree(pid):
         try:
-            sizes.append(process.memory_info().rss)
+            sizes.append(0 if _runs_jobs(process) else process.memory_info().rss)
         except psutil.NoSuchProcess:
             continue
     return max(sizes) / MEBIBYTE
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return float(times.user + times.system + times.children_user + times.children_system)
+
+
+def _runs_jobs(process: psutil.Process) -> bool:
+    try:
+        return "regulars.cli worker" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
 
 
 def regulars_command(*, with_worker: bool) -> list[str]:

@@ -7,6 +7,19 @@ from rich.table import Table
 
 CEILING = "pgbench"
 PEER = "FastAPI, 1 worker"
+HEADINGS = (
+    "per second",
+    "spread",
+    "x pgbench",
+    "x FastAPI",
+    "p50 ms",
+    "p99 ms",
+    "app µs",
+    "jobs µs",
+    "db µs",
+    "load µs",
+    "MiB",
+)
 
 
 def add_ratios(rows: list[dict[str, Any]]) -> None:
@@ -21,7 +34,18 @@ def print_table(console: Console, result: dict[str, Any]) -> None:
     title = f"{result['repeats']} x {result['seconds']} s each, median (spread = highest - lowest, of the median)"
     table = Table(title=title)
     table.add_column("what")
-    for heading in ("per second", "spread", "x pgbench", "x FastAPI", "p50 ms", "p99 ms", "app µs", "db µs", "MiB"):
+    for heading in (
+        "per second",
+        "spread",
+        "x pgbench",
+        "x FastAPI",
+        "p50 ms",
+        "p99 ms",
+        "app µs",
+        "jobs µs",
+        "db µs",
+        "MiB",
+    ):
         table.add_column(heading, justify="right")
     table.add_column("errors", justify="right", style="red")
     for row in result["rows"]:
@@ -39,7 +63,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
         f"{row['p50_ms']:.1f}",
         f"{row['p99_ms']:.1f}",
         f"{row['app_us']:.0f}" if row["app_us"] else "",
+        f"{row['jobs_us']:.0f}" if row["jobs_us"] else "",
         f"{row['database_us']:.0f}",
+        f"{row['load_us']:.0f}",
         f"{row['memory_mib']:.0f}" if row["memory_mib"] else "",
         str(row["errors"] or ""),
     ]

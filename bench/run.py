@@ -23,13 +23,14 @@ from processes import DidNotStartError  # as above
 from scenarios import SCENARIOS, Measured, Scenario, as_json, measure  # as above
 
 RESULTS = Path(__file__).resolve().parent / "results"
-WARM_S = 2
+WARM_S = 3
+PIPE_CHARACTERS = 160
 
 
 def main() -> None:
     options = _options()
     wrk.ensure_installed()
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=PIPE_CHARACTERS)
     chosen = [scenario for scenario in SCENARIOS if not options.only or scenario.group in options.only]
     runs: dict[str, list[Measured]] = {scenario.name: [] for scenario in chosen}
     started = time.monotonic()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pgbench
 from database import TEMPLATE, Cluster, Organization
 from load import wrk
-from processes import Server, cpu_s, free_port, memory_mib, regulars_command, running_server
+from processes import Server, cpu_s, free_port, jobs_cpu_s, memory_mib, regulars_command, running_server
 
 CONNECTIONS = 64
 BATCH_CONNECTIONS = 8
@@ -44,7 +44,9 @@ class Measured:
     p50_ms: float
     p99_ms: float
     app_us: float
+    jobs_us: float
     database_us: float
+    load_us: float
     memory_mib: float
     errors: int
 
@@ -84,7 +86,7 @@ def measure(
         if scenario.app == "pgbench":
             pgbench.run(cluster, organizations[0], database, seconds=warm_s)
             done = pgbench.run(cluster, organizations[0], database, seconds=seconds)
-            return Measured(done.rate, done.p50_ms, done.p99_ms, 0.0, done.database_us, 0.0, 0)
+            return Measured(done.rate, done.p50_ms, done.p99_ms, 0.0, 0.0, done.database_us, done.load_us, 0.0, 0)
         with start(scenario, url) as server:
             return _load(cluster, organizations, scenario, server, name=name, seconds=seconds, warm_s=warm_s)
     finally:
@@ -127,9 +129,9 @@ def _load(
     keys = [organization.key for organization in organizations[: scenario.keys]]
     wrk.run(server.url, scenario.load, name=f"{name}w", keys=keys, connections=scenario.connections, seconds=warm_s)
     rows_before = cluster.count(scenario.counted, f"bench_{scenario.app}") if scenario.counted else 0
-    app_before, database_before = cpu_s(server.pid), cpu_s(cluster.postmaster_pid)
+    before = _cpu(cluster, server)
     load = wrk.run(server.url, scenario.load, name=name, keys=keys, connections=scenario.connections, seconds=seconds)
-    app_s, database_s = cpu_s(server.pid) - app_before, cpu_s(cluster.postmaster_pid) - database_before
+    app_s, jobs_s, database_s = (after - start for after, start in zip(_cpu(cluster, server), before, strict=True))
     rows = load.requests * scenario.rows_per_request
     errors = load.errors
     if scenario.counted:
@@ -140,11 +142,17 @@ def _load(
         rate=load.rate * scenario.rows_per_request,
         p50_ms=load.p50_ms,
         p99_ms=load.p99_ms,
-        app_us=app_s / rows * 1e6,
+        app_us=(app_s - jobs_s) / rows * 1e6,
+        jobs_us=jobs_s / rows * 1e6,
         database_us=database_s / rows * 1e6,
+        load_us=load.cpu_s / rows * 1e6,
         memory_mib=memory_mib(server.pid),
         errors=errors,
     )
+
+
+def _cpu(cluster: Cluster, server: Server) -> tuple[float, float, float]:
+    return cpu_s(server.pid), jobs_cpu_s(server.pid), cpu_s(cluster.postmaster_pid)
 
 
 def as_json(measured: Measured) -> dict[str, float]:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from processes import ended_children_cpu_s
+
 SCRIPT = Path(__file__).parent / "tickets.lua"
 # Fixed for one run of the benchmark, so that repeated tickets are the same ones in the warm-up and afterwards.
 EPOCH = int(time.time())
@@ -22,6 +24,7 @@ class Load:
     p50_ms: float
     p99_ms: float
     errors: int
+    cpu_s: float
 
 
 def ensure_installed() -> None:
@@ -41,6 +44,7 @@ def run(url: str, scenario: str, *, name: str, keys: Sequence[str], connections:
         file.flush()
         command = ["wrk", "--threads", "1", "--connections", str(connections), "--duration", f"{seconds}s"]
         command += ["--timeout", "10s", "--script", str(SCRIPT), url, "--", scenario, name, file.name, str(EPOCH)]
+        cpu_before = ended_children_cpu_s()
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60, check=False)
     line = next((line for line in done.stdout.splitlines() if line.startswith("RESULT ")), None)
     if line is None:
@@ -52,4 +56,5 @@ def run(url: str, scenario: str, *, name: str, keys: Sequence[str], connections:
         p50_ms=result["p50_us"] / 1000,
         p99_ms=result["p99_us"] / 1000,
         errors=sum(value for key, value in result.items() if key.endswith("_errors")),
+        cpu_s=ended_children_cpu_s() - cpu_before,
     )

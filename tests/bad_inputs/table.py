@@ -22,6 +22,7 @@ NO_PROFILE = "PROFILE_NOT_FOUND"
 MISSING = object()
 
 LARGE = 2**53
+FUTURE = "2999-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ OPT_IN_ROWS = [
     *rows("phone_number", *BAD_NUMBERS, codes=(PHONE, V)),
     *rows("consent_source", MISSING, None, "", "loyalty_program", "FAX", 1, []),
     *rows("consented_at", MISSING, *BAD_TIMES),
-    Row("consented_at", samples.ahead(days=365), (FUTURE_CONSENT,)),
+    Row("consented_at", FUTURE, (FUTURE_CONSENT,)),
     *rows("profile_id", "", " ", 7, [], "x" * 256),
     *rows("profile_id", "nobody", "prof_x", "sub_x", codes=(NO_PROFILE,)),
     *rows("consent_proof", "x", 1, [], True),
@@ -146,7 +147,7 @@ OPT_IN_ROWS = [
 OPT_OUT_ROWS = [
     *rows("phone_number", MISSING, None, *NOT_STRINGS),
     *rows("phone_number", *BAD_NUMBERS, codes=(PHONE, V)),
-    *rows("unsubscribed_at", *[value for value in BAD_TIMES if value is not None], samples.ahead(days=365)),
+    *rows("unsubscribed_at", *[value for value in BAD_TIMES if value is not None], FUTURE),
     *rows("profile_id", "", " ", 7, [], "x" * 256),
     *rows("profile_id", "nobody", "prof_x", codes=(NO_PROFILE,)),
     *rows("reason", 7, [], "x" * 1025),
@@ -157,7 +158,7 @@ SALE_ROWS = [
     *BAD_IDS,
     *rows("type", MISSING, None, "purchase", "REFUND", "", 1, []),
     *rows("occurred_at", MISSING, *BAD_TIMES),
-    *rows("occurred_at", samples.ahead(days=365), "9999-12-31T23:59:59Z", codes=(FUTURE_SALE,)),
+    *rows("occurred_at", FUTURE, "9999-12-31T23:59:59Z", codes=(FUTURE_SALE,)),
     *rows("store_id", MISSING, None, "", " ", 7, [], "x" * 256, " x"),
     *rows("store_id", "nowhere", "prof_01h455vb4pex5vsknk084sn02q", "store_x", codes=(NO_STORE,)),
     *rows("profile_id", "", " ", 7, [], {}, "x" * 256),

@@ -63,6 +63,16 @@ def test_a_bad_field_gets_its_refusal(caller: Api, endpoint: Endpoint, row: Row)
         assert answer.field_errors, "a validation error names its field"
 
 
+@pytest.mark.parametrize("path", ["/v1/profiles", "/v1/sales-events"])
+def test_a_bad_field_gets_the_same_refusal_inside_a_batch(caller: Api, path: str) -> None:
+    [endpoint] = [endpoint for endpoint in table.WRITES if endpoint.path == path]
+    items = [_changed(endpoint.body(table.STORE_CODE), row) for row in endpoint.rows]
+    results = caller.post(f"{path}/batch", {"items": items}).json()["results"]
+    for row, result in zip(endpoint.rows, results, strict=True):
+        assert result["status"] in (400, 404), row.name
+        assert result["body"]["code"] in row.codes, row.name
+
+
 @pytest.mark.parametrize(("endpoint", "content"), BODY_CASES, ids=_named)
 def test_a_bad_body_gets_its_refusal_quickly(caller: Api, endpoint: Endpoint, content: Content) -> None:
     valid = samples.json_bytes(endpoint.body(table.STORE_CODE))

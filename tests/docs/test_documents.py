@@ -1,0 +1,68 @@
+"""Documents that are out of step with the code are worse than none."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from regulars.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)[^)]*\)")
+
+
+def names(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=names)
+def test_every_link_leads_to_a_file(document):
+    for target in LINK.findall(document.read_text(encoding="utf-8")):
+        assert (document.parent / target).exists(), target
+
+
+@pytest.mark.parametrize(
+    "name", ["README", "ARCHITECTURE", "STYLE", "CONTRIBUTING", "CHANGELOG", "SECURITY", "docs/operations"]
+)
+def test_the_documents_a_stranger_looks_for_are_there(name):
+    assert (ROOT / f"{name}.md").stat().st_size > 400
+
+
+def test_the_changelog_starts_with_what_is_unreleased():
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+
+
+def test_the_commands_that_are_documented_exist():
+    shown = {command.name or command.callback.__name__ for command in app.registered_commands}
+    shown |= {group.name for group in app.registered_groups}
+    for document in DOCUMENTS:
+        for name in re.findall(r"`regulars ([a-z]+)", document.read_text(encoding="utf-8")):
+            assert name in shown, f"{names(document)}: regulars {name}"
+
+
+def test_every_command_is_in_the_operations_page():
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    for command in app.registered_commands:
+        if not command.hidden:
+            assert f"`regulars {command.name or command.callback.__name__}" in page
+
+
+def test_every_decision_is_one_page_with_the_same_parts():
+    decisions = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    assert len(decisions) >= 9
+    assert [int(path.name[:4]) for path in decisions] == list(range(1, len(decisions) + 1))
+    for path in decisions:
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 60, path.name
+        for part in ("## Situation", "## Decision", "## What follows"):
+            assert part in text, f"{path.name}: {part}"
+
+
+def test_the_metrics_that_are_documented_exist():
+    sources = (ROOT / "src" / "regulars" / "kit" / "metrics.py", ROOT / "src" / "regulars" / "server.py")
+    served = "".join(source.read_text(encoding="utf-8") for source in sources)
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    for name in re.findall(r"`(regulars_[a-z_]+)`", page):
+        assert name.removesuffix("_total") in served, name

@@ -47,10 +47,12 @@ async def record_sales(
     ]
     valid = [sale for sale, outcome in zip(sales, outcomes, strict=True) if outcome is None]
     stored = await queries.find_sales_by_external_id(tx, organization_id, {sale.external_id for sale in valid})
-    known = _Known(
-        stores=await find_stores(tx, organization_id, {sale.store for sale in valid}),
-        profiles=await find_profiles(tx, organization_id, {sale.profile for sale in valid if sale.profile is not None}),
-    )
+    stores = await find_stores(tx, organization_id, {sale.store for sale in valid})
+    found = await find_profiles(tx, organization_id, {sale.profile for sale in valid if sale.profile is not None})
+    # Found and locked are two statements; a profile that was erased in between is not known to this batch either.
+    alive = await lock_profiles(tx, organization_id, {profile.id for profile in found.values()})
+    profiles = {reference: profile for reference, profile in found.items() if profile.id in alive}
+    known = _Known(stores=stores, profiles=profiles)
     first = _choose_first(sales, outcomes, stored, known)
     inserted = await _insert(tx, organization_id, [sales[index] for index in first.values()], known)
     lost = [external_id for external_id in first if external_id not in inserted]
@@ -113,7 +115,6 @@ async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], known: _
             known.profiles[ByExternalId(profile.external_id)] = profile
             if profile.is_new:
                 known.light[profile.id] = profile
-    await lock_profiles(tx, organization_id, {p.id for p in map(known.profile, sales) if p is not None})
     candidates = [
         store_sale(sale, identifier=new_uuid(), store=store, profile=known.profile(sale), now=tx.now)
         for sale in sales

@@ -30,6 +30,7 @@ from regulars.stores import api as stores
 from regulars.work.wake import Waker
 
 API_PREFIX: Final = b"/v"
+API_V1: Final = b"/v1/"
 
 
 def api_routes(settings: Settings) -> tuple[Route, ...]:
@@ -125,4 +126,6 @@ class _Split:
 
 def _is_api(raw_path: bytes) -> bool:
     """Whether the path starts with `/v<n>`: also versions that do not exist answer in the API's envelope."""
+    if raw_path.startswith(API_V1):
+        return True
     return raw_path.startswith(API_PREFIX) and raw_path[2:].split(b"/", 1)[0].isdigit()

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
+import msgspec
+
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
 
@@ -26,8 +28,7 @@ class Caller(Protocol):
     def default_country(self) -> str | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """A request that passed key, limits and routing; `references` are the decoded path segments of the placeholders."""
 
     caller: Caller
@@ -37,15 +38,13 @@ class Request:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     status: int
     body: bytes
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """A write that waits for its batch: the request, what `prepare` decoded from it, and its idempotency key."""
 
     request: Request

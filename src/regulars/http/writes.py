@@ -7,9 +7,9 @@ until only the guilty one fails.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
+import msgspec
 import psycopg
 from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation
 
@@ -40,16 +40,14 @@ KEPT_NOTE = "This answer is kept for its Idempotency-Key; send a corrected reque
 _log = log.get(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """An answer, and whether it is the one stored for its key, so that others with the key may have it."""
 
     answer: Answer
     stored: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pending:
+class _Pending(msgspec.Struct, frozen=True, eq=False):
     write: Write
     refusal: ApiError | None
     outcome: "asyncio.Future[Outcome]"

@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from uuid import UUID
 
+import msgspec
+
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 SUFFIX_CHARACTERS = 26
 EXTERNAL_ID_CHARACTERS_MAX = 255
@@ -61,15 +63,13 @@ ORGANIZATION = Kind("organization", "org_")
 API_KEY = Kind("API key", "key_")
 
 
-@dataclass(frozen=True, slots=True)
-class ById:
+class ById(msgspec.Struct, frozen=True):
     """A reference that can only mean a canonical id; `id` is None where no such id can exist."""
 
     id: UUID | None
 
 
-@dataclass(frozen=True, slots=True)
-class ByExternalId:
+class ByExternalId(msgspec.Struct, frozen=True):
     external_id: str
 
 

@@ -7,6 +7,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from regulars.http import error_pages
+from regulars.http.problem import DOCUMENTATION_PATH
 from regulars.kit import migrate
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.metrics import CONTENT_TYPE, PROCESS
@@ -18,6 +20,7 @@ def service_routes(database: Database) -> list[BaseRoute]:
         Route("/healthz", _healthz),
         Route("/readyz", readiness.respond),
         Route("/metrics", _metrics),
+        Route(DOCUMENTATION_PATH, error_pages.respond),
     ]
 
 

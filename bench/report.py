@@ -34,18 +34,7 @@ def print_table(console: Console, result: dict[str, Any]) -> None:
     title = f"{result['repeats']} x {result['seconds']} s each, median (spread = highest - lowest, of the median)"
     table = Table(title=title)
     table.add_column("what")
-    for heading in (
-        "per second",
-        "spread",
-        "x pgbench",
-        "x FastAPI",
-        "p50 ms",
-        "p99 ms",
-        "app µs",
-        "jobs µs",
-        "db µs",
-        "MiB",
-    ):
+    for heading in HEADINGS:
         table.add_column(heading, justify="right")
     table.add_column("errors", justify="right", style="red")
     for row in result["rows"]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import psycopg
 import typer
 
-from regulars.cli import backup, config, doctor, key, migrating, organization, serve, work
+from regulars.cli import backup, config, demo, doctor, key, migrating, organization, serve, work
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit.durability import NotDurableError
 from regulars.kit.log import scrub
@@ -32,6 +32,7 @@ app.command()(doctor.doctor)
 app.command()(backup.backup)
 app.command()(backup.restore)
 app.command()(config.config)
+app.command()(demo.demo)
 app.add_typer(organization.app, name="organization")
 app.add_typer(key.app, name="key")
 

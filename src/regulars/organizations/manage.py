@@ -10,7 +10,15 @@ from psycopg.rows import TupleRow
 from regulars.kit.clock import truncate_to_milliseconds
 from regulars.kit.ids import new_uuid
 from regulars.organizations import queries
-from regulars.organizations.model import HINT_CHARACTERS, SECRET_BYTES, ApiKey, Organization, hash_key, new_key
+from regulars.organizations.model import (
+    HINT_CHARACTERS,
+    SECRET_BYTES,
+    ApiKey,
+    Organization,
+    Particulars,
+    hash_key,
+    new_key,
+)
 
 Connection = AsyncConnection[TupleRow]
 
@@ -32,6 +40,13 @@ async def create_organization(connection: Connection, name: str) -> Organization
 
 async def find_organization(connection: Connection, name: str) -> Organization | None:
     return await queries.find_organization(connection, name)
+
+
+async def find_particulars(connection: Connection, organization_id: UUID) -> Particulars:
+    particulars = await queries.find_particulars(connection, organization_id)
+    if particulars is None:
+        raise LookupError(f"There is no organization {organization_id}.")
+    return particulars
 
 
 async def list_organizations(connection: Connection) -> list[Organization]:

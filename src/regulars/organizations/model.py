@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -22,6 +22,14 @@ class Organization:
     id: UUID
     name: str
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Particulars:
+    """What the use cases need to know of an organization where no request says it: for imports and the demo."""
+
+    secret: bytes = field(repr=False)
+    default_country: str | None
 
 
 @dataclass(frozen=True, slots=True)

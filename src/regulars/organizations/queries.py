@@ -7,7 +7,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, class_row
 
-from regulars.organizations.model import ApiKey, Organization
+from regulars.organizations.model import ApiKey, Organization, Particulars
 
 Connection = AsyncConnection[TupleRow]
 
@@ -26,6 +26,14 @@ async def find_organization(connection: Connection, name: str) -> Organization |
     async with connection.cursor(row_factory=class_row(Organization)) as cursor:
         await cursor.execute("SELECT id, name, created_at FROM organizations WHERE name = %s", (name,))
         return await cursor.fetchone()
+
+
+async def find_particulars(connection: Connection, organization_id: UUID) -> Particulars | None:
+    cursor = await connection.execute(
+        "SELECT secret, default_country FROM organizations WHERE id = %s", (organization_id,)
+    )
+    row = await cursor.fetchone()
+    return None if row is None else Particulars(bytes(row[0]), row[1])
 
 
 async def list_organizations(connection: Connection) -> list[Organization]:

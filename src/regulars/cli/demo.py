@@ -1,0 +1,91 @@
+"""`regulars demo`: a made-up chain of shops to look around in."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from regulars.cli import database
+from regulars.cli.output import CommandError, Exit, err, out
+from regulars.demo.load import SALES_MAX, Story, load_demo, organization_has_data
+from regulars.demo.people import count_customers
+from regulars.kit import settings
+from regulars.kit.db import Database
+from regulars.organizations import manage
+
+DAY_FORMAT: Final = "%Y-%m-%d"
+SALES_DEFAULT: Final = 20_000
+# A piece of the bulk load waits for the disk longer than a request ever may.
+STATEMENT_TIMEOUT_MS: Final = 600_000
+
+
+def demo(
+    organization: Annotated[str, typer.Option("--organization", "-o", help="Organization to fill.")] = "Demo",
+    sales: Annotated[int, typer.Option(min=1, max=SALES_MAX, help="How many tickets.")] = SALES_DEFAULT,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same data.")] = 1,
+    until: Annotated[
+        datetime | None,
+        typer.Option(formats=[DAY_FORMAT], help="The day the two years end; default today.", show_default=False),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Fill an organization that has data; what it has already stays.")
+    ] = False,
+) -> None:
+    """Fill an organization with two years of a believable chain: shops, customers, consents, tickets and returns."""
+    today = datetime.now(UTC)
+    if until is not None and until.date() > today.date():
+        raise CommandError("--until must not lie in the future.", code=Exit.USAGE)
+    story = Story(seed=seed, sales=sales, customers=count_customers(sales), last_day=(until or today).date())
+    with database.ready(settings.load()) as url:
+        asyncio.run(_fill(url, organization, story, force=force))
+    out.print(f"The organization {organization} now has {sales:,} tickets of two years.", markup=False)
+    out.print("Next:", markup=False)
+    out.print(f"  regulars key create --organization {_quoted(organization)}", markup=False)
+    out.print("  regulars serve", markup=False)
+    out.print("  curl -H 'x-api-key: …' 'http://127.0.0.1:8080/v1/sales-events?limit=5'", markup=False)
+
+
+async def _fill(url: str, name: str, story: Story, *, force: bool) -> None:
+    opened = Database(url, pool_max=2, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
+    await opened.open()
+    try:
+        async with opened.connection() as connection:
+            organization = await manage.create_organization(connection, name)
+            particulars = await manage.find_particulars(connection, organization.id)
+        if not force and await organization_has_data(opened, organization.id):
+            raise CommandError(
+                f"The organization {name} has data already; choose another with --organization, or add to it with"
+                " --force."
+            )
+        with _shown(story) as progress:
+            await load_demo(opened, organization.id, story, secret=particulars.secret, progress=progress.add)
+    finally:
+        await opened.close()
+
+
+class _Bars:
+    """A bar for each part of the load; parts of unknown length start when their first items are in."""
+
+    def __init__(self, progress: Progress, totals: dict[str, int]) -> None:
+        self._progress = progress
+        self._tasks = {part: progress.add_task(part, total=total) for part, total in totals.items()}
+
+    def add(self, part: str, count: int) -> None:
+        if part not in self._tasks:
+            self._tasks[part] = self._progress.add_task(part, total=None)
+        self._progress.advance(self._tasks[part], count)
+
+
+@contextmanager
+def _shown(story: Story) -> Iterator[_Bars]:
+    columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err) as progress:
+        yield _Bars(progress, {"tickets": story.sales})
+
+
+def _quoted(name: str) -> str:
+    return f"'{name}'" if " " in name else name

@@ -1,0 +1,91 @@
+"""What is sold: the articles of the chain, and each as a finished line of a ticket.
+
+A line is encoded once for each price it can have and each place on a ticket, because encoding it again for every
+ticket would take longer than everything else about the ticket.
+"""
+
+from dataclasses import dataclass
+
+from regulars.demo.chain import Country
+from regulars.kit.json import encode
+from regulars.sales.model import LineItem, Product
+
+LINES_MAX = 4
+DISCOUNTS_PERCENT = (0, 20, 30, 50)
+COLORS = ("navy", "ecru", "black", "olive", "rust", "sky")
+SIZES = ("XS", "S", "M", "L", "XL")
+PROPERTY_KEYS = frozenset({"category", "color", "size", "collection", "organic"})
+# Name, category, price in euro cents, whether it has sizes.
+ARTICLES = (
+    ("Linen shirt", "shirts", 5900, True),
+    ("Oxford shirt", "shirts", 6500, True),
+    ("Striped T-shirt", "t-shirts", 2900, True),
+    ("Plain T-shirt", "t-shirts", 1900, True),
+    ("Wool jumper", "knitwear", 8900, True),
+    ("Cashmere cardigan", "knitwear", 14900, True),
+    ("Denim jacket", "jackets", 9900, True),
+    ("Rain coat", "coats", 12900, True),
+    ("Wool coat", "coats", 21900, True),
+    ("Straight jeans", "trousers", 7900, True),
+    ("Chino trousers", "trousers", 6900, True),
+    ("Pleated skirt", "skirts", 5500, True),
+    ("Summer dress", "dresses", 7500, True),
+    ("Cotton socks", "underwear", 900, False),
+    ("Leather belt", "accessories", 3900, False),
+    ("Silk scarf", "accessories", 4900, False),
+    ("Canvas tote", "accessories", 1500, False),
+    ("Leather sneakers", "shoes", 11900, True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line at each of its places on a ticket, with the amounts that make up the totals."""
+
+    encoded: tuple[bytes, ...]
+    price_cents: int
+    discount_cents: int
+    tax_cents: int
+
+
+def lines_of(country: Country, discount_percent: int) -> list[Line]:
+    """Every article in every colour and size, at the prices of the country."""
+    return [
+        _line(country, discount_percent, article, color=color, size=size)
+        for article in range(len(ARTICLES))
+        for color in COLORS
+        for size in (SIZES if ARTICLES[article][3] else ("one size",))
+    ]
+
+
+def _line(country: Country, discount_percent: int, article: int, *, color: str, size: str) -> Line:
+    name, category, euro_cents, _ = ARTICLES[article]
+    unit_price = euro_cents * country.price_percent // 100
+    discount = unit_price * discount_percent // 100
+    price = unit_price - discount
+    tax = price * country.vat_percent // (100 + country.vat_percent)
+    product = Product(
+        external_id=f"{article + 1:03d}-{color[:3].upper()}-{size.replace(' ', '').upper()}",
+        name=name,
+        properties={
+            "category": category,
+            "color": color,
+            "size": size,
+            "collection": "permanent" if article % 3 else "season",
+            "organic": article % 4 == 0,
+        },
+    )
+    places = [
+        LineItem(
+            external_id=str(place),
+            product=product,
+            quantity=1,
+            unit="piece",
+            unit_price_cents=unit_price,
+            total_price_cents=price,
+            discount_cents=discount or None,
+            tax_cents=tax,
+        )
+        for place in range(1, LINES_MAX + 1)
+    ]
+    return Line(tuple(encode(place) for place in places), price, discount, tax)

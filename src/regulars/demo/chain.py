@@ -1,0 +1,187 @@
+"""The chain: its countries, its shops and the people who live there. Plain data."""
+
+from dataclasses import dataclass
+
+from regulars.sales.model import Currency
+
+
+@dataclass(frozen=True, slots=True)
+class Country:
+    code: str
+    currency: Currency
+    vat_percent: int
+    # Ranges that the numbering plan allows and no operator has: a demo must never be able to text a person.
+    phone_prefix: str
+    phone_digits: int
+    language: str
+    opens_on_sunday: bool
+    # What a price in euro cents is multiplied with, in percent.
+    price_percent: int
+    first_names: tuple[str, ...]
+    last_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    external_id: str
+    name: str
+    country: str
+    street: str
+    postal_code: str
+    city: str
+    region: str
+    # Share of the chain's tickets, relative to the other shops.
+    weight: int
+
+
+COUNTRIES = {
+    country.code: country
+    for country in (
+        Country(
+            code="FR",
+            currency="EUR",
+            vat_percent=20,
+            phone_prefix="+3370",
+            phone_digits=7,
+            language="fr",
+            opens_on_sunday=False,
+            price_percent=100,
+            first_names=(
+                "Camille",
+                "Léa",
+                "Louis",
+                "Chloé",
+                "Hugo",
+                "Manon",
+                "Jules",
+                "Inès",
+                "Arthur",
+                "Zoé",
+                "Nadia",
+            ),
+            last_names=(
+                "Martin",
+                "Bernard",
+                "Petit",
+                "Durand",
+                "Leroy",
+                "Moreau",
+                "Simon",
+                "Laurent",
+                "Benali",
+                "Roux",
+            ),
+        ),
+        Country(
+            code="BE",
+            currency="EUR",
+            vat_percent=21,
+            phone_prefix="+3299",
+            phone_digits=7,
+            language="nl",
+            opens_on_sunday=False,
+            price_percent=102,
+            first_names=("Emma", "Noor", "Lucas", "Liam", "Olivia", "Arthur", "Louise", "Finn", "Marie", "Victor"),
+            last_names=("Peeters", "Janssens", "Maes", "Jacobs", "Mertens", "Willems", "Claes", "Goossens", "Dubois"),
+        ),
+        Country(
+            code="DE",
+            currency="EUR",
+            vat_percent=19,
+            phone_prefix="+4910",
+            phone_digits=9,
+            language="de",
+            opens_on_sunday=False,
+            price_percent=98,
+            first_names=("Anna", "Lukas", "Mia", "Jonas", "Lena", "Felix", "Marie", "Paul", "Emre", "Sophie", "Jürgen"),
+            last_names=("Müller", "Schmidt", "Weber", "Fischer", "Wagner", "Becker", "Hoffmann", "Koch", "Kaya"),
+        ),
+        Country(
+            code="CH",
+            currency="CHF",
+            vat_percent=8,
+            phone_prefix="+4199",
+            phone_digits=7,
+            language="de",
+            opens_on_sunday=False,
+            price_percent=125,
+            first_names=(
+                "Nina",
+                "Luca",
+                "Lara",
+                "Noah",
+                "Elena",
+                "Matteo",
+                "Sofia",
+                "Leon",
+                "Giulia",
+                "Reto",
+                "Ursina",
+            ),
+            last_names=("Meier", "Keller", "Baumann", "Frei", "Bernasconi", "Favre", "Rochat", "Huber", "Zürcher"),
+        ),
+        Country(
+            code="GB",
+            currency="GBP",
+            vat_percent=20,
+            phone_prefix="+4461",
+            phone_digits=8,
+            language="en",
+            opens_on_sunday=True,
+            price_percent=88,
+            first_names=(
+                "Olivia",
+                "George",
+                "Amelia",
+                "Harry",
+                "Isla",
+                "Jack",
+                "Ava",
+                "Oscar",
+                "Priya",
+                "Siân",
+                "Mohammed",
+            ),
+            last_names=("Smith", "Jones", "Taylor", "Brown", "Patel", "Evans", "Walker", "O'Brien", "Khan", "Hughes"),
+        ),
+    )
+}
+
+SHOPS = (
+    Shop("PAR-OPERA", "Paris Opéra", "FR", "12 rue de la Paix", "75002", "Paris", "Île-de-France", 12),
+    Shop("PAR-MARAIS", "Paris Marais", "FR", "31 rue des Francs-Bourgeois", "75004", "Paris", "Île-de-France", 10),
+    Shop("PAR-TERNES", "Paris Ternes", "FR", "5 avenue des Ternes", "75017", "Paris", "Île-de-France", 7),
+    Shop("LYO-BELLE", "Lyon Bellecour", "FR", "8 rue Victor Hugo", "69002", "Lyon", "Auvergne-Rhône-Alpes", 8),
+    Shop("LYO-PARTD", "Lyon Part-Dieu", "FR", "17 rue du Docteur Bouchut", "69003", "Lyon", "Auvergne-Rhône-Alpes", 6),
+    Shop("MRS-PRADO", "Marseille Prado", "FR", "41 avenue du Prado", "13006", "Marseille", "Provence", 6),
+    Shop("BOD-INTEN", "Bordeaux Intendance", "FR", "20 cours de l'Intendance", "33000", "Bordeaux", "Aquitaine", 5),
+    Shop("LIL-BETHU", "Lille Béthune", "FR", "44 rue de Béthune", "59800", "Lille", "Hauts-de-France", 5),
+    Shop("TLS-CAPIT", "Toulouse Capitole", "FR", "3 rue Saint-Rome", "31000", "Toulouse", "Occitanie", 5),
+    Shop("NTE-CREBI", "Nantes Crébillon", "FR", "9 rue Crébillon", "44000", "Nantes", "Pays de la Loire", 4),
+    Shop(
+        "STR-GRAND",
+        "Strasbourg Grandes Arcades",
+        "FR",
+        "15 rue des Grandes Arcades",
+        "67000",
+        "Strasbourg",
+        "Alsace",
+        4,
+    ),
+    Shop("BRU-NEUVE", "Bruxelles Neuve", "BE", "72 rue Neuve", "1000", "Bruxelles", "Brussels", 5),
+    Shop("ANR-MEIR", "Antwerpen Meir", "BE", "Meir 58", "2000", "Antwerpen", "Vlaanderen", 5),
+    Shop("GNE-VELDS", "Gent Veldstraat", "BE", "Veldstraat 33", "9000", "Gent", "Vlaanderen", 3),
+    Shop("BER-MITTE", "Berlin Mitte", "DE", "Friedrichstraße 101", "10117", "Berlin", "Berlin", 7),
+    Shop("BER-KUDAM", "Berlin Kurfürstendamm", "DE", "Kurfürstendamm 24", "10719", "Berlin", "Berlin", 5),
+    Shop("HAM-MONCK", "Hamburg Mönckeberg", "DE", "Mönckebergstraße 7", "20095", "Hamburg", "Hamburg", 5),
+    Shop("MUC-KAUFI", "München Kaufinger", "DE", "Kaufingerstraße 15", "80331", "München", "Bayern", 6),
+    Shop("CGN-SCHIL", "Köln Schildergasse", "DE", "Schildergasse 65", "50667", "Köln", "Nordrhein-Westfalen", 4),
+    Shop("ZRH-BAHNH", "Zürich Bahnhofstrasse", "CH", "Bahnhofstrasse 73", "8001", "Zürich", "Zürich", 5),
+    Shop("GVA-RHONE", "Genève Rhône", "CH", "Rue du Rhône 42", "1204", "Genève", "Genève", 4),
+    Shop("BSL-FREIE", "Basel Freie Strasse", "CH", "Freie Strasse 36", "4001", "Basel", "Basel-Stadt", 2),
+    Shop("LDN-REGEN", "London Regent Street", "GB", "180 Regent Street", "W1B 5TD", "London", "Greater London", 10),
+    Shop("LDN-KINGS", "London King's Road", "GB", "64 King's Road", "SW3 4UD", "London", "Greater London", 6),
+    Shop("MAN-ARNDA", "Manchester Arndale", "GB", "22 Market Street", "M1 1PT", "Manchester", "Greater Manchester", 5),
+    Shop("EDI-PRINC", "Edinburgh Princes Street", "GB", "97 Princes Street", "EH2 2ER", "Edinburgh", "Scotland", 4),
+    Shop("BRS-CABOT", "Bristol Cabot Circus", "GB", "11 Broadmead", "BS1 3DX", "Bristol", "Bristol", 3),
+)

@@ -1,0 +1,155 @@
+"""The customers: who they are, where they shop, and what they agreed to."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from regulars.consent.ledger import Origin
+from regulars.consent.model import Proof
+from regulars.consent.opt_in import Consent
+from regulars.consent.opt_out import Withdrawal
+from regulars.demo.chain import COUNTRIES, SHOPS, Country, Shop
+from regulars.demo.season import DAYS
+from regulars.kit.ids import ByExternalId
+from regulars.profiles.model import Phone, ProfileUpsert
+
+# One customer for so many tickets, and never more than this: beyond, the same people just come more often.
+TICKETS_PER_CUSTOMER = 15
+CUSTOMERS_MIN = 40
+CUSTOMERS_MAX = 200_000
+# Customers that only the tills know: their sales make light profiles.
+LIGHT_SHARE = 0.06
+PHONE_SHARE = 0.85
+CONSENT_SHARE = 0.6
+WITHDRAWAL_SHARE = 0.12
+RETURN_SHARE = 0.2
+ORIGIN = Origin(request_id="demo")
+PROOF = Proof(
+    terms_url="https://shop.example/terms",
+    terms_version="2024-06",
+    source_text="I would like to hear about offers by text message. I can stop at any time.",
+)
+SOURCES = ("LOYALTY_PROGRAM", "POINT_OF_SALE", "WEBSITE", "CHECKOUT", "MOBILE_APP", "QR_CODE", "PAPER_FORM")
+SOURCE_WEIGHTS = (30, 30, 12, 12, 8, 5, 3)
+TIERS = ("bronze", "silver", "gold", "platinum")
+TIER_WEIGHTS = (60, 25, 12, 3)
+# Steps through every number of a range without meeting one twice; a prime that divides no range.
+NUMBER_STEP = 7_368_787
+
+
+@dataclass(frozen=True, slots=True)
+class Customer:
+    external_id: str
+    shop: Shop
+    phone_number: str | None
+    is_light: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Opinions:
+    """What customers said about being texted, in three waves: each is a list that one use case takes."""
+
+    opt_ins: list[Consent]
+    opt_outs: list[Withdrawal]
+    returns: list[Consent]
+
+
+def count_customers(sales: int) -> int:
+    return max(CUSTOMERS_MIN, min(CUSTOMERS_MAX, sales // TICKETS_PER_CUSTOMER))
+
+
+def make_customers(seed: int, count: int) -> list[Customer]:
+    source = random.Random(f"{seed}/customers")  # noqa: S311  # a story, not a secret
+    shops = source.choices(SHOPS, weights=[shop.weight for shop in SHOPS], k=count)
+    return [_customer(source, number, shop) for number, shop in enumerate(shops, start=1)]
+
+
+def describe(seed: int, customers: Sequence[Customer], last_day: date) -> Iterator[ProfileUpsert]:
+    """What the customers' cards say about them; light customers have no card."""
+    for customer in customers:
+        if not customer.is_light:
+            source = random.Random(f"{seed}/{customer.external_id}")  # noqa: S311  # a story, not a secret
+            yield _upsert(source, customer, last_day)
+
+
+def opinions(seed: int, customers: Sequence[Customer], last_day: date) -> Opinions:
+    source = random.Random(f"{seed}/opinions")  # noqa: S311  # a story, not a secret
+    said = Opinions([], [], [])
+    end = datetime(last_day.year, last_day.month, last_day.day, tzinfo=UTC)
+    for customer in customers:
+        if customer.phone_number is None or customer.is_light or source.random() > CONSENT_SHARE:
+            continue
+        consented_at = _moment(source, end - timedelta(days=DAYS), end)
+        consent = Consent(
+            phone_number=customer.phone_number,
+            source=source.choices(SOURCES, weights=SOURCE_WEIGHTS)[0],
+            consented_at=consented_at,
+            origin=ORIGIN,
+            proof=PROOF,
+            profile=ByExternalId(customer.external_id),
+        )
+        said.opt_ins.append(consent)
+        if source.random() > WITHDRAWAL_SHARE:
+            continue
+        unsubscribed_at = _moment(source, consented_at, end)
+        said.opt_outs.append(
+            Withdrawal(
+                origin=ORIGIN,
+                phone_number=customer.phone_number,
+                unsubscribed_at=unsubscribed_at,
+                reason="too many messages",
+                source="customer service",
+            )
+        )
+        if source.random() < RETURN_SHARE:
+            said.returns.append(
+                Consent(
+                    phone_number=customer.phone_number,
+                    source="POINT_OF_SALE",
+                    consented_at=_moment(source, unsubscribed_at, end),
+                    origin=ORIGIN,
+                    proof=PROOF,
+                    profile=ByExternalId(customer.external_id),
+                )
+            )
+    return said
+
+
+def _customer(source: random.Random, number: int, shop: Shop) -> Customer:
+    is_light = source.random() < LIGHT_SHARE
+    has_phone = source.random() < PHONE_SHARE
+    phone_number = _phone_number(COUNTRIES[shop.country], number) if has_phone and not is_light else None
+    return Customer(f"C{number:07d}", shop, phone_number, is_light)
+
+
+def _phone_number(country: Country, number: int) -> str:
+    digits = number * NUMBER_STEP % 10**country.phone_digits
+    return f"{country.phone_prefix}{digits:0{country.phone_digits}d}"
+
+
+def _upsert(source: random.Random, customer: Customer, last_day: date) -> ProfileUpsert:
+    country = COUNTRIES[customer.shop.country]
+    number = customer.phone_number
+    return ProfileUpsert(
+        external_id=customer.external_id,
+        phone=None if number is None else Phone(number, reachable=True),
+        first_name=source.choice(country.first_names),
+        last_name=source.choice(country.last_names),
+        attributes={
+            "city": customer.shop.city,
+            "country": customer.shop.country,
+            "language": country.language,
+            "preferred_store": customer.shop.external_id,
+            "loyalty_tier": source.choices(TIERS, weights=TIER_WEIGHTS)[0],
+            "points": str(source.randrange(0, 5000, 5)),
+            "birthday": (date(1945, 1, 1) + timedelta(days=source.randrange(22_000))).isoformat(),
+            "customer_since": (last_day - timedelta(days=source.randrange(3000))).isoformat(),
+            "newsletter": "true" if source.random() < CONSENT_SHARE else "false",
+        },
+    )
+
+
+def _moment(source: random.Random, earliest: datetime, latest: datetime) -> datetime:
+    seconds = int((latest - earliest).total_seconds())
+    return earliest + timedelta(seconds=source.randrange(max(1, seconds)))

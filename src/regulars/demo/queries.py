@@ -1,0 +1,30 @@
+"""What the demo asks the tables of other rooms; it writes none of them."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from regulars.kit.db import Tx
+
+
+async def has_data(tx: Tx, organization_id: UUID) -> bool:
+    rows = await tx.fetch(
+        "SELECT EXISTS (SELECT FROM stores WHERE organization_id = %(organization_id)s)"
+        " OR EXISTS (SELECT FROM profiles WHERE organization_id = %(organization_id)s)"
+        " OR EXISTS (SELECT FROM sales_events WHERE organization_id = %(organization_id)s)",
+        {"organization_id": organization_id},
+    )
+    return bool(rows[0][0])
+
+
+async def has_sales(tx: Tx, organization_id: UUID) -> bool:
+    rows = await tx.fetch("SELECT EXISTS (SELECT FROM sales_events WHERE organization_id = %s)", (organization_id,))
+    return bool(rows[0][0])
+
+
+async def find_profiles_without_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[UUID]:
+    rows = await tx.fetch(
+        "SELECT p.id FROM profiles p WHERE p.organization_id = %s AND p.id = ANY(%s) AND NOT EXISTS ("
+        "SELECT FROM sales_events e WHERE e.organization_id = p.organization_id AND e.profile_id = p.id)",
+        (organization_id, list(ids)),
+    )
+    return [row[0] for row in rows]

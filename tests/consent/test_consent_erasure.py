@@ -1,9 +1,17 @@
 """What erasure leaves: a number nobody can read that still must not be contacted."""
 
-from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk
+import asyncio
 
+from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, consent
+
+from regulars.consent.erase import erase_consent
 from regulars.consent.find import list_subscriptions
+from regulars.consent.ledger import Recorded
 from regulars.consent.model import AutomationState, Outcome, State, Status
+from regulars.consent.opt_in import opt_in
+from regulars.kit.errors import ApiError
+from regulars.kit.ids import ByExternalId
+from regulars.profiles.erase import delete_profiles, lock_profiles_to_erase
 
 OTHER_NUMBER = "+447400123456"
 LATER = NOW + DAY
@@ -115,3 +123,45 @@ def test_erasure_deletes_what_was_said_about_the_person_on_a_number_that_belongs
     state = desk.find(subscription.id).state
     assert (state.status, state.profile_id, state.phone_number) == (Status.SUBSCRIBED, second, NUMBER)
     assert desk.verify(subscription.id).fault is None
+
+
+def test_no_consent_links_to_a_profile_that_is_erased_at_the_same_time(desk: Desk) -> None:
+    profile_id = desk.profile("CUST-1", phone_number=OTHER_NUMBER)
+    numbers = [f"+3361234567{digit}" for digit in range(6)]
+
+    async def consent_to(number: str) -> Recorded | ApiError:
+        async with desk.database.transaction() as tx:
+            given = [consent(number, profile="CUST-1")]
+            return (await opt_in(tx, desk.organization_id, given, secret=desk.secret))[0]
+
+    async def race() -> list[Recorded | ApiError]:
+        early = [await consent_to(number) for number in numbers[:3]]
+        async with desk.database.transaction() as tx:
+            await lock_profiles_to_erase(tx, desk.organization_id, [ByExternalId("CUST-1")])
+            late = [asyncio.create_task(consent_to(number)) for number in numbers[3:]]
+            await _until_waiting(desk, len(late))
+            await erase_consent(
+                tx, desk.organization_id, secret=desk.secret, profile_id=profile_id, phone_number=OTHER_NUMBER
+            )
+            await delete_profiles(tx, desk.organization_id, [profile_id])
+        return [*early, *await asyncio.gather(*late)]
+
+    results = desk.runner.run(race())
+    assert [getattr(result, "code", "recorded") for result in results] == ["recorded"] * 3 + ["PROFILE_NOT_FOUND"] * 3
+    rows = desk.sql("SELECT status, phone_number, profile_id FROM subscriptions WHERE organization_id = %s")
+    assert rows == [("UNSUBSCRIBED", None, None)] * 4
+    assert desk.sql("SELECT sequence FROM consent_payloads WHERE organization_id = %s AND profile_id IS NOT NULL") == []
+
+
+async def _until_waiting(desk: Desk, count: int) -> None:
+    """Until that many transactions of this database wait for a lock; asked outside, where each look is a fresh one."""
+    async with desk.database.connection() as connection:
+        for _ in range(500):
+            cursor = await connection.execute(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            waiting = len(await cursor.fetchall())
+            if waiting >= count:
+                return
+            await asyncio.sleep(0.02)
+    raise AssertionError(f"{waiting} of {count} wait")

@@ -144,6 +144,35 @@ def test_a_stop_after_everything_wins_over_all_that_is_still_on_its_way(desk: De
     assert {it.subscription.state.status for it in results} == {Status.UNSUBSCRIBED}
 
 
+def test_a_batch_costs_the_same_number_of_statements_whatever_its_size(desk: Desk) -> None:
+    desk.profile("CUST-1")
+
+    def statements(use_case, commands) -> int:
+        asked = []
+
+        async def count(tx):
+            run = tx.connection.execute
+
+            async def counted(query, *arguments, **options):
+                asked.append(query)
+                return await run(query, *arguments, **options)
+
+            tx.connection.execute = counted
+            try:
+                await use_case(tx, desk.organization_id, commands, secret=desk.secret)
+            finally:
+                del tx.connection.execute
+
+        desk.do(count)
+        return len(asked)
+
+    numbers = [f"+33612345{number:03}" for number in range(201)]
+    many_in = [consent(number, profile="CUST-1") for number in numbers[1:]]
+    many_out = [withdrawal(number) for number in numbers[1:]]
+    assert statements(opt_in, [consent(numbers[0], profile="CUST-1")]) == statements(opt_in, many_in) <= 8
+    assert statements(opt_out, [withdrawal(numbers[0])]) == statements(opt_out, many_out) <= 8
+
+
 def _random_commands(rng: random.Random, numbers: list[str], *, count: int):
     """A batch of one kind, as the queue of one endpoint gives it; times on a coarse grid, so that many are equal."""
     is_opt_in = rng.random() < 0.5

@@ -153,7 +153,8 @@ async def insert_payloads(tx: Tx, organization_id: UUID, payloads: Sequence[NewP
 
 
 async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[HeadUpdate]) -> None:
-    await tx.execute(
+    # Planned each time: a plan that was kept from when the table was small would read all of it for every batch.
+    await tx.connection.execute(
         """
         UPDATE subscriptions
         SET phone_number = it.phone_number, profile_id = it.profile_id, status = it.status,
@@ -168,6 +169,7 @@ async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[HeadUpdate
         WHERE subscriptions.organization_id = %(organization_id)s AND subscriptions.id = it.id
         """,
         {"organization_id": organization_id, "heads": msgspec.json.encode(heads).decode()},
+        prepare=False,
     )
 
 

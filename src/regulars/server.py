@@ -7,10 +7,11 @@ from datetime import timedelta
 from typing import Any, Final
 
 from starlette.applications import Starlette
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from regulars.consent import api as consent
 from regulars.http import openapi
+from regulars.http.api_lane import ApiLane
 from regulars.http.json_api import JsonApi
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.route import Document, Mutation, Route
@@ -53,7 +54,7 @@ def api_routes(settings: Settings) -> tuple[Route, ...]:
     return (*routes, document)
 
 
-def create_app(settings: Settings) -> ASGIApp:
+def create_app(settings: Settings) -> "Application":
     """The ASGI application; its lifespan opens and closes what it stands on."""
     url = settings.database_url or embedded.ensure_running(settings.data_dir)
     database = Database(
@@ -67,19 +68,21 @@ def create_app(settings: Settings) -> ASGIApp:
     routes = api_routes(settings)
     recorder = QuickRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
     quick: Mapping[str, Quick] = {sales.RECORD_SALE: recorder} if settings.write_path == "quick" else {}
+    mutations = [route for route in routes if isinstance(route, Mutation)]
     writes = Writes(
         database,
-        [route for route in routes if isinstance(route, Mutation)],
+        mutations,
         quick=quick,
         committed=waker.wake,
+    )
+    rate_limiter = RateLimiter(
+        per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, processes=settings.workers
     )
     api = JsonApi(
         routes,
         database=database,
         authenticate=authenticator.authenticate,
-        rate_limiter=RateLimiter(
-            per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, processes=settings.workers
-        ),
+        rate_limiter=rate_limiter,
         writes=writes,
         public_url=settings.public_url,
     )
@@ -107,13 +110,21 @@ def create_app(settings: Settings) -> ASGIApp:
     )
     PROCESS.gauge(Gauge("regulars_pool", "Connections of the database pool.", "state", database.pool_use))
     service = Starlette(routes=service_routes(database), lifespan=lifespan)
-    return _Split(api, service)
+    by_operation = {route.operation_id: route for route in mutations}
+    lane = ApiLane(
+        by_operation[sales.RECORD_SALE],
+        cached_caller=authenticator.cached,
+        rate_limiter=rate_limiter,
+        writes=writes,
+    )
+    return Application(api, service, lane)
 
 
-class _Split:
+class Application:
     """Paths of the JSON API go to it raw; everything else, the lifespan included, goes to Starlette."""
 
-    def __init__(self, api: JsonApi, service: Starlette) -> None:
+    def __init__(self, api: JsonApi, service: Starlette, lane: ApiLane) -> None:
+        self.lane = lane
         self._api = api
         self._service = service
 

@@ -4,14 +4,13 @@ import socket
 import sys
 
 import uvicorn
-from regulars.server import create_app
 
+from regulars.cli.server_process import uvicorn_config
 from regulars.kit import settings
 
 
 def main() -> None:
-    config = uvicorn.Config(create_app(settings.load()), log_level="warning", access_log=False, lifespan="on")
-    uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
+    uvicorn.Server(uvicorn_config(settings.load())).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Final
 
 import uvicorn
 
+from regulars.http.fast_lane import lane_protocol
 from regulars.kit import metrics
 from regulars.kit.settings import Settings
 from regulars.server import create_app
@@ -38,7 +39,7 @@ class _Server(uvicorn.Server):
 
 async def serve(settings: Settings, listening: socket.socket, *, stop: asyncio.Event, started: asyncio.Event) -> bool:
     """Serve until `stop` is set; answer whether the server came up at all."""
-    server = _Server(_uvicorn_config(settings), when_started=started)
+    server = _Server(uvicorn_config(settings), when_started=started)
     serving = asyncio.create_task(_serve(server, listening))
     publishing = asyncio.create_task(_publish_metrics(stop))
     stopping = asyncio.create_task(stop.wait())
@@ -58,10 +59,11 @@ async def _serve(server: _Server, listening: socket.socket) -> None:
         await server.serve(sockets=[listening])
 
 
-def _uvicorn_config(settings: Settings) -> uvicorn.Config:
+def uvicorn_config(settings: Settings) -> uvicorn.Config:
+    app = create_app(settings)
     return uvicorn.Config(
-        create_app(settings),
-        http="httptools",
+        app,
+        http=lane_protocol(app.lane) if settings.fast_lane == "on" else "httptools",
         loop="none",
         ws="none",
         lifespan="on",

@@ -37,6 +37,7 @@ HEADER_BYTES_MAX = 16 << 10
 URL_BYTES_MAX = 8 << 10
 BODY_WAIT_S = 12.0
 QUERY_FIELDS_MAX = 100
+NO_CONTENT = 204
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -44,7 +45,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Authenticate = Callable[[bytes], Awaitable[Caller | None]]
 
-_SANE_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
+SANE_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
 _SANE_HOST = re.compile(r"[A-Za-z0-9.\-]{1,255}(:[0-9]{1,5})?|\[[0-9a-fA-F:.]{2,45}\](:[0-9]{1,5})?")
 _JSON = re.compile(rb'application/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
 _PLAIN_JSON = b"application/json"
@@ -130,6 +131,8 @@ class JsonApi:
 
         def charge(tokens: int) -> None:
             if tokens > 0:
+                # A refusal carries its own, newer figures.
+                exchange.rate_headers = ()
                 exchange.rate_headers = self._rate_limiter.take(caller.api_key_id, tokens=tokens)
 
         request = Request(caller, exchange.request_id, references, {}, body)
@@ -156,7 +159,7 @@ class _Exchange:
             else:
                 self.headers[name] = value
         given = self.headers.get(b"x-request-id", b"")
-        self.request_id = given.decode("ascii") if _SANE_REQUEST_ID.fullmatch(given) else new_uuid().hex
+        self.request_id = given.decode("ascii") if SANE_REQUEST_ID.fullmatch(given) else new_uuid().hex
 
     def base_url(self) -> str:
         """The address the caller used, as far as the request tells."""
@@ -245,15 +248,14 @@ def _read_query(query_string: bytes, allowed: Iterable[str]) -> Mapping[str, str
 
 
 async def _send(send: Send, answer: Answer, exchange: _Exchange) -> None:
-    headers = [
-        (b"x-request-id", exchange.request_id.encode()),
-        *exchange.rate_headers,
-        # A refusal for the rate carries its own, newer figures.
-        *(header for header in answer.headers if header not in exchange.rate_headers),
-    ]
-    no_content = 204
-    if answer.status != no_content:
-        content_type = _PROBLEM_JSON if answer.status >= PROBLEM_STATUS_MIN else _PLAIN_JSON
-        headers += [(b"content-type", content_type), (b"content-length", b"%d" % len(answer.body))]
+    headers = answer_headers(answer, exchange.request_id, exchange.rate_headers)
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
+
+
+def answer_headers(answer: Answer, request_id: str, rate_headers: Headers) -> list[tuple[bytes, bytes]]:
+    headers = [(b"x-request-id", request_id.encode()), *rate_headers, *answer.headers]
+    if answer.status != NO_CONTENT:
+        content_type = _PROBLEM_JSON if answer.status >= PROBLEM_STATUS_MIN else _PLAIN_JSON
+        headers += ((b"content-type", content_type), (b"content-length", b"%d" % len(answer.body)))
+    return headers

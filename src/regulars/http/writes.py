@@ -6,6 +6,7 @@ until only the guilty one fails.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from uuid import UUID
 
@@ -47,10 +48,33 @@ class Outcome(msgspec.Struct, frozen=True):
     stored: bool = False
 
 
-class _Pending(msgspec.Struct, frozen=True, eq=False):
-    write: Write
-    refusal: ApiError | None
-    outcome: "asyncio.Future[Outcome]"
+class Pending:
+    """A write on its way. `reply` is called once, with its outcome; others with the same key may wait for it too."""
+
+    __slots__ = ("outcome", "refusal", "reply", "waited_for", "write")
+
+    def __init__(self, write: Write, refusal: ApiError | None, reply: Callable[[Outcome], None]) -> None:
+        self.write = write
+        self.refusal = refusal
+        self.reply = reply
+        self.outcome: Outcome | None = None
+        # Made when somebody first waits, which is rare.
+        self.waited_for: asyncio.Event | None = None
+
+    def settle(self, outcome: Outcome) -> None:
+        if self.outcome is None:
+            self.outcome = outcome
+            self.reply(outcome)
+            if self.waited_for is not None:
+                self.waited_for.set()
+
+    async def wait(self, timeout_s: float) -> Outcome | None:
+        if self.outcome is None:
+            if self.waited_for is None:
+                self.waited_for = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.waited_for.wait(), timeout_s)
+        return self.outcome
 
 
 # One statement for a whole batch, where a room has one; it commits by itself. It gives the body of a 201 for each item
@@ -74,9 +98,9 @@ class Writes:
         self._routes = {route.operation_id: route for route in routes}
         self._quick = quick
         self._committed = committed
-        self._in_flight: dict[tuple[UUID, str], _Pending] = {}
+        self._in_flight: dict[tuple[UUID, str], Pending] = {}
         self._batch_sizes = {name: PROCESS.batches(name) for name in self._routes}
-        self.coalescer: Coalescer[Lane, _Pending] = Coalescer(
+        self.coalescer: Coalescer[Lane, Pending] = Coalescer(
             self._flush, items_max=lambda lane: self._routes[lane[1]].writes_per_batch_max
         )
 
@@ -114,12 +138,11 @@ class Writes:
         slot = (write.request.caller.organization_id, write.key or "")
         deadline = monotonic() + WAIT_FOR_SAME_KEY_S
         while (running := self._in_flight.get(slot)) is not None:
-            await asyncio.wait([running.outcome], timeout=max(0.0, deadline - monotonic()))
-            if not running.outcome.done():
+            outcome = await running.wait(max(0.0, deadline - monotonic()))
+            if outcome is None:
                 raise IdempotencyInProgress(
                     "The first request with this Idempotency-Key has not finished; try again.", headers=RETRY_AFTER_1_S
                 )
-            outcome = running.outcome.result()
             if outcome.stored:
                 if running.write.fingerprint != write.fingerprint:
                     raise _conflict()
@@ -127,19 +150,47 @@ class Writes:
         return None
 
     async def _enqueue(self, route: Mutation, write: Write, refusal: ApiError | None) -> Outcome:
-        organization_id = write.request.caller.organization_id
-        pending = _Pending(write, refusal, asyncio.get_running_loop().create_future())
+        arrived: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+        def reply(outcome: Outcome) -> None:
+            if not arrived.done():
+                arrived.set_result(outcome)
+
         try:
-            self.coalescer.put((organization_id, route.operation_id), pending, size=len(write.request.body))
+            self._put(route, Pending(write, refusal, reply))
         except Overloaded:
             raise Unavailable("Too much is waiting to be written; try again.", headers=RETRY_AFTER_1_S) from None
-        if write.key is not None:
-            slot = (organization_id, write.key)
-            self._in_flight[slot] = pending
-            pending.outcome.add_done_callback(lambda _: self._in_flight.pop(slot, None))
-        return await pending.outcome
+        return await arrived
 
-    async def _flush(self, lane: Lane, batch: list[_Pending]) -> None:
+    def submit_now(self, route: Mutation, write: Write, reply: Callable[[Outcome], None]) -> bool:
+        """Queue a valid write without waiting for anything; False if that cannot be done, and nothing has happened."""
+        if write.key is not None and (write.request.caller.organization_id, write.key) in self._in_flight:
+            return False
+        try:
+            self._put(route, Pending(write, None, reply))
+        except Overloaded:
+            return False
+        return True
+
+    def _put(self, route: Mutation, pending: Pending) -> None:
+        write = pending.write
+        organization_id = write.request.caller.organization_id
+        self.coalescer.put((organization_id, route.operation_id), pending, size=len(write.request.body))
+        if write.key is not None:
+            self._in_flight[organization_id, write.key] = pending
+
+    def _refuse(self, batch: Sequence[Pending], error: ApiError) -> None:
+        self._settle([(p, Outcome(problem_answer(error, p.write.request.request_id))) for p in batch])
+
+    def _settle(self, outcomes: Sequence[tuple[Pending, Outcome]]) -> None:
+        """Answer soon, not now: the next batch is then on its way to the database before the callers are told."""
+        for pending, _ in outcomes:
+            write = pending.write
+            if write.key is not None:
+                self._in_flight.pop((write.request.caller.organization_id, write.key), None)
+        asyncio.get_running_loop().call_soon(_tell, outcomes)
+
+    async def _flush(self, lane: Lane, batch: list[Pending]) -> None:
         organization_id, name = lane
         self._batch_sizes[name].observe(len(batch))
         try:
@@ -151,14 +202,14 @@ class Writes:
         except CONNECTION_ERRORS as error:
             # Whether the commit happened is unknown: the caller's retry converges through the unique keys.
             _log.warning("writes.database_unavailable", operation=name, error=type(error).__name__)
-            _refuse(batch, Unavailable("The database cannot be reached; try again.", headers=RETRY_AFTER_1_S))
+            self._refuse(batch, Unavailable("The database cannot be reached; try again.", headers=RETRY_AFTER_1_S))
         except Exception:  # noqa: BLE001  # whatever happened, every waiting caller gets an answer
             _log.exception("writes.failed", operation=name)
-            _refuse(batch, InternalError("The request could not be carried out; nothing was written."))
+            self._refuse(batch, InternalError("The request could not be carried out; nothing was written."))
         if self._routes[name].records_facts:
             self._committed(organization_id)
 
-    async def _try_quick(self, quick: Quick, organization_id: UUID, batch: list[_Pending]) -> list[_Pending]:
+    async def _try_quick(self, quick: Quick, organization_id: UUID, batch: list[Pending]) -> list[Pending]:
         """Answer what one statement can decide; give back the rest."""
         able = [pending for pending in batch if pending.refusal is None]
         rest = [pending for pending in batch if pending.refusal is not None]
@@ -169,14 +220,16 @@ class Writes:
         except (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable):
             # The statement wrote nothing; the careful path finds out why.
             return batch
+        written = []
         for pending, body in zip(able, bodies, strict=True):
             if body is None:
                 rest.append(pending)
             else:
-                _settle(pending, Outcome(Answer(201, body), stored=pending.write.key is not None))
+                written.append((pending, Outcome(Answer(201, body), stored=pending.write.key is not None)))
+        self._settle(written)
         return rest
 
-    async def _run(self, route: Mutation, organization_id: UUID, batch: list[_Pending], tries: int = 1) -> None:
+    async def _run(self, route: Mutation, organization_id: UUID, batch: list[Pending], tries: int = 1) -> None:
         try:
             outcomes = await self._run_in_one_transaction(route, organization_id, batch)
         except DeadlockDetected:
@@ -197,20 +250,19 @@ class Writes:
                 _log.exception("writes.item_failed", operation=route.operation_id, error=type(error).__name__)
             guilty = InternalError("The request could not be carried out; nothing was written.")
             return await self._halve(route, organization_id, batch, guilty)
-        for pending, outcome in zip(batch, outcomes, strict=True):
-            _settle(pending, outcome)
+        self._settle(list(zip(batch, outcomes, strict=True)))
         return None
 
-    async def _halve(self, route: Mutation, organization_id: UUID, batch: list[_Pending], guilty: ApiError) -> None:
+    async def _halve(self, route: Mutation, organization_id: UUID, batch: list[Pending], guilty: ApiError) -> None:
         if len(batch) == 1:
-            return _refuse(batch, guilty)
+            return self._refuse(batch, guilty)
         middle = len(batch) // 2
         await self._run(route, organization_id, batch[:middle])
         await self._run(route, organization_id, batch[middle:])
         return None
 
     async def _run_in_one_transaction(
-        self, route: Mutation, organization_id: UUID, batch: list[_Pending]
+        self, route: Mutation, organization_id: UUID, batch: list[Pending]
     ) -> list[Outcome]:
         async with self._database.transaction() as tx:
             records = await recall(tx, organization_id, {p.write.key for p in batch if p.write.key is not None})
@@ -228,7 +280,7 @@ class Writes:
 
 
 async def _store_new(
-    tx: Tx, organization_id: UUID, batch: list[_Pending], outcomes: list[Outcome], known: Mapping[str, Record]
+    tx: Tx, organization_id: UUID, batch: list[Pending], outcomes: list[Outcome], known: Mapping[str, Record]
 ) -> None:
     await store(
         tx,
@@ -241,7 +293,7 @@ async def _store_new(
     )
 
 
-def _known(pending: _Pending, records: Mapping[str, Record]) -> Outcome | None:
+def _known(pending: Pending, records: Mapping[str, Record]) -> Outcome | None:
     """What the stored record of the key says, if there is one."""
     record = records.get(pending.write.key) if pending.write.key is not None else None
     if record is None:
@@ -280,11 +332,6 @@ def _required(refusal: ApiError | None) -> ApiError:
     return refusal
 
 
-def _refuse(batch: Sequence[_Pending], error: ApiError) -> None:
-    for pending in batch:
-        _settle(pending, Outcome(problem_answer(error, pending.write.request.request_id)))
-
-
-def _settle(pending: _Pending, outcome: Outcome) -> None:
-    if not pending.outcome.done():
-        pending.outcome.set_result(outcome)
+def _tell(outcomes: Sequence[tuple[Pending, Outcome]]) -> None:
+    for pending, outcome in outcomes:
+        pending.settle(outcome)

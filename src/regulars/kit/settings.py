@@ -238,6 +238,12 @@ class Settings:
         "quick",
         "plain",
     )
+    fast_lane: str = _one_of(
+        "on",
+        "Whether single sales take a short way through the HTTP server; the answers are the same either way.",
+        "on",
+        "off",
+    )
     default_country: str | None = _setting(
         None,
         Declaration(

@@ -211,3 +211,11 @@ def test_the_default_folder_belongs_to_the_user(monkeypatch):
     assert embedded.default_data_dir() == Path("/data/alice/regulars")
     monkeypatch.setattr(sys, "platform", "darwin")
     assert embedded.default_data_dir() == Path("/home/alice/Library/Application Support/regulars")
+
+
+@as_root
+def test_a_folder_that_a_command_has_only_locked_so_far_is_opened_to_the_database(data_dir):
+    data_dir.mkdir(mode=0o700)
+    (data_dir / "serve.lock").touch()
+    embedded.ensure_running(data_dir, throwaway=True)
+    assert stat.S_IMODE(data_dir.stat().st_mode) == 0o750

@@ -6,7 +6,8 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from typing import LiteralString
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql
@@ -41,10 +42,13 @@ def with_database(url: str, database: str) -> str:
 @contextmanager
 def new_database(server_url: str, *, template: str = "template0") -> Iterator[str]:
     name = f"regulars_test_{uuid.uuid4().hex[:12]}"
+    # In memory, copying the files takes 15 ms and writing them through the log 200; on disk the copy is the slow one,
+    # because a checkpoint comes before and after it.
+    strategy: LiteralString = "FILE_COPY" if quote(str(IN_MEMORY), safe="") in server_url else "WAL_LOG"
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY WAL_LOG").format(
-                sql.Identifier(name), sql.Identifier(template)
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY {}").format(
+                sql.Identifier(name), sql.Identifier(template), sql.SQL(strategy)
             )
         )
     try:

@@ -68,7 +68,7 @@ def prepare(data_dir: Path, account: Account) -> Folder:
     """Makes the data folder if it is missing, and refuses one that somebody else could change.
 
     Permissions of folders that were there before are left alone, with one exception: as root, a data folder that is
-    empty or already ours is opened to the group of the database's account.
+    empty (but for locks) or already ours is opened to the group of the database's account.
     """
     folder = Folder(data_dir)
     if any(mark in str(data_dir) for mark in UNSAFE_IN_PATHS):
@@ -90,7 +90,7 @@ def prepare(data_dir: Path, account: Account) -> Folder:
             raise EmbeddedDatabaseError(
                 f"Everybody may write into {data_dir}; set REGULARS_DATA_DIR to a folder of its own."
             )
-        if account.is_other and (is_new or folder.start_lock.exists() or not any(data_dir.iterdir())):
+        if account.is_other and (is_new or folder.start_lock.exists() or _holds_only_locks(data_dir)):
             os.chown(data_dir, 0, account.gid)
             data_dir.chmod(0o750)
     except OSError as error:
@@ -121,6 +121,10 @@ def _make_with_parents(data_dir: Path) -> bool:
         # A strict umask as root would shut the database's account out of folders we have just made.
         path.chmod(0o700 if path == data_dir else 0o755)
     return True
+
+
+def _holds_only_locks(data_dir: Path) -> bool:
+    return all(path.suffix == ".lock" for path in data_dir.iterdir())
 
 
 def _make(path: Path, *, mode: int, owner: Account | None = None) -> None:

@@ -54,11 +54,10 @@ class Coalescer(Generic[L, T]):
 
     def put(self, lane: L, item: T, *, size: int) -> None:
         """Queue an item, or raise Overloaded. `flush` must give the item its outcome, whatever happens."""
-        queue = self._queues.get(lane)
-        if queue is None:
-            queue = self._queues[lane] = _Queue()
+        queue = self._queues.get(lane) or _Queue()
         if len(queue.items) >= self._lane_items_max or self.waiting_bytes + size > self._waiting_bytes_max:
             raise Overloaded
+        self._queues[lane] = queue
         queue.items.append((item, size))
         self.waiting_items += 1
         self.waiting_bytes += size

@@ -28,7 +28,9 @@ _DIGITS_ALIKE = bytes.maketrans(b"123456789E", b"000000000e")
 _EXPONENT = b"0e"
 DOUBLE_DIGITS_MAX = 308
 _MANY_DIGITS = b"0" * (DOUBLE_DIGITS_MAX + 1)
-_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+# Possessive, and the closing quote optional: a string that never ends is read once, and not again from each of its
+# escaped quotes.
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _OPENING = b"[{"
 
 

@@ -1,0 +1,93 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from regulars.kit.clock import format_timestamp, parse_timestamp, truncate_to_milliseconds
+
+READ = {
+    "2024-05-01T14:30:00Z": "2024-05-01T14:30:00.000Z",
+    "2024-05-01t14:30:00z": "2024-05-01T14:30:00.000Z",
+    "2024-05-01T14:30:00+02:00": "2024-05-01T12:30:00.000Z",
+    "2024-05-01T14:30:00-00:00": "2024-05-01T14:30:00.000Z",
+    "2024-12-31T23:59:59-23:59": "2025-01-01T23:58:59.000Z",
+    "2024-02-29T00:00:00Z": "2024-02-29T00:00:00.000Z",
+    "2024-05-01T14:30:00.1Z": "2024-05-01T14:30:00.100Z",
+    "2024-05-01T14:30:00.1234Z": "2024-05-01T14:30:00.123Z",
+    "2024-05-01T14:30:00.123456789Z": "2024-05-01T14:30:00.123Z",
+    "2024-05-01T14:30:59.9999999Z": "2024-05-01T14:30:59.999Z",
+    "1969-12-31T23:59:59.9999+00:00": "1969-12-31T23:59:59.999Z",
+    "2024-05-01T14:30:00." + "9" * 500 + "Z": "2024-05-01T14:30:00.999Z",
+    "0001-01-01T00:00:00Z": "0001-01-01T00:00:00.000Z",
+    "0001-01-01T00:00:00-01:00": "0001-01-01T01:00:00.000Z",
+    "9999-12-31T23:59:59.999Z": "9999-12-31T23:59:59.999Z",
+}
+REFUSED = [
+    "",
+    "2024-05-01",
+    "2024-05-01T14:30:00",
+    "2024-05-01T14:30Z",
+    "2024-05-01 14:30:00Z",
+    "2024-05-01T14:30:00 Z",
+    "2024-05-01T14:30:00Z ",
+    "2024-05-01T14:30:00Z\n",
+    "2024-05-01T14:30:00.Z",
+    "2024-05-01T14:30:00,5Z",
+    "2024-05-01T14:30:00+0200",
+    "2024-05-01T14:30:00+02",
+    "2024-05-01T14:30:00+02:00:00",
+    "2024-05-01T14:30:00+99:00",
+    "2024-05-01T14:30:00+24:00",
+    "2024-05-01T14:30:00+02:60",
+    "2024-05-01T14:30:00.0+02:60",
+    "2024-05-01T24:00:00Z",
+    "2024-05-01T24:00:00+02:00",
+    "2024-05-01T14:60:00Z",
+    "2024-05-01T14:30:60Z",
+    "2024-02-30T00:00:00Z",
+    "2023-02-29T00:00:00+00:00",
+    "0000-01-01T00:00:00Z",
+    "0001-01-01T00:00:00+23:59",
+    "9999-12-31T23:59:59-23:59",
+    "10000-01-01T00:00:00Z",
+    "-2024-05-01T14:30:00Z",
+    "2024-W18-3T14:30:00Z",
+    "2024-122T14:30:00Z",
+    "20240501T143000Z",
+    "２０２４-05-01T14:30:00Z",
+    "2024-05-01T14:30:0٣Z",
+    "2024-05-01T14:30:00+0٢:00",
+    "2024-05-01T1 :30:00Z",
+    "2024-05-01T14:30:-1Z",
+    "2024-05-01T14:30:00+ 2:00",
+    "1714573800",
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), READ.items())
+def test_it_reads_rfc_3339_as_utc_and_never_rounds(text, expected):
+    moment = parse_timestamp(text)
+    assert moment.utcoffset() == timedelta()
+    assert format_timestamp(moment) == expected
+    assert parse_timestamp(expected) == moment
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_it_refuses_anything_else(text):
+    with pytest.raises(ValueError, match=r"^\S"):
+        parse_timestamp(text)
+
+
+def test_the_quick_and_the_thorough_reading_agree():
+    for hour, minute, second in ((0, 0, 0), (23, 59, 59), (12, 30, 1)):
+        for offset in ("+00:00", "-00:30", "+14:00", "-23:59"):
+            whole = f"2024-02-29T{hour:02}:{minute:02}:{second:02}"
+            assert parse_timestamp(whole + offset) == parse_timestamp(f"{whole}.0{offset}")
+            assert parse_timestamp(whole + "Z") == parse_timestamp(f"{whole}.000000Z")
+
+
+def test_truncation_keeps_the_zone_and_drops_what_is_below_a_millisecond():
+    zone = timezone(timedelta(hours=2))
+    moment = datetime(2024, 5, 1, 14, 30, 0, 999_999, tzinfo=zone)
+    assert truncate_to_milliseconds(moment) == datetime(2024, 5, 1, 14, 30, 0, 999_000, tzinfo=zone)
+    before_the_epoch = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    assert truncate_to_milliseconds(before_the_epoch).microsecond == 999_000

@@ -1,0 +1,162 @@
+"""The coalescer with flushes that finish when the test says so: what is batched, who waits, and what is refused."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from regulars.kit.coalesce import BATCH_BYTES_MAX, Coalescer, Overloaded
+
+pytestmark = pytest.mark.anyio
+ITEMS_MAX = 256
+
+
+class Flushing:
+    """Every batch that started, and a gate that each of them waits at."""
+
+    def __init__(self, *, is_open: bool = False, **bounds: int) -> None:
+        self.batches: list[tuple[str, list[int]]] = []
+        self.running: Counter[str] = Counter()
+        self.most_at_once = 0
+        self.gate = asyncio.Event()
+        if is_open:
+            self.gate.set()
+        self.coalescer: Coalescer[str, int] = Coalescer(self._flush, items_max=lambda _: ITEMS_MAX, **bounds)
+
+    async def _flush(self, lane: str, batch: list[int]) -> None:
+        self.batches.append((lane, batch))
+        self.running[lane] += 1
+        assert self.running[lane] == 1, "a lane has one batch in flight"
+        self.most_at_once = max(self.most_at_once, self.running.total())
+        await self.gate.wait()
+        await asyncio.sleep(0)
+        self.running[lane] -= 1
+
+    def put(self, lane: str, *items: int, size: int = 1) -> None:
+        for item in items:
+            self.coalescer.put(lane, item, size=size)
+
+    async def finish(self) -> None:
+        self.gate.set()
+        await self.coalescer.drain()
+
+
+async def turns(count: int = 3) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_a_lone_item_is_flushed_at_once():
+    flushing = Flushing()
+    flushing.put("a", 1)
+    await turns()
+    assert flushing.batches == [("a", [1])]
+    await flushing.finish()
+
+
+async def test_what_arrives_during_a_flush_becomes_the_next_batch_in_order_of_arrival():
+    flushing = Flushing()
+    flushing.put("a", 0)
+    await turns()
+    flushing.put("a", *range(1, 101))
+    await turns()
+    assert len(flushing.batches) == 1
+    await flushing.finish()
+    assert flushing.batches == [("a", [0]), ("a", list(range(1, 101)))]
+
+
+async def test_a_batch_has_at_most_so_many_items():
+    flushing = Flushing(is_open=True)
+    flushing.put("a", *range(2 * ITEMS_MAX + 1))
+    await flushing.finish()
+    assert [len(batch) for _, batch in flushing.batches] == [ITEMS_MAX, ITEMS_MAX, 1]
+    assert [item for _, batch in flushing.batches for item in batch] == list(range(2 * ITEMS_MAX + 1))
+
+
+async def test_a_batch_has_at_most_so_many_bytes_unless_one_item_is_larger():
+    flushing = Flushing(is_open=True)
+    flushing.put("a", 1, 2, 3, size=BATCH_BYTES_MAX // 2)
+    flushing.put("a", 4, size=2 * BATCH_BYTES_MAX)
+    await flushing.finish()
+    assert [batch for _, batch in flushing.batches] == [[1, 2], [3], [4]]
+
+
+async def test_several_lanes_are_flushed_at_once_but_not_more_than_there_are_flushers():
+    flushing = Flushing(flushers=3)
+    for lane in "abcde":
+        flushing.put(lane, 1)
+    await turns()
+    assert [lane for lane, _ in flushing.batches] == ["a", "b", "c"]
+    await flushing.finish()
+    assert flushing.most_at_once == 3
+    assert [lane for lane, _ in flushing.batches] == list("abcde")
+
+
+async def test_a_flood_on_one_lane_delays_another_by_the_flushes_in_progress_only():
+    flushing = Flushing(is_open=True, flushers=1, lane_items_max=10_000)
+    flushing.put("flood", *range(10_000))
+    await asyncio.sleep(0)
+    flushing.put("quiet", 1)
+    await flushing.finish()
+    place = flushing.batches.index(("quiet", [1]))
+    assert place <= 1
+    assert sum(len(batch) for lane, batch in flushing.batches if lane == "flood") == 10_000
+
+
+async def test_lanes_that_both_flood_take_turns():
+    flushing = Flushing(is_open=True, flushers=1)
+    flushing.put("a", *range(4 * ITEMS_MAX))
+    flushing.put("b", *range(4 * ITEMS_MAX))
+    await flushing.finish()
+    assert [lane for lane, _ in flushing.batches] == list("abababab")
+
+
+async def test_a_full_lane_refuses_and_leaves_the_others_open():
+    flushing = Flushing(lane_items_max=2)
+    flushing.put("a", 0)
+    await turns()
+    flushing.put("a", 1, 2)
+    with pytest.raises(Overloaded):
+        flushing.put("a", 3)
+    flushing.put("b", 1)
+    await flushing.finish()
+    flushing.put("a", 4)
+    await flushing.finish()
+    assert [item for lane, batch in flushing.batches for item in batch if lane == "a"] == [0, 1, 2, 4]
+
+
+async def test_the_bytes_of_all_lanes_together_are_bounded():
+    flushing = Flushing(waiting_bytes_max=100)
+    flushing.put("a", 0, size=100)
+    await turns()
+    flushing.put("a", 1, size=60)
+    with pytest.raises(Overloaded):
+        flushing.put("b", 1, size=41)
+    flushing.put("b", 2, size=40)
+    assert (flushing.coalescer.waiting_items, flushing.coalescer.waiting_bytes) in {(2, 100), (1, 60)}
+    await flushing.finish()
+    assert (flushing.coalescer.waiting_items, flushing.coalescer.waiting_bytes) == (0, 0)
+
+
+async def test_lanes_of_the_past_are_forgotten_also_those_that_were_refused():
+    flushing = Flushing(is_open=True, waiting_bytes_max=100)
+    for number in range(50):
+        flushing.put(f"served-{number}", 1)
+        with pytest.raises(Overloaded):
+            flushing.put(f"refused-{number}", 1, size=101)
+    await flushing.finish()
+    assert flushing.coalescer._queues == {}
+
+
+async def test_draining_waits_for_what_was_queued_while_it_waited():
+    flushing = Flushing()
+    flushing.put("a", 1)
+    draining = asyncio.create_task(flushing.coalescer.drain())
+    await turns()
+    flushing.put("a", 2)
+    flushing.put("b", 1)
+    flushing.gate.set()
+    await draining
+    assert flushing.coalescer.waiting_items == 0
+    assert flushing.running.total() == 0
+    assert Counter(lane for lane, _ in flushing.batches) == {"a": 2, "b": 1}

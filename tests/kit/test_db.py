@@ -1,0 +1,106 @@
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from regulars.kit.db import CONNECTION_ERRORS, Database
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_transaction_has_one_time_truncated_to_the_millisecond(database):
+    async with database.transaction() as tx:
+        [(before,)] = await tx.fetch("SELECT now()")
+        await asyncio.sleep(0.01)
+        [(after, zone)] = await tx.fetch("SELECT now(), current_setting('timezone')")
+    assert before == after
+    assert zone == "UTC"
+    assert timedelta() <= before - tx.now < timedelta(milliseconds=1)
+    assert tx.now.microsecond % 1000 == 0
+    assert tx.now.tzinfo is not None
+
+
+async def test_a_read_knows_the_time_too_and_sees_every_commit(database):
+    async with database.reading() as tx:
+        assert abs(tx.now - datetime.now(UTC)) < timedelta(seconds=5)
+        assert tx.now.microsecond % 1000 == 0
+        await tx.execute("CREATE TABLE seen (x int)")
+        async with database.transaction() as other:
+            await other.execute("INSERT INTO seen VALUES (1)")
+            assert await tx.fetch("SELECT x FROM seen") == []
+        assert await tx.fetch("SELECT x FROM seen") == [(1,)]
+
+
+async def test_a_failed_transaction_leaves_nothing_and_gives_its_connection_back(database):
+    async with database.reading() as tx:
+        await tx.execute("CREATE TABLE kept (x int PRIMARY KEY)")
+
+    async def insert_twice() -> None:
+        async with database.transaction() as tx:
+            await tx.execute("INSERT INTO kept VALUES (1)")
+            await tx.execute("INSERT INTO kept VALUES (1)")
+
+    for _ in range(30):
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            await insert_twice()
+    async with database.reading() as tx:
+        assert await tx.fetch("SELECT x FROM kept") == []
+    assert database.pool_use()["waiting"] == 0
+
+
+async def test_the_time_a_statement_may_wait_for_a_lock_is_bounded(database_url):
+    impatient = Database(database_url, lock_timeout_ms=50)
+    await impatient.open()
+    try:
+        async with impatient.transaction() as first, impatient.connection() as second:
+            await first.execute("CREATE TABLE locked (x int)")
+            await first.execute("SELECT pg_advisory_xact_lock(1)")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                await second.execute("SELECT pg_advisory_lock(1)")
+    finally:
+        await impatient.close()
+
+
+async def terminate_all_others(database_url: str) -> int:
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        cursor = await connection.execute(
+            "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        row = await cursor.fetchone()
+        return 0 if row is None else row[0]
+
+
+async def use(database: Database) -> int:
+    async with database.transaction() as tx:
+        [(one,)] = await tx.fetch("SELECT 1")
+        return one
+
+
+async def test_the_pool_recovers_when_the_server_ends_all_its_connections(database, database_url):
+    together = await asyncio.gather(*(use(database) for _ in range(20)))
+    assert together == [1] * 20
+    assert await terminate_all_others(database_url) >= 1
+    failures = 0
+    for _ in range(10):
+        try:
+            assert await use(database) == 1
+        except CONNECTION_ERRORS:
+            failures += 1
+    # One caller pays for all dead connections, and weeds them out.
+    assert failures <= 1
+    assert await asyncio.gather(*(use(database) for _ in range(20))) == [1] * 20
+
+
+async def test_a_connection_that_ends_in_the_middle_of_a_transaction_is_an_error_and_then_forgotten(
+    database, database_url
+):
+    async def lose_the_connection() -> None:
+        async with database.transaction() as tx:
+            await terminate_all_others(database_url)
+            await tx.fetch("SELECT 1")
+
+    with pytest.raises(CONNECTION_ERRORS):
+        await lose_the_connection()
+    assert await use(database) == 1

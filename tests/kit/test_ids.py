@@ -1,0 +1,78 @@
+import random
+import time
+from uuid import UUID
+
+import pytest
+
+from regulars.kit import ids
+from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, SUBSCRIPTION, ByExternalId, ById, read_reference
+
+KINDS = (PROFILE, STORE, SUBSCRIPTION, SALES_EVENT)
+LARGEST = UUID(int=2**128 - 1)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.noun)
+def test_an_id_reads_back_as_it_was_written(kind):
+    chance = random.Random(1)
+    for number in (0, 1, 2**70 - 1, 2**70, 2**127, LARGEST.int, *(chance.getrandbits(128) for _ in range(500))):
+        text = kind.encode(UUID(int=number))
+        assert len(text) == len(kind.prefix) + 26
+        assert kind.decode(text) == UUID(int=number)
+        assert read_reference(kind, text) == ById(UUID(int=number))
+
+
+def test_an_id_is_written_as_the_typeid_specification_writes_it():
+    known = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
+    assert PROFILE.encode(known) == "prof_01h455vb4pex5vsknk084sn02q"
+    assert PROFILE.encode(LARGEST) == "prof_7zzzzzzzzzzzzzzzzzzzzzzzzz"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "prof_",
+        "prof_x",
+        "prof_8zzzzzzzzzzzzzzzzzzzzzzzzz",  # one bit more than a UUID has
+        "prof_01h455vb4pex5vsknk084sn02",
+        "prof_01h455vb4pex5vsknk084sn02qq",
+        "prof_01H455VB4PEX5VSKNK084SN02Q",
+        "prof_01h455vb4pex5vsknk084sn0il",  # letters the alphabet leaves out
+        "prof_01h455vb4pex5vsknk084sn02\x00",
+        "prof_prof_01h455vb4pex5vsknk084sn02q",
+    ],
+)
+def test_a_malformed_id_refers_to_nothing(text):
+    assert PROFILE.decode(text) is None
+    assert read_reference(PROFILE, text) == ById(None)
+
+
+def test_an_id_of_another_kind_refers_to_nothing():
+    for kind in KINDS:
+        for other in KINDS:
+            meant = read_reference(kind, other.encode(LARGEST))
+            assert meant == ById(LARGEST if kind is other else None)
+
+
+@pytest.mark.parametrize(
+    "text", ["PROF_x", "profile_1", "prof", "org_1", "key_1", " prof_x", "01h455vb4pex5vsknk084sn02q"]
+)
+def test_only_the_four_prefixes_are_reserved_and_in_lower_case(text):
+    assert read_reference(PROFILE, text) == ByExternalId(text)
+
+
+def test_new_ids_sort_as_they_were_made_and_carry_the_time():
+    before = time.time_ns() // 1_000_000
+    made = []
+    for _ in range(20):
+        made.append(ids.new_uuid())
+        time.sleep(0.0001)
+    after = time.time_ns() // 1_000_000
+    assert made == sorted(made)
+    assert [SALES_EVENT.encode(identifier) for identifier in made] == sorted(map(SALES_EVENT.encode, made))
+    assert all(before <= identifier.int >> 80 <= after for identifier in made)
+    assert {identifier.version for identifier in made} == {7}
+    assert {identifier.variant for identifier in made} == {"specified in RFC 4122"}
+
+
+def test_ids_made_in_a_hurry_do_not_repeat():
+    assert len({ids.new_uuid() for _ in range(20_000)}) == 20_000

@@ -1,0 +1,205 @@
+"""What must not stand anywhere in a body, in fields we know and in fields we skip, and what must not be refused."""
+
+import contextlib
+import time
+from typing import Any
+
+import msgspec
+import pytest
+
+from regulars.kit import json
+from regulars.kit.errors import ApiError, InvalidJson, ValidationError
+
+QUICKLY_S = 3.0
+
+
+class Body(msgspec.Struct):
+    name: str = ""
+    number: int = 0
+    free: msgspec.Raw = msgspec.Raw()
+
+
+DECODER = msgspec.json.Decoder(Body)
+PLACES = {
+    "a known field": b'{"name":%b}',
+    "an unknown field": b'{"unknown":%b}',
+    "a raw field": b'{"free":%b}',
+    "a list in an object in an unknown field": b'{"unknown":{"a":[1,[%b]]}}',
+    "an earlier value of a repeated key": b'{"name":%b,"name":"x"}',
+}
+
+
+def decode(body: bytes) -> Body:
+    return json.decode(DECODER, body)
+
+
+@pytest.fixture(params=PLACES.values(), ids=PLACES.keys())
+def place(request) -> bytes:
+    return request.param
+
+
+@pytest.mark.parametrize("escape", [b'"\\u0000"', b'"a\\u0000b"', b'"\\\\\\u0000"', b'{"\\u0000":1}'])
+def test_an_escaped_nul_is_refused_everywhere(place, escape):
+    with pytest.raises(ValidationError):
+        decode(place % escape)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'"\x00"',
+        b'"\\ud800"',
+        b'"\\uD83D"',
+        b'"\\ude00\\ud83d"',
+        b'"\\ud83dx\\ude00"',
+        b'{"\\udfff":1}',
+        b'"\xff"',
+        b'"\xc0\xaf"',  # overlong
+        b'"\xed\xa0\x80"',  # a surrogate in UTF-8
+        b'"\xf4\x90\x80\x80"',  # beyond Unicode
+        b'"\xe2\x82"',
+    ],
+)
+def test_what_is_no_text_is_refused_everywhere(place, text):
+    with pytest.raises(InvalidJson):
+        decode(place % text)
+
+
+@pytest.mark.parametrize(
+    "number", [b"1e400", b"-1E+999", b"1.5e309", b"9" * 400, b"-" + b"9" * 5000, b"9" * 310 + b".5"]
+)
+def test_a_number_beyond_a_double_is_refused_everywhere(place, number):
+    with pytest.raises((InvalidJson, ValidationError)):
+        decode(place % number)
+
+
+@pytest.mark.parametrize("constant", [b"NaN", b"Infinity", b"-Infinity", b"nan", b"1e400,NaN"])
+def test_constants_that_are_not_json_are_refused_everywhere(place, constant):
+    with pytest.raises(InvalidJson):
+        decode(place % constant)
+
+
+FINE: dict[bytes, Any] = {
+    b'"\\u00e9"': "é",
+    b'"\\uD83D\\uDE00"': "😀",
+    b'"\\ud83d\\ude00 \\u0041"': "😀 A",
+    b'"\\\\u0000"': "\\u0000",
+    b'"\\\\\\\\ud800"': "\\\\ud800",
+    b'"\\u0001\\u001f"': "\x01\x1f",
+    '"é😀"'.encode(): "é😀",
+    b'"1e400"': "1e400",
+    b'"' + b"9" * 400 + b'"': "9" * 400,
+    b'"[[[[{{{{\\"[[["': '[[[[{{{{"[[[',
+}
+
+
+@pytest.mark.parametrize(("text", "value"), FINE.items())
+def test_what_only_looks_dangerous_is_read(text, value):
+    assert decode(b'{"name":%b,"unknown":%b,"free":%b}' % (text, text, text)).name == value
+
+
+@pytest.mark.parametrize("number", [b"1e2", b"1.5E-400", b"0." + b"0" * 400 + b"1", b"1e308", b"9" * 300])
+def test_large_and_small_numbers_that_a_double_holds_are_read(number):
+    assert bytes(decode(b'{"unknown":%b,"free":%b}' % (number, number)).free) == number
+
+
+def nested(depth: int) -> bytes:
+    """An object with so many levels, itself included."""
+    return b'{"unknown":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+
+
+def test_thirty_two_levels_are_read_and_brackets_in_strings_do_not_count():
+    decode(nested(32))
+    decode(b'{"name":"%b","unknown":[%b]}' % (b"[{" * 500, b",".join([b"{}"] * 500)))
+
+
+@pytest.mark.parametrize("depth", [33, 1_000, 100_000])
+def test_deeper_bodies_are_refused_quickly(depth):
+    bodies = [nested(depth), b"[" * depth, b'{"a":' * depth + b"1" + b"}" * depth, b'["\\"",' * depth]
+    for body in bodies:
+        started = time.monotonic()
+        with pytest.raises(InvalidJson):
+            decode(body)
+        assert time.monotonic() - started < QUICKLY_S
+
+
+HOSTILE = {
+    "a string of escaped quotes that never ends": b"[]," * 40 + b'"' + b'\\"' * 500_000,
+    "the same with half an escape at the end": b"[]," * 40 + b'"' + b'\\"' * 500_000 + b"\\",
+    "nothing but quotes": b"[]," * 40 + b'"' * 1_000_000,
+    "nothing but brackets": b"[]" * 500_000,
+    "a hundred thousand unknown keys": b"{" + b",".join(b'"k%d":1e1' % number for number in range(100_000)) + b"}",
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_megabyte_takes_no_longer_than_an_honest_one(body):
+    started = time.monotonic()
+    with contextlib.suppress(ApiError):
+        decode(body)
+    assert time.monotonic() - started < QUICKLY_S
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b" ",
+        b'{"name":"x"',
+        b'{"name":"x"}}',
+        b'{"name":"x"} {}',
+        b'{"name":"x",}',
+        b'// c\n{"name":"x"}',
+        b"{'name':'x'}",
+        b'\xef\xbb\xbf{"name":"x"}',
+        b'\xef\xbb\xbf{"name":"\\u0000","free":1e5}',
+        '{"name":"x"}'.encode("utf-16"),
+        '{"name":"x"}'.encode("utf-16-be"),
+        b'{"unknown":01}',
+        b'{"unknown":tru}',
+        b'{"name":"\t"}',
+    ],
+)
+def test_what_is_not_json_says_so(body):
+    with pytest.raises((InvalidJson, ValidationError)) as caught:
+        decode(body)
+    assert caught.type is InvalidJson or b"\\u0000" in body
+
+
+def test_the_last_of_repeated_keys_counts():
+    assert decode(b'{"name":"first","name":"last"}').name == "last"
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "code"),
+    [
+        (b"[]", "", "WRONG_TYPE"),
+        (b"null", "", "REQUIRED"),
+        (b'{"name":1}', "name", "WRONG_TYPE"),
+        (b'{"name":null}', "name", "REQUIRED"),
+        (b'{"number":"1"}', "number", "WRONG_TYPE"),
+        (b'{"number":1.5}', "number", "WRONG_TYPE"),
+    ],
+)
+def test_a_wrong_type_names_its_field_and_a_stable_code(body, field, code):
+    with pytest.raises(ValidationError) as caught:
+        decode(body)
+    assert [(error.field, error.code) for error in caught.value.errors] == [(field, code)]
+
+
+def test_a_missing_field_is_named_with_the_way_to_it():
+    class Line(msgspec.Struct):
+        quantity: int
+
+    class Ticket(msgspec.Struct):
+        lines: list[Line]
+
+    decoder = msgspec.json.Decoder(Ticket)
+    for body, field in (
+        (b"{}", "lines"),
+        (b'{"lines":[{}]}', "lines[0].quantity"),
+        (b'{"lines":[{"quantity":1},{}]}', "lines[1].quantity"),
+    ):
+        with pytest.raises(ValidationError) as caught:
+            json.decode(decoder, body)
+        assert [(error.field, error.code) for error in caught.value.errors] == [(field, "REQUIRED")]

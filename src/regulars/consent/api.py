@@ -6,9 +6,10 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.consent.decode import decode_opt_in, decode_opt_out, read_profile
 from regulars.consent.find import find_subscription, list_history, list_subscriptions
 from regulars.consent.ledger import Origin, Recorded, Subscription
-from regulars.consent.model import AutomationState, Outcome, Proof, Status
+from regulars.consent.model import AutomationState, Outcome, Status
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, Withdrawn, opt_out
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
@@ -22,16 +23,14 @@ from regulars.consent.wire import (
     OptInIn,
     OptInOut,
     OptOutBody,
-    OptOutIn,
     OptOutOut,
-    ProofIn,
     ProofOut,
     SubscriptionOut,
     SubscriptionPageOut,
 )
 from regulars.http.page import PAGE_PARAMETERS
 from regulars.http.route import Answer, Mutation, Parameter, Read, Request, Route, Write
-from regulars.kit.clock import format_timestamp, parse_timestamp
+from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.errors import (
     ApiError,
@@ -43,27 +42,16 @@ from regulars.kit.errors import (
     ValidationError,
     invalid,
 )
-from regulars.kit.ids import PROFILE, SUBSCRIPTION, Reference, read_reference
-from regulars.kit.json import decode, encode
+from regulars.kit.ids import PROFILE, SUBSCRIPTION
+from regulars.kit.json import encode
 from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
-from regulars.kit.text import check_reference
 from regulars.profiles.find import find_profiles
 
-_opt_in_decoder = msgspec.json.Decoder(OptInIn)
-_opt_out_decoder = msgspec.json.Decoder(OptOutIn)
 _NOTHING = msgspec.Raw(b"null")
 
 
 def prepare_opt_in(request: Request) -> Consent:
-    sent = decode(_opt_in_decoder, request.body)
-    return Consent(
-        phone_number=read_consent_number(sent.phone_number),
-        source=sent.consent_source,
-        consented_at=_read_timestamp(sent.consented_at, field="consented_at"),
-        proof=_read_proof(sent.consent_proof),
-        profile=None if sent.profile_id is None else _read_profile(sent.profile_id),
-        origin=_origin(request),
-    )
+    return decode_opt_in(request.body, origin=_origin(request))
 
 
 async def run_opt_ins(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
@@ -73,19 +61,7 @@ async def run_opt_ins(tx: Tx, organization_id: UUID, writes: Sequence[Write]) ->
 
 
 def prepare_opt_out(request: Request) -> Withdrawal:
-    sent = decode(_opt_out_decoder, request.body)
-    if sent.phone_number is None and sent.profile_id is None:
-        raise invalid("phone_number", "REQUIRED", "Either phone_number or profile_id is required.")
-    return Withdrawal(
-        phone_number=None if sent.phone_number is None else read_consent_number(sent.phone_number),
-        profile=None if sent.profile_id is None else _read_profile(sent.profile_id),
-        unsubscribed_at=None
-        if sent.unsubscribed_at is None
-        else _read_timestamp(sent.unsubscribed_at, field="unsubscribed_at"),
-        reason=sent.reason,
-        source=sent.source,
-        origin=_origin(request),
-    )
+    return decode_opt_out(request.body, origin=_origin(request))
 
 
 async def run_opt_outs(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
@@ -99,7 +75,7 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
     limit = read_limit(query)
     phone_number = _read_number_filter(query)
     status = _read_status_filter(query)
-    reference = None if "profile_id" not in query else _read_profile(query["profile_id"])
+    reference = None if "profile_id" not in query else read_profile(query["profile_id"])
     scope = scope_of("subscriptions", {}, phone_number=phone_number, status=status, profile_id=query.get("profile_id"))
     cursor = query.get("cursor")
     after = None if cursor is None else UUID(read_cursor(caller.secret, scope, cursor)[0])
@@ -143,27 +119,6 @@ async def handle_history(tx: Tx, request: Request) -> Answer:
 
 def _origin(request: Request) -> Origin:
     return Origin(api_key_id=request.caller.api_key_id, request_id=request.request_id)
-
-
-def _read_timestamp(text: str, *, field: str) -> datetime:
-    try:
-        return parse_timestamp(text)
-    except ValueError as error:
-        raise invalid(field, "FORMAT", f"Not a timestamp: {error}.") from None
-
-
-def _read_profile(text: str) -> Reference:
-    return read_reference(PROFILE, check_reference(text, field="profile_id"))
-
-
-def _read_proof(sent: ProofIn | None) -> Proof | None:
-    """A proof with nothing in it says as much as none."""
-    if sent is None:
-        return None
-    if sent.terms_url is not None and any(character.isspace() for character in sent.terms_url):
-        raise invalid("consent_proof.terms_url", "FORMAT", "It must be an http or https URL without white space.")
-    proof = Proof(sent.terms_url, sent.terms_version, sent.source_text)
-    return None if proof == Proof() else proof
 
 
 def _read_number_filter(query: Mapping[str, str]) -> str | None:

@@ -1,0 +1,174 @@
+"""The short way of single sales through the server answers like the plain one, whatever is sent to it."""
+
+import json
+import re
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tests.support import raw, samples
+from tests.support.api import StartServer
+from tests.support.client import Api
+from tests.support.raw import Answer
+from tests.support.server import Server, running_server
+from tests.support.tenant import Tenant, new_tenant
+
+TARGET = b"/v1/sales-events"
+JSON = (b"Content-Type", b"application/json")
+VARIES = re.compile(rb'"(?:id|created_at|request_id)":"[^"]*"')
+
+
+@pytest.fixture(scope="module")
+def plain_server(api_database_url: str) -> Iterator[Server]:
+    with running_server(api_database_url, fast_lane="off") as server:
+        yield server
+
+
+def key_of(tenant: Tenant) -> raw.Header:
+    return (b"x-api-key", tenant.key.encode())
+
+
+def comparable(answer: Answer) -> tuple[int, list[tuple[str, str]], bytes]:
+    """An answer without what differs between any two: ids, times, and the figures of the rate limit."""
+    headers = sorted(
+        (name.lower(), value)
+        for name, value in answer.headers.items()
+        if not name.lower().startswith("ratelimit-") and name.lower() not in {"date", "x-request-id"}
+    )
+    return answer.status, headers, VARIES.sub(b"", answer.body)
+
+
+def ticket(number: int, **changes: Any) -> dict[str, Any]:
+    fixed = {
+        "external_id": f"S1:{number}",
+        "occurred_at": "2026-01-05T10:00:00+01:00",
+        "profile_id": f"c{number}",
+    }
+    return {**samples.sale("S1"), **fixed, **changes}
+
+
+def conversation(key: raw.Header) -> list[bytes]:
+    """Requests one after another, each on a connection of its own; later ones depend on earlier ones."""
+
+    def post(body: bytes, *headers: raw.Header, target: bytes = TARGET) -> bytes:
+        return raw.request_bytes(b"POST", target, [key, JSON, *headers], body)
+
+    one, other = raw.json_body(ticket(1)), raw.json_body(ticket(1, total_amount_cents=5))
+    idempotent = (b"Idempotency-Key", b"k-1")
+    return [
+        post(one),
+        post(one),
+        post(other),
+        post(raw.json_body(ticket(2)), idempotent),
+        post(raw.json_body(ticket(2)), idempotent),
+        post(raw.json_body(ticket(3)), idempotent),
+        post(raw.json_body(ticket(4)), (b"X-Request-Id", b"till-7")),
+        post(raw.json_body(ticket(5)), (b"X-Request-Id", b"not sane \xff")),
+        post(raw.json_body(ticket(6, store_id="nowhere")), (b"Idempotency-Key", b"k-2")),
+        post(raw.json_body(ticket(6)), (b"Idempotency-Key", b"k-2")),
+        post(raw.json_body(ticket(7, occurred_at="2999-01-01T00:00:00Z"))),
+        post(raw.json_body(ticket(8, profile_id="prof_00000000000000000000000000"))),
+        post(raw.json_body(samples.without(ticket(9), "external_id"))),
+        post(b"{"),
+        post(raw.json_body(ticket(10)), (b"Idempotency-Key", b"a b")),
+        post(raw.json_body(ticket(10)), (b"Idempotency-Key", b"x"), (b"Idempotency-Key", b"y")),
+        post(raw.json_body(ticket(11)), (b"Content-Encoding", b"gzip")),
+        post(raw.json_body(ticket(12)), key),
+        post(raw.json_body(ticket(13)), target=TARGET + b"?unknown=1"),
+        post(raw.json_body(ticket(14)), (b"X-Padding", b"x" * 17_000)),
+        post(b'{"padding":"' + b"x" * (1 << 20) + b'"}'),
+        raw.request_bytes(b"POST", TARGET, [key, (b"Content-Type", b"text/plain")], raw.json_body(ticket(15))),
+        raw.request_bytes(b"POST", TARGET, [key, (b"Content-Type", b"application/json; charset=UTF-8")], one),
+        raw.request_bytes(b"POST", TARGET, [JSON], one),
+        raw.chunked_bytes(b"POST", TARGET, [key, JSON], [raw.json_body(ticket(16))]),
+        post(raw.json_body(ticket(17))).replace(b"HTTP/1.1", b"HTTP/1.0", 1),
+        post(raw.json_body(ticket(18, metadata={"b": 1.5, "a": None}, payments=[{"kind": "card"}]))),
+    ]
+
+
+def test_it_answers_like_the_plain_path(server: Server, plain_server: Server, api_database_url: str) -> None:
+    heard = []
+    for where in (server, plain_server):
+        tenant = new_tenant(api_database_url)
+        key = key_of(tenant)
+        raw.send(where.address, "POST", "/v1/stores", headers=[key, JSON], body=raw.json_body({"external_id": "S1"}))
+        heard.append([comparable(raw.exchange(where.address, said)) for said in conversation(key)])
+    for quick, plain in zip(*heard, strict=True):
+        assert quick == plain
+
+
+def test_requests_in_one_packet_are_answered_in_their_order(server: Server, api: Api, store: dict[str, Any]) -> None:
+    assert api.tenant is not None
+    key = key_of(api.tenant)
+    tickets = [samples.sale(store["external_id"]) for _ in range(8)]
+    packet = b"".join(
+        raw.request_bytes(b"POST", TARGET, [key, JSON], raw.json_body(body)).replace(b"Connection: close\r\n", b"")
+        + raw.request_bytes(b"GET", b"/v1/stores/nowhere", [key]).replace(b"Connection: close\r\n", b"")
+        for body in tickets
+    )
+    with socket.create_connection(server.address, timeout=10) as connection:
+        connection.sendall(packet)
+        reader = connection.makefile("rb")
+        answers = [read_from(reader) for _ in range(2 * len(tickets))]
+    assert [status for status, _ in answers] == [201, 404] * len(tickets)
+    assert [json.loads(body)["sales_event"]["external_id"] for _, body in answers[::2]] == [
+        body["external_id"] for body in tickets
+    ]
+
+
+def read_from(reader: Any) -> tuple[int, bytes]:
+    status = int(reader.readline().split()[1])
+    length = 0
+    while (line := reader.readline().strip()) != b"":
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(value)
+    return status, reader.read(length)
+
+
+@pytest.mark.parametrize("cut", [1, 60, 200, -10, -1])
+def test_a_request_in_two_pieces_is_answered(
+    server: Server, api: Api, store: dict[str, Any], cut: int, pause: Callable[[], None]
+) -> None:
+    assert api.tenant is not None
+    said = raw.request_bytes(
+        b"POST", TARGET, [key_of(api.tenant), JSON], raw.json_body(samples.sale(store["external_id"]))
+    )
+    with socket.create_connection(server.address, timeout=10) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(said[:cut])
+        pause()
+        connection.sendall(said[cut:])
+        assert raw.read_answer(connection).status == 201
+
+
+@pytest.fixture
+def pause(api: Api) -> Callable[[], None]:
+    """Long enough for the server to have read the first piece: another request was answered meanwhile."""
+    return lambda: [api.get("/v1/stores") for _ in range(3)] and None  # type: ignore[func-returns-value]  # for its effect
+
+
+def test_a_caller_who_hangs_up_loses_nothing(server: Server, api: Api, store: dict[str, Any]) -> None:
+    assert api.tenant is not None
+    tickets = [samples.sale(store["external_id"]) for _ in range(20)]
+    for body in tickets:
+        said = raw.request_bytes(b"POST", TARGET, [key_of(api.tenant), JSON], raw.json_body(body))
+        with socket.create_connection(server.address, timeout=10) as connection:
+            connection.sendall(said)
+    for body in tickets:
+        again = api.post(TARGET.decode(), body)
+        assert again.status in {200, 201}
+        assert again.json()["sales_event"]["external_id"] == body["external_id"]
+
+
+def test_without_a_rate_limit_there_are_no_figures_of_one(
+    start_server: StartServer, api: Api, store: dict[str, Any]
+) -> None:
+    unlimited = api.on(start_server(rate_limit_per_s="0"))
+    for caller, has_figures in ((api, True), (unlimited, False)):
+        # The first call of a key is looked up on the plain path; those after it take the lane.
+        for _ in range(3):
+            answer = caller.post("/v1/sales-events", samples.sale(store["external_id"]))
+            assert answer.status == 201
+            assert (answer.header("ratelimit-remaining") is not None) == has_figures

@@ -64,7 +64,7 @@ def create_app(settings: Settings) -> "Application":
         lock_timeout_ms=settings.lock_timeout_ms,
     )
     waker = Waker(url)
-    authenticator = Authenticator(database)
+    authenticator = Authenticator(database, default_country=settings.default_country)
     routes = api_routes(settings)
     recorder = QuickRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
     quick: Mapping[str, Quick] = {sales.RECORD_SALE: recorder} if settings.write_path == "quick" else {}

@@ -6,15 +6,15 @@ A name nobody declared is an error: a typing mistake must not silently leave a d
 
 import dataclasses
 import difflib
-import ipaddress
 import os
 import re
 import sys
 import tomllib
-import urllib.parse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from regulars.kit import setting_values
 
 PREFIX: Final = "REGULARS_"
 CONFIG_VARIABLE: Final = "REGULARS_CONFIG"
@@ -68,75 +68,6 @@ def default_data_dir() -> Path:
     return (configured if configured.is_absolute() else Path.home() / ".local" / "share") / "regulars"
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("must be a text that is not empty")
-    return value.strip()
-
-
-def _folder(value: object) -> Path:
-    return Path(_text(value)).expanduser().absolute()
-
-
-def _choice(*allowed: str) -> Callable[[Any], str]:
-    def parse(value: object) -> str:
-        text = _text(value).lower()
-        if text not in allowed:
-            raise ValueError(f"must be one of {', '.join(allowed)}")
-        return text
-
-    return parse
-
-
-def _integer(minimum: int, maximum: int) -> Callable[[Any], int]:
-    def parse(value: object) -> int:
-        if isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value, re.ASCII):
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
-            raise ValueError(f"must be a whole number from {minimum} to {maximum}")
-        return value
-
-    return parse
-
-
-def _database_url(value: object) -> str:
-    text = _text(value)
-    if not text.startswith(("postgresql://", "postgres://")):
-        raise ValueError("must be an address like postgresql://user:password@host:5432/database")
-    return text
-
-
-def _public_url(value: object) -> str:
-    text = _text(value).rstrip("/")
-    try:
-        parts = urllib.parse.urlsplit(text)
-        named = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        named = False
-        parts = urllib.parse.urlsplit("")
-    if not named or parts.query or parts.fragment or parts.username:
-        raise ValueError("must be an address like https://regulars.example.com")
-    return text
-
-
-def _networks(value: object) -> tuple[str, ...]:
-    items = value if isinstance(value, list) else str(value).split(",")
-    names = tuple(str(item).strip() for item in items if str(item).strip())
-    for name in names:
-        try:
-            ipaddress.ip_network(name, strict=False)
-        except ValueError:
-            raise ValueError(f"must list IP addresses or networks, and '{name}' is neither") from None
-    return names
-
-
-def _country(value: object) -> str:
-    text = _text(value).upper()
-    if not re.fullmatch(r"[A-Z]{2}", text):
-        raise ValueError("must be a two-letter country code such as FR")
-    return text
-
-
 def _setting(default: Any, declaration: Declaration) -> Any:
     """Declare a field; secrets stay out of `repr`, so that they reach no log by accident."""
     return dataclasses.field(default=default, metadata={"declaration": declaration}, repr=not declaration.secret)
@@ -145,7 +76,7 @@ def _setting(default: Any, declaration: Declaration) -> Any:
 def _whole(default: int, meaning: str, *, minimum: int, maximum: int, unit: str | None = None) -> Any:
     declaration = Declaration(
         meaning=meaning,
-        parse=_integer(minimum, maximum),
+        parse=setting_values.integer(minimum, maximum),
         kind="whole number",
         unit=unit,
         minimum=minimum,
@@ -155,7 +86,9 @@ def _whole(default: int, meaning: str, *, minimum: int, maximum: int, unit: str 
 
 
 def _one_of(default: str, meaning: str, *allowed: str) -> Any:
-    return _setting(default, Declaration(meaning=meaning, parse=_choice(*allowed), kind=" | ".join(allowed)))
+    return _setting(
+        default, Declaration(meaning=meaning, parse=setting_values.choice(*allowed), kind=" | ".join(allowed))
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -167,7 +100,7 @@ class Settings:
         Declaration(
             meaning="Address of a PostgreSQL server, version 15 or newer; without it Regulars runs its own PostgreSQL"
             " in the data folder. DATABASE_URL means the same.",
-            parse=_database_url,
+            parse=setting_values.database_url,
             kind="address",
             secret=True,
         ),
@@ -177,14 +110,16 @@ class Settings:
         metadata={
             "declaration": Declaration(
                 meaning="Folder of the embedded database and of the files that running processes share.",
-                parse=_folder,
+                parse=setting_values.folder,
                 kind="folder",
             )
         },
     )
     host: str = _setting(
         "127.0.0.1",
-        Declaration(meaning="Address the server listens on; 0.0.0.0 is every interface.", parse=_text, kind="text"),
+        Declaration(
+            meaning="Address the server listens on; 0.0.0.0 is every interface.", parse=setting_values.text, kind="text"
+        ),
     )
     port: int = _whole(8080, "Port the server listens on; 0 lets the system choose.", minimum=0, maximum=PORT_MAX)
     workers: int = _whole(1, "Number of server processes that share the port.", minimum=1, maximum=64)
@@ -193,7 +128,7 @@ class Settings:
         Declaration(
             meaning="Address callers and people use, for links, signatures and the API description; without it the"
             " address the server listens on.",
-            parse=_public_url,
+            parse=setting_values.public_url,
             kind="address",
         ),
     )
@@ -202,7 +137,7 @@ class Settings:
         Declaration(
             meaning="IP addresses or networks, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto"
             " headers are believed.",
-            parse=_networks,
+            parse=setting_values.networks,
             kind="list of networks",
         ),
     )
@@ -247,8 +182,9 @@ class Settings:
     default_country: str | None = _setting(
         None,
         Declaration(
-            meaning="Country that reads a profile's phone number written without a country prefix.",
-            parse=_country,
+            meaning="Country that reads a profile's phone number written without a country prefix, for organizations"
+            " that have not set their own.",
+            parse=setting_values.country,
             kind="country code",
         ),
     )

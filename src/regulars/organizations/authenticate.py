@@ -18,8 +18,9 @@ NOTE_USE_EVERY_S = 60
 class Authenticator:
     """One per process. It also remembers which keys were used, and notes it at most once a minute, off the request."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, default_country: str | None = None) -> None:
         self._database = database
+        self._default_country = default_country
         self._cache: dict[bytes, tuple[float, KeyHolder]] = {}
         self._used: set[UUID] = set()
 
@@ -45,7 +46,7 @@ class Authenticator:
             self._cache.pop(key, None)
             return None
         key_id, organization_id, secret, default_country = found
-        caller = KeyHolder(organization_id, key_id, secret, default_country)
+        caller = KeyHolder(organization_id, key_id, secret, default_country or self._default_country)
         if len(self._cache) >= CACHED_KEYS_MAX:
             self._cache.clear()
         self._cache[key] = (asked_at, caller)

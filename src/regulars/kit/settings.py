@@ -118,7 +118,9 @@ class Settings:
     host: str = _setting(
         "127.0.0.1",
         Declaration(
-            meaning="Address the server listens on; 0.0.0.0 is every interface.", parse=setting_values.text, kind="text"
+            meaning="Address the server listens on; 0.0.0.0 is every interface.",
+            parse=setting_values.nonblank,
+            kind="text",
         ),
     )
     port: int = _whole(8080, "Port the server listens on; 0 lets the system choose.", minimum=0, maximum=PORT_MAX)

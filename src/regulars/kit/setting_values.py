@@ -1,0 +1,77 @@
+"""How the text or TOML value of a setting is read; each raises ValueError with the rest of a sentence: "must be …"."""
+
+import ipaddress
+import re
+import urllib.parse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def nonblank(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("must be a text that is not empty")
+    return value.strip()
+
+
+def folder(value: object) -> Path:
+    return Path(nonblank(value)).expanduser().absolute()
+
+
+def choice(*allowed: str) -> Callable[[Any], str]:
+    def parse(value: object) -> str:
+        text = nonblank(value).lower()
+        if text not in allowed:
+            raise ValueError(f"must be one of {', '.join(allowed)}")
+        return text
+
+    return parse
+
+
+def integer(minimum: int, maximum: int) -> Callable[[Any], int]:
+    def parse(value: object) -> int:
+        if isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value, re.ASCII):
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
+            raise ValueError(f"must be a whole number from {minimum} to {maximum}")
+        return value
+
+    return parse
+
+
+def database_url(value: object) -> str:
+    text = nonblank(value)
+    if not text.startswith(("postgresql://", "postgres://")):
+        raise ValueError("must be an address like postgresql://user:password@host:5432/database")
+    return text
+
+
+def public_url(value: object) -> str:
+    text = nonblank(value).rstrip("/")
+    try:
+        parts = urllib.parse.urlsplit(text)
+        named = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        named = False
+        parts = urllib.parse.urlsplit("")
+    if not named or parts.query or parts.fragment or parts.username:
+        raise ValueError("must be an address like https://regulars.example.com")
+    return text
+
+
+def networks(value: object) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else str(value).split(",")
+    names = tuple(str(item).strip() for item in items if str(item).strip())
+    for name in names:
+        try:
+            ipaddress.ip_network(name, strict=False)
+        except ValueError:
+            raise ValueError(f"must list IP addresses or networks, and '{name}' is neither") from None
+    return names
+
+
+def country(value: object) -> str:
+    text = nonblank(value).upper()
+    if not re.fullmatch(r"[A-Z]{2}", text):
+        raise ValueError("must be a two-letter country code such as FR")
+    return text

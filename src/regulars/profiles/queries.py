@@ -1,4 +1,8 @@
-"""The SQL of profiles."""
+"""The SQL of profiles.
+
+Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner takes an
+organization for a few rows, and a plan it then makes for `= ANY` reads the whole organization ever after.
+"""
 
 from collections.abc import Sequence
 from typing import Any, LiteralString
@@ -31,8 +35,14 @@ def _profile(row: TupleRow) -> Profile:
 
 async def find_profile_refs_by_id(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[ProfileRef]:
     rows = await tx.fetch(
-        "SELECT id, external_id FROM profiles WHERE organization_id = %s AND id = ANY (%s::uuid[])",
-        (organization_id, list(ids)),
+        """
+        SELECT found.id, found.external_id
+        FROM unnest(%s::uuid[]) AS wanted (id)
+        CROSS JOIN LATERAL (
+            SELECT id, external_id FROM profiles WHERE organization_id = %s AND id = wanted.id LIMIT 1
+        ) AS found
+        """,
+        (list(ids), organization_id),
     )
     return [ProfileRef(*row) for row in rows]
 
@@ -41,8 +51,14 @@ async def find_profile_refs_by_external_id(
     tx: Tx, organization_id: UUID, external_ids: Sequence[str]
 ) -> list[ProfileRef]:
     rows = await tx.fetch(
-        "SELECT id, external_id FROM profiles WHERE organization_id = %s AND external_id = ANY (%s::text[])",
-        (organization_id, list(external_ids)),
+        """
+        SELECT found.id, found.external_id
+        FROM unnest(%s::text[]) AS wanted (external_id)
+        CROSS JOIN LATERAL (
+            SELECT id, external_id FROM profiles WHERE organization_id = %s AND external_id = wanted.external_id LIMIT 1
+        ) AS found
+        """,
+        (list(external_ids), organization_id),
     )
     return [ProfileRef(*row) for row in rows]
 
@@ -52,15 +68,18 @@ async def find_profile_refs_by_phone(
 ) -> list[tuple[str, ProfileRef]]:
     rows = await tx.fetch(
         """
-        SELECT phone_number, id, external_id
-        FROM profiles
-        WHERE organization_id = %(organization_id)s
-          -- A number in E.164 is shorter than the indexed beginning.
-          AND left(phone_number, 64) = ANY (%(numbers)s::text[])
-          AND phone_reachable
-        ORDER BY id
+        SELECT wanted.number, found.id, found.external_id
+        FROM unnest(%s::text[]) AS wanted (number)
+        CROSS JOIN LATERAL (
+            SELECT id, external_id
+            FROM profiles
+            -- A number in E.164 is shorter than the indexed beginning. OFFSET keeps the look-up inside.
+            WHERE organization_id = %s AND left(phone_number, 64) = wanted.number AND phone_reachable
+            OFFSET 0
+        ) AS found
+        ORDER BY found.id
         """,
-        {"organization_id": organization_id, "numbers": list(numbers)},
+        (list(numbers), organization_id),
     )
     return [(number, ProfileRef(identifier, external_id)) for number, identifier, external_id in rows]
 
@@ -131,13 +150,13 @@ async def keep_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> s
     """Lock out deletion, in the order of the ids; changes of other columns may go on beside it."""
     rows = await tx.fetch(
         """
-        SELECT id
-        FROM profiles
-        WHERE organization_id = %s AND id = ANY (%s::uuid[])
-        ORDER BY id
-        FOR KEY SHARE
+        SELECT kept.id
+        FROM (SELECT id FROM unnest(%s::uuid[]) AS given (id) ORDER BY id) AS wanted
+        CROSS JOIN LATERAL (
+            SELECT id FROM profiles WHERE organization_id = %s AND id = wanted.id FOR KEY SHARE
+        ) AS kept
         """,
-        (organization_id, list(ids)),
+        (list(ids), organization_id),
     )
     return {row[0] for row in rows}
 
@@ -148,12 +167,26 @@ async def lock_profiles_to_change(
     # NO KEY: a change never touches a key, so it need not hold up those who only refer to the profile.
     rows = await tx.fetch(
         """
-        SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
-        FROM profiles
-        WHERE organization_id = %(organization_id)s
-          AND (id = ANY (%(ids)s::uuid[]) OR external_id = ANY (%(external_ids)s::text[]))
-        ORDER BY id
-        FOR NO KEY UPDATE
+        SELECT
+            locked.id, locked.external_id, locked.phone_number, locked.phone_reachable, locked.first_name,
+            locked.last_name, locked.attributes, locked.created_at, locked.updated_at
+        FROM (
+            SELECT (
+                SELECT id FROM profiles WHERE organization_id = %(organization_id)s AND external_id = named.external_id
+            ) AS id
+            FROM unnest(%(external_ids)s::text[]) AS named (external_id)
+            UNION
+            SELECT id FROM unnest(%(ids)s::uuid[]) AS given (id)
+            ORDER BY id
+        ) AS wanted
+        CROSS JOIN LATERAL (
+            SELECT
+                id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at,
+                updated_at
+            FROM profiles
+            WHERE organization_id = %(organization_id)s AND id = wanted.id
+            FOR NO KEY UPDATE
+        ) AS locked
         """,
         {"organization_id": organization_id, "ids": list(ids), "external_ids": list(external_ids)},
     )
@@ -165,12 +198,26 @@ async def lock_profiles_to_delete(
 ) -> list[Profile]:
     rows = await tx.fetch(
         """
-        SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
-        FROM profiles
-        WHERE organization_id = %(organization_id)s
-          AND (id = ANY (%(ids)s::uuid[]) OR external_id = ANY (%(external_ids)s::text[]))
-        ORDER BY id
-        FOR UPDATE
+        SELECT
+            locked.id, locked.external_id, locked.phone_number, locked.phone_reachable, locked.first_name,
+            locked.last_name, locked.attributes, locked.created_at, locked.updated_at
+        FROM (
+            SELECT (
+                SELECT id FROM profiles WHERE organization_id = %(organization_id)s AND external_id = named.external_id
+            ) AS id
+            FROM unnest(%(external_ids)s::text[]) AS named (external_id)
+            UNION
+            SELECT id FROM unnest(%(ids)s::uuid[]) AS given (id)
+            ORDER BY id
+        ) AS wanted
+        CROSS JOIN LATERAL (
+            SELECT
+                id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at,
+                updated_at
+            FROM profiles
+            WHERE organization_id = %(organization_id)s AND id = wanted.id
+            FOR UPDATE
+        ) AS locked
         """,
         {"organization_id": organization_id, "ids": list(ids), "external_ids": list(external_ids)},
     )

@@ -84,13 +84,22 @@ async def lock_stores(tx: Tx, organization_id: UUID, external_ids: Sequence[str]
     # NO KEY: an upsert never changes a key, so it need not hold up those who only refer to the store.
     rows = await tx.fetch(
         """
-        SELECT id, external_id, name, address, created_at, updated_at
-        FROM stores
-        WHERE organization_id = %s AND external_id = ANY (%s::text[])
-        ORDER BY id
-        FOR NO KEY UPDATE
+        SELECT locked.id, locked.external_id, locked.name, locked.address, locked.created_at, locked.updated_at
+        FROM (
+            SELECT (
+                SELECT id FROM stores WHERE organization_id = %(organization_id)s AND external_id = named.external_id
+            ) AS id
+            FROM unnest(%(external_ids)s::text[]) AS named (external_id)
+            ORDER BY id
+        ) AS wanted
+        CROSS JOIN LATERAL (
+            SELECT id, external_id, name, address, created_at, updated_at
+            FROM stores
+            WHERE organization_id = %(organization_id)s AND id = wanted.id
+            FOR NO KEY UPDATE
+        ) AS locked
         """,
-        (organization_id, list(external_ids)),
+        {"organization_id": organization_id, "external_ids": list(external_ids)},
     )
     return [_store(row) for row in rows]
 

@@ -5,14 +5,19 @@ from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
+from regulars.kit import log
 from regulars.kit.clock import monotonic
-from regulars.kit.db import Database
+from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.organizations import queries
 from regulars.organizations.model import KeyHolder, hash_key, is_well_formed
 
 CACHE_S = 1.0
+# A busy key is confirmed again before its second is over, so that its callers never all ask at once.
+REFRESH_AFTER_S = 0.5
 CACHED_KEYS_MAX = 10_000
 NOTE_USE_EVERY_S = 60
+
+_log = log.get(__name__)
 
 
 class Authenticator:
@@ -22,26 +27,46 @@ class Authenticator:
         self._database = database
         self._default_country = default_country
         self._cache: dict[bytes, tuple[float, KeyHolder]] = {}
+        self._asking: dict[bytes, asyncio.Task[KeyHolder | None]] = {}
         self._used: set[UUID] = set()
 
     def cached(self, key: bytes) -> KeyHolder | None:
         """The caller if this very key was confirmed less than a second ago."""
         entry = self._cache.get(key)
-        if entry is None or monotonic() - entry[0] > CACHE_S:
+        if entry is None:
             return None
-        return entry[1]
+        age_s = monotonic() - entry[0]
+        if age_s > REFRESH_AFTER_S:
+            self._ask(key)
+        return entry[1] if age_s <= CACHE_S else None
 
     async def authenticate(self, key: bytes) -> KeyHolder | None:
         caller = self.cached(key)
         if caller is not None:
             return caller
-        text = key.decode("latin-1")
-        if not is_well_formed(text):
+        if not is_well_formed(key.decode("latin-1")):
             return None
+        return await asyncio.shield(self._ask(key))
+
+    def _ask(self, key: bytes) -> "asyncio.Task[KeyHolder | None]":
+        """The question to the database about this key: one at a time, shared by all who wait for it."""
+        task = self._asking.get(key)
+        if task is None:
+            task = self._asking[key] = asyncio.create_task(self._look_up(key))
+            task.add_done_callback(lambda done: self._asked(key, done))
+        return task
+
+    def _asked(self, key: bytes, task: "asyncio.Task[KeyHolder | None]") -> None:
+        del self._asking[key]
+        # Nobody may have waited for a refresh: look at its failure, so that it is not reported as forgotten.
+        if not task.cancelled() and isinstance(error := task.exception(), CONNECTION_ERRORS):
+            _log.warning("keys.database_unavailable", error=type(error).__name__)
+
+    async def _look_up(self, key: bytes) -> KeyHolder | None:
         # The age of the cached answer counts from before the question, so a slow query cannot stretch it.
         asked_at = monotonic()
         async with self._database.connection() as connection:
-            found = await queries.find_live_key(connection, hash_key(text))
+            found = await queries.find_live_key(connection, hash_key(key.decode("latin-1")))
         if found is None:
             self._cache.pop(key, None)
             return None
@@ -56,7 +81,10 @@ class Authenticator:
     async def note_use_forever(self) -> None:
         while True:
             await asyncio.sleep(NOTE_USE_EVERY_S)
-            await self.note_use()
+            try:
+                await self.note_use()
+            except CONNECTION_ERRORS as error:
+                _log.warning("keys.use_not_noted", error=type(error).__name__)
 
     async def note_use(self) -> None:
         used: Sequence[UUID] = sorted(self._used)

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from regulars.consent import api as consent
 from regulars.http import openapi
 from regulars.http.api_lane import ApiLane
+from regulars.http.fast_lane import lane_protocol
 from regulars.http.json_api import JsonApi
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.route import Document, Mutation, Route
@@ -127,6 +129,10 @@ class Application:
         self.lane = lane
         self._api = api
         self._service = service
+
+    def http_protocol(self) -> type[HttpToolsProtocol]:
+        """What uvicorn speaks to a connection with, for the short way of single sales."""
+        return lane_protocol(self.lane)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and _is_api(scope["raw_path"]):

@@ -9,7 +9,6 @@ from typing import Final
 
 import uvicorn
 
-from regulars.http.fast_lane import lane_protocol
 from regulars.kit import metrics
 from regulars.kit.settings import Settings
 from regulars.server import create_app
@@ -63,7 +62,7 @@ def uvicorn_config(settings: Settings) -> uvicorn.Config:
     app = create_app(settings)
     return uvicorn.Config(
         app,
-        http=lane_protocol(app.lane) if settings.fast_lane == "on" else "httptools",
+        http=app.http_protocol() if settings.fast_lane == "on" else "httptools",
         loop="none",
         ws="none",
         lifespan="on",

@@ -7,7 +7,7 @@ from typing import Annotated
 import psycopg
 import typer
 
-from regulars.cli import backup, config, demo, doctor, key, migrating, organization, serve, work
+from regulars.cli import backup, config, demo, doctor, import_, key, migrating, organization, serve, work
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit.durability import NotDurableError
 from regulars.kit.log import scrub
@@ -33,6 +33,7 @@ app.command()(backup.backup)
 app.command()(backup.restore)
 app.command()(config.config)
 app.command()(demo.demo)
+app.command("import")(import_.import_file)
 app.add_typer(organization.app, name="organization")
 app.add_typer(key.app, name="key")
 

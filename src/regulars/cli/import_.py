@@ -1,0 +1,165 @@
+"""`regulars import`: files of sales, profiles, stores and consents."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Final, Self, cast
+
+import msgspec
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from regulars.cli import database
+from regulars.cli.output import CommandError, Exit, err, print_json, print_table
+from regulars.imports.model import Kind, Outcome, Report, Row
+from regulars.imports.read import Format, HeaderError, guess_format, read_rows
+from regulars.imports.run import run_import
+from regulars.imports.take import Target
+from regulars.kit import settings
+from regulars.kit.db import Database
+from regulars.kit.errors import ApiError
+from regulars.organizations import manage
+
+STANDARD_INPUT: Final = "-"
+REJECTED_SUFFIX: Final = ".rejected.ndjson"
+
+
+def import_file(
+    kind: Annotated[Kind, typer.Argument(help="What the rows are.", show_default=False)],
+    file: Annotated[str, typer.Argument(help="NDJSON, or CSV with a header; - is standard input.", show_default=False)],
+    *,
+    organization: Annotated[str, typer.Option("--organization", "-o", help="Name of the organization.")],
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Carry out every batch of rows and take it back: tells what each row would do to the data as they are"
+            " now, without what earlier batches of the file would have left.",
+        ),
+    ] = False,
+    form: Annotated[
+        str | None, typer.Option("--format", help="ndjson or csv; default: by the first character.", show_default=False)
+    ] = None,
+    rejected: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where rejected rows go with their reasons; default FILE.rejected.ndjson.", show_default=False
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the report as JSON for programs.")] = False,
+) -> None:
+    """Import a file by the rules of the API. Running it twice changes nothing; exit code 1 says rows were rejected."""
+    if form not in {None, "ndjson", "csv"}:
+        raise CommandError("--format is ndjson or csv.", code=Exit.USAGE)
+    loaded = settings.load()
+    notes = _Rejected(rejected or Path(("import" if file == STANDARD_INPUT else file) + REJECTED_SUFFIX))
+    with _opened(file) as stream, database.ready(loaded) as url, notes:
+        try:
+            rows = read_rows(stream, kind, cast("Format | None", form) or guess_format(stream))
+            report = asyncio.run(_run(url, organization, kind, rows, loaded, dry_run=dry_run, notes=notes))
+        except HeaderError as error:
+            raise CommandError(str(error), code=Exit.USAGE) from None
+    _print(report, dry_run=dry_run, as_json=as_json)
+    if report.counts[Outcome.REJECTED]:
+        raise CommandError(f"{report.counts[Outcome.REJECTED]} rows were rejected; {notes.path} says why.")
+
+
+async def _run(
+    url: str,
+    name: str,
+    kind: Kind,
+    rows: Iterator[Row],
+    loaded: settings.Settings,
+    *,
+    dry_run: bool,
+    notes: "_Rejected",
+) -> Report:
+    opened = Database(url, pool_max=2)
+    await opened.open()
+    try:
+        async with opened.connection() as connection:
+            organization = await manage.find_organization(connection, name)
+            if organization is None:
+                raise CommandError(f"There is no organization {name}; `regulars organization list` shows them.")
+            particulars = await manage.find_particulars(connection, organization.id)
+        target = Target(
+            organization_id=organization.id,
+            secret=particulars.secret,
+            default_country=particulars.default_country,
+            tolerance=timedelta(seconds=loaded.occurred_at_tolerance_s),
+        )
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,} rows"))
+        with Progress(*columns, TimeElapsedColumn(), console=err) as progress:
+            bar = progress.add_task(f"{kind.value} (dry run)" if dry_run else kind.value, total=None)
+            return await run_import(
+                opened,
+                kind,
+                rows,
+                target,
+                dry_run=dry_run,
+                on_rejected=notes.add,
+                on_progress=lambda count: progress.advance(bar, count),
+            )
+    finally:
+        await opened.close()
+
+
+class _Rejected:
+    """The file of rejected rows; made with the first of them, and for its owner only, because it holds people's data."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, row: Row, error: ApiError) -> None:
+        if self._file is None:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            self._file = os.fdopen(descriptor, "wb")
+        note = {
+            "row": row.number,
+            "code": error.code,
+            "detail": error.detail,
+            "errors": error.errors,
+            "input": _shown(row.body),
+        }
+        self._file.write(msgspec.json.encode(note) + b"\n")
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[Any]:
+    if file == STANDARD_INPUT:
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = Path(file).open("rb")  # noqa: SIM115  # closed below; opening is what may fail
+    except OSError as error:
+        raise CommandError(f"The file {file} cannot be read: {error.strerror}.", code=Exit.USAGE) from None
+    with stream:
+        yield stream
+
+
+def _shown(body: bytes) -> object:
+    """The row as it was, so that it can be corrected and imported again; as text where it is no JSON."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return body.decode(errors="replace")
+
+
+def _print(report: Report, *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        print_json({**report.as_data(), "dry_run": dry_run})
+        return
+    shown = [[name, f"{count:,}"] for name, count in report.as_data().items() if count or name == "rows"]
+    print_table(["WOULD BE" if dry_run else "WERE", "ROWS"], shown)

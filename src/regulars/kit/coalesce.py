@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-FLUSHERS = 4
+FLUSHERS = 8
 LANE_ITEMS_MAX = 2_048
 WAITING_BYTES_MAX = 64 << 20
 BATCH_BYTES_MAX = 4 << 20

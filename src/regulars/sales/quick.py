@@ -12,7 +12,6 @@ inserts is therefore exactly what was answered, or nothing:
 Whatever does not come back as inserted takes the careful path (`record.py`), a new statement that sees the winner.
 """
 
-import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
@@ -78,36 +77,37 @@ class Keyed(Protocol):
 
 
 class QuickRecorder:
-    """One per process, with a connection of its own; batches of all organizations take turns on it."""
+    """One per process, with connections of its own: as many as batches of different organizations are in flight."""
 
     def __init__(self, database: Database, *, tolerance: timedelta) -> None:
         self._database = database
         self._tolerance = tolerance
-        self._connection: AsyncConnection[TupleRow] | None = None
-        self._turn = asyncio.Lock()
+        self._idle: list[AsyncConnection[TupleRow]] = []
         self._database_ahead = timedelta()
         self._clock_read_at = float("-inf")
         # A store's code and id never change and a store is never deleted, so what was found once stays true.
         self._stores: dict[tuple[UUID, str], StoreRef] = {}
 
     async def close(self) -> None:
-        if self._connection is not None:
-            await self._connection.close()
-            self._connection = None
+        while self._idle:
+            await self._idle.pop().close()
 
     async def __call__(self, organization_id: UUID, writes: Sequence[Keyed]) -> list[bytes | None]:
         """The body of a 201 for each sale that went in, and None for each that did not."""
-        async with self._turn:
-            try:
-                return await self._record(organization_id, writes)
-            except BaseException:
-                # A connection that failed in the middle of something is not used again.
-                if self._connection is not None and self._connection.closed:
-                    self._connection = None
-                raise
+        connection = self._idle.pop() if self._idle else await self._connect()
+        try:
+            return await self._record(connection, organization_id, writes)
+        finally:
+            # A connection that failed is not used again, and neither are its idle neighbours: after a restart of
+            # PostgreSQL they are all dead, and one batch should pay for that, not each in turn.
+            if connection.closed:
+                await self.close()
+            else:
+                self._idle.append(connection)
 
-    async def _record(self, organization_id: UUID, writes: Sequence[Keyed]) -> list[bytes | None]:
-        connection = self._connection or await self._connect()
+    async def _record(
+        self, connection: AsyncConnection[TupleRow], organization_id: UUID, writes: Sequence[Keyed]
+    ) -> list[bytes | None]:
         sales = [write.command for write in writes]
         profiles, new_profiles = await self._resolve_profiles(connection, organization_id, sales)
         stores = await self._resolve_stores(connection, organization_id, sales)
@@ -228,7 +228,7 @@ class QuickRecorder:
         self._clock_read_at = monotonic()
 
     async def _connect(self) -> AsyncConnection[TupleRow]:
-        self._connection = await self._database.dial()
+        connection = await self._database.dial()
         # A generic plan made while a table was empty would scan it for ever.
-        await self._connection.execute("SET enable_seqscan = off")
-        return self._connection
+        await connection.execute("SET enable_seqscan = off")
+        return connection

@@ -1,10 +1,13 @@
 """Which profile a number is linked to, and withdrawals that name a profile."""
 
+from datetime import timedelta
+
 import pytest
 from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, consent, withdrawal
 
 from regulars.consent.model import Outcome, Status
 
+MILLISECOND = timedelta(milliseconds=1)
 OTHER_NUMBER = "+447400123456"
 
 
@@ -98,8 +101,14 @@ def test_opt_out_by_both_is_refused_when_the_number_is_not_linked_to_the_profile
     assert statuses == ([("SUBSCRIBED",)] if known else [])
 
 
-def test_opt_out_in_the_future_is_refused(desk: Desk) -> None:
-    assert desk.refusal(withdrawal(at=NOW + MINUTE)) == (400, "VALIDATION_ERROR")
+def test_a_withdrawal_more_than_five_minutes_ahead_is_refused(desk: Desk) -> None:
+    assert desk.refusal(withdrawal(at=NOW + 5 * MINUTE + MILLISECOND)) == (400, "VALIDATION_ERROR")
+
+
+def test_a_withdrawal_from_a_fast_clock_counts_from_its_arrival(desk: Desk) -> None:
+    desk.opt_in()
+    assert desk.opt_out(at=NOW + 5 * MINUTE).outcome is Outcome.UNSUBSCRIBED
+    assert desk.opt_in(at=NOW + MINUTE, now=NOW + MINUTE).outcome is Outcome.RESUBSCRIBED
 
 
 def test_one_batch_may_withdraw_a_number_and_its_profile(desk: Desk) -> None:

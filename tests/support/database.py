@@ -14,6 +14,7 @@ from psycopg import sql
 
 from regulars.kit import embedded, migrate
 
+FOLDER_PREFIX = "regulars-test-"
 IN_MEMORY = Path("/dev/shm")  # noqa: S108  # a folder with a random name is made in it
 FREE_BYTES_MIN = 1024**3
 
@@ -21,13 +22,16 @@ FREE_BYTES_MIN = 1024**3
 def new_data_folder() -> Path:
     """A fresh folder, in memory where there is room, which the database's account can reach even when root runs."""
     in_memory = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free >= FREE_BYTES_MIN
-    folder = Path(tempfile.mkdtemp(prefix="regulars-test-", dir=IN_MEMORY if in_memory else None))
+    folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=IN_MEMORY if in_memory else None))
     folder.chmod(0o755)
     return folder / "data"
 
 
 @contextmanager
 def throwaway_server(data_dir: Path) -> Iterator[str]:
+    """A server in a folder that `new_data_folder` made; that folder goes with it, and no other ever does."""
+    if not data_dir.parent.name.startswith(FOLDER_PREFIX):
+        raise ValueError(f"{data_dir} was not made for a throwaway server")
     try:
         yield embedded.ensure_running(data_dir, throwaway=True)
     finally:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from regulars.kit.clock import AUTOMATION_WINDOW
 
-CONSENTED_AT_AHEAD_MAX = timedelta(minutes=5)
+CLAIM_AHEAD_MAX = timedelta(minutes=5)
 
 
 class Status(StrEnum):

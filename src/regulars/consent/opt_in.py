@@ -15,7 +15,7 @@ from regulars.consent.ledger import (
     open_ledger,
     subscription_of,
 )
-from regulars.consent.model import CONSENTED_AT_AHEAD_MAX, OptIn, Proof, opt_in_automation
+from regulars.consent.model import CLAIM_AHEAD_MAX, OptIn, Proof, opt_in_automation
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, ConsentedAtInFuture, FieldError, ProfileNotFound
 from regulars.kit.ids import Reference
@@ -61,7 +61,7 @@ async def opt_in(
 
 
 def _is_in_future(consent: Consent, now: datetime) -> bool:
-    return consent.consented_at > now + CONSENTED_AT_AHEAD_MAX
+    return consent.consented_at > now + CLAIM_AHEAD_MAX
 
 
 @dataclass(frozen=True, slots=True)

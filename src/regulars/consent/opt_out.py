@@ -16,7 +16,7 @@ from regulars.consent.ledger import (
     open_ledger,
     subscription_of,
 )
-from regulars.consent.model import OptOut, Outcome
+from regulars.consent.model import CLAIM_AHEAD_MAX, OptOut, Outcome
 from regulars.consent.phone import read_consent_number
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidPhoneNumber, ProfileNotFound, SubscriptionNotFound, invalid
@@ -113,8 +113,8 @@ class _Target:
 
 
 def _target(withdrawal: Withdrawal, found: _Found, *, now: datetime, secret: bytes) -> _Target | ApiError:
-    if withdrawal.unsubscribed_at is not None and withdrawal.unsubscribed_at > now:
-        return invalid("unsubscribed_at", "IN_FUTURE", "It must not lie in the future.")
+    if withdrawal.unsubscribed_at is not None and withdrawal.unsubscribed_at > now + CLAIM_AHEAD_MAX:
+        return invalid("unsubscribed_at", "IN_FUTURE", "It lies more than five minutes ahead of the service's clock.")
     number = withdrawal.phone_number
     if withdrawal.profile is None:
         if number is None:

@@ -115,8 +115,8 @@ class OptOutIn(msgspec.Struct):
         Annotated[
             Timestamp,
             Meta(
-                description="When the person withdrew, never in the future. Without it the withdrawal counts from now "
-                "on, after everything already known."
+                description="When the person withdrew; at most five minutes ahead of the service's clock. Without it "
+                "the withdrawal counts from now on, after everything already known."
             ),
         ]
         | None

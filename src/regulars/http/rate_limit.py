@@ -40,8 +40,9 @@ class RateLimiter:
         else:
             bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.filled_at) * self._per_s)
             bucket.filled_at = now
-        # A batch larger than the whole burst must not be refused forever: a full bucket lets it pass.
-        price = min(tokens, self._burst)
+        # A batch larger than the whole burst must not be refused forever: a bucket that was full before the request
+        # took its own token lets it pass.
+        price = min(tokens, self._burst - 1) if tokens > 1 else 1
         if bucket.tokens < price:
             wait_s = max(1, ceil((price - bucket.tokens) / self._per_s))
             raise RateLimited(

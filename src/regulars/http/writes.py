@@ -245,6 +245,8 @@ class Writes:
             return await self._halve(route, organization_id, batch, _busy())
         except CONNECTION_ERRORS:
             raise
+        except ApiError as error:
+            return await self._halve(route, organization_id, batch, error)
         except Exception as error:  # noqa: BLE001  # one item's fault must not become its neighbours'
             if len(batch) == 1:
                 _log.exception("writes.item_failed", operation=route.operation_id, error=type(error).__name__)

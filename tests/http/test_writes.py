@@ -1,0 +1,201 @@
+"""The write engine on a real database: what a batch does when one of its items, a lock or the connection fails."""
+
+import asyncio
+
+import msgspec
+import psycopg
+import pytest
+from tests.http.workshop import Workshop, status
+
+from regulars.http.route import Answer
+from regulars.kit.coalesce import LANE_ITEMS_MAX
+from regulars.kit.errors import StoreNotFound, Unavailable
+
+pytestmark = pytest.mark.anyio
+RETRY_AFTER = (b"retry-after", b"1")
+
+
+@pytest.fixture
+async def workshop(database, organization_id):
+    async with database.reading() as tx:
+        await tx.execute("CREATE TABLE things (name text PRIMARY KEY, key text)")
+    made = Workshop(database, organization_id)
+    yield made
+    made.gate.set()
+    await made.writes.coalescer.drain()
+
+
+async def other_connection(workshop) -> psycopg.AsyncConnection:
+    return await psycopg.AsyncConnection.connect(workshop.database.url, autocommit=True)
+
+
+async def divide_by_zero(tx, _write):
+    await tx.execute("SELECT 1 / 0")
+
+
+async def test_a_lone_write_is_answered_after_its_commit(workshop):
+    answer = await workshop.call("a")
+    assert (answer.status, answer.body) == (201, b'{"made":"a"}')
+    assert await workshop.things() == ["a"]
+    assert workshop.committed == 1
+
+
+async def test_what_arrives_together_is_one_transaction_in_order_of_arrival(workshop):
+    names = [f"n{number:03}" for number in range(100)]
+    answers = await workshop.one_batch(*names)
+    assert [msgspec.json.decode(answer.body)["made"] for answer in answers] == names
+    assert workshop.batches == [["first"], names]
+
+
+@pytest.mark.parametrize("place", [0, 13, 31])
+async def test_only_the_guilty_item_of_a_batch_fails(workshop, place):
+    names = [f"n{number:02}" for number in range(32)]
+    guilty = names[place]
+    workshop.acts[guilty] = divide_by_zero
+    answers = await workshop.one_batch(*names)
+    assert {name: status(answer) for name, answer in zip(names, answers, strict=True)} == {
+        name: 500 if name == guilty else 201 for name in names
+    }
+    assert await workshop.things() == [name for name in names if name != guilty]
+    # Halving: two runs a level below the first, not one transaction for each neighbour.
+    assert len(workshop.batches) - 1 == 1 + 2 * 5
+
+
+async def test_an_item_that_repeats_another_is_the_guilty_one(workshop):
+    answers = await workshop.one_batch("a", "b", "a", "c")
+    assert sorted(map(status, answers)) == [201, 201, 201, 503]
+    assert await workshop.things() == ["a", "b", "c"]
+
+
+async def test_a_refusal_that_a_use_case_raises_is_the_answer_of_the_guilty_only(workshop):
+    async def refuse(_tx, _write):
+        raise Unavailable("Not now.", headers=(RETRY_AFTER,))
+
+    workshop.acts["b"] = refuse
+    answers = await workshop.one_batch("a", "b", "c")
+    assert [status(answer) for answer in answers] == [201, 503, 201]
+    assert RETRY_AFTER in answers[1].headers
+    assert await workshop.things() == ["a", "c"]
+
+
+async def test_a_refusal_that_a_use_case_returns_harms_nobody(workshop):
+    async def refuse(_tx, _write):
+        return StoreNotFound("No such store.")
+
+    workshop.acts["b"] = refuse
+    answers = await workshop.one_batch("a", "b", "c")
+    assert [status(answer) for answer in answers] == [201, 404, 201]
+    assert len(workshop.batches) == 2
+
+
+async def test_a_deadlock_is_tried_again(workshop):
+    """Whoever waits first finds the deadlock and gives way: here, the engine."""
+    async with await other_connection(workshop) as other:
+        await other.execute("CREATE TABLE locks AS SELECT x FROM generate_series(1, 2) x")
+        other_asked: list[asyncio.Task] = []
+
+        async def cross(tx, _write):
+            await tx.execute("SET LOCAL deadlock_timeout = '100ms'")
+            await tx.fetch("SELECT x FROM locks WHERE x = 1 FOR UPDATE")
+            if not other_asked:
+                await other.execute("BEGIN")
+                await other.execute("SET LOCAL deadlock_timeout = '60s'")
+                await other.execute("SELECT x FROM locks WHERE x = 2 FOR UPDATE")
+                other_asked.append(
+                    asyncio.create_task(other.execute("SELECT x FROM locks WHERE x = 1 FOR UPDATE; COMMIT"))
+                )
+            await tx.fetch("SELECT x FROM locks WHERE x = 2 FOR UPDATE")
+
+        workshop.acts["b"] = cross
+        answers = await workshop.one_batch("a", "b", "c")
+        await other_asked[0]
+    assert [status(answer) for answer in answers] == [201, 201, 201]
+    assert workshop.batches == [["first"], ["a", "b", "c"], ["a", "b", "c"]]
+    assert await workshop.things() == ["a", "b", "c"]
+
+
+async def test_a_deadlock_that_never_ends_is_told_to_the_guilty_only(workshop):
+    async def deadlock(tx, _write):
+        await tx.execute("DO $$ BEGIN RAISE deadlock_detected; END $$")
+
+    workshop.acts["b"] = deadlock
+    answers = await workshop.one_batch("a", "b")
+    assert [status(answer) for answer in answers] == [201, 503]
+    assert RETRY_AFTER in answers[1].headers
+    assert workshop.batches.count(["a", "b"]) == 3
+    assert await workshop.things() == ["a"]
+
+
+async def test_a_lock_that_is_not_given_refuses_only_who_needs_it(workshop):
+    async with await other_connection(workshop) as other:
+        await other.execute("CREATE TABLE locks AS SELECT 1 AS x")
+        await other.execute("BEGIN")
+        await other.execute("SELECT x FROM locks FOR UPDATE")
+
+        async def wait_in_vain(tx, _write):
+            await tx.execute("SET LOCAL lock_timeout = '20ms'")
+            await tx.fetch("SELECT x FROM locks FOR UPDATE")
+
+        workshop.acts["b"] = wait_in_vain
+        answers = await workshop.one_batch("a", "b", "c", "d")
+    assert [status(answer) for answer in answers] == [201, 503, 201, 201]
+    assert RETRY_AFTER in answers[1].headers
+    assert await workshop.things() == ["a", "c", "d"]
+
+
+async def test_a_lost_connection_refuses_the_whole_batch_and_the_next_one_works(workshop):
+    async def lose_the_connection(tx, _write):
+        async with await other_connection(workshop) as other:
+            await other.execute("SELECT pg_terminate_backend(%s, 5000)", (tx.connection.info.backend_pid,))
+
+    workshop.acts["b"] = lose_the_connection
+    answers = await workshop.one_batch("a", "b", "c", keys={"a": "key-a"})
+    assert [status(answer) for answer in answers] == [503, 503, 503]
+    assert all(RETRY_AFTER in answer.headers for answer in answers)
+    assert await workshop.things() == []
+    assert await workshop.stored() == {}
+    workshop.acts.clear()
+    assert [status(answer) for answer in await workshop.one_batch("a", "b", "c")] == [201, 201, 201]
+    assert await workshop.things() == ["a", "b", "c"]
+
+
+async def test_a_full_queue_refuses_at_once_and_then_takes_again(workshop):
+    workshop.gate.clear()
+    first = workshop.call("first")
+    await workshop.until(lambda: bool(workshop.batches))
+    names = [f"n{number:04}" for number in range(LANE_ITEMS_MAX)]
+    calls = [workshop.call(name) for name in names]
+    await workshop.until(lambda: workshop.writes.coalescer.waiting_items == LANE_ITEMS_MAX)
+    refused = await asyncio.gather(workshop.call("late"), workshop.call("late", key="late"))
+    assert [type(answer) for answer in refused] == [Unavailable, Unavailable]
+    assert all(RETRY_AFTER in answer.headers for answer in refused)
+    workshop.gate.set()
+    assert {status(answer) for answer in await asyncio.gather(first, *calls)} == {201}
+    assert status(await workshop.call("late", key="late")) == 201
+    assert max(map(len, workshop.batches)) == 256
+    assert await workshop.things() == ["late", *names]
+
+
+async def test_the_quick_way_answers_what_it_can_and_the_careful_way_does_the_rest(database, organization_id):
+    async with database.reading() as tx:
+        await tx.execute("CREATE TABLE things (name text PRIMARY KEY, key text)")
+    failures = [psycopg.errors.UniqueViolation(), psycopg.errors.LockNotAvailable(), psycopg.errors.DeadlockDetected()]
+
+    async def quick(_organization_id, writes):
+        if writes[0].command == "x":
+            raise failures.pop()
+        return [b"quick" if write.command.startswith("q") else None for write in writes]
+
+    workshop = Workshop(database, organization_id, quick={"makeThing": quick})
+    answers = await workshop.one_batch("q1", "c1", 5, "q2", "c2", keys={"5": "five"})
+    assert [answer.status for answer in answers] == [201, 201, 400, 201, 201]
+    assert [answer.body for answer in answers if answer.body == b"quick"] == [b"quick"] * 2
+    assert await workshop.things() == ["c1", "c2"]
+    while failures:
+        answers = await workshop.one_batch("x", f"q{len(failures)}")
+        assert isinstance(answers[0], Answer)
+        assert isinstance(answers[1], Answer)
+        assert [answer.status for answer in answers] == [201, 201]
+        assert b"quick" not in {answer.body for answer in answers}
+        async with database.reading() as tx:
+            await tx.execute("DELETE FROM things WHERE name = 'x'")

@@ -1,0 +1,111 @@
+"""A small room for tests of the write engine: one table, and commands that misbehave on request."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from tests.support.room import request
+
+from regulars.http.route import Answer, Mutation, Write
+from regulars.http.writes import Writes
+from regulars.kit.db import Database, Tx
+from regulars.kit.errors import ApiError, invalid
+
+Act = Callable[[Tx, Write], Awaitable[Answer | ApiError | None]]
+Call = asyncio.Task[Answer | ApiError]
+
+
+class Workshop:
+    """`make` inserts a thing and answers 201; an act planted under its name happens inside the batch before that."""
+
+    def __init__(self, database: Database, organization_id: UUID, **options: Any) -> None:
+        self.organization_id = organization_id
+        self.database = database
+        self.acts: dict[str, Act] = {}
+        self.batches: list[list[str]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.committed = 0
+        self.route = Mutation(
+            path="/v1/things",
+            operation_id="makeThing",
+            tag="",
+            summary="",
+            answers={},
+            prepare=self._prepare,
+            run=self._run,
+            records_facts=True,
+        )
+        self.writes = Writes(
+            database, [self.route], quick=options.get("quick", {}), committed=lambda _: self._count_commit()
+        )
+
+    def _count_commit(self) -> None:
+        self.committed += 1
+
+    def _prepare(self, asked: Any) -> str:
+        name = msgspec.json.decode(asked.body)
+        if not isinstance(name, str):
+            raise invalid("", "WRONG_TYPE", "A thing is a string.")
+        return name
+
+    async def _run(self, tx: Tx, _organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+        self.batches.append([write.command for write in writes])
+        await self.gate.wait()
+        answers: list[Answer | ApiError] = []
+        for write in writes:
+            act = self.acts.get(write.command)
+            instead = None if act is None else await act(tx, write)
+            if instead is None:
+                await tx.execute("INSERT INTO things VALUES (%s, %s)", (write.command, write.key))
+                instead = Answer(201, msgspec.json.encode({"made": write.command}))
+            answers.append(instead)
+        return answers
+
+    def call(self, name: object, *, key: str | None = None, target: bytes = b"/v1/things") -> Call:
+        """Start a request; its task gives the answer, or the refusal that was raised before the batch."""
+        return asyncio.create_task(self._submit(name, key=key, target=target))
+
+    async def _submit(self, name: object, *, key: str | None, target: bytes) -> Answer | ApiError:
+        body = msgspec.json.encode(name)
+        asked = request(self.organization_id, body=body)
+        try:
+            return await self.writes.submit(self.route, asked, target=target, key=key, charge=lambda _: None)
+        except ApiError as error:
+            return error
+
+    async def one_batch(self, *names: object, keys: dict[str, str] | None = None) -> list[Answer | ApiError]:
+        """Have all of these in one batch, by letting them gather behind one that is in flight."""
+        self.gate.clear()
+        lead = f"first{'' if not self.batches else len(self.batches)}"
+        first = self.call(lead)
+        await self.until(lambda: bool(self.batches) and self.batches[-1] == [lead])
+        calls = [self.call(name, key=(keys or {}).get(str(name))) for name in names]
+        await self.until(lambda: self.writes.coalescer.waiting_items == len(names))
+        self.gate.set()
+        assert status(await first) == 201
+        return list(await asyncio.gather(*calls))
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not holds():  # noqa: ASYNC110  # the engine's own state has no event to wait for
+                await asyncio.sleep(0.002)
+
+    async def things(self) -> list[str]:
+        async with self.database.reading() as tx:
+            rows = await tx.fetch("SELECT name FROM things WHERE name NOT LIKE 'first%%' ORDER BY name")
+        return [row[0] for row in rows]
+
+    async def stored(self) -> dict[str, int]:
+        async with self.database.reading() as tx:
+            return dict(await tx.fetch("SELECT key, status FROM idempotency_keys ORDER BY key"))  # type: ignore[arg-type]  # rows of two columns
+
+
+def status(answer: Answer | ApiError) -> int:
+    return answer.status
+
+
+def is_replay(answer: Answer | ApiError) -> bool:
+    return (b"idempotent-replayed", b"true") in answer.headers

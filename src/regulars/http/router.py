@@ -48,6 +48,10 @@ class Router:
             if method in methods:
                 return methods[method], references
             allowed.update(methods)
+        if literal is not None:
+            # The methods of the literal path are what the description lists for it; a reference that happens to be
+            # spelled like it does not add to them.
+            allowed = set(literal)
         if allowed:
             allow = ", ".join(sorted(allowed))
             raise MethodNotAllowed(f"This route takes {allow}.", headers=((b"allow", allow.encode()),))

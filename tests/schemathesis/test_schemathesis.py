@@ -1,0 +1,57 @@
+"""Schemathesis over the served document: every operation, every check, valid and invalid data."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.schemathesis import hooks
+from tests.support.api import StartServer
+from tests.support.server import ROOT
+from tests.support.tenant import new_tenant
+
+SECONDS_MAX = 400
+EXAMPLES_PER_OPERATION_MAX = 12
+HERE = Path(__file__).parent
+
+
+@pytest.mark.timeout(SECONDS_MAX + 60)
+def test_the_interface_does_what_its_description_says(
+    start_server: StartServer, api_database_url: str, tmp_path: Path
+) -> None:
+    server = start_server(rate_limit_per_s="0")
+    key = new_tenant(api_database_url).key
+    for path, name in (("/v1/stores", hooks.STORE), ("/v1/profiles", hooks.CUSTOMER)):
+        body = {"external_id": name}
+        created = httpx.post(server.url + path, json=body, headers={"x-api-key": key}, trust_env=False)
+        assert created.status_code == 201
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+        "SCHEMATHESIS_HOOKS": "tests.schemathesis.hooks",
+        "REGULARS_TEST_FUZZ_URL": server.url,
+        "REGULARS_TEST_FUZZ_KEY": key,
+    }
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "schemathesis.cli",
+            f"--config-file={HERE / 'schemathesis.toml'}",
+            "run",
+            f"{server.url}/v1/openapi.json",
+            f"--header=x-api-key:{key}",
+            f"--max-examples={EXAMPLES_PER_OPERATION_MAX}",
+            "--seed=1",
+            "--no-color",
+        ],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]

@@ -109,7 +109,7 @@ async def _run(
 
 
 class _Rejected:
-    """The file of rejected rows; made with the first of them, and for its owner only, because it holds people's data."""
+    """The file of rejected rows; made with the first of them, for its owner only, because it holds people's data."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -152,9 +152,10 @@ def _opened(file: str) -> Iterator[Any]:
 def _shown(body: bytes) -> object:
     """The row as it was, so that it can be corrected and imported again; as text where it is no JSON."""
     try:
-        return msgspec.json.decode(body)
+        msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return body.decode(errors="replace")
+    return msgspec.Raw(body)
 
 
 def _print(report: Report, *, dry_run: bool, as_json: bool) -> None:

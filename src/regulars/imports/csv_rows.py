@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from regulars.imports.model import Kind, Row
-from regulars.kit.errors import ApiError, InvalidJson, invalid
+from regulars.imports.model import ROW_BYTES_MAX, Kind, Row
+from regulars.kit.errors import ApiError, InvalidJson, PayloadTooLarge, invalid
 from regulars.kit.json import encode
 
 LINES_PREFIX: Final = "line_items."
@@ -172,9 +172,14 @@ def group_lines(records: Iterator[Cells]) -> Iterator[Row]:
 
 def make_row(number: int, fields: dict[str, Any], unreadable: ApiError | None) -> Row:
     try:
-        return Row(number, encode(fields), unreadable)
+        body = encode(fields)
     except UnicodeEncodeError:
         return Row(number, b"null", InvalidJson("The record is not valid UTF-8."))
+    return Row(number, body, too_large() if len(body) > ROW_BYTES_MAX else unreadable)
+
+
+def too_large() -> PayloadTooLarge:
+    return PayloadTooLarge(f"A row has at most {ROW_BYTES_MAX} bytes.")
 
 
 def _agreed(ticket: Cells, record: Cells) -> Cells:

@@ -3,8 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from regulars.kit.errors import ApiError
+
+ROW_BYTES_MAX: Final = 1 << 20
 
 
 class Kind(StrEnum):
@@ -15,7 +18,7 @@ class Kind(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What a row did. A `duplicate` is a sale that was there already, a `superseded` consent has newer ones after it."""
+    """What a row did. A `duplicate` is a sale that was there before, a `superseded` consent has newer ones after it."""
 
     CREATED = "created"
     UPDATED = "updated"

@@ -5,11 +5,9 @@ import io
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from regulars.imports.csv_rows import Header, HeaderError, group_lines, rows_of
-from regulars.imports.model import Kind, Row
-from regulars.kit.errors import PayloadTooLarge
+from regulars.imports.csv_rows import Header, HeaderError, group_lines, rows_of, too_large
+from regulars.imports.model import ROW_BYTES_MAX, Kind, Row
 
-ROW_BYTES_MAX: Final = 1 << 20
 # Shops export with whatever their spreadsheet likes; none of these occurs in a field name.
 DELIMITERS: Final = (",", ";", "\t")
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -39,7 +37,7 @@ def _read_ndjson(stream: io.BufferedReader) -> Iterator[Row]:
             line = line.removeprefix(BYTE_ORDER_MARK)
         if len(line) > ROW_BYTES_MAX and not line.endswith(b"\n"):
             _skip_line(stream)
-            yield Row(number, line[:PEEK_BYTES], PayloadTooLarge(f"A row has at most {ROW_BYTES_MAX} bytes."))
+            yield Row(number, line[:PEEK_BYTES], too_large())
         elif line.strip():
             yield Row(number, line.strip())
 

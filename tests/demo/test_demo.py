@@ -1,0 +1,164 @@
+from collections import Counter
+from datetime import UTC, date, datetime
+from uuid import uuid4
+
+import phonenumbers
+import pytest
+from tests.support.room import SECRET
+
+from regulars.demo import load
+from regulars.demo.load import Story, load_demo, load_shops, load_tickets, organization_has_data, record_tickets
+from regulars.demo.people import count_customers, describe, make_customers, opinions
+from regulars.demo.season import days_until, tickets_per_day
+from regulars.demo.tickets import make_tickets
+from regulars.kit.ids import ByExternalId
+from regulars.profiles.upsert import upsert_profiles
+from regulars.sales.load import load_sales
+from regulars.sales.model import Sale
+from regulars.work import outbox
+from regulars.worker import LISTENERS
+
+pytestmark = pytest.mark.anyio
+
+LAST_DAY = date(2026, 6, 30)
+SALES = 600
+
+# Everything but canonical ids and the time of loading, which differ between any two loads.
+SALES_ROWS = """
+SELECT e.external_id, e.type, e.occurred_at, s.external_id, p.external_id, e.currency, e.total_amount_cents,
+       e.total_discount_cents, e.total_tax_cents, e.source, e.payments::text, e.loyalty::text, e.metadata::text,
+       e.line_items::text
+FROM sales_events e
+JOIN stores s ON s.organization_id = e.organization_id AND s.id = e.store_id
+LEFT JOIN profiles p ON p.organization_id = e.organization_id AND p.id = e.profile_id
+WHERE e.organization_id = %s ORDER BY e.external_id
+"""
+PROFILE_ROWS = """
+SELECT external_id, phone_number, phone_reachable, first_name, last_name, attributes
+FROM profiles WHERE organization_id = %s ORDER BY external_id
+"""
+KEY_ROWS = "SELECT key, type FROM product_properties WHERE organization_id = %s ORDER BY key"
+
+
+def people(sales=SALES):
+    return make_customers(1, count_customers(sales))
+
+
+def tickets(seed=1, sales=SALES):
+    return make_tickets(seed, people(sales), count=sales, last_day=LAST_DAY)
+
+
+async def rows_of(database, organization_id):
+    async with database.connection() as connection:
+        return [
+            await (await connection.execute(query, (organization_id,))).fetchall()
+            for query in (SALES_ROWS, PROFILE_ROWS, KEY_ROWS)
+        ]
+
+
+async def prepare(database, organization_id):
+    await load_shops(database, organization_id, lambda *_: None)
+    async with database.transaction() as tx:
+        await upsert_profiles(tx, organization_id, list(describe(1, people(), LAST_DAY)))
+
+
+async def test_bulk_loading_leaves_the_rows_that_the_use_case_leaves(database):
+    one_by_one, in_bulk = uuid4(), uuid4()
+    for organization_id in (one_by_one, in_bulk):
+        await prepare(database, organization_id)
+    await record_tickets(database, one_by_one, tickets(), lambda *_: None)
+    await outbox.drain(database, one_by_one, LISTENERS)
+    await load_tickets(database, in_bulk, tickets(), people(), lambda *_: None)
+    expected, found = await rows_of(database, one_by_one), await rows_of(database, in_bulk)
+    assert [len(rows) for rows in expected] == [SALES, len(expected[1]), 5]
+    assert found == expected
+
+
+async def test_bulk_loading_keeps_hostile_text_and_empty_fields(database, organization_id):
+    await prepare(database, organization_id)
+    sale = Sale(
+        external_id="a\\b:1",
+        type="PURCHASE",
+        occurred_at=datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC),
+        store=ByExternalId("PAR-OPERA"),
+        profile=None,
+        currency="EUR",
+        total_amount_cents=1,
+        total_discount_cents=0,
+        total_tax_cents=None,
+        source="tab\tand\nline\\N",
+        payments=b'{"a":"\\\\ \\t \\u00e9 \\N"}'.replace(b"\\N", b"\\n"),
+        loyalty=None,
+        metadata=None,
+        line_items=b'[{"quantity":1}]',
+    )
+    async with database.transaction() as tx:
+        stores = {ByExternalId("PAR-OPERA"): uuid4()}
+        assert await load_sales(tx, organization_id, [sale], stores=stores, profiles={}) == 1
+        query = (
+            "SELECT external_id, source, payments::text, loyalty, total_tax_cents, occurred_at FROM sales_events"
+            " WHERE organization_id = %s"
+        )
+        rows = await tx.fetch(query, (organization_id,))
+    assert rows == [(sale.external_id, sale.source, sale.payments.decode(), None, None, sale.occurred_at)]
+
+
+async def test_the_whole_demo_loads_and_loading_it_again_adds_nothing(database, organization_id, monkeypatch):
+    monkeypatch.setattr(load, "COPY_ROWS", 250)
+    story = Story(seed=7, sales=SALES, customers=60, last_day=LAST_DAY)
+    assert not await organization_has_data(database, organization_id)
+    told: Counter[str] = Counter()
+    for _ in range(2):
+        await load_demo(
+            database, organization_id, story, secret=SECRET, progress=lambda part, n: told.update({part: n})
+        )
+    assert told["tickets"] == 2 * SALES
+    assert await organization_has_data(database, organization_id)
+    async with database.transaction() as tx:
+        count = "SELECT count(*), count(DISTINCT store_id) FROM sales_events WHERE organization_id = %s"
+        assert await tx.fetch(count, (organization_id,)) == [(SALES, 27)]
+        status = "SELECT DISTINCT status FROM subscriptions WHERE organization_id = %s ORDER BY status"
+        assert await tx.fetch(status, (organization_id,)) == [("SUBSCRIBED",), ("UNSUBSCRIBED",)]
+
+
+def test_the_same_seed_tells_the_same_story_and_another_seed_another():
+    assert list(tickets()) == list(tickets())
+    assert list(tickets(seed=2)) != list(tickets())
+    assert list(describe(1, people(), LAST_DAY)) == list(describe(1, people(), LAST_DAY))
+    assert opinions(1, people(), LAST_DAY) == opinions(1, people(), LAST_DAY)
+
+
+@pytest.mark.parametrize("count", [1, 7, 5000])
+def test_exactly_the_wanted_number_of_tickets_is_made_and_none_in_the_future(count):
+    made = list(tickets(sales=count))
+    assert len(made) == count
+    assert len({sale.external_id for sale in made}) == count
+    assert all(sale.occurred_at < datetime(2026, 6, 30, tzinfo=UTC) for sale in made)
+    assert [sale.occurred_at.date() for sale in made] == sorted(sale.occurred_at.date() for sale in made)
+
+
+def test_the_story_has_seasons_weekends_opening_hours_returns_and_anonymous_tickets():
+    made = list(tickets(sales=20_000))
+    months = Counter(sale.occurred_at.month for sale in made)
+    weekdays = Counter(sale.occurred_at.weekday() for sale in made)
+    assert months[12] > 2 * months[8]
+    assert weekdays[5] > 2 * weekdays[0]
+    assert {sale.occurred_at.hour for sale in made} == set(range(10, 20))
+    assert 0.02 < sum(sale.type == "RETURN" for sale in made) / len(made) < 0.06
+    assert 0.25 < sum(sale.profile is None for sale in made) / len(made) < 0.35
+    assert {sale.currency for sale in made} == {"EUR", "GBP", "CHF"}
+
+
+def test_days_share_the_tickets_without_losing_any():
+    days = days_until(LAST_DAY)
+    assert days[-1] == LAST_DAY
+    assert sum(tickets_per_day(days, 12_345)) == 12_345
+
+
+def test_no_demo_number_can_belong_to_a_person_and_none_is_given_twice():
+    numbers = [customer.phone_number for customer in make_customers(1, 20_000) if customer.phone_number]
+    assert len(set(numbers)) == len(numbers)
+    for number in numbers[:2000]:
+        parsed = phonenumbers.parse(number)
+        assert phonenumbers.is_possible_number(parsed)
+        assert not phonenumbers.is_valid_number(parsed)

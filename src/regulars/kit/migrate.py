@@ -1,5 +1,7 @@
 """Brings a database to the schema of this release: numbered SQL files, forward only, one transaction each."""
 
+import re
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ OTHER_NODE_WAIT = "10min"
 # A migration that cannot get its lock at once would make every request behind it wait.
 LOCK_TIMEOUT = "5s"
 STATEMENT_TIMEOUT = "10min"
+INCLUDE = re.compile(rb"^-- include: (\S+)$", re.MULTILINE)
 ADVISORY_LOCK = 7_345_112_001
 
 
@@ -71,11 +74,21 @@ def _apply(connection: psycopg.Connection[Any], file: Path) -> bool:
             return False
         connection.execute("SELECT set_config('lock_timeout', %s, true)", (LOCK_TIMEOUT,))
         try:
-            connection.execute(file.read_bytes())
+            connection.execute(_statements(file))
         except psycopg.Error as error:
             raise MigrationError(f"Migration {file.stem} failed and changed nothing: {_one_line(error)}") from error
         connection.execute("INSERT INTO migrations (name) VALUES (%s)", (file.stem,))
     return True
+
+
+def _statements(file: Path) -> bytes:
+    """The file's text; a line `-- include: package/path` is replaced by that file of an installed package."""
+    return INCLUDE.sub(lambda match: _file_of_package(match[1].decode()), file.read_bytes())
+
+
+def _file_of_package(path: str) -> bytes:
+    package, _, inside = path.partition("/")
+    return resources.files(package).joinpath(inside).read_bytes()
 
 
 def _wait_for_other_nodes(connection: psycopg.Connection[Any]) -> None:

@@ -90,3 +90,7 @@ def _prepare_examples(api: Api) -> None:
         if route.operation_id in {"upsertStore", "upsertProfile"}:
             for body in route.examples.values():
                 assert api.post(route.path, body).status in (200, 201)
+
+
+def test_it_refuses_query_parameters_like_every_other_route(anonymous: Api) -> None:
+    assert anonymous.get("/v1/openapi.json", format="yaml").refused == (400, "VALIDATION_ERROR")

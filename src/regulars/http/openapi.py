@@ -24,8 +24,15 @@ DOCUMENT_OPERATION = "getOpenapi"
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _SCHEMA_REFERENCE = "#/components/schemas/{name}"
-_EVERY_ERROR = (errors.UriTooLong, errors.HeadersTooLarge, errors.InternalError, errors.Unavailable)
-_EVERY_KEYED_ERROR = (errors.ValidationError, errors.Unauthorized, errors.RateLimited)
+_EVERY_ERROR = (
+    # Query parameters that the operation does not have.
+    errors.ValidationError,
+    errors.UriTooLong,
+    errors.HeadersTooLarge,
+    errors.InternalError,
+    errors.Unavailable,
+)
+_EVERY_KEYED_ERROR = (errors.Unauthorized, errors.RateLimited)
 _EVERY_MUTATION_ERROR = (
     # The replay of an answer that spoke of a person who was erased meanwhile.
     errors.ProfileNotFound,

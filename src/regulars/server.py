@@ -11,13 +11,14 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from regulars.consent import api as consent
+from regulars.explore import pages
 from regulars.http import openapi
 from regulars.http.api_lane import ApiLane
 from regulars.http.fast_lane import lane_protocol
 from regulars.http.json_api import JsonApi
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.route import Document, Mutation, Route
-from regulars.http.service import service_routes
+from regulars.http.service import Readiness, service_routes
 from regulars.http.writes import Quick, Writes
 from regulars.kit import embedded
 from regulars.kit.db import Database
@@ -111,7 +112,13 @@ def create_app(settings: Settings) -> "Application":
         )
     )
     PROCESS.gauge(Gauge("regulars_pool", "Connections of the database pool.", "state", database.pool_use))
-    service = Starlette(routes=service_routes(database), lifespan=lifespan)
+    readiness = Readiness(database)
+    public = pages.page_routes(routes, missing=readiness.missing, public_url=settings.public_url)
+    service = Starlette(
+        routes=[*service_routes(readiness), *public], exception_handlers=pages.FAILURES, lifespan=lifespan
+    )
+    # A redirect to the path without a slash would repeat the caller's Host header.
+    service.router.redirect_slashes = False
     by_operation = {route.operation_id: route for route in mutations}
     lane = ApiLane(
         by_operation[sales.RECORD_SALE],

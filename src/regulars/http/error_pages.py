@@ -1,14 +1,10 @@
 """What each code means to the person who meets it: cause, fix, and whether to send the request again.
 
-The `type` of every refusal points at `/docs/errors`, which is served from here; `docs/errors.md` has the same text.
+The `type` of every refusal points at `/docs/errors`; that page and `docs/errors.md` are both made from this table.
 """
 
 from dataclasses import dataclass
-from html import escape
 from typing import Final
-
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
 
 from regulars.kit import errors
 from regulars.kit.errors import ALL_ERRORS, ApiError
@@ -186,30 +182,3 @@ def render_markdown() -> str:
             f"- **Cause.** {page.cause}\n- **Fix.** {page.fix}\n- **Retry.** {page.retry}"
         )
     return "\n\n".join(parts) + "\n"
-
-
-def render_html() -> str:
-    sections = "".join(
-        f'<section id="{anchor(error)}"><h2>{error.code}</h2><p>{error.status}: {escape(error.title)}.</p><dl>'
-        + "".join(
-            f"<dt>{name}</dt><dd>{_html(text)}</dd>"
-            for name, text in (("Cause", page.cause), ("Fix", page.fix), ("Retry", page.retry))
-        )
-        + "</dl></section>"
-        for error, page in ((error, PAGES[error]) for error in ALL_ERRORS)
-    )
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Errors - Regulars</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<h1>Errors</h1><p>{_html(INTRODUCTION)}</p>{sections}</html>"
-    )
-
-
-async def respond(_request: Request) -> Response:
-    return HTMLResponse(render_html())
-
-
-def _html(text: str) -> str:
-    """The text with its `code` marks as elements."""
-    pieces = escape(text).split("`")
-    return "".join(piece if place % 2 == 0 else f"<code>{piece}</code>" for place, piece in enumerate(pieces))

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from typing import Any
 from urllib.parse import parse_qsl
 
+from regulars.http.address import base_url
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
 from regulars.http.rate_limit import Headers, RateLimiter
 from regulars.http.route import Answer, Caller, Document, Mutation, Read, Request, Route
@@ -46,7 +47,6 @@ Send = Callable[[Message], Awaitable[None]]
 Authenticate = Callable[[bytes], Awaitable[Caller | None]]
 
 SANE_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
-_SANE_HOST = re.compile(r"[A-Za-z0-9.\-]{1,255}(:[0-9]{1,5})?|\[[0-9a-fA-F:.]{2,45}\](:[0-9]{1,5})?")
 _JSON = re.compile(rb'application/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
 _PLAIN_JSON = b"application/json"
 _PROBLEM_JSON = b"application/problem+json"
@@ -98,7 +98,8 @@ class JsonApi:
         if isinstance(route, Document):
             exchange.check_size()
             _read_query(exchange.scope["query_string"], ())
-            return Answer(200, route.render(self._public_url or exchange.base_url()))
+            address = self._public_url or base_url(exchange.scope, exchange.headers.get(b"host", b""))
+            return Answer(200, route.render(address))
         caller = await self._authenticate(exchange.api_key()) if exchange.one_api_key() else None
         if caller is None:
             raise Unauthorized("Send a valid API key in the x-api-key header.")
@@ -160,14 +161,6 @@ class _Exchange:
                 self.headers[name] = value
         given = self.headers.get(b"x-request-id", b"")
         self.request_id = given.decode("ascii") if SANE_REQUEST_ID.fullmatch(given) else new_uuid().hex
-
-    def base_url(self) -> str:
-        """The address the caller used, as far as the request tells."""
-        host = self.headers.get(b"host", b"").decode("latin-1")
-        if not _SANE_HOST.fullmatch(host):
-            server = self.scope.get("server") or ("localhost", 80)
-            host = f"{server[0]}:{server[1]}"
-        return f"{self.scope['scheme']}://{host}"
 
     def one_api_key(self) -> bool:
         return len(self.api_keys) == 1

@@ -7,20 +7,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from regulars.http import error_pages
-from regulars.http.problem import DOCUMENTATION_PATH
 from regulars.kit import migrate
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.metrics import CONTENT_TYPE, PROCESS
 
 
-def service_routes(database: Database) -> list[BaseRoute]:
-    readiness = _Readiness(database)
+def service_routes(readiness: "Readiness") -> list[BaseRoute]:
     return [
         Route("/healthz", _healthz),
         Route("/readyz", readiness.respond),
         Route("/metrics", _metrics),
-        Route(DOCUMENTATION_PATH, error_pages.respond),
     ]
 
 
@@ -32,7 +28,7 @@ async def _metrics(_request: Request) -> Response:
     return Response(PROCESS.render(), media_type=CONTENT_TYPE)
 
 
-class _Readiness:
+class Readiness:
     """Ready means: the database answers, and no migration is missing."""
 
     def __init__(self, database: Database) -> None:
@@ -41,14 +37,18 @@ class _Readiness:
         self._is_migrated = False
 
     async def respond(self, _request: Request) -> Response:
+        reason = await self.missing()
+        if reason is not None:
+            return JSONResponse({"status": "unavailable", "reason": reason}, 503)
+        return JSONResponse({"status": "ready"})
+
+    async def missing(self) -> str | None:
+        """What keeps the server from being ready, as a sentence; None when nothing does."""
         try:
             async with self._database.connection() as connection:
                 await connection.execute("SELECT 1")
             if not self._is_migrated:
                 self._is_migrated = not await asyncio.to_thread(migrate.pending, self._database.url)
         except (*CONNECTION_ERRORS, psycopg.Error, migrate.MigrationError):
-            return JSONResponse({"status": "unavailable", "reason": "The database cannot be reached."}, 503)
-        if not self._is_migrated:
-            reason = "Migrations are missing: run `regulars migrate`."
-            return JSONResponse({"status": "unavailable", "reason": reason}, 503)
-        return JSONResponse({"status": "ready"})
+            return "The database cannot be reached."
+        return None if self._is_migrated else "Migrations are missing: run `regulars migrate`."

@@ -1,0 +1,122 @@
+"""The public pages: the first page, the API reference, what each refusal means, and a page for what is not there."""
+
+import asyncio
+import html
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from regulars.explore import reference
+from regulars.explore.first_steps import first_steps
+from regulars.explore.render import STATIC_PATH, page, render, static_response
+from regulars.http import error_pages, openapi
+from regulars.http.address import base_url
+from regulars.http.problem import DOCUMENTATION_PATH
+from regulars.http.route import Route as ApiRoute
+from regulars.kit.clock import monotonic
+from regulars.kit.errors import ALL_ERRORS
+
+REFERENCE_PATH: Final = "/docs/api"
+STATE_WAIT_S: Final = 2.0
+# The first page is open to anyone, so its question to the database is asked at most this often.
+STATE_AGE_S_MAX: Final = 1.0
+# The reference is rendered once for this address, which no machine can have, and then served for any.
+ANY_ADDRESS: Final = "http://server.invalid"
+
+Missing = Callable[[], Awaitable[str | None]]
+
+
+def page_routes(api_routes: Sequence[ApiRoute], *, missing: Missing, public_url: str | None) -> list[BaseRoute]:
+    """`missing` says what keeps the server from being ready, or nothing."""
+    pages = _Pages(api_routes, missing, public_url)
+    return [
+        Route("/", pages.first),
+        Route(REFERENCE_PATH, pages.reference),
+        Route(DOCUMENTATION_PATH, pages.errors),
+        Route(STATIC_PATH + "/{version}/{name}", _static),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Whether the server was ready, and when that was so."""
+
+    missing: str | None
+    seen_at: datetime
+    seen_s: float
+
+
+class _Pages:
+    def __init__(self, api_routes: Sequence[ApiRoute], missing: Missing, public_url: str | None) -> None:
+        self._api_routes = api_routes
+        self._missing = missing
+        self._public_url = public_url
+        self._state: _State | None = None
+
+    async def first(self, request: Request) -> Response:
+        state = await self._current_state()
+        steps = first_steps(self._address(request), today=state.seen_at)
+        return page(render("first.html", state=state, steps=steps))
+
+    async def reference(self, request: Request) -> Response:
+        return page(self._reference_html.replace(ANY_ADDRESS, html.escape(self._address(request))))
+
+    async def errors(self, _request: Request) -> Response:
+        return page(self._errors_html)
+
+    @cached_property
+    def _reference_html(self) -> str:
+        document = openapi.build(self._api_routes, server_url=ANY_ADDRESS)
+        return render("reference.html", reference=reference.read(document), base=ANY_ADDRESS)
+
+    @cached_property
+    def _errors_html(self) -> str:
+        entries = [(error_pages.anchor(error), error, error_pages.PAGES[error]) for error in ALL_ERRORS]
+        return render("errors.html", introduction=error_pages.INTRODUCTION, entries=entries)
+
+    def _address(self, request: Request) -> str:
+        return self._public_url or base_url(request.scope, request.headers.get("host", "").encode("latin-1"))
+
+    async def _current_state(self) -> _State:
+        state = self._state
+        if state is None or monotonic() - state.seen_s > STATE_AGE_S_MAX:
+            try:
+                missing = await asyncio.wait_for(self._missing(), STATE_WAIT_S)
+            except TimeoutError:
+                missing = "The database does not answer."
+            self._state = state = _State(missing, datetime.now(UTC), monotonic())
+        return state
+
+
+async def _static(request: Request) -> Response:
+    response = static_response(request.path_params["version"], request.path_params["name"])
+    if response is None:
+        raise HTTPException(HTTPStatus.NOT_FOUND)
+    return response
+
+
+async def _refused(_request: Request, refusal: Exception) -> Response:
+    if not isinstance(refusal, HTTPException):
+        raise refusal
+    if refusal.status_code == HTTPStatus.NOT_FOUND:
+        title, text = "There is no page here.", "The address may be mistyped, or the page may have moved."
+    else:
+        title, text = f"{HTTPStatus(refusal.status_code).phrase}.", "This page cannot be asked for in this way."
+    shown = render("failure.html", status=refusal.status_code, title=title, text=text)
+    return page(shown, status=refusal.status_code, headers=refusal.headers)
+
+
+async def _failed(_request: Request, _error: Exception) -> Response:
+    text = "The failure is on our side, and it is in the server's log. Trying again in a moment often helps."
+    return page(render("failure.html", status=500, title="Something broke.", text=text), status=500)
+
+
+FAILURES: Final[dict[Any, Any]] = {HTTPException: _refused, Exception: _failed}

@@ -1,0 +1,201 @@
+"""The OpenAPI document as a person reads it: operations by subject, each with what it takes, answers and refuses."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from regulars.explore.schemas import Field, Piece, field_of, fields_of, type_of
+
+# What the curl lines put where a path has a placeholder; the examples of the bodies use the same names.
+EXAMPLE_REFERENCES: Final = {
+    "profile_id": "CUST-1042",
+    "store_id": "PARIS-01",
+    "sales_event_id": "PARIS-01:000123",
+    "subscription_id": "sub_01jqz4e8g6f3v9k2m5n7p0r1st",
+}
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_REFUSAL_STATUS_MIN = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    name: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    description: str
+    type: tuple[Piece, ...]
+    # Those that this answer alone has: name and meaning.
+    headers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    status: int
+    codes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    anchor: str
+    method: str
+    path: str
+    summary: str
+    description: str
+    needs_key: bool
+    parameters: tuple[tuple[str, Field], ...]
+    body_note: str
+    body_type: tuple[Piece, ...]
+    body_fields: tuple[Field, ...]
+    examples: tuple[Example, ...]
+    curl: str
+    answers: tuple[Answer, ...]
+    refusals: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    anchor: str
+    name: str
+    description: str
+    operations: tuple[Operation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    anchor: str
+    name: str
+    description: str
+    type: tuple[Piece, ...]
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    introduction: str
+    headers: tuple[tuple[str, str], ...]
+    subjects: tuple[Subject, ...]
+    schemas: tuple[Schema, ...]
+
+
+def read(document: Mapping[str, Any]) -> Reference:
+    by_subject: dict[str, list[Operation]] = {}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            read_operation = _operation(document, path, method.upper(), operation)
+            by_subject.setdefault(operation["tags"][0], []).append(read_operation)
+    descriptions = {tag["name"]: tag["description"] for tag in document["tags"]}
+    return Reference(
+        introduction=document["info"]["description"],
+        headers=tuple((name, one["description"]) for name, one in document["components"]["headers"].items()),
+        subjects=tuple(
+            Subject(name.lower().replace(" ", "-"), name, descriptions[name], tuple(operations))
+            for name, operations in by_subject.items()
+        ),
+        schemas=tuple(
+            Schema(f"schema-{name}", name, schema.get("description", ""), type_of(schema), fields_of(schema))
+            for name, schema in sorted(document["components"]["schemas"].items())
+        ),
+    )
+
+
+def _operation(document: Mapping[str, Any], path: str, method: str, operation: Mapping[str, Any]) -> Operation:
+    parameters = [_resolved(document, parameter) for parameter in operation.get("parameters", ())]
+    body = operation.get("requestBody", {})
+    media = body.get("content", {}).get("application/json", {})
+    schema = media.get("schema", {})
+    examples = tuple(Example(name, _pretty(one["value"])) for name, one in media.get("examples", {}).items())
+    needs_key = operation.get("security", document["security"]) != []
+    return Operation(
+        anchor=operation["operationId"],
+        method=method,
+        path=path,
+        summary=operation["summary"],
+        description=operation.get("description", ""),
+        needs_key=needs_key,
+        parameters=tuple((parameter["in"], _parameter(parameter)) for parameter in parameters),
+        body_note=" ".join(text for text in (schema.get("description", ""), body.get("description", "")) if text),
+        body_type=type_of(schema) if schema else (),
+        body_fields=fields_of(_resolved(document, schema)),
+        examples=examples,
+        curl=curl(
+            document["servers"][0]["url"] + _with_references(path),
+            method=method,
+            body=examples[0].body if examples else None,
+            needs_key=needs_key,
+        ),
+        answers=_answers(operation["responses"]),
+        refusals=_refusals(operation["responses"]),
+    )
+
+
+def curl(url: str, *, method: str = "GET", body: str | None = None, needs_key: bool = True) -> str:
+    """A command for a POSIX shell; the key comes from the variable KEY, so that it stands in no shell history."""
+    lines = [f"curl -s {url}" if method == "GET" or body is not None else f"curl -s -X {method} {url}"]
+    if needs_key:
+        lines.append('-H "x-api-key: $KEY"')
+    if body is not None:
+        lines += ['-H "content-type: application/json"', f"-d {_quoted(body)}"]
+    return " \\\n  ".join(lines)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("'", "'\\''")
+    return f"'{escaped}'"
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _with_references(path: str) -> str:
+    return _PLACEHOLDER.sub(lambda found: quote(EXAMPLE_REFERENCES.get(found[1], found[1]), safe=""), path)
+
+
+def _parameter(parameter: Mapping[str, Any]) -> Field:
+    schema = {**parameter["schema"], "description": parameter.get("description", "")}
+    return field_of(parameter["name"], schema, is_required=parameter.get("required", False))
+
+
+def _answers(responses: Mapping[str, Any]) -> tuple[Answer, ...]:
+    answers = []
+    for status, response in responses.items():
+        if int(status) >= _REFUSAL_STATUS_MIN:
+            continue
+        schema = response.get("content", {}).get("application/json", {}).get("schema")
+        own = {name: one for name, one in response.get("headers", {}).items() if "$ref" not in one}
+        answers.append(
+            Answer(
+                status=int(status),
+                description=response["description"],
+                type=type_of(schema) if schema is not None else (),
+                headers=tuple((name, one["description"]) for name, one in own.items()),
+            )
+        )
+    return tuple(answers)
+
+
+def _refusals(responses: Mapping[str, Any]) -> tuple[Refusal, ...]:
+    return tuple(
+        Refusal(int(status), tuple(response["content"]["application/problem+json"]["examples"]))
+        for status, response in responses.items()
+        if int(status) >= _REFUSAL_STATUS_MIN
+    )
+
+
+def _resolved(document: Mapping[str, Any], part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a reference inside the document points at; anything else is itself."""
+    found: Any = part
+    while "$ref" in found:
+        steps = found["$ref"].removeprefix("#/").split("/")
+        found = document
+        for step in steps:
+            found = found[step]
+    resolved: Mapping[str, Any] = found
+    return resolved

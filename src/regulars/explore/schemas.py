@@ -1,0 +1,116 @@
+"""JSON Schemas in words: the type of a value with links to named types, its limits, and the fields of an object."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+# Formats whose name tells a reader something; the others only serve machines.
+SPOKEN_FORMATS: Final = {"date-time": "timestamp", "date": "date", "uri": "address", "uri-reference": "address"}
+_NULL: Final = {"type": "null"}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a type's name; one that names a schema leads to it."""
+
+    text: str
+    anchor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    type: tuple[Piece, ...]
+    is_required: bool
+    description: str
+    values: tuple[str, ...]
+    limits: str
+    example: str
+
+
+def type_of(schema: Mapping[str, Any]) -> tuple[Piece, ...]:
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return (Piece(name, f"schema-{name}"),)
+    if "anyOf" in schema:
+        return _joined(type_of(choice) for choice in schema["anyOf"])
+    if "allOf" in schema:
+        return type_of(schema["allOf"][0])
+    if isinstance(schema.get("type"), list):
+        return _joined(type_of({**schema, "type": kind}) for kind in schema["type"])
+    return _simple_type(schema)
+
+
+def _simple_type(schema: Mapping[str, Any]) -> tuple[Piece, ...]:
+    kind = schema.get("type", "string" if "enum" in schema else "object" if "properties" in schema else "any value")
+    if kind == "array":
+        items = schema.get("items")
+        return (Piece("list of "), *type_of(items)) if items else (Piece("list"),)
+    if kind == "object" and isinstance(schema.get("additionalProperties"), Mapping):
+        values = schema["additionalProperties"]
+        return (Piece("map of "), *type_of(values)) if values else (Piece("object"),)
+    if kind == "string":
+        return (Piece(SPOKEN_FORMATS.get(schema.get("format", ""), "string")),)
+    return (Piece(kind),)
+
+
+def _joined(types: Iterable[tuple[Piece, ...]]) -> tuple[Piece, ...]:
+    """Alternatives that read the same in words are said once."""
+    pieces: list[Piece] = []
+    for one in dict.fromkeys(types):
+        pieces += [Piece(" or "), *one] if pieces else one
+    return tuple(pieces)
+
+
+def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
+    required = frozenset(schema.get("required", ()))
+    properties = schema.get("properties", {})
+    return tuple(field_of(name, one, is_required=name in required) for name, one in properties.items())
+
+
+def field_of(name: str, schema: Mapping[str, Any], *, is_required: bool) -> Field:
+    meant = _without_null(schema)
+    examples = meant.get("examples", ())
+    return Field(
+        name=name,
+        type=type_of(schema),
+        is_required=is_required,
+        description=meant.get("description", ""),
+        values=tuple(str(value) for value in meant.get("enum", ()) if value is not None),
+        limits=", ".join(_limits(meant)),
+        example=_shown(examples[0]) if examples else "",
+    )
+
+
+def _without_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An optional value is described by the alternative that is not null."""
+    choices = [choice for choice in schema.get("anyOf", ()) if choice != _NULL]
+    return {**choices[0], **schema} if len(choices) == 1 else schema
+
+
+def _limits(schema: Mapping[str, Any]) -> Iterable[str]:
+    yield from _range(schema.get("minLength"), schema.get("maxLength"), "characters")
+    yield from _range(schema.get("minItems"), schema.get("maxItems"), "items")
+    yield from _range(schema.get("minProperties"), schema.get("maxProperties"), "keys")
+    yield from _range(schema.get("minimum"), schema.get("maximum"), "")
+    if "exclusiveMinimum" in schema:
+        yield f"more than {schema['exclusiveMinimum']:,}"
+    if "exclusiveMaximum" in schema:
+        yield f"less than {schema['exclusiveMaximum']:,}"
+    if "default" in schema:
+        yield f"{_shown(schema['default'])} when left out"
+
+
+def _range(least: float | None, most: float | None, unit: str) -> Iterable[str]:
+    tail = f" {unit}" if unit else ""
+    if least is not None and most is not None:
+        yield f"{least:,} to {most:,}{tail}"
+    elif most is not None:
+        yield f"at most {most:,}{tail}"
+    elif least is not None:
+        yield f"at least {least:,}{tail}"
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -14,12 +14,11 @@ from psycopg import sql
 from regulars.kit import embedded
 from regulars.kit.migrate import migrate
 from regulars.organizations.manage import create_key, create_organization
+from tickets import CUSTOMERS, STORES
 
 # Conventionally on disk, where /tmp may live in memory.
 DATA_PARENT = Path("/var/tmp")  # noqa: S108  # the folder in it is made by mkdtemp
 TEMPLATE = "bench_template"
-STORES = 20
-CUSTOMERS = 10_000
 ORGANIZATIONS = 200
 
 

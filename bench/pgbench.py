@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from database import CUSTOMERS, STORES, Cluster, Organization
+from database import Cluster, Organization
 from processes import cpu_s, ended_children_cpu_s
-from tickets import stored_lines
+from tickets import CUSTOMERS, STORES, stored_lines
 
 CLIENTS = 64
 THREADS = 2

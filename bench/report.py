@@ -7,6 +7,17 @@ from rich.table import Table
 
 CEILING = "pgbench"
 PEER = "FastAPI, 1 worker"
+SALES = "Regulars sales, 1 worker"
+# What the project promises of itself: the row, the row it is compared with, and the least ratio.
+GOALS = (
+    (SALES, CEILING, 0.5),
+    (SALES, PEER, 10.0),
+    ("Regulars sales, 1 worker, keys", SALES, 0.7),
+    ("Regulars batch of 100 (rows/s)", CEILING, 1.5),
+    (f"{SALES}, 1 M stored", SALES, 0.9),
+    (f"{SALES}, 10 M stored", SALES, 0.8),
+)
+MEMORY_MIB_MAX = 200
 HEADINGS = (
     "per second",
     "spread",
@@ -40,6 +51,33 @@ def print_table(console: Console, result: dict[str, Any]) -> None:
     for row in result["rows"]:
         table.add_row(*_cells(row))
     console.print(table)
+
+
+def goals(rows: list[dict[str, Any]]) -> list[tuple[str, float, float]]:
+    """Each goal that was measured: what it says, what came out, and what was promised."""
+    rates = {row["name"]: row["rate"] for row in rows}
+    told = [
+        (f"{name} / {other}", rates[name] / rates[other], least)
+        for name, other, least in GOALS
+        if rates.get(name) and rates.get(other)
+    ]
+    memory = max((row["memory_mib"] for row in rows if row["name"].startswith("Regulars")), default=0.0)
+    return [*told, (f"{MEMORY_MIB_MAX} MiB / largest worker", MEMORY_MIB_MAX / memory, 1.0)] if memory else told
+
+
+def print_goals(console: Console, told: list[tuple[str, float, float]]) -> None:
+    for name, ratio, least in told:
+        mark = "[green]reached[/green]" if ratio >= least else "[red]missed[/red]"
+        console.print(f"{mark} {name}: {ratio:.2f}, promised {least:g}", highlight=False)
+
+
+def print_latency(console: Console, rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        note = " (the client was the bottleneck)" if row["client_is_bottleneck"] else ""
+        console.print(
+            f"{row['name']} at {row['at_rate']:,.0f}/s: p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f} ms{note}",
+            highlight=False,
+        )
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

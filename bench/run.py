@@ -16,40 +16,89 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from rich.console import Console  # as above
 
+import latency
 import report  # the path above must be set first
 from database import Cluster, Organization, make_template, running_cluster  # as above
+from growth import make_grown
 from load import wrk  # as above
 from processes import DidNotStartError  # as above
-from scenarios import SCENARIOS, Measured, Scenario, as_json, measure  # as above
+from scenarios import SCENARIOS, Measured, Scenario, as_json, grown_scenarios, measure  # as above
 
 RESULTS = Path(__file__).resolve().parent / "results"
 WARM_S = 3
 PIPE_CHARACTERS = 160
+GROWTH = (1_000_000,)
+GROWTH_LONG = (1_000_000, 10_000_000)
+GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "latency", "growth")
 
 
 def main() -> None:
     options = _options()
     wrk.ensure_installed()
     console = Console() if sys.stdout.isatty() else Console(width=PIPE_CHARACTERS)
-    chosen = [scenario for scenario in SCENARIOS if not options.only or scenario.group in options.only]
-    runs: dict[str, list[Measured]] = {scenario.name: [] for scenario in chosen}
     started = time.monotonic()
     with running_cluster() as cluster:
         organizations = make_template(cluster)
+        chosen = _choose(console, cluster, organizations[0], options)
+        runs: dict[str, list[Measured]] = {scenario.name: [] for scenario in chosen}
         for repetition in range(options.repeats):
             _repeat(console, cluster, organizations, chosen, runs, repetition=repetition, options=options)
+        rows = [_row(scenario, runs[scenario.name]) for scenario in chosen if runs[scenario.name]]
+        fixed_rate = _latency(console, cluster, organizations, rows, options)
         machine = _machine(cluster)
+    report.add_ratios(rows)
     result = {
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "took_s": round(time.monotonic() - started),
         "seconds": options.seconds,
         "repeats": options.repeats,
         "machine": machine,
-        "rows": [_row(scenario, runs[scenario.name]) for scenario in chosen if runs[scenario.name]],
+        "rows": rows,
+        "latency_at_fixed_rate": fixed_rate,
     }
-    report.add_ratios(result["rows"])
     report.print_table(console, result)
+    report.print_latency(console, fixed_rate)
+    report.print_goals(console, report.goals(rows))
     console.print(f"Written to {_write(result, options.output)}")
+
+
+def _choose(
+    console: Console, cluster: Cluster, organization: Organization, options: argparse.Namespace
+) -> list[Scenario]:
+    """The scenarios of the chosen groups; growth brings its own, and needs those at zero beside them."""
+    groups = set(options.only or [*GROUPS])
+    if "growth" in groups:
+        groups |= {"pgbench", "sales"}
+    if "latency" in groups:
+        groups |= {"sales"}
+    chosen = [scenario for scenario in SCENARIOS if scenario.group in groups]
+    if "growth" in groups:
+        for sales in GROWTH_LONG if options.long else GROWTH:
+            size = sales // 100 if options.quick else sales
+            database = make_grown(cluster, organization, size, lambda text: console.print(text, highlight=False))
+            chosen += grown_scenarios(database, f"{sales // 1_000_000} M" if not options.quick else f"{size:,}")
+    return chosen
+
+
+def _latency(
+    console: Console,
+    cluster: Cluster,
+    organizations: Sequence[Organization],
+    rows: Sequence[dict[str, Any]],
+    options: argparse.Namespace,
+) -> list[dict[str, Any]]:
+    highest = next((row["rate"] for row in rows if row["name"] == report.SALES), None)
+    if highest is None or (options.only and "latency" not in options.only):
+        return []
+    return latency.measure(
+        cluster,
+        organizations,
+        rate=highest / 4,
+        seconds=options.seconds,
+        repeats=options.repeats,
+        warm_s=options.warm_up,
+        say=lambda text: console.print(text, highlight=False),
+    )
 
 
 def _repeat(
@@ -111,9 +160,8 @@ def _write(result: dict[str, Any], output: Path | None) -> Path:
 
 
 def _options() -> argparse.Namespace:
-    groups = sorted({scenario.group for scenario in SCENARIOS})
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", type=lambda text: text.split(","), default=[], help=", ".join(groups))
+    parser.add_argument("--only", type=lambda text: text.split(","), default=[], help=", ".join(GROUPS))
     parser.add_argument("--seconds", type=int, default=8, help="length of one measurement")
     parser.add_argument("--repeats", type=int, default=3, help="how often each is measured")
     parser.add_argument("--warm-up", type=int, default=WARM_S, help="seconds of load before each measurement")
@@ -121,9 +169,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--long", action="store_true", help="also the growth to 10 million stored sales")
     parser.add_argument("--output", type=Path, help="where the JSON goes; default bench/results/local/")
     options = parser.parse_args()
-    unknown = set(options.only) - set(groups)
+    unknown = set(options.only) - set(GROUPS)
     if unknown:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(groups)}")
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(GROUPS)}")
     if options.quick:
         options.seconds, options.repeats = 3, 1
     return options

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pgbench
-from database import TEMPLATE, Cluster, Organization
+from database import Cluster, Organization
 from load import wrk
 from processes import Server, cpu_s, free_port, jobs_cpu_s, memory_mib, regulars_command, running_server
 
@@ -33,7 +33,8 @@ class Scenario:
     rows_per_request: int = 1
     keys: int = 1
     counted: str | None = "sales_events"
-    template: str = TEMPLATE
+    # A database to measure in, as it is; without it each measurement gets a fresh copy of the template.
+    database: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     with_worker: bool = True
 
@@ -76,12 +77,19 @@ SCENARIOS: tuple[Scenario, ...] = (
 )
 
 
+def grown_scenarios(database: str, label: str) -> list[Scenario]:
+    return [
+        Scenario(f"pgbench, {label} stored", "growth", "pgbench", database=database),
+        Scenario(f"Regulars sales, 1 worker, {label} stored", "growth", "regulars", database=database),
+    ]
+
+
 def measure(
     cluster: Cluster, organizations: Sequence[Organization], scenario: Scenario, *, name: str, seconds: int, warm_s: int
 ) -> Measured:
-    """One repetition on a database of its own, with a server of its own."""
-    database = f"bench_{scenario.app}"
-    url = cluster.clone(database, template=scenario.template)
+    """One repetition with a server of its own, on a database of its own unless the scenario names one."""
+    database = scenario.database or f"bench_{scenario.app}"
+    url = cluster.url_of(database) if scenario.database else cluster.clone(database)
     try:
         if scenario.app == "pgbench":
             pgbench.run(cluster, organizations[0], database, seconds=warm_s)
@@ -90,7 +98,8 @@ def measure(
         with start(scenario, url) as server:
             return _load(cluster, organizations, scenario, server, name=name, seconds=seconds, warm_s=warm_s)
     finally:
-        cluster.drop(database)
+        if not scenario.database:
+            cluster.drop(database)
 
 
 @contextmanager
@@ -128,7 +137,8 @@ def _load(
 ) -> Measured:
     keys = [organization.key for organization in organizations[: scenario.keys]]
     wrk.run(server.url, scenario.load, name=f"{name}w", keys=keys, connections=scenario.connections, seconds=warm_s)
-    rows_before = cluster.count(scenario.counted, f"bench_{scenario.app}") if scenario.counted else 0
+    database = scenario.database or f"bench_{scenario.app}"
+    rows_before = cluster.count(scenario.counted, database) if scenario.counted else 0
     before = _cpu(cluster, server)
     load = wrk.run(server.url, scenario.load, name=name, keys=keys, connections=scenario.connections, seconds=seconds)
     app_s, jobs_s, database_s = (after - start for after, start in zip(_cpu(cluster, server), before, strict=True))
@@ -136,7 +146,7 @@ def _load(
     errors = load.errors
     if scenario.counted:
         # Whatever was answered must be stored: a fast server that loses sales has not been measured.
-        stored = cluster.count(scenario.counted, f"bench_{scenario.app}") - rows_before
+        stored = cluster.count(scenario.counted, database) - rows_before
         errors += max(0, rows - load.errors * scenario.rows_per_request - stored)
     return Measured(
         rate=load.rate * scenario.rows_per_request,

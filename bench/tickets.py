@@ -5,8 +5,9 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from database import CUSTOMERS, STORES
-
+# The same numbers as in load/tickets.lua.
+STORES = 20
+CUSTOMERS = 10_000
 NEW_CUSTOMERS_SHARE = 0.2
 THREE_LINES_SHARE = 0.2
 AGE_SECONDS_MAX = 172_800

@@ -1,0 +1,147 @@
+"""The write engine with the sales route and nothing else, and everything it left in comparable form."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from tests.sales.desk import TOLERANCE, Desk
+from tests.support import samples
+from tests.support.room import request
+
+from regulars.http.route import Answer, Mutation
+from regulars.http.writes import Quick, Writes
+from regulars.kit.db import Database
+from regulars.kit.errors import ApiError
+from regulars.kit.ids import PROFILE, STORE
+from regulars.sales import api
+from regulars.sales.quick import QuickRecorder
+
+_CANONICAL = re.compile(r"(?:prof|store|evt)_[0-9a-z]{26}")
+TARGET = b"/v1/sales-events"
+
+
+@dataclass(frozen=True)
+class Told:
+    """A request: a ticket, whose references may say `@name` for the canonical id of that name."""
+
+    body: dict[str, Any]
+    key: str | None = None
+
+
+@dataclass
+class Counter:
+    desk: Desk
+    writes: Writes
+    recorder: QuickRecorder | None
+    route: Mutation
+    sent_quickly: list[int] = field(default_factory=list)
+
+    async def send(self, told: Sequence[Told]) -> list[dict[str, Any]]:
+        """Send all at once, so that they meet in one batch; give the answers without what differs by nature."""
+        names = await self.canonical_ids()
+        answers = await asyncio.gather(*(self._submit(one, names) for one in told))
+        back = {identifier: f"@{name}" for name, identifier in (await self.canonical_ids()).items()}
+        return [_comparable(answer, back) for answer in answers]
+
+    async def _submit(self, told: Told, names: dict[str, str]) -> Answer | ApiError:
+        body = {
+            name: names[value[1:]] if isinstance(value, str) and value.startswith("@") else value
+            for name, value in told.body.items()
+        }
+        asked = request(self.desk.organization_id, body=samples.json_bytes(body))
+        try:
+            return await self.writes.submit(self.route, asked, target=TARGET, key=told.key, charge=lambda _: None)
+        except ApiError as error:
+            return error
+
+    async def canonical_ids(self) -> dict[str, str]:
+        stores = await self.desk.rows("SELECT external_id, id FROM stores WHERE organization_id = %s")
+        profiles = await self.desk.rows("SELECT external_id, id FROM profiles WHERE organization_id = %s")
+        return {
+            **{name: STORE.encode(identifier) for name, identifier in stores},
+            **{name: PROFILE.encode(identifier) for name, identifier in profiles},
+        }
+
+    async def left(self) -> dict[str, Any]:
+        """Every table the room writes, without ids and times of its own."""
+        back = {identifier: f"@{name}" for name, identifier in (await self.canonical_ids()).items()}
+        rows = self.desk.rows
+        told = [sale for fact in await self.desk.told() for sale in fact]
+        known = dict(await rows("SELECT id::text, external_id FROM sales_events WHERE organization_id = %s"))
+        keys = await rows(
+            "SELECT key, status, convert_from(body, 'UTF8') FROM idempotency_keys WHERE organization_id = %s ORDER BY 1"
+        )
+        collisions = await rows(
+            "SELECT s.external_id, c.attempt::text, c.times_seen FROM ticket_collisions c"
+            " JOIN sales_events s ON s.organization_id = c.organization_id AND s.id = c.sales_event_id"
+            " WHERE c.organization_id = %s"
+        )
+        return {
+            "sales": await rows(
+                "SELECT e.external_id, e.type, e.occurred_at, s.external_id, p.external_id, e.profile_id IS NULL, e.currency,"
+                " e.total_amount_cents, e.total_discount_cents, e.total_tax_cents, e.source, e.payments::text,"
+                " e.loyalty::text, e.metadata::text, e.line_items::text"
+                " FROM sales_events e JOIN stores s ON s.organization_id = e.organization_id AND s.id = e.store_id"
+                " LEFT JOIN profiles p ON p.organization_id = e.organization_id AND p.id = e.profile_id"
+                " WHERE e.organization_id = %s ORDER BY 1"
+            ),
+            "profiles": await rows(
+                "SELECT external_id, phone_number, phone_reachable, first_name, last_name, attributes,"
+                " created_at = updated_at FROM profiles WHERE organization_id = %s ORDER BY 1"
+            ),
+            "keys": [(key, status, _without_ids(msgspec.json.decode(body), back)) for key, status, body in keys],
+            "told": sorted(known[sale] for sale in told),
+            "collisions": sorted((name, _spell(attempt, back), times) for name, attempt, times in collisions),
+            "totals": await rows(
+                "SELECT s.external_id, c.times_seen FROM ticket_collision_totals c"
+                " JOIN sales_events s ON s.organization_id = c.organization_id AND s.id = c.sales_event_id"
+                " WHERE c.organization_id = %s ORDER BY 1"
+            ),
+        }
+
+    async def close(self) -> None:
+        await self.writes.coalescer.drain()
+        if self.recorder is not None:
+            await self.recorder.close()
+
+
+def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> Counter:
+    recorder = QuickRecorder(database, tolerance=TOLERANCE) if quick else None
+    [route] = [route for route in api.routes(tolerance=TOLERANCE) if route.operation_id == api.RECORD_SALE]
+    assert isinstance(route, Mutation)
+    sizes: list[int] = []
+
+    async def counted(organization: UUID, writes: Sequence[Any]) -> Sequence[bytes | None]:
+        assert recorder is not None
+        bodies = await recorder(organization, writes)
+        sizes.append(sum(body is not None for body in bodies))
+        return bodies
+
+    ways: dict[str, Quick] = {} if recorder is None else {api.RECORD_SALE: counted}
+    writes = Writes(database, [route], quick=ways, committed=lambda _: None)
+    return Counter(Desk(database, organization_id), writes, recorder, route, sizes)
+
+
+def _comparable(answer: Answer | ApiError, back: dict[str, str]) -> dict[str, Any]:
+    if isinstance(answer, ApiError):
+        return {"status": answer.status, "raised": answer.code, "detail": answer.detail}
+    body = _without_ids(msgspec.json.decode(answer.body), back)
+    return {"status": answer.status, "headers": sorted(answer.headers), "body": body}
+
+
+def _without_ids(body: Any, back: dict[str, str]) -> Any:
+    if isinstance(body, dict):
+        return {
+            name: _without_ids(value, back)
+            for name, value in body.items()
+            if name not in {"id", "created_at", "request_id"}
+        }
+    return _spell(body, back) if isinstance(body, str) else body
+
+
+def _spell(text: str, back: dict[str, str]) -> str:
+    return _CANONICAL.sub(lambda match: back.get(match[0], "@nobody"), text)

@@ -1,0 +1,241 @@
+"""The one-statement path and the path of several statements are one: same answers, same rows, whatever is sent."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from tests.sales.counter import TARGET, Counter, Told, open_counter
+from tests.sales.desk import STORE, database_time
+from tests.support import database as databases
+from tests.support import samples
+
+from regulars.idempotency.model import fingerprint
+from regulars.kit.db import Database
+from regulars.kit.ids import new_uuid
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def quick(database, organization_id) -> AsyncIterator[Counter]:
+    counter = open_counter(database, organization_id, quick=True)
+    await counter.desk.open_store(STORE, "LYON-02")
+    yield counter
+    await counter.close()
+
+
+@pytest.fixture
+async def plain(shared_database, organization_id) -> AsyncIterator[Counter]:
+    """The other path, on a database of its own."""
+    url, template = shared_database
+    with databases.new_database(url, template=template) as fresh:
+        opened = Database(fresh)
+        await opened.open()
+        counter = open_counter(opened, organization_id, quick=False)
+        await counter.desk.open_store(STORE, "LYON-02")
+        yield counter
+        await counter.close()
+        await opened.close()
+
+
+class Traffic:
+    """Random requests of every kind, from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.sent: list[Told] = []
+        self.moment = samples.now()
+
+    def batch(self) -> list[Told]:
+        told = [self._one() for _ in range(self.chance.choice([1, 2, 5, 20, 40]))]
+        self.sent += told
+        return told
+
+    def _one(self) -> Told:
+        chance = self.chance
+        if self.sent and chance.random() < 0.15:
+            return chance.choice(self.sent)
+        key = f"key-{chance.randrange(150)}" if chance.random() < 0.5 else None
+        profile = chance.choice(
+            [None, None, f"c{chance.randrange(30)}", f"new-{chance.random()}", "known", "@known", "@x"]
+        )
+        age = chance.choice([-3600, -10, 60, 3600, 7 * 86400 - 5, 7 * 86400 + 5, 10**8])
+        body: dict[str, Any] = {
+            **samples.sale(chance.choice([STORE, STORE, STORE, "LYON-02", "@LYON-02", "nowhere", "prof_x"])),
+            "external_id": f"T{chance.randrange(60)}",
+            "type": chance.choice(["PURCHASE", "RETURN"]),
+            "occurred_at": samples.at(self.moment - timedelta(seconds=age)),
+            "total_amount_cents": chance.choice([0, 100, 2**53 - 1]),
+            "metadata": chance.choice([None, {"z": 1, "a": [1.50, "é"]}]),
+            "source": chance.choice([None, "pos"]),
+        }
+        if profile is not None:
+            body["profile_id"] = "prof_01h455vb4pex5vsknk084sn02q" if profile == "@x" else profile
+        if chance.random() < 0.05:
+            del body["currency"]
+        return Told(body, key)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_random_traffic_has_the_same_answers_and_leaves_the_same_rows_on_both_paths(quick, plain, seed):
+    traffic = Traffic(seed)
+    for counter in (quick, plain):
+        await counter.send(
+            [
+                Told(
+                    {
+                        **samples.sale(STORE),
+                        "external_id": "T-known",
+                        "occurred_at": "2024-05-01T00:00:00Z",
+                        "profile_id": "known",
+                    }
+                )
+            ]
+        )
+    for _ in range(20):
+        told = traffic.batch()
+        assert await quick.send(told) == await plain.send(told), f"seed {seed}, batch {told}"
+    assert await quick.left() == await plain.left(), f"seed {seed}"
+    assert sum(quick.sent_quickly) > 20
+    assert sum(quick.sent_quickly) < len(traffic.sent)
+
+
+def told(external_id: str, *, key: str | None = None, **changes: Any) -> Told:
+    return Told({**samples.sale(STORE), "external_id": external_id, **changes}, key)
+
+
+async def elsewhere(quick: Counter, statement: str, *parameters: Any) -> None:
+    async with await psycopg.AsyncConnection.connect(quick.desk.database.url, autocommit=True) as other:
+        await other.execute(statement, parameters)  # type: ignore[arg-type]  # each caller passes a literal
+
+
+PROFILE = "INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at) VALUES (%s, %s, 'ada', now(), now())"
+
+
+async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sale_names(quick, monkeypatch):
+    """The other process commits its profile after this batch looked for it and before its statement runs."""
+    identifier = new_uuid()
+    recorder = quick.recorder
+    insert = recorder._insert
+    overtaken: list[bool] = []
+
+    async def be_overtaken(*arguments: Any, **options: Any) -> Any:
+        if not overtaken:
+            overtaken.append(True)
+            await elsewhere(quick, PROFILE, quick.desk.organization_id, identifier)
+        return await insert(*arguments, **options)
+
+    monkeypatch.setattr(recorder, "_insert", be_overtaken)
+    answers = await quick.send([told("A", profile_id="ada", key="k"), told("B"), told("C", profile_id="eve")])
+    assert [answer["status"] for answer in answers] == [201, 201, 201]
+    assert await quick.desk.rows("SELECT id FROM profiles WHERE organization_id = %s AND external_id = 'ada'") == [
+        (identifier,)
+    ]
+    linked = await quick.desk.rows(
+        "SELECT profile_id FROM sales_events WHERE organization_id = %s AND external_id = 'A'"
+    )
+    assert linked == [(identifier,)]
+    left = await quick.left()
+    assert left["told"] == ["A", "B", "C"]
+    assert [key for key, _, _ in left["keys"]] == ["k"]
+    assert quick.sent_quickly == []
+
+
+async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sale_is_not_written(quick, monkeypatch):
+    recorder = quick.recorder
+    insert = recorder._insert
+    body = {**samples.sale(STORE), "external_id": "A", "profile_id": "ghost"}
+    print_of = fingerprint("POST", TARGET, samples.json_bytes(body))
+
+    async def be_overtaken(*arguments: Any, **options: Any) -> Any:
+        await elsewhere(
+            quick,
+            "INSERT INTO idempotency_keys VALUES (%s, 'k', %s, 201, '{\"stored\":1}', now()) ON CONFLICT DO NOTHING",
+            quick.desk.organization_id,
+            print_of,
+        )
+        return await insert(*arguments, **options)
+
+    monkeypatch.setattr(recorder, "_insert", be_overtaken)
+    answers = await quick.send([Told(body, "k"), told("B", key="k2", profile_id="ada")])
+    assert answers[0] == {"status": 201, "headers": [(b"idempotent-replayed", b"true")], "body": {"stored": 1}}
+    assert answers[1]["status"] == 201
+    assert (await quick.desk.tickets(), await quick.desk.customers()) == (["B"], ["ada"])
+
+
+async def test_a_ticket_committed_meanwhile_is_left_out_with_its_customer_its_key_and_its_fact(quick):
+    """Ours waits for the other's uncommitted sale; the other commits, and only the rest of ours goes in."""
+    await quick.send([told("warm-up")])
+    other = await quick.desk.elsewhere()
+    async with other:
+        await other.execute(
+            "INSERT INTO sales_events SELECT organization_id, gen_random_uuid(), store_id, profile_id, occurred_at,"
+            " created_at, 1, 0, NULL, 'A', type, currency, source, payments, loyalty, metadata, line_items"
+            " FROM sales_events"
+        )
+        sending = asyncio.create_task(
+            quick.send([told("A", profile_id="ghost", key="ka"), told("B", profile_id="ada", key="kb")])
+        )
+        await asyncio.sleep(0.2)
+        assert not sending.done()
+        await other.commit()
+    answers = await sending
+    assert [(answer["status"], answer["headers"]) for answer in answers] == [
+        (200, [(b"x-payload-mismatch", b"true")]),
+        (201, []),
+    ]
+    left = await quick.left()
+    assert left["told"] == ["B", "warm-up"]
+    assert [(key, status) for key, status, _ in left["keys"]] == [("ka", 200), ("kb", 201)]
+    assert await quick.desk.customers() == ["ada"]
+
+
+async def test_an_early_refusal_is_not_overtaken_by_a_later_ticket_with_its_id(quick):
+    answers = await quick.send([told("A", store_id="nowhere"), told("B"), told("A"), told("A")])
+    assert [answer["status"] for answer in answers] == [404, 201, 201, 200]
+
+
+async def test_a_store_that_opens_later_is_found_then(quick):
+    [before] = await quick.send([told("A", store_id="NEW")])
+    await quick.desk.open_store("NEW")
+    [after] = await quick.send([told("A", store_id="NEW")])
+    assert (before["status"], after["status"]) == (404, 201)
+
+
+async def test_nothing_is_written_with_a_clock_that_is_off_and_the_careful_path_answers(quick):
+    await quick.send([told("A")])
+    quick.recorder._database_ahead = timedelta(hours=5)
+    quick.sent_quickly.clear()
+    before = await database_time(quick.desk.database)
+    [answer] = await quick.send([told("B", profile_id="ada", key="k")])
+    assert answer["status"] == 201
+    assert quick.sent_quickly == [0]
+    [(created_at,)] = await quick.desk.rows(
+        "SELECT created_at FROM sales_events WHERE organization_id = %s AND external_id = 'B'"
+    )
+    assert timedelta() <= created_at - before < timedelta(seconds=5)
+    # Its statement told it the time again.
+    await quick.send([told("C")])
+    assert quick.sent_quickly == [0, 1]
+
+
+async def test_it_dials_again_after_its_connections_were_ended(quick):
+    await quick.send([told("A")])
+    await elsewhere(
+        quick,
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+    # The pool's own healing is another test's matter.
+    await quick.desk.database.pool.check()
+    statuses = []
+    for number in range(4):
+        [answer] = await quick.send([told(f"B{number}", key=f"k{number}")])
+        statuses.append(answer["status"])
+    assert set(statuses[:2]) <= {201, 503}
+    assert statuses[2:] == [201, 201]
+    assert len(await quick.desk.tickets()) == 1 + statuses.count(201)

@@ -1,0 +1,186 @@
+"""Recording a list of sales: who was first, what it creates, and what a refusal or a duplicate leaves behind."""
+
+import asyncio
+from datetime import timedelta
+
+import msgspec
+import pytest
+from tests.sales.desk import STORE, TOLERANCE, Desk, database_time, ticket, told
+from tests.support import samples
+
+from regulars.kit.errors import StoreNotFound
+from regulars.kit.ids import PROFILE, new_uuid
+from regulars.kit.ids import STORE as STORE_KIND
+from regulars.sales.encode import encode_sale
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_duplicates_in_one_list_are_answered_in_order_of_arrival(desk):
+    outcomes = await desk.record(ticket("A"), ticket("B"), ticket("A"), ticket("A", total_amount_cents=1), ticket("B"))
+    assert [told(outcome) for outcome in outcomes] == [
+        ("new", False),
+        ("new", False),
+        ("known", False),
+        ("known", True),
+        ("known", False),
+    ]
+    assert outcomes[0].sale == outcomes[2].sale == outcomes[3].sale
+    assert await desk.tickets() == ["A", "B"]
+    assert await desk.told() == [sorted(str(outcome.sale.id) for outcome in outcomes[:2])]
+
+
+async def test_a_repeated_ticket_is_known_and_leaves_nothing(desk):
+    sale = ticket("A", profile_id="ada")
+    [first] = await desk.record(sale)
+    before = await desk.rows("SELECT e::text FROM sales_events e WHERE organization_id = %s")
+    [second, third] = await desk.record(sale, sale)
+    assert told(second) == told(third) == ("known", False)
+    assert encode_sale(second.sale) == encode_sale(first.sale)
+    assert await desk.rows("SELECT e::text FROM sales_events e WHERE organization_id = %s") == before
+    assert len(await desk.told()) == 1
+    assert await desk.rows("SELECT 1 FROM ticket_collision_totals WHERE organization_id = %s") == []
+
+
+async def test_the_first_that_can_go_in_is_the_first_even_after_one_that_cannot(desk):
+    outcomes = await desk.record(
+        ticket("A", store_id="nowhere", profile_id="ghost"),
+        ticket("A", profile_id="prof_01h455vb4pex5vsknk084sn02q"),
+        ticket("A", profile_id="ada"),
+        ticket("A", store_id="nowhere", profile_id="ghost"),
+    )
+    assert [told(outcome) for outcome in outcomes] == [
+        ("STORE_NOT_FOUND",),
+        ("PROFILE_NOT_FOUND",),
+        ("new", False),
+        ("known", True),
+    ]
+    assert await desk.customers() == ["ada"]
+
+
+async def test_a_refused_sale_leaves_nothing(desk):
+    future = samples.at(await database_time(desk.database) + TOLERANCE + timedelta(hours=1))
+    outcomes = await desk.record(
+        ticket("A", store_id="nowhere", profile_id="ghost"),
+        ticket("B", store_id="prof_01h455vb4pex5vsknk084sn02q", profile_id="ghost"),
+        ticket("C", profile_id="sub_x"),
+        ticket("D", profile_id=PROFILE.encode(new_uuid())),
+        ticket("E", occurred_at=future, profile_id="ghost"),
+    )
+    assert [told(outcome)[0] for outcome in outcomes] == [
+        "STORE_NOT_FOUND",
+        "STORE_NOT_FOUND",
+        "PROFILE_NOT_FOUND",
+        "PROFILE_NOT_FOUND",
+        "OCCURRED_AT_IN_FUTURE",
+    ]
+    assert (await desk.tickets(), await desk.customers(), await desk.told()) == ([], [], [])
+
+
+async def test_a_little_of_the_future_counts_as_now(desk):
+    now = await database_time(desk.database)
+    [near, far] = await desk.record(
+        ticket("A", occurred_at=samples.at(now + TOLERANCE - timedelta(seconds=5))),
+        ticket("B", occurred_at=samples.at(now + TOLERANCE + timedelta(seconds=20))),
+    )
+    assert (told(near), told(far)) == (("new", False), ("OCCURRED_AT_IN_FUTURE",))
+
+
+async def test_a_known_ticket_is_known_although_its_store_is_not_and_in_the_future_it_is_refused(desk):
+    await desk.record(ticket("A", profile_id="ada"))
+    [known, refused] = await desk.record(
+        ticket("A", store_id="nowhere", profile_id="ghost"), ticket("A", occurred_at=samples.ahead(hours=1))
+    )
+    assert (told(known), told(refused)) == (("known", True), ("OCCURRED_AT_IN_FUTURE",))
+    assert await desk.customers() == ["ada"]
+
+
+async def test_light_profiles_are_made_once_and_only_for_sales_that_go_in(desk):
+    await desk.record(ticket("A"))
+    outcomes = await desk.record(
+        ticket("B", profile_id="new"),
+        ticket("C", profile_id="new"),
+        ticket("A", profile_id="only-in-a-duplicate"),
+        ticket("B", profile_id="only-in-a-duplicate-too"),
+        ticket("D", profile_id="other"),
+    )
+    assert await desk.customers() == ["new", "other"]
+    assert outcomes[0].sale.profile == outcomes[1].sale.profile
+    [again] = await desk.record(ticket("E", profile_id=PROFILE.encode(outcomes[0].sale.profile.id)))
+    assert again.sale.profile.external_id == "new"
+
+
+async def test_references_may_be_canonical_ids_of_this_organization_only(desk, database):
+    [first] = await desk.record(ticket("A", profile_id="ada"))
+    store, ada = STORE_KIND.encode(first.sale.store.id), PROFILE.encode(first.sale.profile.id)
+    [second] = await desk.record(ticket("B", store_id=store, profile_id=ada))
+    assert (second.sale.store, second.sale.profile.id) == (first.sale.store, first.sale.profile.id)
+    other = Desk(database, new_uuid())
+    await other.open_store("ELSEWHERE")
+    outcomes = await other.record(
+        ticket("C", store_id=store), ticket("D", store_id="ELSEWHERE", profile_id=ada), ticket("E", store_id=STORE)
+    )
+    assert [told(outcome)[0] for outcome in outcomes] == ["STORE_NOT_FOUND", "PROFILE_NOT_FOUND", "STORE_NOT_FOUND"]
+    [same_id] = await other.record(ticket("A", store_id="ELSEWHERE"))
+    assert told(same_id) == ("new", False)
+
+
+async def test_everything_reads_back_as_it_was_sent(desk):
+    sale = ticket(
+        "A",
+        profile_id="ada",
+        occurred_at="2024-05-01T14:30:00.123456+02:00",
+        source="é😀",
+        total_tax_cents=-1,
+        payments=[{"z": 1, "a": 2}],
+        metadata={"text": 'quote " and \\ and NULL'},
+        line_items=[samples.line(quantity=0.755, product=None), samples.line(total_price_cents=-5)],
+    )
+    [recorded] = await desk.record(sale)
+    [known] = await desk.record(sale)
+    assert encode_sale(known.sale) == encode_sale(recorded.sale)
+    for name in ("source", "total_tax_cents", "payments", "metadata", "line_items", "loyalty", "occurred_at"):
+        assert getattr(known.sale, name) == getattr(sale, name)
+
+
+async def test_at_most_ten_distinct_collisions_are_kept_and_all_are_counted(desk):
+    sale = ticket("A")
+    await desk.record(sale, ticket("B"))
+    attempts = [msgspec.structs.replace(sale, total_amount_cents=amount) for amount in range(15)]
+    await desk.record(*attempts[:4], attempts[0], attempts[0])
+    await desk.record(*attempts)
+    await desk.record(attempts[0], attempts[14])
+    kept = await desk.rows(
+        "SELECT (attempt->>'total_amount_cents')::int, times_seen FROM ticket_collisions"
+        " WHERE organization_id = %s ORDER BY 1"
+    )
+    assert kept == [(0, 5), (1, 2), (2, 2), (3, 2), *[(amount, 1) for amount in range(4, 10)]]
+    assert await desk.rows("SELECT times_seen FROM ticket_collision_totals WHERE organization_id = %s") == [(23,)]
+
+
+async def test_a_sale_that_loses_a_race_is_the_winners_and_takes_its_light_profile_back(desk):
+    """The other process has inserted its sale and not committed when ours comes to insert."""
+    other = await desk.elsewhere()
+    async with other:
+        identifier, store = new_uuid(), (await desk.rows("SELECT id FROM stores WHERE organization_id = %s"))[0][0]
+        await other.execute(
+            "INSERT INTO sales_events (organization_id, id, external_id, type, occurred_at, store_id, currency,"
+            " total_amount_cents, total_discount_cents, line_items, created_at)"
+            " VALUES (%s, %s, 'A', 'PURCHASE', now(), %s, 'EUR', 1, 0, '[]', now())",
+            (desk.organization_id, identifier, store),
+        )
+        ours = asyncio.create_task(desk.record(ticket("A", profile_id="ghost"), ticket("B", profile_id="ada")))
+        await asyncio.sleep(0.2)
+        assert not ours.done()
+        await other.commit()
+    lost, own = await ours
+    assert (told(lost), told(own)) == (("known", True), ("new", False))
+    assert lost.sale.id == identifier
+    assert await desk.customers() == ["ada"]
+    assert await desk.told() == [[str(own.sale.id)]]
+
+
+async def test_an_empty_list_and_a_list_of_refusals_tell_nothing(desk):
+    assert await desk.record() == []
+    assert [type(outcome) for outcome in await desk.record(ticket("A", store_id="x"))] == [StoreNotFound]
+    assert await desk.told() == []

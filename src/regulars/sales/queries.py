@@ -1,4 +1,8 @@
-"""The statements on the sales tables that are not on the hot path."""
+"""The statements on the sales tables that are not on the hot path.
+
+Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner takes an
+organization for a few rows, and its plan for `= ANY` or for a join then reads the whole organization.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -12,14 +16,25 @@ from regulars.profiles.model import ProfileRef
 from regulars.sales.model import COLLISIONS_PER_SALE_MAX, StoredSale
 from regulars.stores.model import StoreRef
 
-_SELECT = """
+_COLUMNS = """
 SELECT e.id, e.external_id, e.type, e.occurred_at, s.id, s.external_id, p.id, p.external_id, e.currency,
        e.total_amount_cents, e.total_discount_cents, e.total_tax_cents, e.source,
        e.payments::text, e.loyalty::text, e.metadata::text, e.line_items::text, e.created_at
-FROM sales_events e
-JOIN stores s ON s.organization_id = e.organization_id AND s.id = e.store_id
-LEFT JOIN profiles p ON p.organization_id = e.organization_id AND p.id = e.profile_id
-WHERE e.organization_id = %s
+"""
+_BY_EXTERNAL_ID = """
+FROM unnest(%s::text[]) AS wanted (external_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM sales_events WHERE organization_id = %s AND external_id = wanted.external_id LIMIT 1
+) AS e
+"""
+_BY_ID = "FROM (SELECT * FROM sales_events WHERE organization_id = %s AND id = %s) AS e"
+_NAMES = """
+JOIN LATERAL (
+    SELECT id, external_id FROM stores WHERE organization_id = e.organization_id AND id = e.store_id LIMIT 1
+) AS s ON true
+LEFT JOIN LATERAL (
+    SELECT id, external_id FROM profiles WHERE organization_id = e.organization_id AND id = e.profile_id LIMIT 1
+) AS p ON true
 """
 
 
@@ -51,12 +66,12 @@ def _bytes(text: str | None) -> bytes | None:
 async def find_sales_by_external_id(
     tx: Tx, organization_id: UUID, external_ids: Collection[str]
 ) -> dict[str, StoredSale]:
-    rows = await tx.fetch(_SELECT + " AND e.external_id = ANY(%s)", (organization_id, list(external_ids)))
+    rows = await tx.fetch(_COLUMNS + _BY_EXTERNAL_ID + _NAMES, (list(external_ids), organization_id))
     return {row[1]: _stored(row) for row in rows}
 
 
 async def find_sale_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> StoredSale | None:
-    rows = await tx.fetch(_SELECT + " AND e.id = %s", (organization_id, identifier))
+    rows = await tx.fetch(_COLUMNS + _BY_ID + _NAMES, (organization_id, identifier))
     return _stored(rows[0]) if rows else None
 
 
@@ -65,7 +80,15 @@ async def list_sales(
 ) -> list[StoredSale]:
     """A page in creation order, or by business date. The conditions are made in `listing.py` and carry their values."""
     order = sql.SQL(" ORDER BY e.occurred_at, e.id") if by_time else sql.SQL(" ORDER BY e.id")
-    query = sql.SQL("").join([sql.SQL(_SELECT), *conditions, order, sql.SQL(" LIMIT {}").format(sql.Literal(limit))])
+    page = sql.SQL("").join(
+        [
+            sql.SQL("FROM (SELECT * FROM sales_events AS e WHERE e.organization_id = %s"),
+            *conditions,
+            order,
+            sql.SQL(" LIMIT {}) AS e").format(sql.Literal(limit)),
+        ]
+    )
+    query = sql.SQL("").join([sql.SQL(_COLUMNS), page, sql.SQL(_NAMES), order])
     return [_stored(row) for row in await tx.fetch(query, (organization_id,))]
 
 
@@ -156,10 +179,13 @@ async def unlink_profiles(tx: Tx, organization_id: UUID, profile_ids: Collection
 
 async def unlink_missing_profiles(tx: Tx, organization_id: UUID, sale_ids: Sequence[UUID]) -> int:
     return await tx.execute(
-        "UPDATE sales_events e SET profile_id = NULL WHERE e.organization_id = %s AND e.id = ANY(%s)"
-        " AND e.profile_id IS NOT NULL AND NOT EXISTS (SELECT FROM profiles p"
-        " WHERE p.organization_id = e.organization_id AND p.id = e.profile_id)",
-        (organization_id, list(sale_ids)),
+        "UPDATE sales_events SET profile_id = NULL WHERE organization_id = %s AND id IN ("
+        " SELECT e.id FROM unnest(%s::uuid[]) AS wanted (id) CROSS JOIN LATERAL ("
+        "   SELECT id, profile_id FROM sales_events WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS e"
+        " LEFT JOIN LATERAL ("
+        "   SELECT id FROM profiles WHERE organization_id = %s AND id = e.profile_id LIMIT 1) AS p ON true"
+        " WHERE e.profile_id IS NOT NULL AND p.id IS NULL)",
+        (organization_id, list(sale_ids), organization_id, organization_id),
     )
 
 
@@ -180,11 +206,12 @@ async def delete_collisions_that_name(tx: Tx, organization_id: UUID, references:
 async def list_property_keys(tx: Tx, organization_id: UUID, sale_ids: Sequence[UUID]) -> list[str]:
     """The distinct keys of product properties on the lines of these sales."""
     rows = await tx.fetch(
-        "SELECT DISTINCT keys.key FROM sales_events e"
+        "SELECT DISTINCT keys.key FROM unnest(%s::uuid[]) AS wanted (id)"
+        " CROSS JOIN LATERAL ("
+        "   SELECT line_items FROM sales_events WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS e"
         " CROSS JOIN LATERAL json_array_elements(e.line_items) AS line"
         " CROSS JOIN LATERAL json_object_keys(CASE json_typeof(line->'product') WHEN 'object'"
-        "   THEN line->'product'->'properties' ELSE '{}' END) AS keys (key)"
-        " WHERE e.organization_id = %s AND e.id = ANY(%s)",
-        (organization_id, list(sale_ids)),
+        "   THEN line->'product'->'properties' ELSE '{}' END) AS keys (key)",
+        (list(sale_ids), organization_id),
     )
     return [row[0] for row in rows]

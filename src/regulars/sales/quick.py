@@ -34,9 +34,20 @@ from regulars.stores.model import StoreRef
 CLOCK_READING_S_MAX = 1.0
 STORES_CACHED_MAX = 100_000
 
-_FIND_PROFILES = "SELECT external_id, id FROM profiles WHERE organization_id = %s AND external_id = ANY(%s)"
+# Looked up one key at a time, for the reason that `sales/queries.py` gives.
+_FIND_PROFILES = """
+SELECT found.external_id, found.id FROM unnest(%s) AS wanted (external_id)
+CROSS JOIN LATERAL (
+    SELECT external_id, id FROM profiles WHERE organization_id = %s AND external_id = wanted.external_id LIMIT 1
+) AS found
+"""
 
-_FIND_STORES = "SELECT external_id, id FROM stores WHERE organization_id = %s AND external_id = ANY(%s)"
+_FIND_STORES = """
+SELECT found.external_id, found.id FROM unnest(%s) AS wanted (external_id)
+CROSS JOIN LATERAL (
+    SELECT external_id, id FROM stores WHERE organization_id = %s AND external_id = wanted.external_id LIMIT 1
+) AS found
+"""
 
 _RECORD = """
 WITH inserted AS (
@@ -113,10 +124,15 @@ class QuickRecorder:
         stores = await self._resolve_stores(connection, organization_id, sales)
         now = await self._now(connection)
         prepared: dict[str, tuple[int, StoredSale, bytes]] = {}
+        seen: set[str] = set()
         for index, sale in enumerate(sales):
+            # A repeated ticket is not for this path, also when the first was not: it must not overtake the first.
+            if sale.external_id in seen:
+                continue
+            seen.add(sale.external_id)
             store = stores.get(sale.store)
             profile = None if sale.profile is None else profiles.get(sale.profile)
-            if store is None or (profile is None and sale.profile is not None) or sale.external_id in prepared:
+            if store is None or (profile is None and sale.profile is not None):
                 continue
             if is_in_future(sale, now=now, tolerance=self._tolerance):
                 continue
@@ -184,7 +200,7 @@ class QuickRecorder:
         if not references:
             return {}, []
         wanted = Texts(sorted(reference.external_id for reference in references))
-        cursor = await connection.execute(_FIND_PROFILES, (organization_id, wanted))
+        cursor = await connection.execute(_FIND_PROFILES, (wanted, organization_id))
         found: dict[Reference, ProfileRef] = {
             ByExternalId(external_id): ProfileRef(identifier, external_id)
             for external_id, identifier in await cursor.fetchall()
@@ -204,7 +220,7 @@ class QuickRecorder:
         codes = {reference.external_id for reference in references if isinstance(reference, ByExternalId)}
         missing = [code for code in codes if (organization_id, code) not in cache]
         if missing:
-            cursor = await connection.execute(_FIND_STORES, (organization_id, Texts(sorted(missing))))
+            cursor = await connection.execute(_FIND_STORES, (Texts(sorted(missing)), organization_id))
             if len(cache) >= STORES_CACHED_MAX:
                 cache.clear()
             for code, identifier in await cursor.fetchall():

@@ -1,32 +1,16 @@
 """Many callers at the same instant, on two server processes: one row, one execution, equal answers."""
 
 import itertools
-import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import psycopg
 import pytest
+from tests.concurrency.at_once import at_once
 from tests.support import samples
 from tests.support.client import Answer, Api
 from tests.support.server import Server
-
-T = TypeVar("T")
-BARRIER_SECONDS_MAX = 20
-
-
-def at_once(acts: Sequence[Callable[[], T]]) -> list[T]:
-    """Run all acts in threads that start together."""
-    barrier = threading.Barrier(len(acts), timeout=BARRIER_SECONDS_MAX)
-
-    def run(act: Callable[[], T]) -> T:
-        barrier.wait()
-        return act()
-
-    with ThreadPoolExecutor(len(acts)) as pool:
-        return list(pool.map(run, acts))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from database import Cluster, Organization
-from processes import cpu_s, ended_children_cpu_s
+from processes import cpu_s, ended_children_cpu_s, machine_cpu_s
 from tickets import CUSTOMERS, STORES, stored_lines
 
 CLIENTS = 64
@@ -39,6 +39,7 @@ class Inserted:
     p99_ms: float
     database_us: float
     load_us: float
+    others_cores: float
 
 
 def run(
@@ -48,7 +49,7 @@ def run(
         command = _command(cluster, organization, database, Path(folder), seconds)
         if rate is not None:
             command.append(f"--rate={rate:.0f}")
-        load_before = ended_children_cpu_s()
+        load_before, machine_before = ended_children_cpu_s(), machine_cpu_s()
         database_before, started = cpu_s(cluster.postmaster_pid), time.monotonic()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
         output, errors = process.communicate(timeout=seconds + 60)
@@ -57,6 +58,7 @@ def run(
         time.sleep(0.3)
         database_s = cpu_s(cluster.postmaster_pid) - database_before
         load_s = ended_children_cpu_s() - load_before
+        others_s = machine_cpu_s() - machine_before - database_s - load_s
         if process.returncode != 0:
             raise RuntimeError(f"pgbench failed after {elapsed:.0f} s: {errors[-1000:]}")
         latencies = sorted(_latencies_us(Path(folder)))
@@ -68,6 +70,7 @@ def run(
         p99_ms=latencies[len(latencies) * 99 // 100] / 1000,
         database_us=database_s / transactions * 1e6,
         load_us=load_s / transactions * 1e6,
+        others_cores=others_s / elapsed,
     )
 
 

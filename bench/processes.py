@@ -19,6 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 READY_S = 30
 STOP_S = 15
 MEBIBYTE = 1 << 20
+SETTLE_S_MAX = 15.0
+SETTLE_POLL_S = 0.5
+SETTLED_SHARE = 0.1
 
 
 class DidNotStartError(RuntimeError):
@@ -69,6 +72,12 @@ def jobs_cpu_s(pid: int) -> float:
     return sum(_cpu_s(process) for process in _tree(pid) if _runs_jobs(process))
 
 
+def machine_cpu_s() -> float:
+    """CPU seconds that the whole machine has worked: what is left after subtracting ours was somebody else's."""
+    times = psutil.cpu_times()
+    return float(times.user + times.nice + times.system + times.irq + times.softirq + times.steal)
+
+
 def ended_children_cpu_s() -> float:
     """CPU seconds of our own children that ended: the difference around a load generator is what it took."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -99,6 +108,18 @@ def _runs_jobs(process: psutil.Process) -> bool:
         return "regulars.cli worker" in " ".join(process.cmdline())
     except psutil.NoSuchProcess:
         return False
+
+
+def wait_until_settled(pid: int) -> None:
+    """Give the processes that start beside the server time to do so: their start is no part of a measurement."""
+    deadline = time.monotonic() + SETTLE_S_MAX
+    before = cpu_s(pid)
+    while time.monotonic() < deadline:
+        time.sleep(SETTLE_POLL_S)
+        now = cpu_s(pid)
+        if now - before < SETTLE_POLL_S * SETTLED_SHARE:
+            return
+        before = now
 
 
 def regulars_command(*, with_worker: bool) -> list[str]:

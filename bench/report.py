@@ -1,5 +1,6 @@
 """The table: medians, spread, and the ratios the project is held to."""
 
+import statistics
 from typing import Any
 
 from rich.console import Console
@@ -18,6 +19,7 @@ GOALS = (
     (f"{SALES}, 10 M stored", SALES, 0.8),
 )
 MEMORY_MIB_MAX = 200
+OTHERS_CORES_MAX = 0.2
 HEADINGS = (
     "per second",
     "spread",
@@ -30,6 +32,7 @@ HEADINGS = (
     "db µs",
     "load µs",
     "MiB",
+    "others",
 )
 
 
@@ -42,6 +45,11 @@ def add_ratios(rows: list[dict[str, Any]]) -> None:
 
 
 def print_table(console: Console, result: dict[str, Any]) -> None:
+    others = statistics.mean(row["others_cores"] for row in result["rows"]) if result["rows"] else 0.0
+    if others > OTHERS_CORES_MAX:
+        console.print(
+            f"[red]Other processes kept {others:.1f} cores busy: the rates say little.[/red]", highlight=False
+        )
     title = f"{result['repeats']} x {result['seconds']} s each, median (spread = highest - lowest, of the median)"
     table = Table(title=title)
     table.add_column("what")
@@ -94,6 +102,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
         f"{row['database_us']:.0f}",
         f"{row['load_us']:.0f}",
         f"{row['memory_mib']:.0f}" if row["memory_mib"] else "",
+        f"{row['others_cores']:.1f}",
         str(row["errors"] or ""),
     ]
 

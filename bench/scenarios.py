@@ -11,7 +11,17 @@ from pathlib import Path
 import pgbench
 from database import Cluster, Organization
 from load import wrk
-from processes import Server, cpu_s, free_port, jobs_cpu_s, memory_mib, regulars_command, running_server
+from processes import (
+    Server,
+    cpu_s,
+    free_port,
+    jobs_cpu_s,
+    machine_cpu_s,
+    memory_mib,
+    regulars_command,
+    running_server,
+    wait_until_settled,
+)
 
 CONNECTIONS = 64
 BATCH_CONNECTIONS = 8
@@ -49,6 +59,8 @@ class Measured:
     database_us: float
     load_us: float
     memory_mib: float
+    # Cores that processes which are none of ours kept busy meanwhile.
+    others_cores: float
     errors: int
 
 
@@ -94,8 +106,11 @@ def measure(
         if scenario.app == "pgbench":
             pgbench.run(cluster, organizations[0], database, seconds=warm_s)
             done = pgbench.run(cluster, organizations[0], database, seconds=seconds)
-            return Measured(done.rate, done.p50_ms, done.p99_ms, 0.0, 0.0, done.database_us, done.load_us, 0.0, 0)
+            return Measured(
+                done.rate, done.p50_ms, done.p99_ms, 0.0, 0.0, done.database_us, done.load_us, 0.0, done.others_cores, 0
+            )
         with start(scenario, url) as server:
+            wait_until_settled(server.pid)
             return _load(cluster, organizations, scenario, server, name=name, seconds=seconds, warm_s=warm_s)
     finally:
         if not scenario.database:
@@ -141,7 +156,8 @@ def _load(
     rows_before = cluster.count(scenario.counted, database) if scenario.counted else 0
     before = _cpu(cluster, server)
     load = wrk.run(server.url, scenario.load, name=name, keys=keys, connections=scenario.connections, seconds=seconds)
-    app_s, jobs_s, database_s = (after - start for after, start in zip(_cpu(cluster, server), before, strict=True))
+    spent = [after - start for after, start in zip(_cpu(cluster, server), before, strict=True)]
+    app_s, jobs_s, database_s, machine_s = spent
     rows = load.requests * scenario.rows_per_request
     errors = load.errors
     if scenario.counted:
@@ -157,12 +173,13 @@ def _load(
         database_us=database_s / rows * 1e6,
         load_us=load.cpu_s / rows * 1e6,
         memory_mib=memory_mib(server.pid),
+        others_cores=(machine_s - app_s - database_s - load.cpu_s) / seconds,
         errors=errors,
     )
 
 
-def _cpu(cluster: Cluster, server: Server) -> tuple[float, float, float]:
-    return cpu_s(server.pid), jobs_cpu_s(server.pid), cpu_s(cluster.postmaster_pid)
+def _cpu(cluster: Cluster, server: Server) -> tuple[float, float, float, float]:
+    return cpu_s(server.pid), jobs_cpu_s(server.pid), cpu_s(cluster.postmaster_pid), machine_cpu_s()
 
 
 def as_json(measured: Measured) -> dict[str, float]:

@@ -11,14 +11,17 @@ from regulars.kit.db import Database
 from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.settings import Settings
 from regulars.organizations.manage import list_organizations
+from regulars.privacy.facts import ProfileErased
+from regulars.privacy.jobs import anonymise_stragglers
 from regulars.sales.facts import SalesRecorded
-from regulars.sales.jobs import register_new_product_keys, unlink_erased_profiles
+from regulars.sales.jobs import register_new_product_keys
 from regulars.work.facts import Listeners
 from regulars.work.jobs import Sweep, Work
 from regulars.work.run import run_worker
 
 LISTENERS: Final[Listeners] = {
-    SalesRecorded: (unlink_erased_profiles, register_new_product_keys),
+    SalesRecorded: (register_new_product_keys,),
+    ProfileErased: (anonymise_stragglers,),
 }
 
 SWEEPS: Final = (Sweep(name="idempotency.sweep", cron="*/5 * * * *", run=sweep_idempotency_keys),)

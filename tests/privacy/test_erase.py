@@ -27,6 +27,8 @@ from regulars.sales.decode import decode_sale
 from regulars.sales.record import record_sales
 from regulars.stores.model import StoreUpsert
 from regulars.stores.upsert import upsert_stores
+from regulars.work.outbox import drain
+from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
 
@@ -128,12 +130,25 @@ async def erase(database: Database, organization_id: UUID, *references):
         return await erase_profiles(tx, organization_id, references, secret=SECRET)
 
 
+async def look_for_stragglers(database: Database, organization_id: UUID) -> None:
+    """What the worker does a minute after an erasure, and not before."""
+    await drain(database, organization_id, LISTENERS)
+    async with database.transaction() as tx:
+        due = await tx.fetch(
+            "UPDATE outbox SET not_before = NULL WHERE organization_id = %s AND not_before > %s RETURNING topic",
+            (organization_id, tx.now),
+        )
+        assert due == [("privacy.profile_erased",)]
+    await drain(database, organization_id, LISTENERS)
+
+
 async def test_nothing_that_tells_who_it_was_stays_anywhere(database, organization_id):
     profile_id = await plant(database, organization_id, PERSON)
     traces = [*PERSON.values(), str(profile_id), PROFILE.encode(profile_id)]
     before = await whole_database(database, organization_id)
     assert [trace for trace in traces if trace not in before] == []
     assert await erase(database, organization_id, ById(profile_id)) == [Erased(profile_id)]
+    await look_for_stragglers(database, organization_id)
     after = await whole_database(database, organization_id)
     assert [trace for trace in traces if trace in after] == []
 
@@ -251,3 +266,22 @@ async def test_an_erasure_waits_for_a_sale_that_is_being_recorded_and_finds_it(d
         )
         assert rows == [(2, 0)]
         assert await find_profiles(tx, organization_id, [ById(profile_id)]) == {}
+
+
+async def test_a_sale_that_slipped_in_beside_the_erasure_becomes_anonymous_later(database, organization_id):
+    """The hot path holds no lock on the customer, so its sale may commit with the id of somebody just erased."""
+    profile_id = await plant(database, organization_id, PERSON)
+    await erase(database, organization_id, ById(profile_id))
+    async with database.transaction() as tx:
+        (slipped,) = await record(tx, organization_id, sale("S1:slipped", "somebody-else"))
+        await tx.execute(
+            "UPDATE sales_events SET profile_id = %s WHERE organization_id = %s AND id = %s",
+            (profile_id, organization_id, slipped.sale.id),
+        )
+    await look_for_stragglers(database, organization_id)
+    async with database.transaction() as tx:
+        rows = await tx.fetch(
+            "SELECT count(profile_id) FROM sales_events WHERE organization_id = %s AND id = %s",
+            (organization_id, slipped.sale.id),
+        )
+        assert rows == [(0,)]

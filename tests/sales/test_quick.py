@@ -13,9 +13,12 @@ from tests.sales.desk import STORE, database_time
 from tests.support import database as databases
 from tests.support import samples
 
+from regulars.catalog.register import register_product_keys
 from regulars.idempotency.model import fingerprint
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
+from regulars.work.outbox import drain
+from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
 
@@ -23,9 +26,19 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def quick(database, organization_id) -> AsyncIterator[Counter]:
     counter = open_counter(database, organization_id, quick=True)
-    await counter.desk.open_store(STORE, "LYON-02")
+    await open_shop(counter)
     yield counter
     await counter.close()
+
+
+async def open_shop(counter: Counter) -> None:
+    await counter.desk.open_store(STORE, "LYON-02")
+    await register(counter, "colour")
+
+
+async def register(counter: Counter, *keys: str) -> None:
+    async with counter.desk.database.transaction() as tx:
+        await register_product_keys(tx, counter.desk.organization_id, keys)
 
 
 @pytest.fixture
@@ -36,7 +49,7 @@ async def plain(shared_database, organization_id) -> AsyncIterator[Counter]:
         opened = Database(fresh)
         await opened.open()
         counter = open_counter(opened, organization_id, quick=False)
-        await counter.desk.open_store(STORE, "LYON-02")
+        await open_shop(counter)
         yield counter
         await counter.close()
         await opened.close()
@@ -204,6 +217,16 @@ async def test_a_store_that_opens_later_is_found_then(quick):
     await quick.desk.open_store("NEW")
     [after] = await quick.send([told("A", store_id="NEW")])
     assert (before["status"], after["status"]) == (404, 201)
+
+
+async def test_a_sale_with_a_property_that_is_not_in_the_catalog_takes_the_careful_path_until_it_is(quick):
+    lines = [samples.line(product={"properties": {"fabric": "linen"}})]
+    for external_id in ("A", "B"):
+        [answer] = await quick.send([told(external_id, line_items=lines)])
+        assert answer["status"] == 201
+    await drain(quick.desk.database, quick.desk.organization_id, LISTENERS)
+    await quick.send([told("C", line_items=lines)])
+    assert quick.sent_quickly == [0, 0, 1]
 
 
 async def test_nothing_is_written_with_a_clock_that_is_off_and_the_careful_path_answers(quick):

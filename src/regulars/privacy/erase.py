@@ -1,6 +1,7 @@
 """Erase people: what is personal goes, sales stay without a name, and a withdrawn consent stays withdrawn."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from uuid import UUID
 
 import msgspec
@@ -11,9 +12,14 @@ from regulars.kit.db import Tx
 from regulars.kit.errors import ProfileNotFound
 from regulars.kit.ids import PROFILE, Reference
 from regulars.kit.json import encode
+from regulars.privacy.facts import ProfileErased
 from regulars.profiles.erase import delete_profiles, lock_profiles_to_erase
 from regulars.profiles.model import Profile
 from regulars.sales.anonymise import anonymise_sales
+from regulars.work import outbox
+
+# Twice the longest time that a statement may run.
+STRAGGLERS_AFTER = timedelta(minutes=1)
 
 
 class Erased(msgspec.Struct, frozen=True):
@@ -52,6 +58,8 @@ async def _erase(tx: Tx, organization_id: UUID, profiles: Sequence[Profile], *, 
     names = [name for profile in profiles for name in (profile.external_id, PROFILE.encode(profile.id))]
     await anonymise_sales(tx, organization_id, ids, references=names)
     await delete_profiles(tx, organization_id, ids)
+    facts = [ProfileErased(identifier) for identifier in ids]
+    await outbox.record(tx, organization_id, facts, not_before=tx.now + STRAGGLERS_AFTER)
     await erase_answers(tx, organization_id, [needle for profile in profiles for needle in _needles(profile)])
 
 

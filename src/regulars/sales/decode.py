@@ -98,8 +98,11 @@ def decode_sale(body: bytes) -> Sale:
         occurred_at = parse_timestamp(wire.occurred_at)
     except ValueError as error:
         raise invalid("occurred_at", "FORMAT", f"It cannot be read: {error}.") from None
+    property_keys: set[str] = set()
     for index, line in enumerate(wire.line_items):
         _check_line(index, line)
+        if line.product is not None:
+            property_keys.update(line.product.properties)
     return Sale(
         external_id=wire.external_id,
         type=wire.type,
@@ -115,6 +118,7 @@ def decode_sale(body: bytes) -> Sale:
         loyalty=_read_free_object("loyalty", wire.loyalty),
         metadata=_read_free_object("metadata", wire.metadata),
         line_items=json.encode(wire.line_items),
+        property_keys=frozenset(property_keys),
     )
 
 

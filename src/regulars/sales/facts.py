@@ -7,8 +7,9 @@ from regulars.work.facts import Fact
 
 
 class SalesRecorded(Fact, frozen=True):
-    """New sales are in the table; each is told in exactly one fact."""
+    """New sales are in the table; each is told in exactly one fact, with keys of product properties not yet known."""
 
     topic: ClassVar[str] = "sales.recorded"
 
     sales: list[UUID]
+    property_keys: tuple[str, ...] = ()

@@ -85,6 +85,8 @@ class Sale(msgspec.Struct, frozen=True, kw_only=True):
     loyalty: bytes | None
     metadata: bytes | None
     line_items: bytes
+    # The keys of all product properties on the lines.
+    property_keys: frozenset[str] = frozenset()
 
 
 class StoredSale(msgspec.Struct, frozen=True, kw_only=True):

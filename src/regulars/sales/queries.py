@@ -177,18 +177,6 @@ async def unlink_profiles(tx: Tx, organization_id: UUID, profile_ids: Collection
     return [row[0] for row in rows]
 
 
-async def unlink_missing_profiles(tx: Tx, organization_id: UUID, sale_ids: Sequence[UUID]) -> int:
-    return await tx.execute(
-        "UPDATE sales_events SET profile_id = NULL WHERE organization_id = %s AND id IN ("
-        " SELECT e.id FROM unnest(%s::uuid[]) AS wanted (id) CROSS JOIN LATERAL ("
-        "   SELECT id, profile_id FROM sales_events WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS e"
-        " LEFT JOIN LATERAL ("
-        "   SELECT id FROM profiles WHERE organization_id = %s AND id = e.profile_id LIMIT 1) AS p ON true"
-        " WHERE e.profile_id IS NOT NULL AND p.id IS NULL)",
-        (organization_id, list(sale_ids), organization_id, organization_id),
-    )
-
-
 async def delete_collisions(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> None:
     await tx.execute(
         "DELETE FROM ticket_collisions WHERE organization_id = %s AND sales_event_id = ANY(%s)",
@@ -201,17 +189,3 @@ async def delete_collisions_that_name(tx: Tx, organization_id: UUID, references:
         "DELETE FROM ticket_collisions WHERE organization_id = %s AND attempt->>'profile_id' = ANY(%s)",
         (organization_id, sorted(references)),
     )
-
-
-async def list_property_keys(tx: Tx, organization_id: UUID, sale_ids: Sequence[UUID]) -> list[str]:
-    """The distinct keys of product properties on the lines of these sales."""
-    rows = await tx.fetch(
-        "SELECT DISTINCT keys.key FROM unnest(%s::uuid[]) AS wanted (id)"
-        " CROSS JOIN LATERAL ("
-        "   SELECT line_items FROM sales_events WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS e"
-        " CROSS JOIN LATERAL json_array_elements(e.line_items) AS line"
-        " CROSS JOIN LATERAL json_object_keys(CASE json_typeof(line->'product') WHEN 'object'"
-        "   THEN line->'product'->'properties' ELSE '{}' END) AS keys (key)",
-        (list(sale_ids), organization_id),
-    )
-    return [row[0] for row in rows]

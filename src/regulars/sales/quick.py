@@ -33,6 +33,8 @@ from regulars.stores.model import StoreRef
 
 CLOCK_READING_S_MAX = 1.0
 STORES_CACHED_MAX = 100_000
+ORGANIZATIONS_CACHED_MAX = 10_000
+PROPERTY_KEYS_CACHED_MAX = 10_000
 
 # Looked up one key at a time, for the reason that `sales/queries.py` gives.
 _FIND_PROFILES = """
@@ -46,6 +48,13 @@ _FIND_STORES = """
 SELECT found.external_id, found.id FROM unnest(%s) AS wanted (external_id)
 CROSS JOIN LATERAL (
     SELECT external_id, id FROM stores WHERE organization_id = %s AND external_id = wanted.external_id LIMIT 1
+) AS found
+"""
+
+_FIND_PROPERTY_KEYS = """
+SELECT found.key FROM unnest(%s) AS wanted (key)
+CROSS JOIN LATERAL (
+    SELECT key FROM product_properties WHERE organization_id = %s AND key = wanted.key LIMIT 1
 ) AS found
 """
 
@@ -98,6 +107,8 @@ class QuickRecorder:
         self._clock_read_at = float("-inf")
         # A store's code and id never change and a store is never deleted, so what was found once stays true.
         self._stores: dict[tuple[UUID, str], StoreRef] = {}
+        # Neither does a key leave the catalog once it is in.
+        self._property_keys: dict[UUID, set[str]] = {}
 
     async def close(self) -> None:
         while self._idle:
@@ -122,6 +133,7 @@ class QuickRecorder:
         sales = [write.command for write in writes]
         profiles, new_profiles = await self._resolve_profiles(connection, organization_id, sales)
         stores = await self._resolve_stores(connection, organization_id, sales)
+        known_keys = await self._resolve_property_keys(connection, organization_id, sales)
         now = await self._now(connection)
         prepared: dict[str, tuple[int, StoredSale, bytes]] = {}
         seen: set[str] = set()
@@ -134,7 +146,7 @@ class QuickRecorder:
             profile = None if sale.profile is None else profiles.get(sale.profile)
             if store is None or (profile is None and sale.profile is not None):
                 continue
-            if is_in_future(sale, now=now, tolerance=self._tolerance):
+            if is_in_future(sale, now=now, tolerance=self._tolerance) or not known_keys.issuperset(sale.property_keys):
                 continue
             stored = store_sale(sale, identifier=new_uuid(), store=store, profile=profile, now=now)
             body = encode_envelope(stored, automation_state(stored, is_new=True, now=now))
@@ -230,6 +242,25 @@ class QuickRecorder:
             for reference in references
             if not isinstance(reference, ById) and (organization_id, reference.external_id) in cache
         }
+
+    async def _resolve_property_keys(
+        self, connection: AsyncConnection[TupleRow], organization_id: UUID, sales: Sequence[Sale]
+    ) -> set[str]:
+        """The keys in the product catalog; a sale with another one takes the careful path, which tells of new keys."""
+        known = self._property_keys.get(organization_id)
+        if known is None:
+            if len(self._property_keys) >= ORGANIZATIONS_CACHED_MAX:
+                self._property_keys.clear()
+            known = self._property_keys[organization_id] = set()
+        missing = {key for sale in sales if not known.issuperset(sale.property_keys) for key in sale.property_keys}
+        missing -= known
+        if missing:
+            cursor = await connection.execute(_FIND_PROPERTY_KEYS, (Texts(sorted(missing)), organization_id))
+            found = {key for (key,) in await cursor.fetchall()}
+            if len(known) + len(found) > PROPERTY_KEYS_CACHED_MAX:
+                known.clear()
+            known |= found
+        return known
 
     async def _now(self, connection: AsyncConnection[TupleRow]) -> datetime:
         """The database's time, from the last reading when that is fresh."""

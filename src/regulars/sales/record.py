@@ -67,7 +67,9 @@ async def record_sales(
                 duplicates.append((sale, recorded.sale))
     await note_collisions(tx, organization_id, duplicates)
     if inserted:
-        await outbox.record(tx, organization_id, [SalesRecorded(sorted(sale.id for sale in inserted.values()))])
+        keys = {key for external_id in inserted for key in sales[first[external_id]].property_keys}
+        ids = sorted(sale.id for sale in inserted.values())
+        await outbox.record(tx, organization_id, [SalesRecorded(ids, tuple(sorted(keys)))])
     return [outcome for outcome in outcomes if outcome is not None]
 
 

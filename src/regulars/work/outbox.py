@@ -1,7 +1,7 @@
 """The outbox: facts are recorded in the transaction that made them true, and drained by the worker afterwards."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -24,7 +24,7 @@ CHUNKS_MAX: Final = 1000
 _log = log.get(__name__)
 
 
-async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact]) -> None:
+async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, not_before: datetime | None = None) -> None:
     """Write the facts: one row for each topic, whose payload is the list of its facts in the order given."""
     by_topic: dict[str, list[Fact]] = {}
     for fact in facts:
@@ -34,7 +34,7 @@ async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact]) -> None:
         for topic, together in by_topic.items()
     ]
     if rows:
-        await queries.insert_outbox_rows(tx, organization_id, rows)
+        await queries.insert_outbox_rows(tx, organization_id, rows, not_before=not_before)
 
 
 async def drain(database: Database, organization_id: UUID, listeners: Listeners) -> int:

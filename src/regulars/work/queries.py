@@ -21,16 +21,19 @@ class NewOutboxRow(NamedTuple):
     payload: str
 
 
-async def insert_outbox_rows(tx: Tx, organization_id: UUID, rows: Sequence[NewOutboxRow]) -> None:
+async def insert_outbox_rows(
+    tx: Tx, organization_id: UUID, rows: Sequence[NewOutboxRow], *, not_before: datetime | None
+) -> None:
     await tx.execute(
         """
-        INSERT INTO outbox (organization_id, id, topic, payload, created_at)
-        SELECT %(organization_id)s, row.id, row.topic, row.payload::json, %(now)s
+        INSERT INTO outbox (organization_id, id, topic, payload, created_at, not_before)
+        SELECT %(organization_id)s, row.id, row.topic, row.payload::json, %(now)s, %(not_before)s
         FROM unnest(%(ids)s::uuid[], %(topics)s::text[], %(payloads)s::text[]) AS row (id, topic, payload)
         """,
         {
             "organization_id": organization_id,
             "now": tx.now,
+            "not_before": not_before,
             "ids": [row.id for row in rows],
             "topics": [row.topic for row in rows],
             "payloads": [row.payload for row in rows],

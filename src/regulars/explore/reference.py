@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -127,7 +128,7 @@ def _operation(document: Mapping[str, Any], path: str, method: str, operation: M
         curl=curl(
             document["servers"][0]["url"] + _with_references(path),
             method=method,
-            body=examples[0].body if examples else None,
+            body=textwrap.indent(examples[0].body, "  ").lstrip() if examples else None,
             needs_key=needs_key,
         ),
         answers=_answers(operation["responses"]),

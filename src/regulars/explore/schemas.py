@@ -18,6 +18,9 @@ class Piece:
     anchor: str = ""
 
 
+_OR: Final = Piece(" or ")
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     name: str
@@ -46,20 +49,25 @@ def _simple_type(schema: Mapping[str, Any]) -> tuple[Piece, ...]:
     kind = schema.get("type", "string" if "enum" in schema else "object" if "properties" in schema else "any value")
     if kind == "array":
         items = schema.get("items")
-        return (Piece("list of "), *type_of(items)) if items else (Piece("list"),)
+        return (Piece("list of "), *_grouped(type_of(items))) if items else (Piece("list"),)
     if kind == "object" and isinstance(schema.get("additionalProperties"), Mapping):
         values = schema["additionalProperties"]
-        return (Piece("map of "), *type_of(values)) if values else (Piece("object"),)
+        return (Piece("map of "), *_grouped(type_of(values))) if values else (Piece("object"),)
     if kind == "string":
         return (Piece(SPOKEN_FORMATS.get(schema.get("format", ""), "string")),)
     return (Piece(kind),)
+
+
+def _grouped(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """Alternatives inside another type stand in brackets: a map of (string or null)."""
+    return (Piece("("), *pieces, Piece(")")) if _OR in pieces else pieces
 
 
 def _joined(types: Iterable[tuple[Piece, ...]]) -> tuple[Piece, ...]:
     """Alternatives that read the same in words are said once."""
     pieces: list[Piece] = []
     for one in dict.fromkeys(types):
-        pieces += [Piece(" or "), *one] if pieces else one
+        pieces += [_OR, *one] if pieces else one
     return tuple(pieces)
 
 

@@ -1,9 +1,11 @@
 """`GET /v1/openapi.json` (specification 4.11): the served, the committed and the real interface are one."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from tests.support.client import Api
 from tests.support.routes import ROUTES
@@ -94,3 +96,49 @@ def _prepare_examples(api: Api) -> None:
 
 def test_it_refuses_query_parameters_like_every_other_route(anonymous: Api) -> None:
     assert anonymous.get("/v1/openapi.json", format="yaml").refused == (400, "VALIDATION_ERROR")
+
+
+def test_its_examples_fit_its_schemas(anonymous: Api) -> None:
+    document = anonymous.get("/v1/openapi.json").json()
+    components = document["components"]
+    checked = 0
+    for path, item in document["paths"].items():
+        for operation in item.values():
+            media = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+            for example in media.get("examples", {}).values():
+                schema = {**media["schema"], "components": components}
+                jsonschema_rs.Draft202012Validator(schema).validate(example["value"])
+                checked += 1
+            for response in operation["responses"].values():
+                problem = response.get("content", {}).get("application/problem+json")
+                for code in (problem or {}).get("examples", {}):
+                    schema = {**problem["schema"], "components": components}
+                    jsonschema_rs.Draft202012Validator(schema).validate(components["examples"][code]["value"])
+                    checked += 1
+        assert path.startswith("/v1/")
+    assert checked > 100
+    for schema in components["schemas"].values():
+        for property_schema in schema.get("properties", {}).values():
+            for example in property_schema.get("examples", []):
+                jsonschema_rs.Draft202012Validator({**property_schema, "components": components}).validate(example)
+
+
+def test_every_reference_in_it_leads_somewhere(anonymous: Api) -> None:
+    document = anonymous.get("/v1/openapi.json").json()
+    references = set(re.findall(r'"\$ref": "#/([^"]+)"', json.dumps(document)))
+    assert references
+    for reference in references:
+        found: Any = document
+        for part in reference.split("/"):
+            found = found[part]
+
+
+def test_every_operation_names_itself_and_what_it_may_answer(anonymous: Api) -> None:
+    document = anonymous.get("/v1/openapi.json").json()
+    operations = [operation for item in document["paths"].values() for operation in item.values()]
+    identifiers = [operation["operationId"] for operation in operations]
+    assert len(identifiers) == len(set(identifiers))
+    for operation in operations:
+        assert operation["summary"]
+        assert {"500", "503", "414", "431"} <= set(operation["responses"])
+        assert operation.get("security") == [] or {"401", "429"} <= set(operation["responses"])

@@ -29,8 +29,8 @@ def server(api_database_url: str) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def second_server(api_database_url: str) -> Iterator[Server]:
-    """Another process on the same database."""
-    with running_server(api_database_url) as running:
+    """Another process on the same database, which writes sales by the plain path: the two must agree in every byte."""
+    with running_server(api_database_url, write_path="plain") as running:
         yield running
 
 

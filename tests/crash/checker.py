@@ -1,0 +1,131 @@
+"""The invariants I1 to I5 of the quality rules, evaluated on what the database holds and what the clients saw."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from tests.crash.clients import OPT_INS, PROFILES, SALES
+from tests.crash.journal import Journal
+
+from regulars.kit.ids import PROFILE, SALES_EVENT
+
+
+@dataclass(frozen=True)
+class Held:
+    """All rows of the organization, read in one transaction."""
+
+    sales: dict[str, dict[str, Any]]
+    sales_count: int
+    profiles: dict[str, UUID]
+    stores: set[UUID]
+    keys: dict[str, tuple[int, str]]
+    told: Counter[str]
+    consents: set[str]
+
+
+def read(url: str) -> Held:
+    with psycopg.connect(url) as connection:
+
+        def rows(query: str) -> list[Any]:
+            return connection.execute(query).fetchall()  # type: ignore[call-overload]  # each caller passes a literal
+
+        sales = rows("SELECT external_id, id, profile_id, store_id, total_amount_cents, line_items FROM sales_events")
+        facts = rows("SELECT payload FROM outbox WHERE topic = 'sales.recorded'")
+        return Held(
+            sales={
+                row[0]: dict(zip(("id", "profile_id", "store_id", "amount", "lines"), row[1:], strict=True))
+                for row in sales
+            },
+            sales_count=len(sales),
+            profiles=dict(rows("SELECT external_id, id FROM profiles")),
+            stores={row[0] for row in rows("SELECT id FROM stores")},
+            keys={
+                row[0]: row[1:] for row in rows("SELECT key, status, convert_from(body, 'UTF8') FROM idempotency_keys")
+            },
+            told=Counter(sale for row in facts for fact in row[0] for sale in fact["sales"]),
+            consents={row[0] for row in rows("SELECT phone_number FROM subscriptions WHERE status = 'SUBSCRIBED'")},
+        )
+
+
+def check(url: str, journal: Journal) -> None:
+    held = read(url)
+    check_durable(held, journal)
+    check_once(held, journal)
+    check_whole(held)
+    check_no_ghost(held, journal)
+    check_replay(held, journal)
+
+
+def check_durable(held: Held, journal: Journal) -> None:
+    """I1: every write answered 2xx is in its table."""
+    for answer in journal.successes(SALES):
+        told = answer.json()["sales_event"]
+        sale = held.sales.get(told["external_id"])
+        assert sale is not None, f"I1: {told['external_id']} was acknowledged and is lost"
+        assert SALES_EVENT.encode(sale["id"]) == told["id"], f"I1: {told['external_id']} is another sale"
+        assert sale["amount"] == told["total_amount_cents"]
+        profile = None if sale["profile_id"] is None else PROFILE.encode(sale["profile_id"])
+        assert profile == (told["profile"] and told["profile"]["id"]), f"I1: {told['external_id']} is somebody else's"
+    for answer in journal.successes(PROFILES):
+        told = answer.json()
+        identifier = held.profiles.get(told["external_id"])
+        assert identifier is not None, f"I1: {told['external_id']} was acknowledged and is lost"
+        assert PROFILE.encode(identifier) == told["id"]
+    for answer in journal.successes(OPT_INS):
+        assert answer.call.subject in held.consents, f"I1: the consent of {answer.call.subject} is lost"
+
+
+def check_once(held: Held, journal: Journal) -> None:
+    """I2: one row per external_id, and at most one 201 that is not a replay."""
+    assert held.sales_count == len(held.sales), "I2: two rows of one external_id"
+    for path in (SALES, PROFILES, OPT_INS):
+        created = Counter(
+            answer.call.subject for answer in journal.successes(path) if answer.status == 201 and not answer.is_replay
+        )
+        twice = [subject for subject, count in created.items() if count > 1]
+        assert not twice, f"I2: created more than once: {twice}"
+
+
+def check_whole(held: Held) -> None:
+    """I3: a sale has its lines, store, profile and exactly one fact; no fact and no key without its sale."""
+    profile_ids = set(held.profiles.values())
+    for external_id, sale in held.sales.items():
+        assert sale["lines"], f"I3: {external_id} has no lines"
+        assert sale["store_id"] in held.stores, f"I3: {external_id} has no store"
+        assert sale["profile_id"] is None or sale["profile_id"] in profile_ids, (
+            f"I3: {external_id} has lost its customer"
+        )
+    assert held.told == Counter({str(sale["id"]): 1 for sale in held.sales.values()}), "I3: facts and sales differ"
+    for key, (status, body) in held.keys.items():
+        event = json.loads(body).get("sales_event") if status in {200, 201} else None
+        if event is not None:
+            assert event["external_id"] in held.sales, f"I3: the key {key} speaks of a sale that is not there"
+
+
+def check_no_ghost(held: Held, journal: Journal) -> None:
+    """I4: a refusal and a duplicate left nothing, and no light profile stands without its sale."""
+    refused = {answer.call.subject for answer in journal.answers if 400 <= answer.status < 500 and answer.status != 409}
+    assert not refused & held.sales.keys(), "I4: a refused sale is there"
+    # A ticket of a ghost may itself be the first under its id, when the first one was lost; then it is no ghost.
+    haunted = {call.ghost for call in journal.calls if call.ghost is not None} & held.profiles.keys()
+    used = {sale["profile_id"] for sale in held.sales.values()}
+    ghosts = [name for name in haunted if held.profiles[name] not in used]
+    assert not ghosts, f"I4: refused or repeated sales left {ghosts}"
+    pushed = {call.subject for call in journal.calls if call.path == PROFILES}
+    orphans = [name for name, identifier in held.profiles.items() if name not in pushed and identifier not in used]
+    assert not orphans, f"I4: light profiles without a sale: {orphans}"
+
+
+def check_replay(held: Held, journal: Journal) -> None:
+    """I5: one execution per key, all its answers byte-equal and stored, and all but one of them marked as replays."""
+    for key, answers in journal.by_key().items():
+        assert len({(answer.status, answer.body) for answer in answers}) == 1, (
+            f"I5: {key} has several answers: {answers}"
+        )
+        assert [answer.is_replay for answer in answers].count(False) <= 1, f"I5: {key} ran more than once: {answers}"
+        assert held.keys.get(key) == (answers[0].status, answers[0].body), (
+            f"I5: {key} is stored otherwise or not at all"
+        )

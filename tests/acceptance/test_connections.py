@@ -1,0 +1,90 @@
+"""One connection, several requests, and clients that are old, careful or gone."""
+
+import socket
+
+import pytest
+from tests.support import raw, samples
+from tests.support.client import Api
+
+JSON_TYPE = (b"Content-Type", b"application/json")
+
+
+@pytest.fixture
+def headers(api: Api) -> list[raw.Header]:
+    return [*api.key_header(), JSON_TYPE]
+
+
+def test_a_connection_serves_many_requests_refused_ones_included(api: Api, headers: list[raw.Header]) -> None:
+    store = samples.json_bytes(samples.store())
+    requests = [
+        (b"GET", b"/v1/nothing", None, 404),
+        (b"POST", b"/v1/stores", b"{", 400),
+        (b"POST", b"/v1/stores", store, 201),
+        (b"PUT", b"/v1/stores", store, 405),
+        (b"GET", b"/v1/stores/nowhere", None, 404),
+        (b"POST", b"/v1/stores", store, 200),
+    ]
+    with socket.create_connection(api.server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
+        for method, target, body, status in requests:
+            connection.sendall(_kept_alive(method, target, headers, body))
+            assert raw.read_answer(connection).status == status
+
+
+def test_requests_sent_without_waiting_are_answered_in_order(api: Api, headers: list[raw.Header]) -> None:
+    names = [samples.unique("s") for _ in range(5)]
+    pieces = [_kept_alive(b"POST", b"/v1/stores", headers, samples.json_bytes({"external_id": name})) for name in names]
+    with socket.create_connection(api.server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
+        connection.sendall(b"".join(pieces))
+        received = b""
+        while received.count(b"HTTP/1.1 201") < len(names) or not received.endswith(b"}"):
+            received += connection.recv(65_536)
+    assert sorted(names, key=lambda name: received.index(name.encode())) == names
+
+
+def test_a_body_in_many_pieces_is_one_body(api: Api, headers: list[raw.Header]) -> None:
+    body = samples.json_bytes(samples.profile())
+    chunked = raw.chunked_bytes(b"POST", b"/v1/profiles", headers, [bytes([byte]) for byte in body])
+    assert raw.exchange(api.server.address, chunked).status == 201
+    request = raw.request_bytes(b"POST", b"/v1/profiles", headers, body)
+    assert raw.exchange(api.server.address, *[request[start : start + 7] for start in range(0, len(request), 7)]).status == 200  # fmt: skip
+
+
+def test_a_client_that_asks_before_it_sends_is_told_to_go_on(api: Api, headers: list[raw.Header]) -> None:
+    body = samples.json_bytes(samples.profile())
+    request = raw.request_bytes(b"POST", b"/v1/profiles", [*headers, (b"Expect", b"100-continue")], body)
+    with socket.create_connection(api.server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
+        connection.sendall(request.removesuffix(body))
+        assert connection.recv(1024).startswith(b"HTTP/1.1 100")
+        connection.sendall(body)
+        assert raw.read_answer(connection).status == 201
+
+
+def test_an_old_client_gets_its_answer(api: Api, headers: list[raw.Header]) -> None:
+    request = raw.request_bytes(b"GET", b"/v1/stores", headers).replace(b"HTTP/1.1", b"HTTP/1.0")
+    assert raw.exchange(api.server.address, request).status == 200
+
+
+def test_a_client_that_hangs_up_in_the_middle_disturbs_nobody(api: Api, headers: list[raw.Header]) -> None:
+    body = samples.json_bytes(samples.profile())
+    request = raw.request_bytes(b"POST", b"/v1/profiles", headers, body)
+    for sent in (10, len(request) - len(body), len(request) - 1, len(request)):
+        with socket.create_connection(api.server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
+            connection.sendall(request[:sent])
+    assert api.get("/v1/stores").status == 200
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"\x00\x01\x02\r\n\r\n", b"GET\r\n\r\n", b"GET /v1/stores HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET /v1/stores HTTP/1.1\r\nBad Header: x\r\n\r\n", b"POST /v1/stores HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"POST /v1/stores HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx", b"POST /v1/stores HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
+)  # fmt: skip
+def test_what_is_not_http_is_refused_and_disturbs_nobody(api: Api, garbage: bytes) -> None:
+    with socket.create_connection(api.server.address, timeout=raw.ANSWER_SECONDS_MAX) as connection:
+        connection.sendall(garbage)
+        connection.shutdown(socket.SHUT_WR)
+        answered = connection.recv(65_536)
+    assert answered == b"" or b" 4" in answered.partition(b"\r\n")[0]
+    assert api.get("/v1/stores").status == 200
+
+
+def _kept_alive(method: bytes, target: bytes, headers: list[raw.Header], body: bytes | None) -> bytes:
+    return raw.request_bytes(method, target, headers, body).replace(b"Connection: close\r\n", b"")

@@ -1,0 +1,55 @@
+from itertools import combinations
+
+import pytest
+
+from regulars.idempotency.model import fingerprint, is_kept, read_key
+from regulars.kit.errors import ALL_ERRORS, InvalidIdempotencyKey
+
+
+def test_no_header_is_no_key_and_one_is_taken_to_the_letter():
+    assert read_key([]) is None
+    assert read_key([b"!~"]) == "!~"
+    assert read_key([b"x" * 255]) == "x" * 255
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [b""],
+        [b"x" * 256],
+        [b"a b"],
+        [b" a"],
+        [b"a\t"],
+        [b"a\x00"],
+        [b"a\x7f"],
+        [b"\xc3\xa9"],
+        [b"a", b"a"],
+        [b"a", b"b"],
+    ],
+)
+def test_any_other_header_is_refused(values):
+    with pytest.raises(InvalidIdempotencyKey):
+        read_key(values)
+
+
+def test_whatever_differs_in_the_request_differs_in_the_fingerprint():
+    requests = [
+        ("POST", b"/v1/stores", b"{}"),
+        ("POST", b"/v1/stores", b"{} "),
+        ("POST", b"/v1/stores?", b"{}"),
+        ("POST", b"/v1/profiles", b"{}"),
+        ("DELETE", b"/v1/stores", b"{}"),
+        ("POST", b"/v1/stores", b""),
+        ("POST", b"/v1/store", b"s{}"),
+        ("POST", b"/v1/a%2Fb", b"{}"),
+        ("POST", b"/v1/a/b", b"{}"),
+    ]
+    prints = [fingerprint(*request) for request in requests]
+    assert all(one != other for one, other in combinations(prints, 2))
+    assert prints[0] == fingerprint(*requests[0])
+
+
+def test_what_is_kept_is_every_success_and_the_refusals_of_the_operation():
+    kept = {status for status in range(100, 600) if is_kept(status)}
+    assert kept == {*range(200, 300), 400, 404}
+    assert {error.status for error in ALL_ERRORS if is_kept(error.status)} == {400, 404}

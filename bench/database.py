@@ -3,10 +3,11 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -19,6 +20,7 @@ from tickets import CUSTOMERS, STORES
 # Conventionally on disk, where /tmp may live in memory.
 DATA_PARENT = Path("/var/tmp")  # noqa: S108  # the folder in it is made by mkdtemp
 TEMPLATE = "bench_template"
+TEMPLATE_OF_MANY = "bench_template_of_many"
 ORGANIZATIONS = 200
 
 
@@ -95,21 +97,18 @@ def running_cluster() -> Iterator[Cluster]:
         shutil.rmtree(parent, ignore_errors=True)
 
 
-def make_template(cluster: Cluster) -> list[Organization]:
-    """Migrate a template and fill it with organizations: the first has the customers, all have the stores."""
+def make_templates(cluster: Cluster) -> list[Organization]:
+    """One organization with its stores and customers; and, for one scenario, many more beside it.
+
+    They are apart because every organization costs something of its own, such as being asked for jobs each second.
+    """
     cluster.drop(TEMPLATE)
     cluster.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
     url = cluster.url_of(TEMPLATE)
     migrate(url)
-    organizations = asyncio.run(_create_organizations(url))
+    organizations = asyncio.run(_create_organizations(url, range(1)))
     with psycopg.connect(url, autocommit=True) as connection:
-        for organization in organizations:
-            connection.execute(
-                "INSERT INTO stores (organization_id, id, external_id, name, created_at, updated_at)"
-                " SELECT %s::uuid, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid,"
-                " 'S' || lpad(n::text, 3, '0'), 'Store ' || n, now(), now() FROM generate_series(1, %s) n",
-                (organization.id, STORES),
-            )
+        _fill(connection, organizations)
         connection.execute(
             "INSERT INTO profiles (organization_id, id, external_id, first_name, created_at, updated_at)"
             " SELECT %s::uuid, ('00000000-0000-7000-9000-' || lpad(n::text, 12, '0'))::uuid,"
@@ -117,13 +116,28 @@ def make_template(cluster: Cluster) -> list[Organization]:
             (organizations[0].id, CUSTOMERS),
         )
         connection.execute("VACUUM ANALYZE")
-    return organizations
+    url = cluster.clone(TEMPLATE_OF_MANY)
+    others = asyncio.run(_create_organizations(url, range(1, ORGANIZATIONS)))
+    with psycopg.connect(url, autocommit=True) as connection:
+        _fill(connection, others)
+        connection.execute("VACUUM ANALYZE")
+    return [*organizations, *others]
 
 
-async def _create_organizations(url: str) -> list[Organization]:
+def _fill(connection: "psycopg.Connection[Any]", organizations: Sequence[Organization]) -> None:
+    for organization in organizations:
+        connection.execute(
+            "INSERT INTO stores (organization_id, id, external_id, name, created_at, updated_at)"
+            " SELECT %s::uuid, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid,"
+            " 'S' || lpad(n::text, 3, '0'), 'Store ' || n, now(), now() FROM generate_series(1, %s) n",
+            (organization.id, STORES),
+        )
+
+
+async def _create_organizations(url: str, numbers: range) -> list[Organization]:
     made = []
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        for number in range(ORGANIZATIONS):
+        for number in numbers:
             organization = await create_organization(connection, f"bench-{number}")
             _, secret = await create_key(connection, organization.id, "bench")
             made.append(Organization(str(organization.id), secret))

@@ -24,6 +24,7 @@ HEADINGS = (
     "per second",
     "spread",
     "x pgbench",
+    "by CPU",
     "x FastAPI",
     "p50 ms",
     "p99 ms",
@@ -39,9 +40,16 @@ HEADINGS = (
 def add_ratios(rows: list[dict[str, Any]]) -> None:
     """Each row's rate as a share of pgbench's, and as a multiple of the peer's, where those were measured too."""
     rates = {row["name"]: row["rate"] for row in rows}
+    ceiling = next((row for row in rows if row["name"] == CEILING), None)
     for row in rows:
         row["to_pgbench"] = row["rate"] / rates[CEILING] if rates.get(CEILING) else None
+        row["to_pgbench_by_cpu"] = _cpu_us(ceiling) / _cpu_us(row) if ceiling else None
         row["to_fastapi"] = row["rate"] / rates[PEER] if rates.get(PEER) else None
+
+
+def _cpu_us(row: dict[str, Any]) -> float:
+    """All processor time that one row took, whoever spent it: on full cores it decides the rate, others or not."""
+    return float(row["app_us"] + row["jobs_us"] + row["database_us"] + row["load_us"])
 
 
 def print_table(console: Console, result: dict[str, Any]) -> None:
@@ -94,6 +102,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
         f"{row['rate']:,.0f}",
         f"{row['spread']:.0%}",
         _ratio(row["to_pgbench"]),
+        _ratio(row["to_pgbench_by_cpu"]),
         _ratio(row["to_fastapi"]),
         f"{row['p50_ms']:.1f}",
         f"{row['p99_ms']:.1f}",

@@ -18,7 +18,7 @@ from rich.console import Console  # as above
 
 import latency
 import report  # the path above must be set first
-from database import Cluster, Organization, make_template, running_cluster  # as above
+from database import Cluster, Organization, make_templates, running_cluster  # as above
 from growth import make_grown
 from load import wrk  # as above
 from processes import DidNotStartError  # as above
@@ -38,7 +38,7 @@ def main() -> None:
     console = Console() if sys.stdout.isatty() else Console(width=PIPE_CHARACTERS)
     started = time.monotonic()
     with running_cluster() as cluster:
-        organizations = make_template(cluster)
+        organizations = make_templates(cluster)
         chosen = _choose(console, cluster, organizations[0], options)
         runs: dict[str, list[Measured]] = {scenario.name: [] for scenario in chosen}
         for repetition in range(options.repeats):

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pgbench
-from database import Cluster, Organization
+from database import ORGANIZATIONS, TEMPLATE, TEMPLATE_OF_MANY, Cluster, Organization
 from load import wrk
 from processes import (
     Server,
@@ -45,6 +45,7 @@ class Scenario:
     counted: str | None = "sales_events"
     # A database to measure in, as it is; without it each measurement gets a fresh copy of the template.
     database: str | None = None
+    template: str = TEMPLATE
     environment: Mapping[str, str] = field(default_factory=dict)
     with_worker: bool = True
 
@@ -85,7 +86,14 @@ SCENARIOS: tuple[Scenario, ...] = (
         connections=BATCH_CONNECTIONS,
         rows_per_request=BATCH_ITEMS,
     ),
-    Scenario("Regulars sales, 200 organizations", "organizations", "regulars", load="sales-organizations", keys=200),
+    Scenario(
+        f"Regulars sales, {ORGANIZATIONS} organizations",
+        "organizations",
+        "regulars",
+        load="sales-organizations",
+        keys=ORGANIZATIONS,
+        template=TEMPLATE_OF_MANY,
+    ),
 )
 
 
@@ -101,7 +109,7 @@ def measure(
 ) -> Measured:
     """One repetition with a server of its own, on a database of its own unless the scenario names one."""
     database = scenario.database or f"bench_{scenario.app}"
-    url = cluster.url_of(database) if scenario.database else cluster.clone(database)
+    url = cluster.url_of(database) if scenario.database else cluster.clone(database, template=scenario.template)
     try:
         if scenario.app == "pgbench":
             pgbench.run(cluster, organizations[0], database, seconds=warm_s)

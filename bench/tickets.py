@@ -16,7 +16,8 @@ CATEGORIES = ("shirts", "knitwear", "jackets", "underwear", "accessories", "coat
 
 
 def stored_lines(count: int) -> list[dict[str, Any]]:
-    return [_line(random.Random(number), number) for number in range(1, count + 1)]
+    """As they stand in the table, where fields that were left out are null."""
+    return [{"unit": None} | _line(random.Random(number), number) for number in range(1, count + 1)]
 
 
 def requests(count: int, *, run: str, key: str, host: str) -> list[bytes]:
@@ -61,10 +62,9 @@ def _line(source: random.Random, number: int) -> dict[str, Any]:
         "product": {
             "external_id": f"SKU-{source.randint(1, 200_000):06d}",
             "name": NAMES[kind],
-            "properties": {"category": CATEGORIES[kind], "color": "navy", "size": "M", "season": "SS26"},
+            "properties": {"category": CATEGORIES[kind], "color": "navy", "size": "M"},
         },
         "quantity": 1,
-        "unit": "piece",
         "unit_price_cents": price,
         "total_price_cents": price,
         "discount_cents": 0,

@@ -1,0 +1,119 @@
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from regulars.organizations.model import new_key
+from regulars.sales.decode import decode_sale
+
+BENCH = Path(__file__).parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+
+import report  # noqa: E402  # the folder of the benchmark has just been made importable
+import tickets  # noqa: E402  # as above
+
+TICKET_BYTES = range(650, 1050)
+
+
+def row(name, rate, **figures):
+    zeros = dict.fromkeys(("app_us", "jobs_us", "database_us", "load_us", "memory_mib"), 0.0)
+    return {"name": name, "rate": rate, **zeros, **figures}
+
+
+def bodies_of(requests):
+    return [request.partition(b"\r\n\r\n")[2] for request in requests]
+
+
+def test_the_tickets_of_the_open_loop_client_are_valid_sales_of_the_agreed_size():
+    bodies = bodies_of(tickets.requests(500, run="t", key="k", host="h"))
+    sales = [decode_sale(body) for body in bodies]
+    assert len({sale.external_id for sale in sales}) == 500
+    assert all(len(body) in TICKET_BYTES for body in bodies)
+    new = sum(body.count(b'"profile_id":"N') for body in bodies)
+    assert 60 < new < 140
+
+
+@pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk makes these tickets, and it is not installed here")
+@pytest.mark.parametrize("scenario", ["sales", "sales-with-keys", "duplicates", "sales-batch"])
+def test_the_tickets_of_wrk_are_valid_sales_of_the_agreed_size(scenario, tmp_path):
+    (tmp_path / "keys").write_text(new_key() + "\n")
+    with Recorder() as recorder:
+        load = ["wrk", "-t1", "-c1", "-d1s", "-s", BENCH / "load" / "tickets.lua", recorder.url]
+        subprocess.run(
+            [*load, "--", scenario, "run", tmp_path / "keys", "1760000000"],
+            check=True,
+            capture_output=True,
+            timeout=30,
+        )
+    bodies = recorder.bodies
+    if scenario == "sales-batch":
+        bodies = [json.dumps(item).encode() for body in bodies for item in json.loads(body)["items"]]
+    sales = [decode_sale(body) for body in bodies]
+    assert len(sales) > 20
+    assert all(len(body) in TICKET_BYTES for body in bodies) or scenario == "sales-batch"
+    different = {sale.external_id for sale in sales}
+    assert len(different) == len(sales) or scenario == "duplicates"
+
+
+def test_ratios_compare_rates_and_processor_time():
+    rows = [
+        row("pgbench", 1000.0, database_us=90.0, load_us=10.0),
+        row(report.SALES, 600.0, app_us=100.0, database_us=90.0, load_us=10.0, memory_mib=100.0),
+    ]
+    report.add_ratios(rows)
+    assert rows[1]["to_pgbench"] == pytest.approx(0.6)
+    assert rows[1]["to_pgbench_by_cpu"] == pytest.approx(0.5)
+    assert rows[1]["to_fastapi"] is None
+
+
+def test_goals_are_told_only_where_both_sides_were_measured():
+    rows = [row("pgbench", 1000.0), row(report.SALES, 400.0, memory_mib=100.0)]
+    assert [(round(ratio, 2), least) for _, ratio, least in report.goals(rows)] == [(0.4, 0.5), (2.0, 1.0)]
+
+
+class Recorder:
+    """A server that answers every request of one connection after another, and keeps the bodies."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.settimeout(0.2)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+        self._socket.close()
+
+    def _serve(self) -> None:
+        while not self._stop.is_set():
+            try:
+                connection, _ = self._socket.accept()
+            except TimeoutError:
+                continue
+            with connection, connection.makefile("rb") as reader:
+                while length := self._length(reader):
+                    self.bodies.append(reader.read(length))
+                    connection.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}")
+
+    def _length(self, reader) -> int:
+        length = 0
+        try:
+            while (line := reader.readline().strip()) != b"":
+                name, _, value = line.partition(b":")
+                if name.lower() == b"content-length":
+                    length = int(value)
+        except ConnectionResetError:
+            return 0
+        return length

@@ -2,6 +2,7 @@ from collections import Counter
 from datetime import UTC, date, datetime
 from uuid import uuid4
 
+import msgspec
 import phonenumbers
 import pytest
 from tests.support.room import SECRET
@@ -11,8 +12,10 @@ from regulars.demo.load import Story, load_demo, load_shops, load_tickets, organ
 from regulars.demo.people import count_customers, describe, make_customers, opinions
 from regulars.demo.season import days_until, tickets_per_day
 from regulars.demo.tickets import make_tickets
+from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import ByExternalId
 from regulars.profiles.upsert import upsert_profiles
+from regulars.sales.decode import decode_sale
 from regulars.sales.load import load_sales
 from regulars.sales.model import Sale
 from regulars.work import outbox
@@ -147,6 +150,31 @@ def test_the_story_has_seasons_weekends_opening_hours_returns_and_anonymous_tick
     assert 0.02 < sum(sale.type == "RETURN" for sale in made) / len(made) < 0.06
     assert 0.25 < sum(sale.profile is None for sale in made) / len(made) < 0.35
     assert {sale.currency for sale in made} == {"EUR", "GBP", "CHF"}
+
+
+def test_every_ticket_is_one_that_the_api_would_read_the_same_way():
+    for sale in tickets():
+        wire = {
+            name: getattr(sale, name)
+            for name in (
+                "external_id",
+                "type",
+                "currency",
+                "source",
+                "total_amount_cents",
+                "total_discount_cents",
+                "total_tax_cents",
+            )
+        }
+        body = {
+            **wire,
+            "occurred_at": format_timestamp(sale.occurred_at),
+            "store_id": sale.store.external_id,
+            "profile_id": sale.profile and sale.profile.external_id,
+            "payments": msgspec.Raw(sale.payments),
+            "line_items": msgspec.Raw(sale.line_items),
+        }
+        assert decode_sale(msgspec.json.encode(body)) == sale
 
 
 def test_days_share_the_tickets_without_losing_any():

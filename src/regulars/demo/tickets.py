@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate
 
-from regulars.demo.assortment import DISCOUNTS_PERCENT, Line, lines_of
+from regulars.demo.assortment import DISCOUNTS_PERCENT, PROPERTY_KEYS, Line, lines_of
 from regulars.demo.chain import COUNTRIES, SHOPS, Shop
 from regulars.demo.people import Customer
 from regulars.demo.season import OPENING_MINUTES, OPENING_WEIGHTS, days_until, is_on_sale, tickets_per_day
@@ -136,4 +136,5 @@ def _sale(
         loyalty=None,
         metadata=None,
         line_items=b"[" + b",".join(encoded) + b"]",
+        property_keys=PROPERTY_KEYS,
     )

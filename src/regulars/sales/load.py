@@ -6,7 +6,6 @@ millions of old tickets would only tell the automations that there is nothing to
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -29,7 +28,7 @@ async def load_sales(
 ) -> int:
     """Copy the sales in and answer how many there were; one that exists already fails the whole transaction."""
     beginning = f"{organization_id}\t"
-    created_at = _time(tx.now)
+    created_at = str(tx.now)
     count = size = 0
     rows: list[str] = []
     async with tx.connection.cursor().copy(
@@ -38,12 +37,17 @@ async def load_sales(
         " line_items) FROM STDIN"
     ) as copy:
         for sale in sales:
-            profile = _NULL if sale.profile is None else profiles[sale.profile]
             row = (
-                f"{beginning}{new_uuid()}\t{stores[sale.store]}\t{profile}\t{_time(sale.occurred_at)}\t{created_at}\t"
-                f"{sale.total_amount_cents}\t{sale.total_discount_cents}\t{_number(sale.total_tax_cents)}\t"
-                f"{_text(sale.external_id)}\t{sale.type}\t{sale.currency}\t{_text(sale.source)}\t"
-                f"{_json(sale.payments)}\t{_json(sale.loyalty)}\t{_json(sale.metadata)}\t{_json(sale.line_items)}\n"
+                # Hexadecimal digits alone are the quickest way to write an id, and PostgreSQL reads them.
+                f"{beginning}{new_uuid().hex}\t{stores[sale.store].hex}\t"
+                f"{_NULL if sale.profile is None else profiles[sale.profile].hex}\t"
+                f"{sale.occurred_at}\t{created_at}\t{sale.total_amount_cents}\t{sale.total_discount_cents}\t"
+                f"{_NULL if sale.total_tax_cents is None else sale.total_tax_cents}\t"
+                f"{_text(sale.external_id)}\t{sale.type}\t{sale.currency}\t"
+                f"{_NULL if sale.source is None else _text(sale.source)}\t"
+                f"{_NULL if sale.payments is None else _json(sale.payments)}\t"
+                f"{_NULL if sale.loyalty is None else _json(sale.loyalty)}\t"
+                f"{_NULL if sale.metadata is None else _json(sale.metadata)}\t{_json(sale.line_items)}\n"
             )
             rows.append(row)
             count += 1
@@ -56,22 +60,12 @@ async def load_sales(
     return count
 
 
-def _time(moment: datetime) -> str:
-    return moment.isoformat(" ")
-
-
-def _number(value: int | None) -> str:
-    return _NULL if value is None else str(value)
-
-
-def _json(text: bytes | None) -> str:
+def _json(text: bytes) -> str:
     # JSON has no raw control characters, so the backslash is all that COPY would misread.
-    return _NULL if text is None else text.decode().replace("\\", "\\\\")
+    return text.decode().replace("\\", "\\\\")
 
 
-def _text(value: str | None) -> str:
-    if value is None:
-        return _NULL
+def _text(value: str) -> str:
     if "\\" in value or not value.isprintable():
         value = value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
     return value

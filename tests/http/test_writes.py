@@ -95,6 +95,8 @@ async def test_a_deadlock_is_tried_again(workshop):
         other_asked: list[asyncio.Task] = []
 
         async def cross(tx, _write):
+            if other_asked:
+                await other_asked[0]
             await tx.execute("SET LOCAL deadlock_timeout = '100ms'")
             await tx.fetch("SELECT x FROM locks WHERE x = 1 FOR UPDATE")
             if not other_asked:
@@ -108,7 +110,6 @@ async def test_a_deadlock_is_tried_again(workshop):
 
         workshop.acts["b"] = cross
         answers = await workshop.one_batch("a", "b", "c")
-        await other_asked[0]
     assert [status(answer) for answer in answers] == [201, 201, 201]
     assert workshop.batches == [["first"], ["a", "b", "c"], ["a", "b", "c"]]
     assert await workshop.things() == ["a", "b", "c"]

@@ -60,13 +60,32 @@ def print_table(console: Console, result: dict[str, Any]) -> None:
         )
     title = f"{result['repeats']} x {result['seconds']} s each, median (spread = highest - lowest, of the median)"
     table = Table(title=title)
-    table.add_column("what")
+    table.add_column("what", no_wrap=True)
     for heading in HEADINGS:
         table.add_column(heading, justify="right")
     table.add_column("errors", justify="right", style="red")
     for row in result["rows"]:
         table.add_row(*_cells(row))
     console.print(table)
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The table and what follows it, for a page of the documentation."""
+    headings = ["what", *HEADINGS, "errors"]
+    lines = [f"| {' | '.join(headings)} |", "|---" + "|---:" * (len(headings) - 1) + "|"]
+    lines += [f"| {' | '.join(_cells(row))} |" for row in result["rows"]]
+    lines += [""] + [
+        f"- {row['name']} at {row['at_rate']:,.0f}/s: p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f} ms"
+        for row in result["latency_at_fixed_rate"]
+    ]
+    lines += [
+        f"- {name}: {ratio:.2f} (promised {least:g}: {'reached' if ratio >= least else 'missed'})"
+        for name, ratio, least in goals(result["rows"])
+    ]
+    machine = result["machine"]
+    lines += ["", f"{result['repeats']} x {result['seconds']} s each, {machine['cores']} cores, {machine['system']},"]
+    lines += [f"Python {machine['python']}, PostgreSQL {machine['postgresql']['server_version']}, {result['made_at']}."]
+    return "\n".join(lines) + "\n"
 
 
 def goals(rows: list[dict[str, Any]]) -> list[tuple[str, float, float]]:

@@ -26,7 +26,7 @@ from scenarios import SCENARIOS, Measured, Scenario, as_json, grown_scenarios, m
 
 RESULTS = Path(__file__).resolve().parent / "results"
 WARM_S = 3
-PIPE_CHARACTERS = 160
+PIPE_CHARACTERS = 200
 GROWTH = (1_000_000,)
 GROWTH_LONG = (1_000_000, 10_000_000)
 GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "latency", "growth")
@@ -156,6 +156,7 @@ def _write(result: dict[str, Any], output: Path | None) -> Path:
     path = output or RESULTS / "local" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+    path.with_suffix(".md").write_text(report.markdown(result), "utf-8")
     return path
 
 

@@ -1,13 +1,14 @@
 """`regulars import`: files of sales, profiles, stores and consents."""
 
 import asyncio
+import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final, Self, cast
+from typing import Annotated, BinaryIO, Final, Self, cast
 
 import msgspec
 import typer
@@ -60,7 +61,9 @@ def import_file(
     with _opened(file) as stream, database.ready(loaded) as url, notes:
         try:
             rows = read_rows(stream, kind, cast("Format | None", form) or guess_format(stream))
-            report = asyncio.run(_run(url, organization, kind, rows, loaded, dry_run=dry_run, notes=notes))
+            report = asyncio.run(
+                _run(url, organization, kind, rows, loaded, stream=stream, dry_run=dry_run, notes=notes)
+            )
         except HeaderError as error:
             raise CommandError(str(error), code=Exit.USAGE) from None
     _print(report, dry_run=dry_run, as_json=as_json)
@@ -75,6 +78,7 @@ async def _run(
     rows: Iterator[Row],
     loaded: settings.Settings,
     *,
+    stream: io.BufferedReader,
     dry_run: bool,
     notes: "_Rejected",
 ) -> Report:
@@ -92,9 +96,7 @@ async def _run(
             default_country=particulars.default_country,
             tolerance=timedelta(seconds=loaded.occurred_at_tolerance_s),
         )
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,} rows"))
-        with Progress(*columns, TimeElapsedColumn(), console=err) as progress:
-            bar = progress.add_task(f"{kind.value} (dry run)" if dry_run else kind.value, total=None)
+        with _progress(f"{kind.value} (dry run)" if dry_run else kind.value, stream) as on_progress:
             return await run_import(
                 opened,
                 kind,
@@ -102,10 +104,27 @@ async def _run(
                 target,
                 dry_run=dry_run,
                 on_rejected=notes.add,
-                on_progress=lambda count: progress.advance(bar, count),
+                on_progress=on_progress,
             )
     finally:
         await opened.close()
+
+
+@contextmanager
+def _progress(title: str, stream: io.BufferedReader) -> Iterator[Callable[[int], None]]:
+    """A bar that follows the place in the file; standard input has no length, so there it only moves."""
+    size = os.fstat(stream.fileno()).st_size if stream.seekable() else None
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]:,} rows"))
+    with Progress(*columns, TimeElapsedColumn(), console=err) as progress:
+        bar = progress.add_task(title, total=size, rows=0)
+        rows = 0
+
+        def advance(count: int) -> None:
+            nonlocal rows
+            rows += count
+            progress.update(bar, rows=rows, completed=None if size is None else stream.tell())
+
+        yield advance
 
 
 class _Rejected:
@@ -137,9 +156,9 @@ class _Rejected:
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[Any]:
+def _opened(file: str) -> Iterator[io.BufferedReader]:
     if file == STANDARD_INPUT:
-        yield sys.stdin.buffer
+        yield cast("io.BufferedReader", sys.stdin.buffer)
         return
     try:
         stream = Path(file).open("rb")  # noqa: SIM115  # closed below; opening is what may fail

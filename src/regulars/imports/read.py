@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from regulars.imports.csv_rows import Header, HeaderError, group_lines, rows_of, too_large
+from regulars.imports.csv_rows import Header, HeaderError, Reader, group_lines, rows_of, too_large
 from regulars.imports.model import ROW_BYTES_MAX, Kind, Row
 
 # Shops export with whatever their spreadsheet likes; none of these occurs in a field name.
@@ -54,6 +54,13 @@ def _read_csv(stream: io.BufferedReader, kind: Kind) -> Iterator[Row]:
     delimiter = max(DELIMITERS, key=first.count)
     csv.field_size_limit(ROW_BYTES_MAX)
     header = Header.read(kind, next(csv.reader([first], delimiter=delimiter), []))
-    reader = csv.reader(text, delimiter=delimiter)
-    rows = rows_of(header, reader, lines_before=1)
-    return group_lines(rows) if kind is Kind.SALES else (row.as_row() for row in rows)
+    return _read_records(text, header, csv.reader(text, delimiter=delimiter), kind)
+
+
+def _read_records(text: io.TextIOWrapper, header: Header, reader: Reader, kind: Kind) -> Iterator[Row]:
+    records = rows_of(header, reader, lines_before=1)
+    try:
+        yield from group_lines(records) if kind is Kind.SALES else (record.as_row() for record in records)
+    finally:
+        # Otherwise the wrapper would close the file, which is not ours, when it is collected.
+        text.detach()

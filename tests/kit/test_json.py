@@ -123,11 +123,36 @@ def test_deeper_bodies_are_refused_quickly(depth):
         assert time.monotonic() - started < QUICKLY_S
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'"]["',
+        b'"\\""',
+        b'"\\\\"',
+        b'"\\\\\\"]"',
+        b'"\\\\\\\\"',
+        b'"\\n\\\\n{"',
+        b'"{\\u005b"',
+    ],
+)
+def test_strings_with_escapes_and_brackets_do_not_hide_or_add_levels(text):
+    """Between strings like these, 31 levels below the object are read and 32 are not."""
+    for depth, is_fine in ((31, True), (32, False)):
+        body = b'{"a":%b,"b":%b%b%b,"c":%b}' % (text, b"[" * depth, text, b"]" * depth, text)
+        if is_fine:
+            decode(body)
+        else:
+            with pytest.raises(InvalidJson, match="nested deeper"):
+                decode(body)
+
+
 HOSTILE = {
     "a string of escaped quotes that never ends": b"[]," * 40 + b'"' + b'\\"' * 500_000,
     "the same with half an escape at the end": b"[]," * 40 + b'"' + b'\\"' * 500_000 + b"\\",
     "nothing but quotes": b"[]," * 40 + b'"' * 1_000_000,
-    "nothing but brackets": b"[]" * 500_000,
+    "nothing but brackets": b"[]" * 4_000_000,
+    "nothing but opening brackets": b"[" * 8_000_000,
+    "nothing but short strings": b"[" + b'"",' * 2_000_000 + b"[]," * 40,
     "a hundred thousand unknown keys": b"{" + b",".join(b'"k%d":1e1' % number for number in range(100_000)) + b"}",
 }
 

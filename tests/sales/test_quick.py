@@ -207,6 +207,29 @@ async def test_a_ticket_committed_meanwhile_is_left_out_with_its_customer_its_ke
     assert await quick.desk.customers() == ["ada"]
 
 
+async def test_two_processes_that_wait_for_each_other_both_get_on(quick):
+    """The careful path writes customers before tickets, this one tickets before customers: whoever gives way retries."""
+    await quick.send([told("warm-up")])
+    other = await quick.desk.elsewhere()
+    async with other:
+        await other.execute(PROFILE, (quick.desk.organization_id, new_uuid()))
+        sending = asyncio.create_task(quick.send([told("A", profile_id="ada", key="ka"), told("B", key="kb")]))
+        await asyncio.sleep(0.2)
+        await other.execute("SET LOCAL deadlock_timeout = '60s'")
+        await other.execute(
+            "INSERT INTO sales_events SELECT organization_id, gen_random_uuid(), store_id, profile_id, occurred_at,"
+            " created_at, 1, 0, NULL, 'A', type, currency, source, payments, loyalty, metadata, line_items"
+            " FROM sales_events WHERE external_id = 'warm-up'"
+        )
+        await other.commit()
+    answers = await sending
+    assert [answer["status"] for answer in answers] == [200, 201]
+    left = await quick.left()
+    assert left["told"] == ["B", "warm-up"]
+    assert [(key, status) for key, status, _ in left["keys"]] == [("ka", 200), ("kb", 201)]
+    assert await quick.desk.customers() == ["ada"]
+
+
 async def test_an_early_refusal_is_not_overtaken_by_a_later_ticket_with_its_id(quick):
     answers = await quick.send([told("A", store_id="nowhere"), told("B"), told("A"), told("A")])
     assert [answer["status"] for answer in answers] == [404, 201, 201, 200]

@@ -6,11 +6,13 @@ import sys
 import uvicorn
 
 from regulars.cli.server_process import uvicorn_config
-from regulars.kit import settings
+from regulars.kit import log, settings
 
 
 def main() -> None:
-    uvicorn.Server(uvicorn_config(settings.load())).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
+    loaded = settings.load()
+    log.configure(loaded)
+    uvicorn.Server(uvicorn_config(loaded)).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
 
 
 if __name__ == "__main__":

@@ -38,6 +38,9 @@ RETRY_AFTER_1_S = ((b"retry-after", b"1"),)
 REPLAYED = (b"idempotent-replayed", b"true")
 KEPT_NOTE = "This answer is kept for its Idempotency-Key; send a corrected request with a new one."
 
+# Others were in the way; the item itself may be sound.
+_CONTENTION = (DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation)
+
 _log = log.get(__name__)
 
 
@@ -232,32 +235,19 @@ class Writes:
     async def _run(self, route: Mutation, organization_id: UUID, batch: list[Pending], tries: int = 1) -> None:
         try:
             outcomes = await self._run_in_one_transaction(route, organization_id, batch)
-        except DeadlockDetected:
-            if tries >= TRIES_MAX:
-                return await self._halve(route, organization_id, batch, _busy())
-            return await self._run(route, organization_id, batch, tries + 1)
-        except UniqueViolation as error:
-            # Another process stored one of our keys meanwhile: once more, and the key is found.
-            if error.diag.constraint_name == PRIMARY_KEY and tries < TRIES_MAX:
+        except Exception as error:
+            if isinstance(error, CONNECTION_ERRORS) and not isinstance(error, _CONTENTION):
+                raise
+            if tries < TRIES_MAX and _may_pass(error, is_alone=len(batch) == 1):
                 return await self._run(route, organization_id, batch, tries + 1)
-            return await self._halve(route, organization_id, batch, _busy())
-        except (LockNotAvailable, QueryCanceled):
-            return await self._halve(route, organization_id, batch, _busy())
-        except CONNECTION_ERRORS:
-            raise
-        except ApiError as error:
+            # One item's fault must not become its neighbours'.
             return await self._halve(route, organization_id, batch, error)
-        except Exception as error:  # noqa: BLE001  # one item's fault must not become its neighbours'
-            if len(batch) == 1:
-                _log.exception("writes.item_failed", operation=route.operation_id, error=type(error).__name__)
-            guilty = InternalError("The request could not be carried out; nothing was written.")
-            return await self._halve(route, organization_id, batch, guilty)
         self._settle(list(zip(batch, outcomes, strict=True)))
         return None
 
-    async def _halve(self, route: Mutation, organization_id: UUID, batch: list[Pending], guilty: ApiError) -> None:
+    async def _halve(self, route: Mutation, organization_id: UUID, batch: list[Pending], error: Exception) -> None:
         if len(batch) == 1:
-            return self._refuse(batch, guilty)
+            return self._refuse(batch, _as_refusal(error, route))
         middle = len(batch) // 2
         await self._run(route, organization_id, batch[:middle])
         await self._run(route, organization_id, batch[middle:])
@@ -316,16 +306,30 @@ def _decided(write: Write, result: Answer | ApiError) -> Outcome:
     return Outcome(problem_answer(result, write.request.request_id, note=KEPT_NOTE if stored else ""), stored=stored)
 
 
+def _may_pass(error: Exception, *, is_alone: bool) -> bool:
+    """Whether the same batch, run again, may well succeed."""
+    if isinstance(error, UniqueViolation):
+        # Another process stored one of our keys meanwhile: this time the key is found.
+        return error.diag.constraint_name == PRIMARY_KEY
+    # A lone write may have met a deadlock that the lock timeout ended before PostgreSQL saw it.
+    return isinstance(error, DeadlockDetected) or (is_alone and isinstance(error, LockNotAvailable))
+
+
+def _as_refusal(error: Exception, route: Mutation) -> ApiError:
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, _CONTENTION):
+        return Unavailable("The rows this request needs are locked by another; try again.", headers=RETRY_AFTER_1_S)
+    _log.error("writes.item_failed", operation=route.operation_id, exc_info=error)
+    return InternalError("The request could not be carried out; nothing was written.")
+
+
 def _as_replay(answer: Answer) -> Answer:
     return Answer(answer.status, answer.body, (REPLAYED,))
 
 
 def _conflict() -> IdempotencyConflict:
     return IdempotencyConflict("This Idempotency-Key was first used with another method, path or body.")
-
-
-def _busy() -> Unavailable:
-    return Unavailable("The rows this request needs are locked by another; try again.", headers=RETRY_AFTER_1_S)
 
 
 def _required(refusal: ApiError | None) -> ApiError:

@@ -12,7 +12,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, STORE, ByExternalId, Kind, Reference
 from regulars.kit.json import encode
 from regulars.sales import queries
-from regulars.sales.model import Sale, StoredSale
+from regulars.sales.model import COLLISIONS_PER_SALE_MAX, Sale, StoredSale
 
 
 async def note_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tuple[Sale, StoredSale]]) -> None:
@@ -21,17 +21,20 @@ async def note_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tupl
         return
     totals = Counter(stored.id for _, stored in attempts)
     await queries.count_collisions(tx, organization_id, sorted(totals.items()))
-    contents = [(stored.id, describe(sale)) for sale, stored in attempts]
-    times = Counter(contents)
-    distinct = [
-        (identifier, hashlib.sha256(content).digest(), content, count) for (identifier, content), count in times.items()
-    ]
-    # One statement sees one snapshot: attempts of one sale go in one statement each, so that the bound of ten holds.
-    while distinct:
-        seen: set[UUID] = set()
-        now = [c for c in distinct if c[0] not in seen and not seen.add(c[0])]  # type: ignore[func-returns-value]  # the idiom of order-keeping uniqueness
-        await queries.insert_collisions(tx, organization_id, now)
-        distinct = [c for c in distinct if c not in now]
+    by_sale: dict[UUID, Counter[bytes]] = {}
+    for sale, stored in attempts:
+        by_sale.setdefault(stored.id, Counter())[describe(sale)] += 1
+    # A statement does not see its own rows: the bound of ten holds only if each sale has one attempt in it. More rounds
+    # than ten could keep nothing new.
+    for turn in range(COLLISIONS_PER_SALE_MAX):
+        together = [
+            (identifier, hashlib.sha256(content).digest(), content, times)
+            for identifier, contents in by_sale.items()
+            for content, times in list(contents.items())[turn : turn + 1]
+        ]
+        if not together:
+            break
+        await queries.insert_collisions(tx, organization_id, together)
 
 
 def describe(sale: Sale) -> bytes:

@@ -25,6 +25,7 @@ from processes import DidNotStartError  # as above
 from scenarios import SCENARIOS, Measured, Scenario, as_json, grown_scenarios, measure  # as above
 
 RESULTS = Path(__file__).resolve().parent / "results"
+PAGE = RESULTS.parent.parent / "docs" / "performance.md"
 WARM_S = 3
 PIPE_CHARACTERS = 200
 GROWTH = (1_000_000,)
@@ -60,6 +61,8 @@ def main() -> None:
     report.print_latency(console, fixed_rate)
     report.print_goals(console, report.goals(rows))
     console.print(f"Written to {_write(result, options.output)}")
+    if options.document:
+        report.document(PAGE, report.markdown(result))
 
 
 def _choose(
@@ -169,6 +172,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="3 seconds, once: to see that everything runs")
     parser.add_argument("--long", action="store_true", help="also the growth to 10 million stored sales")
     parser.add_argument("--output", type=Path, help="where the JSON goes; default bench/results/local/")
+    parser.add_argument("--document", action="store_true", help="put the results into docs/performance.md")
     options = parser.parse_args()
     unknown = set(options.only) - set(GROUPS)
     if unknown:

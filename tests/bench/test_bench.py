@@ -71,9 +71,22 @@ def test_ratios_compare_rates_and_processor_time():
     assert rows[1]["to_fastapi"] is None
 
 
+def test_the_peer_is_the_fastest_of_its_set_ups():
+    rows = [row("FastAPI, 1 worker", 50.0), row("FastAPI, 2 workers", 100.0), row(report.SALES, 800.0)]
+    report.add_ratios(rows)
+    assert rows[2]["to_fastapi"] == pytest.approx(8.0)
+
+
 def test_goals_are_told_only_where_both_sides_were_measured():
     rows = [row("pgbench", 1000.0), row(report.SALES, 400.0, memory_mib=100.0)]
     assert [(round(ratio, 2), least) for _, ratio, least in report.goals(rows)] == [(0.4, 0.5), (2.0, 1.0)]
+
+
+def test_new_results_take_the_place_of_the_old_ones_in_the_page(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"above\n{report.RESULTS_BEGIN}\nold\n{report.RESULTS_END}\nbelow\n")
+    report.document(page, "new\n")
+    assert page.read_text() == f"above\n{report.RESULTS_BEGIN}\nnew\n{report.RESULTS_END}\nbelow\n"
 
 
 class Recorder:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
+from functools import cache
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -15,13 +16,14 @@ from regulars.explore import pages
 from regulars.http import openapi
 from regulars.http.api_lane import ApiLane
 from regulars.http.fast_lane import lane_protocol
-from regulars.http.json_api import JsonApi
+from regulars.http.guarded_protocol import GuardedProtocol
+from regulars.http.json_api import JsonApi, with_request_id
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.route import Document, Mutation, Route
 from regulars.http.service import Readiness, service_routes
 from regulars.http.writes import Quick, Writes
 from regulars.kit import embedded
-from regulars.kit.db import Database
+from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS, Gauge
 from regulars.kit.settings import Settings
@@ -35,6 +37,8 @@ from regulars.work.wake import Waker
 
 API_PREFIX: Final = b"/v"
 API_V1: Final = b"/v1/"
+# Stands in the description where the address goes that the caller used.
+ADDRESS_PLACE: Final = "https://address.invalid"
 
 
 def api_routes(settings: Settings) -> tuple[Route, ...]:
@@ -46,13 +50,19 @@ def api_routes(settings: Settings) -> tuple[Route, ...]:
         *consent.ROUTES,
         *sales.routes(tolerance=timedelta(seconds=settings.occurred_at_tolerance_s)),
     )
+
+    @cache
+    def described() -> bytes:
+        """Made once; only the server's address differs between callers."""
+        return encode(openapi.build((*routes, document), server_url=ADDRESS_PLACE))
+
     document = Document(
         path="/v1/openapi.json",
         operation_id=openapi.DOCUMENT_OPERATION,
         tag="Description",
         summary="Read this description",
         answers={200: dict[str, Any]},
-        render=lambda base_url: encode(openapi.build((*routes, document), server_url=base_url)),
+        render=lambda base_url: described().replace(encode(ADDRESS_PLACE), encode(base_url)),
     )
     return (*routes, document)
 
@@ -98,7 +108,8 @@ def create_app(settings: Settings) -> "Application":
         yield
         noting.cancel()
         await writes.coalescer.drain()
-        await authenticator.note_use()
+        with contextlib.suppress(*CONNECTION_ERRORS):
+            await authenticator.note_use()
         await waker.close()
         await recorder.close()
         await database.close()
@@ -126,26 +137,26 @@ def create_app(settings: Settings) -> "Application":
         rate_limiter=rate_limiter,
         writes=writes,
     )
-    return Application(api, service, lane)
+    return Application(api, service, lane if settings.fast_lane == "on" else None)
 
 
 class Application:
     """Paths of the JSON API go to it raw; everything else, the lifespan included, goes to Starlette."""
 
-    def __init__(self, api: JsonApi, service: Starlette, lane: ApiLane) -> None:
-        self.lane = lane
+    def __init__(self, api: JsonApi, service: Starlette, lane: ApiLane | None) -> None:
+        self._lane = lane
         self._api = api
         self._service = service
 
     def http_protocol(self) -> type[HttpToolsProtocol]:
-        """What uvicorn speaks to a connection with, for the short way of single sales."""
-        return lane_protocol(self.lane)
+        """What uvicorn speaks to a connection with."""
+        return GuardedProtocol if self._lane is None else lane_protocol(self._lane)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and _is_api(scope["raw_path"]):
             await self._api(scope, receive, send)
         else:
-            await self._service(scope, receive, send)
+            await self._service(scope, receive, with_request_id(scope, send))
 
 
 def _is_api(raw_path: bytes) -> bool:

@@ -69,7 +69,7 @@ async def test_an_item_that_repeats_another_is_the_guilty_one(workshop):
 
 async def test_a_refusal_that_a_use_case_raises_is_the_answer_of_the_guilty_only(workshop):
     async def refuse(_tx, _write):
-        raise Unavailable("Not now.", headers=(RETRY_AFTER,))
+        raise Unavailable("Not now.")
 
     workshop.acts["b"] = refuse
     answers = await workshop.one_batch("a", "b", "c")

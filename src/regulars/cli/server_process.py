@@ -62,7 +62,7 @@ def uvicorn_config(settings: Settings) -> uvicorn.Config:
     app = create_app(settings)
     return uvicorn.Config(
         app,
-        http=app.http_protocol() if settings.fast_lane == "on" else "httptools",
+        http=app.http_protocol(),
         loop="none",
         ws="none",
         lifespan="on",

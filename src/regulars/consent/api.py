@@ -275,6 +275,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Read(
         path="/v1/subscriptions/{subscription_id}",
+        takes_external_ids=False,
         operation_id="getSubscription",
         tag="Subscriptions",
         summary="Read a subscription",
@@ -284,6 +285,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Read(
         path="/v1/subscriptions/{subscription_id}/history",
+        takes_external_ids=False,
         operation_id="listSubscriptionHistory",
         tag="Subscriptions",
         summary="Read the consent history of a subscription",

@@ -1,7 +1,7 @@
 """The JSON API's side of the fast lane: the common case of one write route, decided without awaiting anything.
 
 It declines whatever needs a second look. The request then takes the plain path from its beginning, so nothing may
-have been done for it here: the rate limit is charged last, and queueing is the last thing that can fail.
+have been done for it here: the rate limit is charged last, when it is known that there is room in the queue.
 """
 
 from collections.abc import Callable
@@ -52,6 +52,8 @@ class ApiLane:
         try:
             key = read_key([given[b"idempotency-key"]]) if b"idempotency-key" in given else None
             command = self._route.prepare(request)
+            if not self._writes.can_take(self._route, request, key):
+                return False
             rate_headers = self._rate_limiter.take(caller.api_key_id)
         except ApiError:
             return False
@@ -64,7 +66,8 @@ class ApiLane:
             reply(shown.status, [head, b"\r\n", shown.body])
             self._counted.observe(shown.status, monotonic() - started)
 
-        return self._writes.submit_now(self._route, Write(request, command, key, mark), answer)
+        self._writes.submit_now(self._route, Write(request, command, key, mark), answer)
+        return True
 
 
 def _is_usual(headers: Headers) -> bool:

@@ -13,6 +13,8 @@ from typing import ClassVar, Protocol
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from regulars.http.guarded_protocol import GuardedProtocol
+
 Headers = list[tuple[bytes, bytes]]
 Reply = Callable[[int, list[bytes]], None]
 
@@ -53,7 +55,7 @@ class _LaneCycle:
         self.response_complete = True
 
 
-class _LaneProtocol(HttpToolsProtocol):
+class _LaneProtocol(GuardedProtocol):
     lane: ClassVar[Lane]
     # The body of a request for the lane while it is being parsed; None at any other time.
     _collected: list[bytes] | None = None
@@ -67,12 +69,15 @@ class _LaneProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if (
             self.url == self.lane.url
+            # A caller who does not read its answers takes the plain path, which waits until it does.
+            and not self.flow.write_paused
             and self.parser.get_method() == _METHOD
             and self.parser.get_http_version() == _HTTP_VERSION
             and not self.expect_100_continue
             and not self.parser.should_upgrade()
             and (self.cycle is None or self.cycle.response_complete)
         ):
+            self._end_head()
             self._collected = []
         else:
             super().on_headers_complete()

@@ -14,7 +14,7 @@ from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
 from regulars.http.rate_limit import Headers, RateLimiter
 from regulars.http.route import Answer, Caller, Document, Mutation, Read, Request, Route
 from regulars.http.router import Router
-from regulars.http.writes import RETRY_AFTER_1_S, Writes
+from regulars.http.writes import Writes
 from regulars.idempotency.model import read_key
 from regulars.kit import log
 from regulars.kit.clock import monotonic
@@ -37,6 +37,7 @@ from regulars.kit.metrics import PROCESS
 HEADER_BYTES_MAX = 16 << 10
 URL_BYTES_MAX = 8 << 10
 BODY_WAIT_S = 12.0
+BODIES_BYTES_MAX = 128 << 20
 QUERY_FIELDS_MAX = 100
 NO_CONTENT = 204
 
@@ -73,6 +74,8 @@ class JsonApi:
         self._writes = writes
         self._metrics = {route.operation_id: PROCESS.route(f"{route.method} {route.path}") for route in routes}
         self._unrouted = PROCESS.route("unrouted")
+        # What the bodies of all requests in this process take that have no answer yet.
+        self._bodies_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = monotonic()
@@ -83,11 +86,12 @@ class JsonApi:
             answer = problem_answer(error, exchange.request_id)
         except CONNECTION_ERRORS as error:
             _log.warning("api.database_unavailable", request_id=exchange.request_id, error=type(error).__name__)
-            unavailable = Unavailable("The database cannot be reached; try again.", headers=RETRY_AFTER_1_S)
+            unavailable = Unavailable("The database cannot be reached; try again.")
             answer = problem_answer(unavailable, exchange.request_id)
         except Exception:  # noqa: BLE001  # the envelope holds for our own mistakes too
             _log.exception("api.failed", request_id=exchange.request_id)
             answer = problem_answer(InternalError("Something broke on our side."), exchange.request_id)
+        self._bodies_bytes -= exchange.body_bytes
         await _send(send, answer, exchange)
         counted = self._metrics[exchange.route.operation_id] if exchange.route is not None else self._unrouted
         counted.observe(answer.status, monotonic() - started)
@@ -119,7 +123,7 @@ class JsonApi:
         if route.body is not None:
             exchange.check_media_type()
         exchange.check_announced_length(route.body_bytes_max)
-        body = await _read_body(receive, route.body_bytes_max) if route.body is not None else b""
+        body = await self._read_body(receive, route.body_bytes_max, exchange) if route.body is not None else b""
         key = read_key(exchange.idempotency_keys)
         target = exchange.scope["raw_path"]
         refusal: ApiError | None = None
@@ -139,14 +143,46 @@ class JsonApi:
         request = Request(caller, exchange.request_id, references, {}, body)
         return await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
 
+    async def _read_body(self, receive: Receive, bytes_max: int, exchange: "_Exchange") -> bytes:
+        """The whole body, cut off when it grows too large or stalls; closing the connection ends the rest of it."""
+        chunks: list[bytes] = []
+        try:
+            async with asyncio.timeout(BODY_WAIT_S):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise RequestTimeout("The caller hung up before the body was complete.", headers=_CLOSE)
+                    chunk: bytes = message.get("body", b"")
+                    exchange.body_bytes += len(chunk)
+                    self._bodies_bytes += len(chunk)
+                    if exchange.body_bytes > bytes_max:
+                        raise _too_large(bytes_max)
+                    if self._bodies_bytes > BODIES_BYTES_MAX:
+                        raise Unavailable("Too many large bodies are being read; try again.")
+                    if not message.get("more_body", False):
+                        return b"".join([*chunks, chunk]) if chunks else chunk
+                    chunks.append(chunk)
+        except TimeoutError:
+            raise RequestTimeout(f"The body must arrive within {BODY_WAIT_S:.0f} seconds.", headers=_CLOSE) from None
+
 
 class _Exchange:
     """The headers of one request, read once, and what its answer will need."""
 
-    __slots__ = ("api_keys", "headers", "idempotency_keys", "rate_headers", "request_id", "route", "scope")
+    __slots__ = (
+        "api_keys",
+        "body_bytes",
+        "headers",
+        "idempotency_keys",
+        "rate_headers",
+        "request_id",
+        "route",
+        "scope",
+    )
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
+        self.body_bytes = 0
         self.route: Route | None = None
         self.rate_headers: Headers = ()
         self.headers: dict[bytes, bytes] = {}
@@ -159,8 +195,7 @@ class _Exchange:
                 self.idempotency_keys.append(value)
             else:
                 self.headers[name] = value
-        given = self.headers.get(b"x-request-id", b"")
-        self.request_id = given.decode("ascii") if SANE_REQUEST_ID.fullmatch(given) else new_uuid().hex
+        self.request_id = _choose_request_id(self.headers.get(b"x-request-id", b""))
 
     def one_api_key(self) -> bool:
         return len(self.api_keys) == 1
@@ -185,27 +220,6 @@ class _Exchange:
         length = self.headers.get(b"content-length")
         if length is not None and length.isdigit() and int(length) > bytes_max:
             raise _too_large(bytes_max)
-
-
-async def _read_body(receive: Receive, bytes_max: int) -> bytes:
-    """The whole body, cut off when it grows too large or stalls; closing the connection ends the rest of it."""
-    chunks: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(BODY_WAIT_S):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise RequestTimeout("The caller hung up before the body was complete.", headers=_CLOSE)
-                chunk: bytes = message.get("body", b"")
-                size += len(chunk)
-                if size > bytes_max:
-                    raise _too_large(bytes_max)
-                if not message.get("more_body", False):
-                    return b"".join([*chunks, chunk]) if chunks else chunk
-                chunks.append(chunk)
-    except TimeoutError:
-        raise RequestTimeout(f"The body must arrive within {BODY_WAIT_S:.0f} seconds.", headers=_CLOSE) from None
 
 
 def _too_large(bytes_max: int) -> PayloadTooLarge:
@@ -238,6 +252,25 @@ def _read_query(query_string: bytes, allowed: Iterable[str]) -> Mapping[str, str
             raise invalid(name, "FORBIDDEN_CHARACTER", "U+0000 is not allowed.")
         query[name] = value
     return query
+
+
+def _choose_request_id(given: bytes) -> str:
+    """The caller's own, if it is sane."""
+    return given.decode("ascii") if SANE_REQUEST_ID.fullmatch(given) else new_uuid().hex
+
+
+def with_request_id(scope: Scope, send: Send) -> Send:
+    """For answers that the API does not give: they carry a request id too."""
+    if scope["type"] != "http":
+        return send
+    request_id = _choose_request_id(dict(scope["headers"]).get(b"x-request-id", b"")).encode()
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id)]
+        await send(message)
+
+    return sending
 
 
 async def _send(send: Send, answer: Answer, exchange: _Exchange) -> None:

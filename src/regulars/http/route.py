@@ -73,6 +73,8 @@ class Route:
     tag: str
     summary: str
     description: str = ""
+    # Whether its reference may be a caller's own id, and so be spelled like a literal path.
+    takes_external_ids: bool = True
     # Success status -> type of the answer (None: no body).
     answers: Mapping[int, Any]
     # What this operation itself may refuse; the refusals common to all routes are added by the document.

@@ -45,7 +45,7 @@ class Router:
             references = _match(shape, parts)
             if references is None:
                 continue
-            if method in methods:
+            if method in methods and (literal is None or methods[method].takes_external_ids):
                 return methods[method], references
             allowed.update(methods)
         if literal is not None:

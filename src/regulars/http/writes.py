@@ -8,6 +8,7 @@ until only the guilty one fails.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -33,8 +34,11 @@ from regulars.kit.errors import (
 from regulars.kit.metrics import PROCESS
 
 WAIT_FOR_SAME_KEY_S = 10.0
+ASK_AGAIN_AFTER_S = 0.05
 TRIES_MAX = 3
-RETRY_AFTER_1_S = ((b"retry-after", b"1"),)
+BATCH_S_MAX = 5.0
+# Decoding more than this takes long enough to be noticed by everybody else's requests.
+DECODE_BESIDE_BYTES = 256 << 10
 REPLAYED = (b"idempotent-replayed", b"true")
 KEPT_NOTE = "This answer is kept for its Idempotency-Key; send a corrected request with a new one."
 
@@ -51,16 +55,22 @@ class Outcome(msgspec.Struct, frozen=True):
     stored: bool = False
 
 
+class KeyInUseError(Exception):
+    """Another process holds the same idempotency key in a transaction that is still open."""
+
+
 class Pending:
     """A write on its way. `reply` is called once, with its outcome; others with the same key may wait for it too."""
 
-    __slots__ = ("outcome", "refusal", "reply", "waited_for", "write")
+    __slots__ = ("blocked_since", "outcome", "refusal", "reply", "waited_for", "write")
 
     def __init__(self, write: Write, refusal: ApiError | None, reply: Callable[[Outcome], None]) -> None:
         self.write = write
         self.refusal = refusal
         self.reply = reply
         self.outcome: Outcome | None = None
+        # Since when another process has had the key in an open transaction.
+        self.blocked_since: float | None = None
         # Made when somebody first waits, which is rare.
         self.waited_for: asyncio.Event | None = None
 
@@ -121,7 +131,7 @@ class Writes:
         command = None
         if refusal is None:
             try:
-                command = route.prepare(request)
+                command = await _prepare(route, request)
             except ApiError as error:
                 refusal = error
         if refusal is None and route.cost is not None:
@@ -143,9 +153,7 @@ class Writes:
         while (running := self._in_flight.get(slot)) is not None:
             outcome = await running.wait(max(0.0, deadline - monotonic()))
             if outcome is None:
-                raise IdempotencyInProgress(
-                    "The first request with this Idempotency-Key has not finished; try again.", headers=RETRY_AFTER_1_S
-                )
+                raise _in_progress()
             if outcome.stored:
                 if running.write.fingerprint != write.fingerprint:
                     raise _conflict()
@@ -162,18 +170,19 @@ class Writes:
         try:
             self._put(route, Pending(write, refusal, reply))
         except Overloaded:
-            raise Unavailable("Too much is waiting to be written; try again.", headers=RETRY_AFTER_1_S) from None
+            raise _overloaded() from None
         return await arrived
 
-    def submit_now(self, route: Mutation, write: Write, reply: Callable[[Outcome], None]) -> bool:
-        """Queue a valid write without waiting for anything; False if that cannot be done, and nothing has happened."""
-        if write.key is not None and (write.request.caller.organization_id, write.key) in self._in_flight:
+    def can_take(self, route: Mutation, request: Request, key: str | None) -> bool:
+        """Whether `submit_now` may be called for such a write in this very moment."""
+        organization_id = request.caller.organization_id
+        if key is not None and (organization_id, key) in self._in_flight:
             return False
-        try:
-            self._put(route, Pending(write, None, reply))
-        except Overloaded:
-            return False
-        return True
+        return self.coalescer.has_room((organization_id, route.operation_id), size=len(request.body))
+
+    def submit_now(self, route: Mutation, write: Write, reply: Callable[[Outcome], None]) -> None:
+        """Queue a valid write without waiting for anything."""
+        self._put(route, Pending(write, None, reply))
 
     def _put(self, route: Mutation, pending: Pending) -> None:
         write = pending.write
@@ -201,13 +210,15 @@ class Writes:
             if quick is not None:
                 batch = await self._try_quick(quick, organization_id, batch)
             if batch:
-                await self._run(self._routes[name], organization_id, batch)
+                await self._run(self._routes[name], organization_id, batch, until=monotonic() + BATCH_S_MAX)
         except CONNECTION_ERRORS as error:
             # Whether the commit happened is unknown: the caller's retry converges through the unique keys.
-            _log.warning("writes.database_unavailable", operation=name, error=type(error).__name__)
-            self._refuse(batch, Unavailable("The database cannot be reached; try again.", headers=RETRY_AFTER_1_S))
+            _log.warning(
+                "writes.database_unavailable", operation=name, error=type(error).__name__, request_ids=_ids_of(batch)
+            )
+            self._refuse(batch, Unavailable("The database cannot be reached; try again."))
         except Exception:  # noqa: BLE001  # whatever happened, every waiting caller gets an answer
-            _log.exception("writes.failed", operation=name)
+            _log.exception("writes.failed", operation=name, request_ids=_ids_of(batch))
             self._refuse(batch, InternalError("The request could not be carried out; nothing was written."))
         if self._routes[name].records_facts:
             self._committed(organization_id)
@@ -232,26 +243,51 @@ class Writes:
         self._settle(written)
         return rest
 
-    async def _run(self, route: Mutation, organization_id: UUID, batch: list[Pending], tries: int = 1) -> None:
+    async def _run(
+        self, route: Mutation, organization_id: UUID, batch: list[Pending], *, until: float, tries: int = 1
+    ) -> None:
         try:
             outcomes = await self._run_in_one_transaction(route, organization_id, batch)
         except Exception as error:
             if isinstance(error, CONNECTION_ERRORS) and not isinstance(error, _CONTENTION):
                 raise
-            if tries < TRIES_MAX and _may_pass(error, is_alone=len(batch) == 1):
-                return await self._run(route, organization_id, batch, tries + 1)
+            if tries < TRIES_MAX and monotonic() < until and _may_pass(error, is_alone=len(batch) == 1):
+                return await self._run(route, organization_id, batch, until=until, tries=tries + 1)
             # One item's fault must not become its neighbours'.
-            return await self._halve(route, organization_id, batch, error)
+            return await self._halve(route, organization_id, batch, error, until=until)
         self._settle(list(zip(batch, outcomes, strict=True)))
         return None
 
-    async def _halve(self, route: Mutation, organization_id: UUID, batch: list[Pending], error: Exception) -> None:
+    async def _halve(
+        self, route: Mutation, organization_id: UUID, batch: list[Pending], error: Exception, *, until: float
+    ) -> None:
+        if len(batch) == 1 and isinstance(error, KeyInUseError):
+            return self._queue_again(route, batch[0])
         if len(batch) == 1:
-            return self._refuse(batch, _as_refusal(error, route))
+            return self._refuse(batch, _as_refusal(error, batch[0].write, route))
+        if monotonic() > until or isinstance(error, QueryCanceled):
+            # Every half may wait as long as the whole did: those behind this batch must not pay for that.
+            return self._refuse(batch, _busy())
         middle = len(batch) // 2
-        await self._run(route, organization_id, batch[:middle])
-        await self._run(route, organization_id, batch[middle:])
+        await self._run(route, organization_id, batch[:middle], until=until)
+        await self._run(route, organization_id, batch[middle:], until=until)
         return None
+
+    def _queue_again(self, route: Mutation, pending: Pending) -> None:
+        """Ask again a little later, and again until ten seconds are over; nothing waits on a connection meanwhile."""
+        now = monotonic()
+        if pending.blocked_since is None:
+            pending.blocked_since = now
+        if now - pending.blocked_since >= WAIT_FOR_SAME_KEY_S:
+            self._refuse([pending], _in_progress())
+        else:
+            asyncio.get_running_loop().call_later(ASK_AGAIN_AFTER_S, self._put_again, route, pending)
+
+    def _put_again(self, route: Mutation, pending: Pending) -> None:
+        try:
+            self._put(route, pending)
+        except Overloaded:
+            self._refuse([pending], _overloaded())
 
     async def _run_in_one_transaction(
         self, route: Mutation, organization_id: UUID, batch: list[Pending]
@@ -271,18 +307,24 @@ class Writes:
         return decided
 
 
+async def _prepare(route: Mutation, request: Request) -> Any:
+    if len(request.body) <= DECODE_BESIDE_BYTES:
+        return route.prepare(request)
+    return await asyncio.to_thread(route.prepare, request)
+
+
 async def _store_new(
     tx: Tx, organization_id: UUID, batch: list[Pending], outcomes: list[Outcome], known: Mapping[str, Record]
 ) -> None:
-    await store(
-        tx,
-        organization_id,
-        [
-            Record(p.write.key, p.write.fingerprint, outcome.answer.status, outcome.answer.body, tx.now)
-            for p, outcome in zip(batch, outcomes, strict=True)
-            if outcome.stored and p.write.key is not None and p.write.key not in known
-        ],
-    )
+    records = [
+        Record(p.write.key, p.write.fingerprint, outcome.answer.status, outcome.answer.body, tx.now)
+        for p, outcome in zip(batch, outcomes, strict=True)
+        if outcome.stored and p.write.key is not None and p.write.key not in known
+    ]
+    try:
+        await store(tx, organization_id, records)
+    except LockNotAvailable as error:
+        raise KeyInUseError from error
 
 
 def _known(pending: Pending, records: Mapping[str, Record]) -> Outcome | None:
@@ -315,17 +357,29 @@ def _may_pass(error: Exception, *, is_alone: bool) -> bool:
     return isinstance(error, DeadlockDetected) or (is_alone and isinstance(error, LockNotAvailable))
 
 
-def _as_refusal(error: Exception, route: Mutation) -> ApiError:
+def _as_refusal(error: Exception, write: Write, route: Mutation) -> ApiError:
     if isinstance(error, ApiError):
         return error
     if isinstance(error, _CONTENTION):
-        return Unavailable("The rows this request needs are locked by another; try again.", headers=RETRY_AFTER_1_S)
-    _log.error("writes.item_failed", operation=route.operation_id, exc_info=error)
+        return _busy()
+    _log.error("writes.item_failed", operation=route.operation_id, request_id=write.request.request_id, exc_info=error)
     return InternalError("The request could not be carried out; nothing was written.")
 
 
 def _as_replay(answer: Answer) -> Answer:
     return Answer(answer.status, answer.body, (REPLAYED,))
+
+
+def _in_progress() -> IdempotencyInProgress:
+    return IdempotencyInProgress("The first request with this Idempotency-Key has not finished; try again.")
+
+
+def _busy() -> Unavailable:
+    return Unavailable("The rows this request needs are locked by another; try again.")
+
+
+def _overloaded() -> Unavailable:
+    return Unavailable("Too much is waiting to be written; try again.")
 
 
 def _conflict() -> IdempotencyConflict:
@@ -338,6 +392,13 @@ def _required(refusal: ApiError | None) -> ApiError:
     return refusal
 
 
+def _ids_of(batch: Sequence[Pending]) -> list[str]:
+    return [pending.write.request.request_id for pending in batch]
+
+
 def _tell(outcomes: Sequence[tuple[Pending, Outcome]]) -> None:
     for pending, outcome in outcomes:
-        pending.settle(outcome)
+        try:
+            pending.settle(outcome)
+        except Exception:  # noqa: BLE001  # the write is committed, and the other callers are to be told too
+            _log.exception("writes.caller_not_told", request_id=pending.write.request.request_id)

@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 FLUSHERS = 8
 LANE_ITEMS_MAX = 2_048
@@ -54,10 +54,11 @@ class Coalescer(Generic[L, T]):
 
     def put(self, lane: L, item: T, *, size: int) -> None:
         """Queue an item, or raise Overloaded. `flush` must give the item its outcome, whatever happens."""
-        queue = self._queues.get(lane) or _Queue()
-        if len(queue.items) >= self._lane_items_max or self.waiting_bytes + size > self._waiting_bytes_max:
+        if not self.has_room(lane, size=size):
             raise Overloaded
-        self._queues[lane] = queue
+        queue = self._queues.get(lane)
+        if queue is None:
+            queue = self._queues[lane] = _Queue()
         queue.items.append((item, size))
         self.waiting_items += 1
         self.waiting_bytes += size
@@ -65,9 +66,12 @@ class Coalescer(Generic[L, T]):
             queue.in_line = True
             self._line.append(lane)
             if len(self._flushers) < self._flushers_max:
-                task = asyncio.create_task(self._serve_line())
-                self._flushers.add(task)
-                task.add_done_callback(self._flushers.discard)
+                self._flushers.add(asyncio.create_task(self._serve_line()))
+
+    def has_room(self, lane: L, *, size: int) -> bool:
+        queue = self._queues.get(lane)
+        is_full = queue is not None and len(queue.items) >= self._lane_items_max
+        return not is_full and self.waiting_bytes + size <= self._waiting_bytes_max
 
     async def drain(self) -> None:
         """Wait until everything that was queued has its outcome."""
@@ -75,18 +79,26 @@ class Coalescer(Generic[L, T]):
             await asyncio.wait(self._flushers)
 
     async def _serve_line(self) -> None:
-        while self._line:
-            lane = self._line.popleft()
-            queue = self._queues[lane]
-            batch = self._take(queue, self._items_max(lane))
-            try:
-                await self._flush(lane, batch)
-            finally:
-                if queue.items:
-                    self._line.append(lane)
-                else:
-                    # An empty queue is forgotten, so that lanes of the past cost no memory.
-                    del self._queues[lane]
+        try:
+            while self._line:
+                await self._serve_next()
+        finally:
+            # At once and not in a callback: an item that arrives before the callback ran would see a flusher too many
+            # and start none, and nobody would serve it.
+            self._flushers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+
+    async def _serve_next(self) -> None:
+        lane = self._line.popleft()
+        queue = self._queues[lane]
+        batch = self._take(queue, self._items_max(lane))
+        try:
+            await self._flush(lane, batch)
+        finally:
+            if queue.items:
+                self._line.append(lane)
+            else:
+                # An empty queue is forgotten, so that lanes of the past cost no memory.
+                del self._queues[lane]
 
     def _take(self, queue: _Queue[T], items_max: int) -> list[T]:
         batch: list[T] = []

@@ -21,6 +21,11 @@ from regulars.kit.clock import truncate_to_milliseconds
 
 CONNECT_TIMEOUT_S = 5
 POOL_WAIT_S = 5.0
+# The pool doubles its waits between attempts and would otherwise take as long again to come back as the database took.
+RECONNECT_S = 5.0
+# A network that goes silent is noticed after some twelve seconds instead of the system's quarter of an hour.
+KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
+UNANSWERED_SLACK_MS = 5_000
 STATEMENT_TIMEOUT_MS = 30_000
 LOCK_TIMEOUT_MS = 500
 
@@ -60,11 +65,13 @@ class Database:
             f"-c timezone=UTC -c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms}"
             " -c idle_in_transaction_session_timeout=60000 -c jit=off"
         )
+        self._unanswered_ms_max = (statement_timeout_ms or STATEMENT_TIMEOUT_MS) + UNANSWERED_SLACK_MS
         self.pool: AsyncConnectionPool[AsyncConnection[TupleRow]] = AsyncConnectionPool(
             url,
             min_size=1,
             max_size=pool_max,
             timeout=POOL_WAIT_S,
+            reconnect_timeout=RECONNECT_S,
             kwargs=self.connect_arguments(),
             configure=_configure,
             open=False,
@@ -72,7 +79,13 @@ class Database:
         )
 
     def connect_arguments(self) -> dict[str, Any]:
-        return {"autocommit": True, "connect_timeout": CONNECT_TIMEOUT_S, "options": self._options}
+        return {
+            "autocommit": True,
+            "connect_timeout": CONNECT_TIMEOUT_S,
+            "options": self._options,
+            "tcp_user_timeout": self._unanswered_ms_max,
+            **KEEPALIVE,
+        }
 
     async def open(self) -> None:
         await self.pool.open()
@@ -97,13 +110,18 @@ class Database:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
         """An autocommit connection of the pool."""
+        is_lost = True
         try:
             async with self.pool.connection() as connection:
-                yield connection
+                try:
+                    yield connection
+                finally:
+                    is_lost = connection.broken
         except CONNECTION_ERRORS:
-            # After a restart of PostgreSQL every idle connection is dead: weed them all out now,
-            # so that one caller pays and not each in turn.
-            await self.pool.check()
+            if is_lost:
+                # After a restart of PostgreSQL every idle connection is dead: weed them all out now, so that one
+                # caller pays and not each in turn.
+                await self.pool.check()
             raise
 
     @asynccontextmanager

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import msgspec
 
+RETRY_SOON = ((b"retry-after", b"1"),)
+
 
 class FieldError(msgspec.Struct, frozen=True):
     """What is wrong with one field: where, a stable code, and a sentence for a person."""
@@ -109,6 +111,9 @@ class IdempotencyConflict(ApiError):
 class IdempotencyInProgress(ApiError):
     status, code, title = 409, "IDEMPOTENCY_IN_PROGRESS", "The first request with this Idempotency-Key is still running"
 
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, headers=RETRY_SOON)
+
 
 class PayloadTooLarge(ApiError):
     status, code, title = 413, "PAYLOAD_TOO_LARGE", "The body is too large"
@@ -136,6 +141,9 @@ class InternalError(ApiError):
 
 class Unavailable(ApiError):
     status, code, title = 503, "UNAVAILABLE", "The service cannot take the request now"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, headers=RETRY_SOON)
 
 
 ALL_ERRORS: tuple[type[ApiError], ...] = (

@@ -26,6 +26,7 @@ _SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 # found by a plain search, which is several times quicker than a pattern over the original.
 _DIGITS_ALIKE = bytes.maketrans(b"123456789E", b"000000000e")
 _EXPONENT = b"0e"
+_LARGE_EXPONENT = re.compile(rb"[0-9][eE]\+?[0-9]{3}")
 DOUBLE_DIGITS_MAX = 308
 _MANY_DIGITS = b"0" * (DOUBLE_DIGITS_MAX + 1)
 _BRACKETS_ALIKE = bytes.maketrans(b"{}", b"[]")
@@ -58,7 +59,7 @@ def check_bytes(body: bytes) -> None:
         _check_values(body)
     else:
         alike = body.translate(_DIGITS_ALIKE)
-        if _EXPONENT in alike or _MANY_DIGITS in alike:
+        if (_EXPONENT in alike and _LARGE_EXPONENT.search(body)) or _MANY_DIGITS in alike:
             _check_values(body)
 
 

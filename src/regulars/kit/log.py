@@ -44,6 +44,8 @@ SENSITIVE_NAMES: Final = frozenset(
 )
 REDACT_DEPTH_MAX: Final = 6
 # An API key, a webhook secret, the password of a database address, and a phone number in E.164 form.
+# PostgreSQL quotes the values of the row in these lines of its complaints.
+_DETAILS: Final = re.compile(r"^(?:DETAIL|CONTEXT):.*$\n?", re.MULTILINE)
 _SECRETS: Final = re.compile(
     r"rgl_[0-9A-Za-z]{8,}|whsec_[0-9A-Za-z+/=]{8,}|(?<=://)[^/@\s:]*:[^/@\s]+(?=@)|\+[1-9][0-9]{6,14}\b"
 )
@@ -122,7 +124,7 @@ def redact(_logger: object, _method: str, event: Event) -> Event:
 
 def scrub(text: str) -> str:
     """The text without keys, secrets, passwords and phone numbers."""
-    return _SECRETS.sub(REDACTED, text)
+    return _DETAILS.sub("", _SECRETS.sub(REDACTED, text))
 
 
 def _redacted(name: str, value: object, depth: int) -> object:

@@ -23,7 +23,8 @@ async def note_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tupl
     await queries.count_collisions(tx, organization_id, sorted(totals.items()))
     by_sale: dict[UUID, Counter[bytes]] = {}
     for sale, stored in attempts:
-        by_sale.setdefault(stored.id, Counter())[describe(sale)] += 1
+        # An anonymous sale may be that of an erased person, whom a till's retry must not bring back.
+        by_sale.setdefault(stored.id, Counter())[describe(sale, with_person=stored.profile is not None)] += 1
     # A statement does not see its own rows: the bound of ten holds only if each sale has one attempt in it. More rounds
     # than ten could keep nothing new.
     for turn in range(COLLISIONS_PER_SALE_MAX):
@@ -37,7 +38,7 @@ async def note_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tupl
         await queries.insert_collisions(tx, organization_id, together)
 
 
-def describe(sale: Sale) -> bytes:
+def describe(sale: Sale, *, with_person: bool) -> bytes:
     """The attempt as a request would say it, without unknown fields; equal content gives equal bytes."""
     return encode(
         {
@@ -45,7 +46,7 @@ def describe(sale: Sale) -> bytes:
             "type": sale.type,
             "occurred_at": format_timestamp(sale.occurred_at),
             "store_id": _spell(STORE, sale.store),
-            "profile_id": None if sale.profile is None else _spell(PROFILE, sale.profile),
+            "profile_id": _spell(PROFILE, sale.profile) if with_person and sale.profile is not None else None,
             "currency": sale.currency,
             "total_amount_cents": sale.total_amount_cents,
             "total_discount_cents": sale.total_discount_cents,

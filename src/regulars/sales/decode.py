@@ -1,10 +1,13 @@
 """From the bytes of a request, or of a line of a file, to a valid sale."""
 
 import math
-from typing import Annotated
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from regulars.kit import json
 from regulars.kit.clock import parse_timestamp
@@ -22,7 +25,6 @@ from regulars.sales.model import (
     Cents,
     Currency,
     LineItem,
-    Product,
     Sale,
     SaleType,
     Text,
@@ -82,6 +84,10 @@ class SaleIn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _decoder = msgspec.json.Decoder(SaleIn)
+# Floats as they were spelled.
+_spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=str)
+# With fewer digits behind the point, and less than 10^9 before it, a double keeps them all or shows too many.
+_HAS_LONG_FRACTION = re.compile(rb"\.[0-9]{6}")
 
 
 def decode_sale(body: bytes) -> Sale:
@@ -102,7 +108,13 @@ def decode_sale(body: bytes) -> Sale:
     for index, line in enumerate(wire.line_items):
         _check_line(index, line)
         if line.product is not None:
-            property_keys.update(line.product.properties)
+            if line.product.properties is None:
+                # Null is the same as leaving it out, and nothing is shown as an empty object.
+                wire.line_items[index] = replace(line, product=replace(line.product, properties={}))
+            else:
+                property_keys.update(line.product.properties)
+    if _HAS_LONG_FRACTION.search(body):
+        _check_spelled_quantities(body)
     return Sale(
         external_id=wire.external_id,
         type=wire.type,
@@ -136,28 +148,36 @@ def _check_line(index: int, line: LineItem) -> None:
         raise invalid(
             f"line_items[{index}].quantity", "OUT_OF_RANGE", "It must not be 0 and must be below 10^9 in size."
         )
-    if isinstance(quantity, float) and _significant_digits(quantity) > QUANTITY_DIGITS_MAX:
+    if isinstance(quantity, float):
+        _check_digits(index, repr(quantity))
+    if line.product is not None and line.product.properties:
+        _check_properties(index, line.product.properties)
+
+
+def _check_spelled_quantities(body: bytes) -> None:
+    """A double may have lost digits that were sent; only their spelling tells, and it is read when there are many."""
+    for index, line in enumerate(_spelling_decoder.decode(body)["line_items"]):
+        if isinstance(line["quantity"], str):
+            _check_digits(index, line["quantity"])
+
+
+def _check_digits(index: int, number: str) -> None:
+    mantissa = number.lower().partition("e")[0]
+    if len(mantissa.replace(".", "").lstrip("-0").rstrip("0")) > QUANTITY_DIGITS_MAX:
         raise invalid(
             f"line_items[{index}].quantity",
             "TOO_PRECISE",
             f"It has more than {QUANTITY_DIGITS_MAX} significant digits.",
         )
-    if line.product is not None and line.product.properties:
-        _check_properties(index, line.product)
 
 
-def _significant_digits(number: float) -> int:
-    mantissa = repr(number).partition("e")[0]
-    return len(mantissa.replace(".", "").lstrip("-0").rstrip("0"))
-
-
-def _check_properties(index: int, product: Product) -> None:
+def _check_properties(index: int, properties: Mapping[str, bool | float | str]) -> None:
     field = f"line_items[{index}].product.properties"
-    if len(product.properties) > PROPERTY_KEYS_MAX:
+    if len(properties) > PROPERTY_KEYS_MAX:
         raise invalid(field, "TOO_MANY_KEYS", f"It has more than {PROPERTY_KEYS_MAX} keys.")
-    if len(json.encode(product.properties)) > PROPERTIES_BYTES_MAX:
+    if len(json.encode(properties)) > PROPERTIES_BYTES_MAX:
         raise invalid(field, "TOO_LARGE", f"It has more than {PROPERTIES_BYTES_MAX} bytes as compact JSON.")
-    for key, value in product.properties.items():
+    for key, value in properties.items():
         if isinstance(value, int) and abs(value) > INTEGER_MAX:
             raise invalid(f"{field}.{key}", "OUT_OF_RANGE", "An integer may be 2^53-1 in size.")
         if isinstance(value, float) and not math.isfinite(value):

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
-
-from psycopg import sql
 
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
@@ -16,15 +14,20 @@ from regulars.kit.text import check_reference
 from regulars.profiles.find import find_profiles
 from regulars.sales import queries
 from regulars.sales.model import StoredSale
+from regulars.sales.queries import Condition
 from regulars.stores.find import find_stores
 
 TYPES = ("PURCHASE", "RETURN")
 CURRENCIES = ("EUR", "GBP", "USD", "CHF")
-_TIMES = {
-    "occurred_from": sql.SQL(" AND e.occurred_at >= {}"),
-    "occurred_to": sql.SQL(" AND e.occurred_at < {}"),
-    "created_from": sql.SQL(" AND e.created_at >= {}"),
-    "created_to": sql.SQL(" AND e.created_at < {}"),
+_TIMES: dict[str, LiteralString] = {
+    "occurred_from": "e.occurred_at >= %s",
+    "occurred_to": "e.occurred_at < %s",
+    "created_from": "e.created_at >= %s",
+    "created_to": "e.created_at < %s",
+}
+_ENUMS: dict[str, tuple[LiteralString, tuple[str, ...]]] = {
+    "type": ("e.type = %s", TYPES),
+    "currency": ("e.currency = %s", CURRENCIES),
 }
 
 
@@ -48,21 +51,21 @@ async def list_sales(
     return page, write_cursor(secret, scope, position)
 
 
-def _value_conditions(query: Mapping[str, str]) -> list[sql.Composable]:
-    conditions: list[sql.Composable] = []
-    for name, allowed in (("type", TYPES), ("currency", CURRENCIES)):
+def _value_conditions(query: Mapping[str, str]) -> list[Condition]:
+    conditions: list[Condition] = []
+    for name, (condition, allowed) in _ENUMS.items():
         if name in query:
             if query[name] not in allowed:
                 raise invalid(name, "NOT_ALLOWED", f"It must be one of {', '.join(allowed)}.")
-            conditions.append(sql.SQL(" AND e.{} = {}").format(sql.Identifier(name), sql.Literal(query[name])))
+            conditions.append(Condition(condition, (query[name],)))
     for name in ("external_id", "store_id", "profile_id"):
         if name in query:
             check_reference(query[name], field=name)
     if "external_id" in query:
-        conditions.append(sql.SQL(" AND e.external_id = {}").format(sql.Literal(query["external_id"])))
+        conditions.append(Condition("e.external_id = %s", (query["external_id"],)))
     for name, condition in _TIMES.items():
         if name in query:
-            conditions.append(condition.format(sql.Literal(_read_time(name, query[name]))))
+            conditions.append(Condition(condition, (_read_time(name, query[name]),)))
     return conditions
 
 
@@ -74,32 +77,30 @@ def _read_time(name: str, text: str) -> datetime:
         raise invalid(name, "FORMAT", f"It cannot be read: {error}.") from None
 
 
-def _after(position: tuple[str, ...], *, by_time: bool) -> sql.Composable:
+def _after(position: tuple[str, ...], *, by_time: bool) -> Condition:
     identifier = SALES_EVENT.decode(position[0])
     if identifier is None:
         raise InvalidCursor("The cursor is not one this list gave out.")
     if not by_time:
-        return sql.SQL(" AND e.id > {}").format(sql.Literal(identifier))
-    return sql.SQL(" AND (e.occurred_at, e.id) > ({}, {})").format(
-        sql.Literal(parse_timestamp(position[1])), sql.Literal(identifier)
-    )
+        return Condition("e.id > %s", (identifier,))
+    return Condition("(e.occurred_at, e.id) > (%s, %s)", (parse_timestamp(position[1]), identifier))
 
 
-async def _reference_conditions(tx: Tx, organization_id: UUID, query: Mapping[str, str]) -> list[sql.Composable]:
+async def _reference_conditions(tx: Tx, organization_id: UUID, query: Mapping[str, str]) -> list[Condition]:
     """An unknown reference in a filter is a 404, so that a typing error does not look like an empty shop."""
-    conditions: list[sql.Composable] = []
+    conditions: list[Condition] = []
     if "store_id" in query:
         store = read_reference(STORE, query["store_id"])
         stores = await find_stores(tx, organization_id, [store])
         if store not in stores:
             raise StoreNotFound("store_id names no store of this organization.")
-        conditions.append(sql.SQL(" AND e.store_id = {}").format(sql.Literal(stores[store].id)))
+        conditions.append(Condition("e.store_id = %s", (stores[store].id,)))
     if "profile_id" in query:
         profile = read_reference(PROFILE, query["profile_id"])
         profiles = await find_profiles(tx, organization_id, [profile])
         if profile not in profiles:
             raise ProfileNotFound("profile_id names no profile of this organization.")
-        conditions.append(sql.SQL(" AND e.profile_id = {}").format(sql.Literal(profiles[profile].id)))
+        conditions.append(Condition("e.profile_id = %s", (profiles[profile].id,)))
     return conditions
 
 

@@ -1,7 +1,7 @@
 """What a sale is, when it may trigger automations, and when two tickets under one id are the same."""
 
 from datetime import datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -35,7 +35,7 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     external_id: Annotated[Text | None, Meta(description="SKU or product code.")] = None
     name: Annotated[Text | None, Meta(description="Human-readable label.")] = None
     properties: Annotated[
-        dict[str, bool | int | float | str],
+        dict[str, bool | int | float | str] | None,
         Meta(
             description="Free-form scalars: at most 50 keys and 4 KB.",
             extra_json_schema={"maxProperties": PROPERTY_KEYS_MAX, "format": "product-properties"},
@@ -184,4 +184,13 @@ def _same_json(one: bytes | None, other: bytes | None) -> bool:
         return True
     if one is None or other is None:
         return False
-    return bool(msgspec.json.decode(one) == msgspec.json.decode(other))
+    return _same_value(msgspec.json.decode(one), msgspec.json.decode(other))
+
+
+def _same_value(one: Any, other: Any) -> bool:
+    """Equality as JSON has it: `1` and `1.0` are one number, but `1` is not `true`, although Python thinks so."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same_value(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same_value, one, other))
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)

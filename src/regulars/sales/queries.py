@@ -5,10 +5,8 @@ organization for a few rows, and its plan for `= ANY` or for a join then reads t
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
-
-from psycopg import sql
 
 from regulars.kit.arrays import Bigints, Jsons, Texts, Timestamps, Uuids
 from regulars.kit.db import Tx
@@ -27,6 +25,7 @@ CROSS JOIN LATERAL (
     SELECT * FROM sales_events WHERE organization_id = %s AND external_id = wanted.external_id LIMIT 1
 ) AS e
 """
+_FROM_PAGE = "FROM (SELECT * FROM sales_events AS e WHERE "
 _BY_ID = "FROM (SELECT * FROM sales_events WHERE organization_id = %s AND id = %s) AS e"
 _NAMES = """
 JOIN LATERAL (
@@ -75,21 +74,23 @@ async def find_sale_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> St
     return _stored(rows[0]) if rows else None
 
 
+class Condition(NamedTuple):
+    """A condition on the sale `e`, and the values of its placeholders."""
+
+    text: LiteralString
+    values: tuple[Any, ...]
+
+
 async def list_sales(
-    tx: Tx, organization_id: UUID, *, conditions: Sequence[sql.Composable], by_time: bool, limit: int
+    tx: Tx, organization_id: UUID, *, conditions: Sequence[Condition], by_time: bool, limit: int
 ) -> list[StoredSale]:
-    """A page in creation order, or by business date. The conditions are made in `listing.py` and carry their values."""
-    order = sql.SQL(" ORDER BY e.occurred_at, e.id") if by_time else sql.SQL(" ORDER BY e.id")
-    page = sql.SQL("").join(
-        [
-            sql.SQL("FROM (SELECT * FROM sales_events AS e WHERE e.organization_id = %s"),
-            *conditions,
-            order,
-            sql.SQL(" LIMIT {}) AS e").format(sql.Literal(limit)),
-        ]
-    )
-    query = sql.SQL("").join([sql.SQL(_COLUMNS), page, sql.SQL(_NAMES), order])
-    return [_stored(row) for row in await tx.fetch(query, (organization_id,))]
+    """A page in creation order, or by business date, of the sales that fit all conditions."""
+    order: LiteralString = " ORDER BY e.occurred_at, e.id" if by_time else " ORDER BY e.id"
+    fitting: LiteralString = " AND ".join(["e.organization_id = %s", *(condition.text for condition in conditions)])
+    page: LiteralString = _FROM_PAGE + fitting + order + " LIMIT %s) AS e"
+    values = [value for condition in conditions for value in condition.values]
+    rows = await tx.fetch(_COLUMNS + page + _NAMES + order, (organization_id, *values, limit))
+    return [_stored(row) for row in rows]
 
 
 async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[StoredSale]) -> set[UUID]:

@@ -136,7 +136,7 @@ async def _find_winners(tx: Tx, organization_id: UUID, lost: Sequence[str]) -> d
     """The sales that were committed first. Our insert waited for them, so this new statement sees them."""
     winners = await queries.find_sales_by_external_id(tx, organization_id, lost)
     if len(winners) != len(lost):
-        raise Unavailable("Another request is writing the same sale; try again.", headers=((b"retry-after", b"1"),))
+        raise Unavailable("Another request is writing the same sale; try again.")
     return winners
 
 

@@ -68,8 +68,8 @@ def decode_store(body: bytes) -> StoreUpsert:
 
 
 def _read_address(sent: AddressIn) -> Address:
-    # The length is already known to be two; a letter that grows when it is capitalised is in no country's code.
+    # Some letters of other alphabets become Latin ones when they are capitalised.
     country_code = sent.country_code.upper()
-    if country_code not in COUNTRY_CODES:
+    if not sent.country_code.isascii() or country_code not in COUNTRY_CODES:
         raise invalid("address.country_code", "NOT_ALLOWED", "It is not an assigned code of ISO 3166-1 alpha-2.")
     return Address(**{**msgspec.structs.asdict(sent), "country_code": country_code})

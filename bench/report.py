@@ -47,8 +47,8 @@ def add_ratios(rows: list[dict[str, Any]]) -> None:
     rates = _rates(rows)
     ceiling = next((row for row in rows if row["name"] == CEILING), None)
     for row in rows:
-        row["to_pgbench"] = row["rate"] / rates[CEILING] if rates.get(CEILING) else None
-        row["to_pgbench_by_cpu"] = _cpu_us(ceiling) / _cpu_us(row) if ceiling else None
+        row["to_pgbench"] = row["rate"] / rates[CEILING] if row["rate"] and rates.get(CEILING) else None
+        row["to_pgbench_by_cpu"] = _cpu_us(ceiling) / _cpu_us(row) if ceiling and row["rate"] else None
         row["to_fastapi"] = row["rate"] / rates[PEER] if rates.get(PEER) else None
 
 
@@ -152,7 +152,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
         f"{row['load_us']:.0f}",
         f"{row['memory_mib']:.0f}" if row["memory_mib"] else "",
         f"{row['others_cores']:.1f}",
-        str(row["errors"] or ""),
+        f"{row['errors']} in {row['failed_runs']} runs, left out" if row["failed_runs"] else "",
     ]
 
 

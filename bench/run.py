@@ -134,13 +134,19 @@ def _repeat(
 
 
 def _row(scenario: Scenario, runs: Sequence[Measured]) -> dict[str, Any]:
-    """The median of each figure, and how far the rates lay apart."""
-    rates = [run.rate for run in runs]
+    """The median of each figure, and how far the rates lay apart.
+
+    A run with errors has no rate: refusals are quicker than sales. It is left out and counted as failed; where every
+    run failed, the row has the rate 0 and thereby no ratio.
+    """
+    valid = [run for run in runs if not run.errors]
+    rates = [run.rate for run in valid]
     row: dict[str, Any] = {"name": scenario.name, "group": scenario.group, "workers": scenario.workers}
     for figure in as_json(runs[0]):
-        row[figure] = statistics.median([as_json(run)[figure] for run in runs])
+        row[figure] = statistics.median([as_json(run)[figure] for run in valid]) if valid else 0.0
     row["errors"] = sum(run.errors for run in runs)
-    row["spread"] = (max(rates) - min(rates)) / row["rate"] if row["rate"] else 0.0
+    row["failed_runs"] = len(runs) - len(valid)
+    row["spread"] = (max(rates) - min(rates)) / row["rate"] if rates else 0.0
     row["rates"] = rates
     return row
 

@@ -15,7 +15,9 @@ BENCH = Path(__file__).parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
 import report  # noqa: E402  # the folder of the benchmark has just been made importable
+import run  # noqa: E402  # as above
 import tickets  # noqa: E402  # as above
+from scenarios import SCENARIOS, Measured  # noqa: E402  # as above
 
 TICKET_BYTES = range(650, 1050)
 
@@ -69,6 +71,13 @@ def test_ratios_compare_rates_and_processor_time():
     assert rows[1]["to_pgbench"] == pytest.approx(0.6)
     assert rows[1]["to_pgbench_by_cpu"] == pytest.approx(0.5)
     assert rows[1]["to_fastapi"] is None
+
+
+def test_a_run_with_errors_has_no_rate_and_is_left_out_of_the_median():
+    measured = [Measured(rate, *[1.0] * 8, errors=errors) for rate, errors in ((9000.0, 5), (400.0, 0), (500.0, 0))]
+    found = run._row(SCENARIOS[0], measured)
+    assert (found["rate"], found["rates"], found["failed_runs"], found["errors"]) == (450.0, [400.0, 500.0], 1, 5)
+    assert run._row(SCENARIOS[0], measured[:1])["rate"] == 0.0
 
 
 def test_the_peer_is_the_fastest_of_its_set_ups():

@@ -101,6 +101,33 @@ def test_opt_out_by_both_is_refused_when_the_number_is_not_linked_to_the_profile
     assert statuses == ([("SUBSCRIBED",)] if known else [])
 
 
+def test_opt_out_by_both_is_refused_when_the_profile_s_own_number_is_linked_to_another(desk: Desk) -> None:
+    desk.profile("CUST-1", phone_number=NUMBER)
+    other = desk.profile("CUST-2")
+    subscription = desk.opt_in(NUMBER, profile="CUST-2").subscription
+    assert desk.refusal(withdrawal(NUMBER, profile="CUST-1")) == (400, "VALIDATION_ERROR")
+    state = desk.find(subscription.id).state
+    assert (state.status, state.profile_id) == (Status.SUBSCRIBED, other)
+    assert len(desk.entries(subscription.id)) == 1
+
+
+def test_opt_out_by_both_sees_a_link_that_was_made_earlier_in_its_batch(desk: Desk) -> None:
+    desk.profile("CUST-1", phone_number=NUMBER)
+    desk.profile("CUST-2", phone_number=NUMBER)
+    first, second = desk.opt_outs(withdrawal(NUMBER, profile="CUST-1"), withdrawal(NUMBER, profile="CUST-2"))
+    assert getattr(first, "outcome", None) is Outcome.UNSUBSCRIBED
+    assert getattr(second, "code", None) == "VALIDATION_ERROR"
+
+
+def test_opt_out_by_both_takes_the_profile_s_own_number_where_nobody_is_linked_to_it(desk: Desk) -> None:
+    profile_id = desk.profile("CUST-1", phone_number=NUMBER)
+    desk.profile("CUST-2", phone_number=NUMBER)
+    subscription = desk.opt_in(NUMBER).subscription
+    assert subscription.profile is None
+    assert desk.opt_out(NUMBER, profile="CUST-1", now=NOW + MINUTE).outcome is Outcome.UNSUBSCRIBED
+    assert desk.find(subscription.id).state.profile_id == profile_id
+
+
 def test_a_withdrawal_more_than_five_minutes_ahead_is_refused(desk: Desk) -> None:
     assert desk.refusal(withdrawal(at=NOW + 5 * MINUTE + MILLISECOND)) == (400, "VALIDATION_ERROR")
 

@@ -138,6 +138,9 @@ def _target(withdrawal: Withdrawal, found: _Found, *, now: datetime, secret: byt
 
 
 def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: datetime) -> list[Entry] | ApiError:
+    # Whoever names a number and a profile gets no number withdrawn that belongs to somebody else by now.
+    if withdrawal.phone_number is not None and any(_is_anothers(ledger, it, target.profile_id) for it in target.new):
+        return _not_linked()
     numbers: dict[bytes, str | None] = dict(target.new)
     for number_hash in target.linked:
         head = ledger.head(number_hash)
@@ -160,6 +163,12 @@ def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: d
         )
         for number_hash, number in numbers.items()
     ]
+
+
+def _is_anothers(ledger: Ledger, number_hash: bytes, profile_id: UUID | None) -> bool:
+    head = ledger.head(number_hash)
+    linked = None if head is None or head.state is None else head.state.profile_id
+    return profile_id is not None and linked is not None and linked != profile_id
 
 
 def _withdrawn(withdrawal: Withdrawal, entries: Sequence[Entry], external_ids: Mapping[UUID, str]) -> Withdrawn:

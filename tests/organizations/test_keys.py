@@ -70,6 +70,8 @@ async def test_a_key_is_kept_as_its_hash_only_and_lets_its_organization_in(datab
     caller = await Authenticator(database).authenticate(secret.encode())
     assert (caller.organization_id, caller.api_key_id) == (organization.id, key.id)
     assert len(caller.secret) == 32
+    # A log line or a traceback may show the caller.
+    assert repr(caller.secret) not in repr(caller)
     assert hash_key(secret) == hashlib.sha256(secret.encode()).digest()
     async with database.reading() as tx:
         [(row,)] = await tx.fetch("SELECT k::text FROM api_keys k")

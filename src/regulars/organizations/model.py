@@ -49,7 +49,7 @@ class KeyHolder:
 
     organization_id: UUID
     api_key_id: UUID
-    secret: bytes
+    secret: bytes = field(repr=False)
     default_country: str | None
 
 

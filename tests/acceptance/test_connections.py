@@ -1,10 +1,13 @@
 """One connection, several requests, and clients that are old, careful or gone."""
 
+import contextlib
 import socket
 
+import httpx
 import pytest
 from tests.support import raw, samples
 from tests.support.client import Api
+from tests.support.server import Server
 
 JSON_TYPE = (b"Content-Type", b"application/json")
 
@@ -88,3 +91,31 @@ def test_what_is_not_http_is_refused_and_disturbs_nobody(api: Api, garbage: byte
 
 def _kept_alive(method: bytes, target: bytes, headers: list[raw.Header], body: bytes | None) -> bytes:
     return raw.request_bytes(method, target, headers, body).replace(b"Connection: close\r\n", b"")
+
+
+def test_a_head_that_never_ends_is_cut_off(server: Server) -> None:
+    with socket.create_connection(server.address, timeout=10) as connection:
+        connection.sendall(b"GET /v1/stores HTTP/1.1\r\nHost: x\r\nX-Endless: ")
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            while sent < 8 << 20:
+                connection.sendall(b"x" * 65_536)
+                sent += 65_536
+        assert sent < 4 << 20
+        heard = b""
+        with contextlib.suppress(ConnectionError):
+            heard = connection.recv(65_536)
+    assert heard == b"" or (heard.startswith(b"HTTP/1.1 431 ") and b"HEADERS_TOO_LARGE" in heard)
+
+
+def test_other_methods_of_a_literal_path_are_not_references_to_a_subscription(api: Api) -> None:
+    for path in ("/v1/subscriptions/opt-in", "/v1/subscriptions/opt-out"):
+        answer = raw.send(api.server.address, "GET", path, headers=api.key_header())
+        assert (answer.status, answer.headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/", "/nowhere"])
+def test_pages_carry_a_request_id_too(server: Server, path: str) -> None:
+    own = httpx.get(server.url + path, headers={"X-Request-Id": "till-1"}, trust_env=False)
+    assert own.headers["x-request-id"] == "till-1"
+    assert len(httpx.get(server.url + path, trust_env=False).headers["x-request-id"]) == 32

@@ -34,6 +34,14 @@ def test_it_refuses_a_filter_it_cannot_read(api: Api, name: str, value: str) -> 
     assert answer.field_errors[0][0] == name
 
 
+@pytest.mark.parametrize("external_id", ["%", "%s", "a%%b", "100%", "%(x)s", "a%2Fb", "'; --"])
+def test_the_external_id_filter_takes_any_spelling(api: Api, store: dict[str, Any], external_id: str) -> None:
+    api.post("/v1/sales-events", samples.sale(store["external_id"]))
+    api.post("/v1/sales-events", samples.sale(store["external_id"], external_id=external_id))
+    found = api.get("/v1/sales-events", external_id=external_id).json()["data"]
+    assert [sale["external_id"] for sale in found] == [external_id]
+
+
 def test_an_unknown_reference_in_a_filter_is_404(api: Api) -> None:
     assert api.get("/v1/sales-events", store_id="nowhere").refused == (404, "STORE_NOT_FOUND")
     assert api.get("/v1/sales-events", profile_id="nobody").refused == (404, "PROFILE_NOT_FOUND")

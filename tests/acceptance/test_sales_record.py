@@ -1,5 +1,6 @@
 """`POST /v1/sales-events` (specification 4.9, 2.6): refusals, then the good path."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -184,3 +185,35 @@ def test_reserved_prefixes_are_allowed_in_skus_and_line_codes(api: Api, store: d
 
 def _encoded(value: object) -> bytes:
     return samples.json_bytes(value)
+
+
+def test_null_properties_are_the_same_as_none(api: Api, store: dict[str, Any]) -> None:
+    lines = [samples.line(product={"external_id": "SKU-1", "properties": None})]
+    answer = api.post("/v1/sales-events", samples.sale(store["external_id"], line_items=lines))
+    assert answer.status == 201
+    assert answer.json()["sales_event"]["line_items"][0]["product"]["properties"] == {}
+
+
+@pytest.mark.parametrize(
+    "quantity",
+    ["0.30000000000000000000001", "1.00000000000000000001", "100000000.00000000001", "1.00000000000000000001e1"],
+)
+def test_a_quantity_with_more_digits_than_a_double_keeps_is_refused(
+    api: Api, store: dict[str, Any], quantity: str
+) -> None:
+    body = samples.json_bytes(samples.sale(store["external_id"])).replace(
+        b'"quantity":1', b'"quantity":' + quantity.encode()
+    )
+    answer = api.post("/v1/sales-events", content=body)
+    assert answer.refused == (400, "VALIDATION_ERROR")
+    assert answer.field_errors == [("line_items[0].quantity", "TOO_PRECISE")]
+
+
+@pytest.mark.parametrize("quantity", ["0.755", "0.1234567891", "12345678.1234567", "1.500000000000000000000", "1e-7"])
+def test_a_quantity_comes_back_equal_however_it_is_spelled(api: Api, store: dict[str, Any], quantity: str) -> None:
+    body = samples.json_bytes(samples.sale(store["external_id"])).replace(
+        b'"quantity":1', b'"quantity":' + quantity.encode()
+    )
+    answer = api.post("/v1/sales-events", content=body)
+    assert answer.status == 201
+    assert Decimal(repr(answer.json()["sales_event"]["line_items"][0]["quantity"])) == Decimal(quantity)

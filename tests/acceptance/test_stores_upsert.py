@@ -95,3 +95,9 @@ def test_two_organizations_may_use_the_same_store_code(api: Api, other_api: Api)
     mine, theirs = api.post("/v1/stores", body), other_api.post("/v1/stores", body)
     assert (mine.status, theirs.status) == (201, 201)
     assert mine.json()["id"] != theirs.json()["id"]
+
+
+@pytest.mark.parametrize("country_code", ["ıs", "ſe"])
+def test_a_letter_that_only_becomes_latin_when_capitalised_is_no_country(api: Api, country_code: str) -> None:
+    answer = api.post("/v1/stores", samples.store(address=samples.address(country_code=country_code)))
+    assert answer.refused == (400, "VALIDATION_ERROR")

@@ -1,6 +1,7 @@
 """Idempotency keys in the write engine: waiting, replaying, conflicting, expiring, and racing with another process."""
 
 import asyncio
+import contextlib
 from datetime import timedelta
 
 import psycopg
@@ -9,6 +10,7 @@ from tests.http.workshop import Workshop, is_replay, status
 
 from regulars.http import writes as engine
 from regulars.idempotency.model import fingerprint
+from regulars.kit.db import Database
 from regulars.kit.errors import IdempotencyConflict, IdempotencyInProgress, StoreNotFound, Unavailable
 
 pytestmark = pytest.mark.anyio
@@ -203,3 +205,49 @@ async def test_an_answer_whose_person_was_erased_is_not_found_and_runs_nothing(w
     assert (status(answer), is_replay(answer)) == (404, True)
     assert b"PROFILE_NOT_FOUND" in answer.body
     assert workshop.batches == [["a"]]
+
+
+@contextlib.asynccontextmanager
+async def held_elsewhere(workshop, key: str, body: bytes):
+    """Another process that has written the key and has not committed yet; commits at the end of the block."""
+    async with await psycopg.AsyncConnection.connect(workshop.database.url) as other:
+        await other.execute(
+            "INSERT INTO idempotency_keys VALUES (%s, %s, %s, 201, 'theirs', date_trunc('milliseconds', now()))",
+            (workshop.organization_id, key, fingerprint("POST", TARGET, body)),
+        )
+        yield
+        await other.commit()
+
+
+@pytest.fixture
+async def impatient(workshop, database_url, organization_id):
+    """The same engine with the lock timeout of a real server, which is shorter than that of tests."""
+    database = Database(database_url)
+    await database.open()
+    yield Workshop(database, organization_id)
+    await database.close()
+
+
+async def test_a_key_in_flight_in_another_process_is_waited_for_and_replayed(impatient):
+    workshop = impatient
+    async with held_elsewhere(workshop, "k", b'"a"'):
+        waiting = workshop.call("a", key="k")
+        neighbour = workshop.call("b")
+        assert status(await neighbour) == 201
+        await asyncio.sleep(0.7)
+        assert not waiting.done()
+    answer = await waiting
+    assert (answer.body, is_replay(answer)) == (b"theirs", True)
+    assert await workshop.things() == ["b"]
+    assert workshop.writes._in_flight == {}
+
+
+async def test_waiting_for_another_process_has_an_end_too(impatient, monkeypatch):
+    workshop = impatient
+    monkeypatch.setattr(engine, "WAIT_FOR_SAME_KEY_S", 0.2)
+    async with held_elsewhere(workshop, "k", b'"a"'):
+        answer = await workshop.call("a", key="k")
+        assert (status(answer), b"IDEMPOTENCY_IN_PROGRESS" in answer.body) == (409, True)
+        assert (b"retry-after", b"1") in answer.headers
+    assert is_replay(await workshop.call("a", key="k"))
+    assert await workshop.things() == []

@@ -160,3 +160,20 @@ async def test_draining_waits_for_what_was_queued_while_it_waited():
     assert flushing.coalescer.waiting_items == 0
     assert flushing.running.total() == 0
     assert Counter(lane for lane, _ in flushing.batches) == {"a": 2, "b": 1}
+
+
+async def test_an_item_that_arrives_as_the_last_flushers_end_is_served():
+    """A flusher that has left its loop must not count any more, even before the event loop has noticed its end."""
+    served: list[str] = []
+
+    async def flush(lane: str, _batch: list[int]) -> None:
+        served.append(lane)
+        if lane == "a":
+            # Runs after this flusher has ended and before any callback of its task.
+            asyncio.get_running_loop().call_soon(lambda: coalescer.put("b", 1, size=1))
+
+    coalescer: Coalescer[str, int] = Coalescer(flush, items_max=lambda _: ITEMS_MAX, flushers=1)
+    coalescer.put("a", 1, size=1)
+    await turns()
+    assert served == ["a", "b"]
+    assert coalescer.waiting_items == 0

@@ -116,6 +116,8 @@ def test_the_same_content_in_other_words_is_the_same_ticket(changes):
         {"payments": []},
         {"loyalty": {"points": 4}},
         {"metadata": {"a": 1}},
+        {"metadata": {"a": True, "b": {"c": [True, None]}}},
+        {"metadata": {"a": 1, "b": {"c": [1, None]}}},
         {"line_items": [samples.line(), samples.line()]},
         {"line_items": [samples.line(quantity=2)]},
         {"line_items": [samples.line(product=None)]},

@@ -53,8 +53,9 @@ def ensure_running(data_dir: Path, *, throwaway: bool = False) -> str:
         if clusters.is_running(folder):
             clusters.wait_until_ready(folder)
         else:
-            wheels.remove_older_copies(wheels.locate(), folder.programs)
             clusters.start(cluster)
+            # Only now is it certain that nothing runs from an older copy.
+            wheels.remove_older_copies(wheels.locate(), folder.programs)
         _become_user(folder)
     return clusters.url(folder)
 

@@ -4,7 +4,7 @@ import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,10 +39,10 @@ def choose() -> Account:
 
 
 def run(
-    account: Account, command: Sequence[str | Path], *, folder: Path, extra_environment: Mapping[str, str] | None = None
+    account: Account, command: Sequence[str | Path], *, folder: Path, descriptors: Sequence[int] = ()
 ) -> subprocess.CompletedProcess[str]:
     """Runs one of PostgreSQL's programs to its end, under the account, with nothing of our environment but PATH."""
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **(extra_environment or {})}
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
     return subprocess.run(  # noqa: S603  # the programs are PostgreSQL's own and the arguments ours
         [str(word) for word in command],
         check=False,
@@ -53,6 +53,7 @@ def run(
         timeout=PROGRAM_SECONDS_MAX,
         cwd=folder,
         env=environment,
+        pass_fds=descriptors,
         umask=0o077,
         user=account.uid if account.is_other else None,
         group=account.gid if account.is_other else None,

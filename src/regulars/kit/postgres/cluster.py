@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 
 from regulars.kit.postgres import account as accounts
-from regulars.kit.postgres import configuration, start_log
+from regulars.kit.postgres import configuration, generation, start_log
 from regulars.kit.postgres.account import Account
 from regulars.kit.postgres.errors import EmbeddedDatabaseError
 from regulars.kit.postgres.folder import SOCKET_NAME, Folder
@@ -66,21 +66,13 @@ def is_running(folder: Folder) -> bool:
 
 def start(cluster: Cluster) -> None:
     folder = cluster.folder
-    if not folder.cluster.exists():
-        _create(cluster)
-    check_major_version(folder, cluster.major)
-    configuration.write(folder, cluster.account, superuser=SUPERUSER, throwaway=cluster.throwaway)
-    _disown_stale_notes(folder)
-    start_log.forget(folder)
-    deadline = time.monotonic() + START_SECONDS_MAX
-    while accounts.run(cluster.account, _start_command(cluster), folder=folder.settings).returncode != 0:
-        reason = start_log.reason(folder)
-        # Processes of a postmaster that was killed may still finish a statement, and two generations on the same files
-        # would destroy them: PostgreSQL refuses, and we ask again until they are gone.
-        if "pre-existing shared memory block" not in reason or time.monotonic() > deadline:
-            raise EmbeddedDatabaseError(f"The embedded PostgreSQL in {folder.root} did not start: {reason}")
-        time.sleep(10 * POLL_SECONDS)
-        start_log.forget(folder)
+    with generation.claimed(folder, seconds_max=START_SECONDS_MAX) as claim:
+        if not folder.cluster.exists():
+            _create(cluster)
+        check_major_version(folder, cluster.major)
+        configuration.write(folder, cluster.account, superuser=SUPERUSER, throwaway=cluster.throwaway)
+        _disown_stale_notes(folder)
+        _launch(cluster, claim)
     _create_database(folder)
 
 
@@ -141,10 +133,24 @@ def _create(cluster: Cluster) -> None:
     folder.unfinished_cluster.rename(folder.cluster)
 
 
-def _start_command(cluster: Cluster) -> list[str | Path]:
+def _launch(cluster: Cluster, claim: int) -> None:
+    folder = cluster.folder
+    start_log.forget(folder)
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while _run_start_command(cluster, claim).returncode != 0:
+        reason = start_log.reason(folder)
+        # Processes of a postmaster that was killed may still finish a statement, and two generations on the same files
+        # would destroy them: PostgreSQL refuses, and we ask again until they are gone.
+        if "pre-existing shared memory block" not in reason or time.monotonic() > deadline:
+            raise EmbeddedDatabaseError(f"The embedded PostgreSQL in {folder.root} did not start: {reason}")
+        time.sleep(10 * POLL_SECONDS)
+        start_log.forget(folder)
+
+
+def _run_start_command(cluster: Cluster, claim: int) -> subprocess.CompletedProcess[str]:
     folder = cluster.folder
     options = f"-c config_file={shlex.quote(str(folder.settings / configuration.MAIN_FILE))}"
-    return [
+    command: list[str | Path] = [
         cluster.bin / "pg_ctl",
         "start",
         "--wait",
@@ -154,6 +160,7 @@ def _start_command(cluster: Cluster) -> list[str | Path]:
         f"--log={start_log.path(folder)}",
         f"--options={options}",
     ]
+    return accounts.run(cluster.account, command, folder=folder.settings, descriptors=[claim])
 
 
 def _create_database(folder: Folder) -> None:

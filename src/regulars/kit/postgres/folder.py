@@ -52,6 +52,10 @@ class Folder:
         return self.root / "start.lock"
 
     @property
+    def postmaster_lock(self) -> Path:
+        return self.root / "postmaster.lock"
+
+    @property
     def users_lock(self) -> Path:
         return self.root / "users.lock"
 

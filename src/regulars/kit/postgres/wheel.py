@@ -75,7 +75,7 @@ def copy_into(wheel: Wheel, folder: Path) -> Path:
 
 
 def remove_older_copies(wheel: Wheel, folder: Path) -> None:
-    """Only while nothing runs: a running PostgreSQL still loads libraries from its own copy."""
+    """Only while nothing runs from them: a running PostgreSQL still loads libraries from its own copy."""
     if not folder.is_dir():
         return
     for copy in folder.iterdir():

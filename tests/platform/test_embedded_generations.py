@@ -1,0 +1,129 @@
+"""Two generations of PostgreSQL never work on the same files, even where the one cannot see the other's processes."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import psycopg
+import pytest
+from tests.support.commands import HOLD, Command, postmaster_pid
+
+from regulars.kit import embedded
+from regulars.kit.postgres import cluster
+from regulars.kit.postgres.errors import EmbeddedDatabaseError
+
+GONE_SECONDS_MAX = 10
+ELSEWHERE = ["unshare", "--pid", "--ipc", "--fork", "--mount-proc", "--kill-child"]
+in_another_container = pytest.mark.skipif(
+    os.geteuid() != 0
+    or shutil.which("unshare") is None
+    or subprocess.run([*ELSEWHERE, "true"], check=False, capture_output=True).returncode != 0,
+    reason="only root, and only where the kernel allows it, can make a process that sees no others",
+)
+
+
+def is_free(lock: Path) -> bool:
+    with lock.open("r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def run_elsewhere(data_dir: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*ELSEWHERE, sys.executable, "-c", HOLD, str(data_dir)],
+        check=False,
+        input="\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+@contextlib.contextmanager
+def taken(lock: Path) -> Iterator[IO[str]]:
+    with lock.open("a") as file:
+        deadline = time.monotonic() + GONE_SECONDS_MAX
+        while not is_free(lock):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+@in_another_container
+def test_a_command_that_cannot_see_the_postmaster_leaves_its_files_alone(data_dir):
+    with Command(data_dir) as server:
+        url = server.url()
+        note = (data_dir / "cluster" / "postmaster.pid").read_text()
+        refused = run_elsewhere(data_dir)
+        assert refused.returncode != 0
+        assert "such as another container" in refused.stderr.strip().splitlines()[-1]
+        assert (data_dir / "cluster" / "postmaster.pid").read_text() == note
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT pg_postmaster_start_time() < now()").fetchone() == (True,)
+        server.finish()
+    assert run_elsewhere(data_dir).returncode == 0
+
+
+@in_another_container
+def test_the_next_container_recovers_what_a_killed_one_left(data_dir):
+    with Command(data_dir) as killed:
+        with psycopg.connect(killed.url(), autocommit=True) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
+        os.kill(postmaster_pid(data_dir), signal.SIGKILL)
+        killed.kill()
+    assert run_elsewhere(data_dir).returncode == 0
+    with (
+        Command(data_dir) as command,
+        psycopg.connect(command.url()) as connection,
+    ):
+        assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
+
+
+def test_the_kernel_holds_the_lock_as_long_as_a_process_of_postgresql_lives(data_dir):
+    lock = data_dir / "postmaster.lock"
+    with Command(data_dir) as command:
+        command.url()
+        assert not is_free(lock)
+        command.kill()
+        assert not is_free(lock), "the lock belongs to PostgreSQL, not to the command that started it"
+    os.kill(postmaster_pid(data_dir), signal.SIGKILL)
+    deadline = time.monotonic() + GONE_SECONDS_MAX
+    while not is_free(lock):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_start_waits_for_processes_that_outlive_their_postmaster(data_dir):
+    url = embedded.ensure_running(data_dir, throwaway=True)
+    embedded.release(data_dir)
+    with taken(data_dir / "postmaster.lock") as lock:
+        threading.Timer(1.5, fcntl.flock, (lock, fcntl.LOCK_UN)).start()
+        began = time.monotonic()
+        assert embedded.ensure_running(data_dir, throwaway=True) == url
+        assert time.monotonic() - began > 1
+
+
+def test_a_lock_that_stays_taken_ends_in_one_sentence(data_dir, monkeypatch):
+    monkeypatch.setattr(cluster, "START_SECONDS_MAX", 0.5)
+    data_dir.mkdir(mode=0o700)
+    with (
+        taken(data_dir / "postmaster.lock"),
+        pytest.raises(EmbeddedDatabaseError, match="such as another container") as raised,
+    ):
+        embedded.ensure_running(data_dir, throwaway=True)
+    assert "\n" not in str(raised.value)
+    assert not (data_dir / "cluster").exists()

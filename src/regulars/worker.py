@@ -11,8 +11,8 @@ from regulars.kit.db import Database
 from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.settings import Settings
 from regulars.organizations.manage import list_organizations
-from regulars.privacy.facts import ProfileErased
-from regulars.privacy.jobs import anonymise_stragglers
+from regulars.privacy.facts import AnswersUnread, ProfileErased
+from regulars.privacy.jobs import anonymise_stragglers, read_on
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import register_new_product_keys
 from regulars.work.facts import Listeners
@@ -22,6 +22,7 @@ from regulars.work.run import run_worker
 LISTENERS: Final[Listeners] = {
     SalesRecorded: (register_new_product_keys,),
     ProfileErased: (anonymise_stragglers,),
+    AnswersUnread: (read_on,),
 }
 
 SWEEPS: Final = (Sweep(name="idempotency.sweep", cron="*/5 * * * *", run=sweep_idempotency_keys),)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from tests.support import samples
 from tests.support.client import Api
 
@@ -54,3 +55,19 @@ def test_a_stored_answer_that_holds_the_person_is_not_replayed(api: Api) -> None
     assert retry.is_replay
     assert b"Erased-Name" not in retry.body
     assert api.get(f"/v1/profiles/{body['external_id']}").status == 404
+
+
+@pytest.mark.parametrize("operation", ["opt-in", "opt-out"])
+def test_a_stored_answer_about_a_number_that_was_linked_later_is_not_replayed(api: Api, operation: str) -> None:
+    number, key = samples.phone(), samples.unique("key")
+    body = samples.opt_in(phone_number=number) if operation == "opt-in" else {"phone_number": number}
+    path = f"/v1/subscriptions/{operation}"
+    assert number.encode() in api.post(path, body, idempotency_key=key).body
+    profile = api.post("/v1/profiles", samples.profile(phone_number=samples.phone())).json()
+    linked = samples.opt_in(phone_number=number, profile_id=profile["id"], consented_at=samples.ahead(seconds=60))
+    assert api.post("/v1/subscriptions/opt-in", linked).status == 200
+    assert api.delete(f"/v1/profiles/{profile['id']}").status == 204
+    retry = api.post(path, body, idempotency_key=key)
+    assert retry.refused == (404, "PROFILE_NOT_FOUND")
+    assert retry.is_replay
+    assert number.encode() not in retry.body

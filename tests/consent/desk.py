@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -108,13 +108,12 @@ class Desk:
             0
         ]
 
-    def erase(self, profile_id: UUID, *, phone_number: str | None = None, now: datetime = NOW) -> list[Recorded]:
-        return self.do(
-            lambda tx: erase_consent(
-                tx, self.organization_id, secret=self.secret, profile_id=profile_id, phone_number=phone_number
-            ),
-            now=now,
-        )
+    def erase(self, profile_id: UUID, *, phone_number: str | None = None, now: datetime = NOW) -> list[UUID]:
+        """The ids of the subscriptions it forgot."""
+        return self.erase_all({profile_id: phone_number}, now=now)
+
+    def erase_all(self, numbers: Mapping[UUID, str | None], *, now: datetime = NOW) -> list[UUID]:
+        return self.do(lambda tx: erase_consent(tx, self.organization_id, numbers, secret=self.secret), now=now)
 
     def verify(self, subscription_id: UUID) -> Verification:
         found = self.do(lambda tx: verify_subscription(tx, self.organization_id, subscription_id))

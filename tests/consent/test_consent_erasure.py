@@ -4,6 +4,7 @@ import asyncio
 
 from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, consent
 
+from regulars.consent import chain
 from regulars.consent.erase import erase_consent
 from regulars.consent.find import list_subscriptions
 from regulars.consent.ledger import Recorded
@@ -140,9 +141,7 @@ def test_no_consent_links_to_a_profile_that_is_erased_at_the_same_time(desk: Des
             await lock_profiles_to_erase(tx, desk.organization_id, [ByExternalId("CUST-1")])
             late = [asyncio.create_task(consent_to(number)) for number in numbers[3:]]
             await _until_waiting(desk, len(late))
-            await erase_consent(
-                tx, desk.organization_id, secret=desk.secret, profile_id=profile_id, phone_number=OTHER_NUMBER
-            )
+            await erase_consent(tx, desk.organization_id, {profile_id: OTHER_NUMBER}, secret=desk.secret)
             await delete_profiles(tx, desk.organization_id, [profile_id])
         return [*early, *await asyncio.gather(*late)]
 
@@ -151,6 +150,49 @@ def test_no_consent_links_to_a_profile_that_is_erased_at_the_same_time(desk: Des
     rows = desk.sql("SELECT status, phone_number, profile_id FROM subscriptions WHERE organization_id = %s")
     assert rows == [("UNSUBSCRIBED", None, None)] * 4
     assert desk.sql("SELECT sequence FROM consent_payloads WHERE organization_id = %s AND profile_id IS NOT NULL") == []
+
+
+def test_several_people_are_erased_at_once_each_number_once(desk: Desk) -> None:
+    """One's own number is linked to the other, and both have the same number of their own."""
+    first = desk.profile("CUST-1", phone_number=OTHER_NUMBER)
+    second = desk.profile("CUST-2", phone_number=OTHER_NUMBER)
+    stranger = desk.opt_in("+12125550100").subscription
+    linked = desk.opt_in(NUMBER, profile="CUST-1", at=NOW - DAY).subscription
+    shared = desk.opt_in(OTHER_NUMBER, profile="CUST-2", at=NOW - DAY).subscription
+    forgotten = desk.erase_all({first: OTHER_NUMBER, second: OTHER_NUMBER})
+    assert sorted(forgotten) == sorted([linked.id, shared.id])
+    for subscription in (linked, shared):
+        assert [entry.kind for entry in desk.entries(subscription.id)] == ["OPT_IN", "ERASURE"]
+        assert desk.find(subscription.id).state.is_erased
+        assert desk.verify(subscription.id).fault is None
+    assert desk.find(stranger.id) == stranger
+
+
+def test_the_heads_of_several_people_are_locked_in_one_order(desk: Desk) -> None:
+    """Whoever holds the first head can still get the second while an erasure of both waits for the first."""
+    numbers = sorted((NUMBER, OTHER_NUMBER), key=lambda number: chain.hash_number(desk.secret, number))
+    # The profile that comes first has the number that comes last.
+    people = [desk.profile("CUST-1"), desk.profile("CUST-2")]
+    heads = [
+        desk.opt_in(number, profile=profile).subscription.id
+        for number, profile in zip(numbers, ("CUST-2", "CUST-1"), strict=True)
+    ]
+
+    async def erase() -> None:
+        async with desk.database.transaction() as tx:
+            await erase_consent(tx, desk.organization_id, dict.fromkeys(people), secret=desk.secret)
+
+    async def race() -> None:
+        async with desk.database.transaction() as tx:
+            lock = "SELECT id FROM subscriptions WHERE organization_id = %s AND id = %s FOR UPDATE NOWAIT"
+            await tx.fetch(lock, (desk.organization_id, heads[0]))
+            erasing = asyncio.create_task(erase())
+            await _until_waiting(desk, 1)
+            await tx.fetch(lock, (desk.organization_id, heads[1]))
+        await erasing
+
+    desk.runner.run(race())
+    assert all(desk.find(head).state.is_erased for head in heads)
 
 
 async def _until_waiting(desk: Desk, count: int) -> None:

@@ -1,9 +1,10 @@
-"""Forget a person without forgetting that they must not be contacted."""
+"""Forget people without forgetting that they must not be contacted."""
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from regulars.consent import chain, queries
-from regulars.consent.ledger import Origin, Recorded, Said, open_ledger, subscription_of
+from regulars.consent.ledger import Ledger, Origin, Said, open_ledger
 from regulars.consent.model import OptOut
 from regulars.consent.phone import read_consent_number
 from regulars.kit.db import Tx
@@ -11,32 +12,34 @@ from regulars.kit.errors import InvalidPhoneNumber
 
 
 async def erase_consent(
-    tx: Tx, organization_id: UUID, *, secret: bytes, profile_id: UUID, phone_number: str | None
-) -> list[Recorded]:
-    """Turn the profile's own number and every number linked to it into do-not-contact entries dated now.
+    tx: Tx, organization_id: UUID, numbers: Mapping[UUID, str | None], *, secret: bytes
+) -> list[UUID]:
+    """Turn the profiles' own `numbers` and every number linked to them into do-not-contact entries dated now.
 
     What remains of each is a keyed hash, so that an older consent that some file brings back later is superseded. The
-    caller has locked the profile against new links (they hold it in existence while they are written).
+    caller has locked the profiles against new links (they hold them in existence while they are written). The heads
+    of all of them are locked together, in their order. Answers the ids of the subscriptions that were forgotten.
     """
-    linked = await queries.find_linked_hashes(tx, organization_id, [profile_id])
-    own = _own_hash(secret, phone_number)
-    ledger = await open_ledger(tx, organization_id, new=[] if own is None else [own], known=linked.get(profile_id, []))
-    hashes = [own] if own is not None else []
-    for number_hash in linked.get(profile_id, []):
-        head = ledger.head(number_hash)
-        is_still_linked = head is not None and head.state is not None and head.state.profile_id == profile_id
-        if is_still_linked and number_hash != own:
-            hashes.append(number_hash)
+    linked = await queries.find_linked_hashes(tx, organization_id, numbers)
+    own = [number_hash for text in numbers.values() if (number_hash := _own_hash(secret, text)) is not None]
+    known = {number_hash for hashes in linked.values() for number_hash in hashes}
+    ledger = await open_ledger(tx, organization_id, new=own, known=known)
+    still_linked = [number_hash for number_hash in sorted(known) if _is_linked(ledger, number_hash, numbers)]
     event = OptOut(phone_number=None, received_at=tx.now, erases=True)
-    entries = [ledger.append(number_hash, event, Said(origin=Origin())) for number_hash in hashes]
-    # Before the new entries are written: theirs say nothing about the person and stay.
-    await queries.delete_payloads(
-        tx, organization_id, subscription_ids=[entry.head.id for entry in entries], profile_id=profile_id
-    )
-    await ledger.write()
-    return [
-        Recorded(subscription=subscription_of(entry.head, entry.state, {}), outcome=entry.outcome) for entry in entries
+    entries = [
+        ledger.append(number_hash, event, Said(origin=Origin())) for number_hash in dict.fromkeys([*own, *still_linked])
     ]
+    forgotten = [entry.head.id for entry in entries]
+    # Before the new entries are written: theirs say nothing about the person and stay.
+    await queries.delete_payloads(tx, organization_id, subscription_ids=forgotten, profile_ids=numbers)
+    await ledger.write()
+    return forgotten
+
+
+def _is_linked(ledger: Ledger, number_hash: bytes, numbers: Mapping[UUID, str | None]) -> bool:
+    """Whether it still is: between the look-up and the lock the number may have been linked to somebody else."""
+    head = ledger.head(number_hash)
+    return head is not None and head.state is not None and head.state.profile_id in numbers
 
 
 def _own_hash(secret: bytes, phone_number: str | None) -> bytes | None:

@@ -220,14 +220,14 @@ async def find_profile_numbers(tx: Tx, organization_id: UUID, ids: Collection[UU
 
 
 async def delete_payloads(
-    tx: Tx, organization_id: UUID, *, subscription_ids: Collection[UUID], profile_id: UUID
+    tx: Tx, organization_id: UUID, *, subscription_ids: Collection[UUID], profile_ids: Collection[UUID]
 ) -> None:
     await tx.execute(
         """
         DELETE FROM consent_payloads
-        WHERE organization_id = %s AND (subscription_id = ANY (%s::uuid[]) OR profile_id = %s)
+        WHERE organization_id = %s AND (subscription_id = ANY (%s::uuid[]) OR profile_id = ANY (%s::uuid[]))
         """,
-        (organization_id, list(subscription_ids), profile_id),
+        (organization_id, list(subscription_ids), list(profile_ids)),
     )
 
 

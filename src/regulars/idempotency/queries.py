@@ -52,9 +52,14 @@ async def delete_expired(tx: Tx, organization_id: UUID, *, until: datetime, at_m
     )
 
 
-async def blank_bodies(tx: Tx, organization_id: UUID, needles: Collection[bytes], *, since: datetime) -> int:
-    return await tx.execute(
-        "UPDATE idempotency_keys SET body = NULL WHERE organization_id = %s AND created_at > %s AND EXISTS ("
+async def blank_bodies(
+    tx: Tx, organization_id: UUID, needles: Collection[bytes], *, after: datetime, until: datetime | None
+) -> None:
+    # Planned each time: whether a stretch of time is few or many of the rows differs from one to the next.
+    await tx.connection.execute(
+        "UPDATE idempotency_keys SET body = NULL WHERE organization_id = %s"
+        " AND created_at > %s AND created_at <= COALESCE(%s, 'infinity'::timestamptz) AND EXISTS ("
         " SELECT FROM unnest(%s::bytea[]) AS n (needle) WHERE position(n.needle IN body) > 0)",
-        (organization_id, since, list(needles)),
+        (organization_id, after, until, list(needles)),
+        prepare=False,
     )

@@ -9,8 +9,8 @@ from regulars.kit.errors import ApiError, ProfileNotFound
 from regulars.kit.ids import PROFILE, Reference, read_reference
 from regulars.privacy.erase import Erased, erase_profiles
 
-# An erasure looks through a day of stored answers, so a batch of them is kept short.
-ERASURES_PER_BATCH_MAX = 16
+# Each looks through a day of stored answers for a second at most, with its profile locked.
+ERASURES_PER_BATCH_MAX = 1
 
 
 def prepare_erasure(request: Request) -> Reference:
@@ -40,5 +40,6 @@ ROUTES: tuple[Route, ...] = (
         prepare=prepare_erasure,
         run=run_erasures,
         writes_per_batch_max=ERASURES_PER_BATCH_MAX,
+        records_facts=True,
     ),
 )

@@ -7,11 +7,10 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent.erase import erase_consent
-from regulars.idempotency.erase import erase_answers
 from regulars.kit.db import Tx
 from regulars.kit.errors import ProfileNotFound
 from regulars.kit.ids import PROFILE, Reference
-from regulars.kit.json import encode
+from regulars.privacy.answers import read_answers
 from regulars.privacy.facts import ProfileErased
 from regulars.profiles.erase import delete_profiles, lock_profiles_to_erase
 from regulars.profiles.model import Profile
@@ -20,6 +19,8 @@ from regulars.work import outbox
 
 # Twice the longest time that a statement may run.
 STRAGGLERS_AFTER = timedelta(minutes=1)
+# Enough for some 500,000 stored answers a day. Others wait for the profiles meanwhile, and give up after 1.5 s.
+READ_ANSWERS_S_MAX = 1.0
 
 
 class Erased(msgspec.Struct, frozen=True):
@@ -32,7 +33,8 @@ async def erase_profiles(
     """Erase the profiles in their order; one that is named twice is not there the second time.
 
     The profiles are locked before anything is looked for: whoever was writing about one of them has committed by then,
-    and whoever comes later no longer finds it.
+    and whoever comes later no longer finds it. The stored answers of the last 24 hours are read last and for a second
+    at most, newest first; on a day with more of them than that the worker reads on at once.
     """
     found = await lock_profiles_to_erase(tx, organization_id, references)
     outcomes: list[Erased | ProfileNotFound] = []
@@ -50,26 +52,12 @@ async def erase_profiles(
 
 
 async def _erase(tx: Tx, organization_id: UUID, profiles: Sequence[Profile], *, secret: bytes) -> None:
-    for profile in sorted(profiles, key=lambda profile: profile.id):
-        await erase_consent(
-            tx, organization_id, secret=secret, profile_id=profile.id, phone_number=profile.phone_number
-        )
-    ids = [profile.id for profile in profiles]
+    numbers = {profile.id: profile.phone_number for profile in profiles}
+    forgotten = await erase_consent(tx, organization_id, numbers, secret=secret)
+    ids = list(numbers)
     names = [name for profile in profiles for name in (profile.external_id, PROFILE.encode(profile.id))]
     await anonymise_sales(tx, organization_id, ids, references=names)
     await delete_profiles(tx, organization_id, ids)
-    facts = [ProfileErased(identifier) for identifier in ids]
+    facts = [ProfileErased(identifier, tx.now) for identifier in ids]
     await outbox.record(tx, organization_id, facts, not_before=tx.now + STRAGGLERS_AFTER)
-    await erase_answers(tx, organization_id, [needle for profile in profiles for needle in _needles(profile)])
-
-
-def _needles(profile: Profile) -> list[bytes]:
-    """What gives away, in the bytes of a stored answer, that it speaks of this person.
-
-    Every answer that shows a profile's external_id shows its canonical id beside it, and that is unique. The
-    external_id itself is no needle: as a bare text such as `"1"` it would blank the answers of a store or a line.
-    """
-    needles = [PROFILE.encode(profile.id).encode()]
-    if profile.phone_number is not None:
-        needles.append(b'"phone_number":' + encode(profile.phone_number))
-    return needles
+    await read_answers(tx, organization_id, ids, forgotten, seconds_max=READ_ANSWERS_S_MAX)

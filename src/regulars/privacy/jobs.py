@@ -1,17 +1,45 @@
 """What the worker does after an erasure."""
 
+import math
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
+from regulars.idempotency.erase import FIRST_STRETCH, erase_answers
 from regulars.kit.db import Tx
-from regulars.privacy.facts import ProfileErased
+from regulars.privacy.answers import needles_of, read_answers
+from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.sales.anonymise import anonymise_sales
+
+READ_ON_S_MAX = 5.0
 
 
 async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[ProfileErased]) -> None:
-    """Make a sale anonymous whose customer was erased while it was being written.
+    """Take a person out of what was being written about them while they were erased: sales, and their stored answers.
 
     The hot path of sales neither locks the profile nor has a foreign key to it, so an erasure may commit between its
-    look and its insert. By the time this runs every statement of that moment has ended.
+    look and its insert. By the time this runs every statement of that moment has ended. The profile's id is enough to
+    find the answers: all else that shows a person locks the profile or the number, and the erasure has read it.
     """
-    await anonymise_sales(tx, organization_id, [fact.profile_id for fact in facts])
+    ids = [fact.profile_id for fact in facts]
+    await anonymise_sales(tx, organization_id, ids)
+    await erase_answers(tx, organization_id, needles_of(ids), since=_start_of(facts), seconds_max=math.inf)
+
+
+async def read_on(tx: Tx, organization_id: UUID, facts: Sequence[AnswersUnread]) -> None:
+    """Read stored answers that an erasure had no time for; a few seconds, and what is left after them later."""
+    for fact in facts:
+        await read_answers(
+            tx,
+            organization_id,
+            fact.profile_ids,
+            fact.subscription_ids,
+            until=fact.until,
+            seconds_max=READ_ON_S_MAX,
+        )
+
+
+def _start_of(facts: Sequence[ProfileErased]) -> datetime | None:
+    """Before the first of the erasures by more than any transaction lasts; None if that is not known."""
+    times = [fact.erased_at for fact in facts if fact.erased_at is not None]
+    return min(times) - FIRST_STRETCH if len(times) == len(facts) else None

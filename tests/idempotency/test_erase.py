@@ -1,0 +1,131 @@
+"""Blanking the answers about a person: every one of the last 24 hours, in stretches, and no other."""
+
+import math
+from datetime import timedelta
+
+import pytest
+
+from regulars.idempotency import erase as erasing
+from regulars.idempotency.erase import FIRST_STRETCH, NEEDLES_PER_STATEMENT_MAX, erase_answers
+from regulars.idempotency.model import RETENTION, Record
+from regulars.idempotency.remember import store
+from regulars.kit.ids import new_uuid
+
+pytestmark = pytest.mark.anyio
+
+NEEDLE = b"prof_me"
+MILLISECOND = timedelta(milliseconds=1)
+MINUTE = timedelta(minutes=1)
+# On both sides of the ends of stretches, and one that was committed after this transaction began.
+AGES = (
+    -timedelta(seconds=3),
+    timedelta(0),
+    MINUTE - MILLISECOND,
+    MINUTE,
+    MINUTE + MILLISECOND,
+    5 * MINUTE,
+    21 * MINUTE + MILLISECOND,
+    timedelta(hours=7),
+    RETENTION - MILLISECOND,
+)
+
+
+class Clock:
+    """Lets each stretch take the next of these times; it is looked at once before all of them, then around each."""
+
+    def __init__(self, took_s: list[float]) -> None:
+        self.steps = iter([0.0, *(step for took in took_s for step in (0.0, took))])
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += next(self.steps)
+        return self.now
+
+
+@pytest.fixture
+async def written(database, organization_id):
+    """For each age an answer that shows the person and one that does not, here and in another organization."""
+    neighbour = new_uuid()
+    async with database.transaction() as tx:
+        for age in AGES:
+            for name, body in (("me", b'{"id":"prof_me"}'), ("you", b'{"id":"prof_you"}'), ("none", b"")):
+                record = Record(f"{name} {age}", bytes(32), 201, body, tx.now - age)
+                await store(tx, organization_id, [record])
+                await store(tx, neighbour, [record])
+        yield tx, neighbour
+
+
+async def blanked(tx, organization_id) -> set[str]:
+    rows = await tx.fetch(
+        "SELECT key FROM idempotency_keys WHERE organization_id = %s AND body IS NULL", (organization_id,)
+    )
+    return {row[0] for row in rows}
+
+
+async def test_every_answer_about_the_person_loses_its_body_and_no_other(written, organization_id):
+    tx, neighbour = written
+    assert await erase_answers(tx, organization_id, [NEEDLE], seconds_max=math.inf) is None
+    assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES}
+    assert await blanked(tx, neighbour) == set()
+
+
+async def test_without_time_only_the_newest_are_read_and_going_on_reads_the_rest(written, organization_id):
+    tx, _ = written
+    unread = await erase_answers(tx, organization_id, [NEEDLE], seconds_max=0)
+    assert unread == tx.now - FIRST_STRETCH
+    assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES if age < FIRST_STRETCH}
+    rounds = 0
+    while unread is not None:
+        until, rounds = unread, rounds + 1
+        unread = await erase_answers(tx, organization_id, [NEEDLE], until=until, seconds_max=0)
+        assert unread is None or unread < until
+    assert rounds == (RETENTION - FIRST_STRETCH) / FIRST_STRETCH
+    assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES}
+
+
+@pytest.mark.parametrize(
+    ("took_s", "seconds_max", "read"),
+    [
+        # It stops after the stretch in which its time ends, however short the time before was.
+        ([0.25, 0.25, 0.25], 0.75, 3 * MINUTE),
+        # Quick stretches are followed by longer ones: 1, 4 and 16 minutes.
+        ([0.0, 0.0, 9.0], 9.0, 21 * MINUTE),
+        # But not by ones of more than an hour.
+        ([0.0, 0.0, 0.0, 0.0, 9.0], 9.0, (21 + 60 + 60) * MINUTE),
+        # A slow one is followed by a shorter one: 1, 4, 16 and 4 minutes.
+        ([0.0, 0.0, 8.0, 1.0], 9.0, 25 * MINUTE),
+        # One minute is as short as they get.
+        ([4.0, 4.0, 4.0], 9.0, 3 * MINUTE),
+    ],
+)
+async def test_it_reads_in_stretches_until_its_time_is_over(
+    written, organization_id, monkeypatch, *, took_s, seconds_max, read
+):
+    tx, _ = written
+    monkeypatch.setattr(erasing, "monotonic", Clock(took_s))
+    assert await erase_answers(tx, organization_id, [NEEDLE], seconds_max=seconds_max) == tx.now - read
+    assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES if age < read}
+
+
+async def test_what_is_older_than_asked_for_stays(written, organization_id):
+    tx, _ = written
+    since = tx.now - 5 * MINUTE
+    assert await erase_answers(tx, organization_id, [NEEDLE], since=since, seconds_max=math.inf) is None
+    assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES if age < 5 * MINUTE}
+
+
+async def test_more_needles_than_one_statement_takes_are_all_found(database, organization_id):
+    needles = [b"prof_%d;" % number for number in range(2 * NEEDLES_PER_STATEMENT_MAX + 1)]
+    async with database.transaction() as tx:
+        await store(
+            tx, organization_id, [Record(needle.decode(), bytes(32), 201, needle, tx.now) for needle in needles]
+        )
+        await erase_answers(tx, organization_id, needles, seconds_max=0)
+        assert await blanked(tx, organization_id) == {needle.decode() for needle in needles}
+
+
+async def test_there_is_nothing_to_go_on_with_a_day_later(written, organization_id):
+    tx, _ = written
+    until = tx.now - RETENTION - MINUTE
+    assert await erase_answers(tx, organization_id, [NEEDLE], until=until, seconds_max=0) is None
+    assert await blanked(tx, organization_id) == set()

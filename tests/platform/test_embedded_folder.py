@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from regulars.kit import embedded
+from regulars.kit import embedded, settings
 from regulars.kit.durability import NotDurableError, assert_durable
 from regulars.kit.postgres import account, wheel
 from regulars.kit.postgres.errors import EmbeddedDatabaseError
@@ -162,9 +162,8 @@ def test_a_start_that_fails_ends_with_the_reason(data_dir):
 
 def test_the_settings_are_durable_and_the_operator_has_the_last_word_on_the_others(data_dir):
     data_dir.mkdir(mode=0o700)
-    settings = data_dir / "settings"
-    settings.mkdir(mode=0o755)
-    (settings / "local.conf").write_text("work_mem = '7MB'\n")
+    (data_dir / "settings").mkdir(mode=0o755)
+    (data_dir / "settings" / "local.conf").write_text("work_mem = '7MB'\n")
     (data_dir / "start.lock").touch()
     with psycopg.connect(embedded.ensure_running(data_dir, throwaway=True)) as connection:
         assert_durable(connection)
@@ -201,16 +200,16 @@ def test_the_wheel_s_own_code_is_never_imported(data_dir):
 
 def test_the_default_folder_belongs_to_the_user(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert embedded.default_data_dir() == Path("/var/lib/regulars")
+    assert settings.default_data_dir() == Path("/var/lib/regulars")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("HOME", "/home/alice")
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
-    assert embedded.default_data_dir() == Path("/home/alice/.local/share/regulars")
+    assert settings.default_data_dir() == Path("/home/alice/.local/share/regulars")
     monkeypatch.setenv("XDG_DATA_HOME", "/data/alice")
-    assert embedded.default_data_dir() == Path("/data/alice/regulars")
+    assert settings.default_data_dir() == Path("/data/alice/regulars")
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert embedded.default_data_dir() == Path("/home/alice/Library/Application Support/regulars")
+    assert settings.default_data_dir() == Path("/home/alice/Library/Application Support/regulars")
 
 
 @as_root

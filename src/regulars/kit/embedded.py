@@ -7,7 +7,6 @@ nothing has to be cleaned up after `kill -9`: the next command finds the postmas
 
 import fcntl
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -24,20 +23,9 @@ from regulars.kit.postgres.folder import Folder
 
 LOCK_SECONDS_MAX = 120
 LOCK_POLL_SECONDS = 0.02
-ROOT_DATA_DIR = Path("/var/lib/regulars")
 
 _held_locks: dict[tuple[int, Path], int] = {}
 _guard = threading.Lock()
-
-
-def default_data_dir() -> Path:
-    if os.geteuid() == 0:
-        return ROOT_DATA_DIR
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "regulars"
-    # The XDG rules say that a relative path in the variable is to be ignored.
-    configured = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return (configured if configured.is_absolute() else Path.home() / ".local" / "share") / "regulars"
 
 
 def ensure_running(data_dir: Path, *, throwaway: bool = False) -> str:
@@ -58,6 +46,16 @@ def ensure_running(data_dir: Path, *, throwaway: bool = False) -> str:
             wheels.remove_older_copies(wheels.locate(), folder.programs)
         _become_user(folder)
     return clusters.url(folder)
+
+
+def is_running(data_dir: Path) -> bool:
+    """Costs two small reads, so that a watcher may ask often."""
+    return clusters.is_running(Folder(_absolute(data_dir)))
+
+
+def prepare_folder(data_dir: Path) -> None:
+    """Makes the data folder, or raises when it cannot be used, without starting anything in it."""
+    folders.prepare(_absolute(data_dir), accounts.choose())
 
 
 def release(data_dir: Path) -> None:

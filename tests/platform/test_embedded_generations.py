@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,19 +15,13 @@ from typing import IO
 import psycopg
 import pytest
 from tests.support.commands import HOLD, Command, postmaster_pid
+from tests.support.elsewhere import ELSEWHERE, needs_elsewhere
 
 from regulars.kit import embedded
 from regulars.kit.postgres import cluster
 from regulars.kit.postgres.errors import EmbeddedDatabaseError
 
 GONE_SECONDS_MAX = 10
-ELSEWHERE = ["unshare", "--pid", "--ipc", "--fork", "--mount-proc", "--kill-child"]
-in_another_container = pytest.mark.skipif(
-    os.geteuid() != 0
-    or shutil.which("unshare") is None
-    or subprocess.run([*ELSEWHERE, "true"], check=False, capture_output=True).returncode != 0,
-    reason="only root, and only where the kernel allows it, can make a process that sees no others",
-)
 
 
 def is_free(lock: Path) -> bool:
@@ -63,7 +56,7 @@ def taken(lock: Path) -> Iterator[IO[str]]:
         yield file
 
 
-@in_another_container
+@needs_elsewhere
 def test_a_command_that_cannot_see_the_postmaster_leaves_its_files_alone(data_dir):
     with Command(data_dir) as server:
         url = server.url()
@@ -78,7 +71,7 @@ def test_a_command_that_cannot_see_the_postmaster_leaves_its_files_alone(data_di
     assert run_elsewhere(data_dir).returncode == 0
 
 
-@in_another_container
+@needs_elsewhere
 def test_the_next_container_recovers_what_a_killed_one_left(data_dir):
     with Command(data_dir) as killed:
         with psycopg.connect(killed.url(), autocommit=True) as connection:

@@ -1,7 +1,17 @@
 import stat
+import subprocess
+import sys
+import time
 
 import psycopg
 import pytest
+from tests.cli.conftest import environment
+
+from regulars.cli import in_use
+
+SETTLED_SECONDS_MAX = 20
+# More than the pipes between the programs of a restore hold, so that each has to wait for the next.
+BALLAST_ROWS = 50_000
 
 
 @pytest.fixture
@@ -67,6 +77,112 @@ def test_a_damaged_file_changes_nothing(filled, tmp_path, kept):
     before = keys(filled)
     assert "changed nothing" in filled("restore", "--force", str(part)).complains(code=1)
     assert keys(filled) == before
+
+
+def fill_with_ballast(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE ballast AS SELECT md5(number::text) FROM generate_series(1, %s) AS number", (BALLAST_ROWS,)
+        )
+
+
+def wait_for_psql(connection: psycopg.Connection, *, count: int, waiting: bool) -> None:
+    deadline = time.monotonic() + SETTLED_SECONDS_MAX
+    sessions = """
+        SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'psql' AND (wait_event_type = 'Lock' OR NOT %s)
+    """
+    while connection.execute(sessions, (waiting,)).fetchone() != (count,):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_restore_that_is_killed_in_the_middle_changes_nothing(filled, database_url, tmp_path):
+    file = tmp_path / "today.dump"
+    fill_with_ballast(database_url)
+    assert filled("backup", str(file)).code == 0
+    filled("organization", "create", "Later")
+    with (
+        psycopg.connect(database_url) as watching,
+        psycopg.connect(database_url) as standing_in_the_way,
+    ):
+        watching.autocommit = True
+        standing_in_the_way.execute("LOCK TABLE organizations IN ACCESS SHARE MODE")
+        restoring = subprocess.Popen(
+            [sys.executable, "-m", "regulars.cli", "restore", "--force", str(file)],
+            env=environment(DATABASE_URL=database_url, REGULARS_DATA_DIR=str(tmp_path / "data")),
+            cwd=tmp_path,
+        )
+        wait_for_psql(watching, count=1, waiting=True)
+        restoring.kill()
+        restoring.wait(10)
+        standing_in_the_way.rollback()
+        wait_for_psql(watching, count=0, waiting=False)
+        assert watching.execute("SELECT count(*) FROM ballast").fetchone() == (BALLAST_ROWS,)
+    names = [each["name"] for each in filled("organization", "list", "--json").data]
+    assert sorted(names) == ["Later", "Shop"]
+
+
+def test_a_database_that_refuses_the_restore_ends_it_at_once(filled, database_url, tmp_path):
+    file = tmp_path / "today.dump"
+    fill_with_ballast(database_url)
+    assert filled("backup", str(file)).code == 0
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        name = psycopg.sql.Identifier(connection.info.dbname)
+        connection.execute(psycopg.sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name))
+    assert "read-only transaction" in filled("restore", "--force", str(file)).complains(code=1)
+
+
+def test_nothing_is_restored_beneath_a_server_or_a_worker(filled, database_url, tmp_path):
+    file = tmp_path / "today.dump"
+    assert filled("backup", str(file)).code == 0
+    for arguments in (("worker",), ("serve", "--port", "0", "--no-worker")):
+        # Another data folder, as on another node.
+        using = subprocess.Popen(
+            [sys.executable, "-m", "regulars.cli", *arguments],
+            env=environment(DATABASE_URL=database_url, REGULARS_DATA_DIR=str(tmp_path / arguments[0])),
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            wait_for_users(database_url, count=1)
+            assert "stop all of them" in filled("restore", "--force", str(file)).complains(code=1)
+        finally:
+            using.terminate()
+            assert using.wait(20) == 0
+    assert filled("restore", "--force", str(file)).code == 0
+
+
+def wait_for_users(database_url: str, *, count: int) -> None:
+    deadline = time.monotonic() + SETTLED_SECONDS_MAX
+    held = """
+        SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
+        WHERE datname = current_database() AND locktype = 'advisory' AND mode = 'ShareLock' AND granted
+    """
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        while connection.execute(held).fetchone() != (count,):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_a_server_that_loses_the_lock_takes_it_again(database_url):
+    with in_use.shared(database_url):
+        wait_for_users(database_url, count=1)
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND application_name = 'regulars-in-use'"
+            )
+        wait_for_users(database_url, count=0)
+        wait_for_users(database_url, count=1)
+    wait_for_users(database_url, count=0)
+
+
+def test_nobody_starts_beneath_a_restore(regulars, database_url):
+    with in_use.alone(database_url):
+        for arguments in (("worker",), ("serve", "--port", "0")):
+            assert "is being restored" in regulars(*arguments).complains(code=1)
 
 
 def test_a_file_that_is_no_backup_is_refused(filled, tmp_path):

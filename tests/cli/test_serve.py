@@ -11,7 +11,9 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
-from tests.cli.conftest import environment
+from tests.cli.conftest import Ran, environment
+from tests.support.commands import postmaster_pid
+from tests.support.elsewhere import ELSEWHERE, needs_elsewhere
 
 READY_SECONDS_MAX = 30
 GRACE_S = 10
@@ -146,6 +148,41 @@ def test_a_worker_that_dies_is_started_again(data_dir):
         os.kill(first, signal.SIGKILL)
         wait_until_gone(first)
         assert server.child("worker") != first
+        assert server.get("/readyz").status_code == 200
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_postgresql_that_is_killed_beneath_the_server_comes_back_by_itself(command, data_dir, workers):
+    with serving(data_dir, "--workers", workers) as server:
+        key = make_key(command, data_dir)
+        assert put_store(server, key, "S1").status_code == 201
+        killed = postmaster_pid(data_dir)
+        os.kill(killed, signal.SIGKILL)
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while put_store(server, key, "S2").status_code != 201 or server.get("/readyz").status_code != 200:
+            assert time.monotonic() < deadline, server.log()
+            time.sleep(0.1)
+        assert postmaster_pid(data_dir) != killed
+        listed = server.get("/v1/stores", headers={"x-api-key": key})
+        assert sorted(store["external_id"] for store in listed.json()["data"]) == ["S1", "S2"]
+        assert "database.restarted" in server.log()
+        assert server.stop() == 0
+
+
+@needs_elsewhere
+def test_a_second_server_in_another_container_is_refused_before_it_looks_at_the_database(data_dir):
+    with serving(data_dir, "--no-worker") as server:
+        refused = subprocess.run(
+            [*ELSEWHERE, sys.executable, "-m", "regulars.cli", "serve", "--port", "0"],
+            env=environment(REGULARS_DATA_DIR=str(data_dir)),
+            cwd=data_dir.parent,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        sentence = Ran(refused).complains(code=1)
+        assert "Another `regulars serve` already runs on the data folder" in sentence
         assert server.get("/readyz").status_code == 200
 
 

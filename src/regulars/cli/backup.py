@@ -12,7 +12,7 @@ from typing import IO, Annotated, Final
 import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from regulars.cli import database, serve_lock
+from regulars.cli import database, in_use, serve_lock
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit import migrate, settings
 from regulars.kit.log import scrub
@@ -22,7 +22,10 @@ HEADER_LINES_MAX: Final = 60
 # Programs of version 17 and newer open every restore with this, and older servers do not know it.
 TRANSACTION_TIMEOUT_SINCE: Final = 170_000
 TRANSACTION_TIMEOUT_LINE: Final = b"SET transaction_timeout = 0;\n"
-# A restore that replaces a database does so in the transaction of the restore: it happens whole, or not at all.
+# A restore, and the emptying before it, happens whole or not at all. The transaction is ours and not psql's own: psql
+# takes the end of its input for the end of the backup and commits, even when it is we who were killed in the middle.
+BEGIN: Final = b"BEGIN;\n"
+COMMIT: Final = b"COMMIT;\n"
 EMPTY_THE_DATABASE: Final = b"DROP SCHEMA public CASCADE;\nCREATE SCHEMA public;\n"
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup file.", show_default=False)]
@@ -57,7 +60,7 @@ def restore(
     if not file.is_file():
         raise CommandError(f"The file {file} does not exist.", code=Exit.USAGE)
     loaded = settings.load()
-    with database.opened(loaded) as url, serve_lock.held(loaded):
+    with serve_lock.held(loaded), database.opened(loaded) as url, in_use.alone(url):
         replaces = _holds_tables(url)
         if replaces and _holds_organizations(url) and not force:
             raise CommandError("The database holds data; add --force to replace all of it with the backup.")
@@ -76,8 +79,8 @@ def _replay(file: Path, url: str, *, replaces: bool) -> None:
     programs = wheel.locate().bin
     reading: list[str | Path] = [programs / "pg_restore", "--no-owner", "--no-privileges", "--file=-", file]
     writing: list[str | Path] = [
-        *(programs / "psql", "--no-psqlrc", "--quiet", "--single-transaction"),
-        *("--set=ON_ERROR_STOP=1", "--output=/dev/null", f"--dbname={address}"),
+        *(programs / "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"),
+        *("--output=/dev/null", f"--dbname={address}"),
     ]
     with tempfile.TemporaryFile() as complaints:
         reader = subprocess.Popen(reading, stdout=subprocess.PIPE, stderr=complaints)  # noqa: S603  # as in backup
@@ -90,11 +93,12 @@ def _replay(file: Path, url: str, *, replaces: bool) -> None:
             # psql may refuse and close its end; its exit code and complaint tell the story below.
             with contextlib.suppress(BrokenPipeError):
                 _pass_on(reader.stdout, writer.stdin, replaces=replaces, old_server=old_server)
+            # Then pg_restore must not wait for us to take the rest.
+            reader.stdout.close()
             reader_code = reader.wait()
-            if reader_code != 0:
-                # A backup that ends in the middle must not be committed: without its end psql would not notice.
-                writer.kill()
             with contextlib.suppress(BrokenPipeError):
+                # A backup that ends in the middle is not committed; without its end psql would not notice.
+                writer.stdin.write(COMMIT if reader_code == 0 else b"")
                 writer.stdin.close()
             writer_code = writer.wait()
         complaints.seek(0)
@@ -103,6 +107,7 @@ def _replay(file: Path, url: str, *, replaces: bool) -> None:
 
 
 def _pass_on(source: IO[bytes], target: IO[bytes], *, replaces: bool, old_server: bool) -> None:
+    target.write(BEGIN)
     if replaces:
         target.write(EMPTY_THE_DATABASE)
     for _ in range(HEADER_LINES_MAX):

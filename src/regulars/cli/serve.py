@@ -7,12 +7,13 @@ import errno
 import socket
 import time
 from collections.abc import Coroutine, Iterator
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 import uvloop
 
-from regulars.cli import database, serve_lock, server_process
+from regulars.cli import database, in_use, revive, serve_lock, server_process
 from regulars.cli.output import CommandError, out
 from regulars.cli.supervise import Child, supervise
 from regulars.kit import log, metrics, migrate
@@ -45,10 +46,16 @@ def serve(
         port=loaded.port if port is None else port,
     )
     log.configure(settings)
-    with database.opened(settings) as url, serve_lock.held(settings), _bound(settings) as listening:
+    with (
+        serve_lock.held(settings),
+        database.opened(settings) as url,
+        in_use.shared(url),
+        _bound(settings) as listening,
+    ):
         _prepare_schema(settings, url)
+        own_data = settings.data_dir if settings.is_embedded else None
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
-        came_up = _run(_serve_all(settings, listening, with_worker=not no_worker))
+        came_up = _run(_serve_all(settings, listening, with_worker=not no_worker, own_data=own_data))
     if not came_up:
         raise CommandError("The server could not start; the log above says why.")
 
@@ -84,8 +91,11 @@ def _run(main: Coroutine[object, object, bool]) -> bool:
         return runner.run(main)
 
 
-async def _serve_all(settings: Settings, listening: socket.socket, *, with_worker: bool) -> bool:
-    """Serve here when one process is enough; otherwise only watch over the processes that do."""
+async def _serve_all(settings: Settings, listening: socket.socket, *, with_worker: bool, own_data: Path | None) -> bool:
+    """Serve here when one process is enough; otherwise only watch over the processes that do.
+
+    `own_data` is the folder of the embedded database; an external one has its own keeper.
+    """
     stop, started = asyncio.Event(), asyncio.Event()
     on_stop_signals(stop.set)
     lifeline = Lifeline()
@@ -96,6 +106,8 @@ async def _serve_all(settings: Settings, listening: socket.socket, *, with_worke
     supervised = [
         asyncio.create_task(supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)) for child in children
     ]
+    if own_data is not None:
+        supervised.append(asyncio.create_task(revive.keep_alive(own_data, stop=stop)))
     announcing = asyncio.create_task(_announce(settings, started))
     try:
         if settings.workers > 1:

@@ -6,14 +6,21 @@ import os
 from collections.abc import Iterator
 
 from regulars.cli.output import CommandError
+from regulars.kit import embedded
 from regulars.kit.settings import Settings
 
 
 @contextlib.contextmanager
 def held(settings: Settings) -> Iterator[None]:
-    """The kernel releases the lock of a process that was killed, so nothing stale can stand in the way."""
+    """Taken before the database is opened, so that whoever is refused has touched nothing.
+
+    The kernel releases the lock of a process that was killed, so nothing stale can stand in the way.
+    """
     try:
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if settings.is_embedded:
+            embedded.prepare_folder(settings.data_dir)
+        else:
+            settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(settings.data_dir / "serve.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         # With an external database nothing else needs the folder, and a read-only container may not have one.

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from regulars import worker as worker_process
-from regulars.cli import database
+from regulars.cli import database, in_use
 from regulars.kit import log
 from regulars.kit.settings import load
 
@@ -18,6 +18,6 @@ def worker(
     """Run the jobs until SIGTERM or Ctrl+C; `regulars serve` does it too, unless told --no-worker."""
     settings = load()
     log.configure(settings)
-    with database.opened(settings) as url:
+    with database.opened(settings) as url, in_use.shared(url):
         database.refuse_pending(url)
         worker_process.run(settings, url, lifeline=lifeline)

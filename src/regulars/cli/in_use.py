@@ -1,0 +1,100 @@
+"""Who uses the database: servers and workers hold a shared lock in it, and a restore takes it for itself alone.
+
+The lock lies in PostgreSQL, because the nodes that share an external database have nothing else in common. It guards
+against an operator's oversight, so losing it must never hurt a server: whatever goes wrong with its connection is
+tried again in the background.
+"""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any, Final
+
+import psycopg
+
+from regulars.cli import database
+from regulars.cli.output import CommandError
+from regulars.kit import log
+
+ADVISORY_LOCK: Final = 7_345_112_002
+CHECK_INTERVAL_S: Final = 2.0
+JOIN_S_MAX: Final = 2.0
+# Children of a server that was killed need a moment to notice.
+RESTORE_WAIT: Final = "3s"
+
+Connection = psycopg.Connection[Any]
+
+_log = log.get(__name__)
+
+
+@contextlib.contextmanager
+def shared(url: str) -> Iterator[None]:
+    """Hold the lock beside every other server and worker; refuse to begin beneath a restore."""
+    connection = _connected(url)
+    if connection is not None and not _has_locked(connection):
+        connection.close()
+        raise CommandError("The database is being restored; start again when that is done.")
+    if connection is None:
+        _log.warning("in_use.lock_lost")
+    stop = threading.Event()
+    keeper = threading.Thread(target=_keep, args=(url, connection, stop), name="in-use", daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        keeper.join(JOIN_S_MAX)
+
+
+@contextlib.contextmanager
+def alone(url: str) -> Iterator[None]:
+    """Hold the lock while no server and no worker does."""
+    with database.connected(url) as connection:
+        connection.execute("SELECT set_config('lock_timeout', %s, false)", (RESTORE_WAIT,))
+        try:
+            connection.execute("SELECT pg_advisory_lock(%s)", (ADVISORY_LOCK,))
+        except psycopg.errors.LockNotAvailable:
+            raise CommandError(
+                "A `regulars serve` or `regulars worker` uses the database; stop all of them and try again."
+            ) from None
+        yield
+
+
+def _keep(url: str, connection: Connection | None, stop: threading.Event) -> None:
+    while not stop.wait(CHECK_INTERVAL_S):
+        if connection is None:
+            connection = _connected(url)
+            if connection is not None and not _has_locked(connection):
+                connection.close()
+                connection = None
+        elif not _answers(connection):
+            _log.warning("in_use.lock_lost")
+            connection.close()
+            connection = None
+    if connection is not None:
+        connection.close()
+
+
+def _connected(url: str) -> Connection | None:
+    try:
+        return psycopg.connect(
+            url, autocommit=True, connect_timeout=database.CONNECT_TIMEOUT_S, application_name="regulars-in-use"
+        )
+    except psycopg.Error:
+        return None
+
+
+def _has_locked(connection: Connection) -> bool:
+    """A database that cannot say counts as locked: it must not keep a server from running."""
+    try:
+        return connection.execute("SELECT pg_try_advisory_lock_shared(%s)", (ADVISORY_LOCK,)).fetchone() == (True,)
+    except psycopg.Error:
+        return True
+
+
+def _answers(connection: Connection) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.Error:
+        return False
+    return True

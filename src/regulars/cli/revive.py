@@ -1,0 +1,44 @@
+"""Brings the embedded PostgreSQL back when it dies beneath a running server, as after a visit of the OOM killer."""
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+from regulars.kit import embedded, log
+
+CHECK_INTERVAL_S: Final = 1.0
+RETRY_WAITS_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
+
+_log = log.get(__name__)
+
+
+async def keep_alive(data_dir: Path, *, stop: asyncio.Event) -> None:
+    """Look after the database until `stop` is set. The server counts as its user, so only a death ends it before."""
+    failures = 0
+    stopped = asyncio.create_task(stop.wait())
+    wait = CHECK_INTERVAL_S
+    try:
+        while not stop.is_set():
+            await asyncio.wait({stopped}, timeout=wait)
+            if stop.is_set():
+                return
+            if await _is_back(data_dir):
+                failures, wait = 0, CHECK_INTERVAL_S
+            else:
+                wait = RETRY_WAITS_S[min(failures, len(RETRY_WAITS_S) - 1)]
+                failures += 1
+    finally:
+        stopped.cancel()
+
+
+async def _is_back(data_dir: Path) -> bool:
+    try:
+        if await asyncio.to_thread(embedded.is_running, data_dir):
+            return True
+        _log.error("database.gone")
+        await asyncio.to_thread(embedded.ensure_running, data_dir)
+    except Exception as error:  # noqa: BLE001  # whatever it is, the watch goes on
+        _log.error("database.not_restarted", reason=" ".join(str(error).split()))
+        return False
+    _log.warning("database.restarted")
+    return True

@@ -34,21 +34,30 @@ async def supervise(child: Child, *, stop: asyncio.Event, grace_s: float) -> Non
     try:
         while not stop.is_set():
             started = loop.time()
-            process = await _start(child)
-            ended = asyncio.create_task(process.wait())
-            await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            if not ended.done():
-                await _end(process, ended, grace_s)
-                return
+            exit_code = await _run(child, stopped, grace_s=grace_s)
             if stop.is_set():
                 return
             failures = 0 if loop.time() - started > HEALTHY_AFTER_S else failures
             wait = RESTART_WAITS_S[min(failures, len(RESTART_WAITS_S) - 1)]
             failures += 1
-            _log.error("child.ended", child=child.name, exit_code=process.returncode, restart_in_s=wait)
+            _log.error("child.ended", child=child.name, exit_code=exit_code, restart_in_s=wait)
             await asyncio.wait({stopped}, timeout=wait)
     finally:
         stopped.cancel()
+
+
+async def _run(child: Child, stopped: "asyncio.Task[bool]", *, grace_s: float) -> int | None:
+    """Run it until it ends or is to stop; a machine short of memory or processes may not even start it."""
+    try:
+        process = await _start(child)
+    except OSError as error:
+        _log.error("child.not_started", child=child.name, reason=str(error))
+        return None
+    ended = asyncio.create_task(process.wait())
+    await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if not ended.done():
+        await _end(process, ended, grace_s)
+    return process.returncode
 
 
 async def _start(child: Child) -> asyncio.subprocess.Process:

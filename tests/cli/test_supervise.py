@@ -1,0 +1,31 @@
+import asyncio
+import sys
+import time
+
+from regulars.cli import supervise
+
+SECONDS_MAX = 15
+
+
+def test_a_child_that_cannot_be_started_is_tried_again(tmp_path, monkeypatch, capfd):
+    python, began = tmp_path / "python", tmp_path / "began"
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(supervise, "RESTART_WAITS_S", (0.2,))
+    child = supervise.Child(name="worker", arguments=[], descriptors=[])
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        supervising = asyncio.create_task(supervise.supervise(child, stop=stop, grace_s=5))
+        await asyncio.sleep(0.5)
+        assert not supervising.done()
+        python.write_text(f"#!/bin/sh\n: > {began}\nexec sleep 60\n")
+        python.chmod(0o755)
+        deadline = time.monotonic() + SECONDS_MAX
+        while not began.exists():
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.05)
+        stop.set()
+        await asyncio.wait_for(supervising, SECONDS_MAX)
+
+    asyncio.run(run())
+    assert "child.not_started" in "".join(capfd.readouterr())

@@ -41,14 +41,15 @@ API_V1: Final = b"/v1/"
 ADDRESS_PLACE: Final = "https://address.invalid"
 
 
-def api_routes(settings: Settings) -> tuple[Route, ...]:
+def api_routes(settings: Settings, *, recorder: QuickRecorder | None = None) -> tuple[Route, ...]:
     """Everything under `/v1`."""
+    tolerance = timedelta(seconds=settings.occurred_at_tolerance_s)
     routes: tuple[Route, ...] = (
         *profiles.ROUTES,
         *privacy.ROUTES,
         *stores.ROUTES,
         *consent.ROUTES,
-        *sales.routes(tolerance=timedelta(seconds=settings.occurred_at_tolerance_s)),
+        *sales.routes(tolerance=tolerance, recorder=recorder),
     )
 
     @cache
@@ -78,9 +79,10 @@ def create_app(settings: Settings) -> "Application":
     )
     waker = Waker(url)
     authenticator = Authenticator(database, default_country=settings.default_country)
-    routes = api_routes(settings)
     recorder = QuickRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
-    quick: Mapping[str, Quick] = {sales.RECORD_SALE: recorder} if settings.write_path == "quick" else {}
+    is_quick = settings.write_path == "quick"
+    routes = api_routes(settings, recorder=recorder if is_quick else None)
+    quick: Mapping[str, Quick] = {sales.RECORD_SALE: recorder} if is_quick else {}
     mutations = [route for route in routes if isinstance(route, Mutation)]
     writes = Writes(
         database,

@@ -1,9 +1,13 @@
+from collections.abc import AsyncIterator
 from uuid import UUID
 
 import pytest
+from tests.sales.counter import Counter, open_counter
 from tests.sales.desk import STORE, Desk
+from tests.support import database as databases
 from tests.support.room import anyio_backend, database, organization_id
 
+from regulars.catalog.register import register_product_keys
 from regulars.kit.db import Database
 
 __all__ = ["anyio_backend", "database", "organization_id"]
@@ -14,3 +18,31 @@ async def desk(database: Database, organization_id: UUID) -> Desk:
     opened = Desk(database, organization_id)
     await opened.open_store(STORE)
     return opened
+
+
+@pytest.fixture
+async def quick(database: Database, organization_id: UUID) -> AsyncIterator[Counter]:
+    counter = open_counter(database, organization_id, quick=True)
+    await open_shop(counter)
+    yield counter
+    await counter.close()
+
+
+@pytest.fixture
+async def plain(shared_database: tuple[str, str], organization_id: UUID) -> AsyncIterator[Counter]:
+    """The other path, on a database of its own."""
+    url, template = shared_database
+    with databases.new_database(url, template=template) as fresh:
+        opened = Database(fresh)
+        await opened.open()
+        counter = open_counter(opened, organization_id, quick=False)
+        await open_shop(counter)
+        yield counter
+        await counter.close()
+        await opened.close()
+
+
+async def open_shop(counter: Counter) -> None:
+    await counter.desk.open_store(STORE, "LYON-02")
+    async with counter.desk.database.transaction() as tx:
+        await register_product_keys(tx, counter.desk.organization_id, ["colour"])

@@ -93,7 +93,7 @@ class Counter:
                 "SELECT external_id, phone_number, phone_reachable, first_name, last_name, attributes,"
                 " created_at = updated_at FROM profiles WHERE organization_id = %s ORDER BY 1"
             ),
-            "keys": [(key, status, _without_ids(msgspec.json.decode(body), back)) for key, status, body in keys],
+            "keys": [(key, status, comparable_body(msgspec.json.decode(body), back)) for key, status, body in keys],
             "told": sorted(known[sale] for sale in told),
             "collisions": sorted((name, _spell(attempt, back), times) for name, attempt, times in collisions),
             "totals": await rows(
@@ -129,17 +129,20 @@ def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> C
 def _comparable(answer: Answer | ApiError, back: dict[str, str]) -> dict[str, Any]:
     if isinstance(answer, ApiError):
         return {"status": answer.status, "raised": answer.code, "detail": answer.detail}
-    body = _without_ids(msgspec.json.decode(answer.body), back)
+    body = comparable_body(msgspec.json.decode(answer.body), back)
     return {"status": answer.status, "headers": sorted(answer.headers), "body": body}
 
 
-def _without_ids(body: Any, back: dict[str, str]) -> Any:
+def comparable_body(body: Any, back: dict[str, str]) -> Any:
+    """A body without what differs by nature, and with names for canonical ids."""
     if isinstance(body, dict):
         return {
-            name: _without_ids(value, back)
+            name: comparable_body(value, back)
             for name, value in body.items()
             if name not in {"id", "created_at", "request_id"}
         }
+    if isinstance(body, list):
+        return [comparable_body(item, back) for item in body]
     return _spell(body, back) if isinstance(body, str) else body
 
 

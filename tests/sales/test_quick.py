@@ -1,96 +1,23 @@
 """The one-statement path and the path of several statements are one: same answers, same rows, whatever is sent."""
 
 import asyncio
-import random
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
-from tests.sales.counter import TARGET, Counter, Told, open_counter
+from tests.sales.counter import TARGET, Counter, Told
 from tests.sales.desk import STORE, database_time
-from tests.support import database as databases
+from tests.sales.traffic import Traffic
 from tests.support import samples
 
-from regulars.catalog.register import register_product_keys
 from regulars.idempotency.model import fingerprint
-from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
+from regulars.sales import quick as quick_path
 from regulars.work.outbox import drain
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def quick(database, organization_id) -> AsyncIterator[Counter]:
-    counter = open_counter(database, organization_id, quick=True)
-    await open_shop(counter)
-    yield counter
-    await counter.close()
-
-
-async def open_shop(counter: Counter) -> None:
-    await counter.desk.open_store(STORE, "LYON-02")
-    await register(counter, "colour")
-
-
-async def register(counter: Counter, *keys: str) -> None:
-    async with counter.desk.database.transaction() as tx:
-        await register_product_keys(tx, counter.desk.organization_id, keys)
-
-
-@pytest.fixture
-async def plain(shared_database, organization_id) -> AsyncIterator[Counter]:
-    """The other path, on a database of its own."""
-    url, template = shared_database
-    with databases.new_database(url, template=template) as fresh:
-        opened = Database(fresh)
-        await opened.open()
-        counter = open_counter(opened, organization_id, quick=False)
-        await open_shop(counter)
-        yield counter
-        await counter.close()
-        await opened.close()
-
-
-class Traffic:
-    """Random requests of every kind, from a seed."""
-
-    def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
-        self.sent: list[Told] = []
-        self.moment = samples.now()
-
-    def batch(self) -> list[Told]:
-        told = [self._one() for _ in range(self.chance.choice([1, 2, 5, 20, 40]))]
-        self.sent += told
-        return told
-
-    def _one(self) -> Told:
-        chance = self.chance
-        if self.sent and chance.random() < 0.15:
-            return chance.choice(self.sent)
-        key = f"key-{chance.randrange(150)}" if chance.random() < 0.5 else None
-        profile = chance.choice(
-            [None, None, f"c{chance.randrange(30)}", f"new-{chance.random()}", "known", "@known", "@x"]
-        )
-        age = chance.choice([-3600, -10, 60, 3600, 7 * 86400 - 5, 7 * 86400 + 5, 10**8])
-        body: dict[str, Any] = {
-            **samples.sale(chance.choice([STORE, STORE, STORE, "LYON-02", "@LYON-02", "nowhere", "prof_x"])),
-            "external_id": f"T{chance.randrange(60)}",
-            "type": chance.choice(["PURCHASE", "RETURN"]),
-            "occurred_at": samples.at(self.moment - timedelta(seconds=age)),
-            "total_amount_cents": chance.choice([0, 100, 2**53 - 1]),
-            "metadata": chance.choice([None, {"z": 1, "a": [1.50, "é"]}]),
-            "source": chance.choice([None, "pos"]),
-        }
-        if profile is not None:
-            body["profile_id"] = "prof_01h455vb4pex5vsknk084sn02q" if profile == "@x" else profile
-        if chance.random() < 0.05:
-            del body["currency"]
-        return Told(body, key)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -132,8 +59,7 @@ PROFILE = "INSERT INTO profiles (organization_id, id, external_id, created_at, u
 async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sale_names(quick, monkeypatch):
     """The other process commits its profile after this batch looked for it and before its statement runs."""
     identifier = new_uuid()
-    recorder = quick.recorder
-    insert = recorder._insert
+    insert = quick_path._insert
     overtaken: list[bool] = []
 
     async def be_overtaken(*arguments: Any, **options: Any) -> Any:
@@ -142,7 +68,7 @@ async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sa
             await elsewhere(quick, PROFILE, quick.desk.organization_id, identifier)
         return await insert(*arguments, **options)
 
-    monkeypatch.setattr(recorder, "_insert", be_overtaken)
+    monkeypatch.setattr(quick_path, "_insert", be_overtaken)
     answers = await quick.send([told("A", profile_id="ada", key="k"), told("B"), told("C", profile_id="eve")])
     assert [answer["status"] for answer in answers] == [201, 201, 201]
     assert await quick.desk.rows("SELECT id FROM profiles WHERE organization_id = %s AND external_id = 'ada'") == [
@@ -159,8 +85,7 @@ async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sa
 
 
 async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sale_is_not_written(quick, monkeypatch):
-    recorder = quick.recorder
-    insert = recorder._insert
+    insert = quick_path._insert
     body = {**samples.sale(STORE), "external_id": "A", "profile_id": "ghost"}
     print_of = fingerprint("POST", TARGET, samples.json_bytes(body))
 
@@ -173,7 +98,7 @@ async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sal
         )
         return await insert(*arguments, **options)
 
-    monkeypatch.setattr(recorder, "_insert", be_overtaken)
+    monkeypatch.setattr(quick_path, "_insert", be_overtaken)
     answers = await quick.send([Told(body, "k"), told("B", key="k2", profile_id="ada")])
     assert answers[0] == {"status": 201, "headers": [(b"idempotent-replayed", b"true")], "body": {"stored": 1}}
     assert answers[1]["status"] == 201

@@ -13,6 +13,8 @@ from regulars.kit.errors import ApiError
 BODY_BYTES_MAX = 1 << 20
 BATCH_BODY_BYTES_MAX = 8 << 20
 BATCH_REQUEST_ITEMS_MAX = 500
+# With two, one is being encoded while the database works on the other.
+BATCH_REQUESTS_AT_ONCE = 2
 
 
 class Caller(Protocol):
@@ -111,6 +113,8 @@ class Mutation(Route):
     body_bytes_max: int = BODY_BYTES_MAX
     # A batch request is one item of its own queue and one transaction, whatever its size.
     writes_per_batch_max: int = 256
+    # How many batches of one organization may be in flight; with more than one, arrival does not order them.
+    parallel_batches: int = 1
     # What the request costs in tokens of the rate limit, known once it is decoded.
     cost: Callable[[Any], int] | None = None
     # Whether a commit leaves facts in the outbox that the worker should be woken for.

@@ -93,7 +93,8 @@ class Pending:
 # One statement for a whole batch, where a room has one; it commits by itself. It gives the body of a 201 for each item
 # it wrote, and None for each that must take the path of several statements.
 Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[bytes | None]]]
-Lane = tuple[UUID, str]
+# The organization, the operation, and one of the queues it has for that organization.
+Lane = tuple[UUID, str, int]
 
 
 class Writes:
@@ -112,6 +113,7 @@ class Writes:
         self._quick = quick
         self._committed = committed
         self._in_flight: dict[tuple[UUID, str], Pending] = {}
+        self._arrivals = 0
         self._batch_sizes = {name: PROCESS.batches(name) for name in self._routes}
         self.coalescer: Coalescer[Lane, Pending] = Coalescer(
             self._flush, items_max=lambda lane: self._routes[lane[1]].writes_per_batch_max
@@ -178,7 +180,7 @@ class Writes:
         organization_id = request.caller.organization_id
         if key is not None and (organization_id, key) in self._in_flight:
             return False
-        return self.coalescer.has_room((organization_id, route.operation_id), size=len(request.body))
+        return self.coalescer.has_room((organization_id, route.operation_id, 0), size=len(request.body))
 
     def submit_now(self, route: Mutation, write: Write, reply: Callable[[Outcome], None]) -> None:
         """Queue a valid write without waiting for anything."""
@@ -187,7 +189,9 @@ class Writes:
     def _put(self, route: Mutation, pending: Pending) -> None:
         write = pending.write
         organization_id = write.request.caller.organization_id
-        self.coalescer.put((organization_id, route.operation_id), pending, size=len(write.request.body))
+        self._arrivals += 1
+        lane = (organization_id, route.operation_id, self._arrivals % route.parallel_batches)
+        self.coalescer.put(lane, pending, size=len(write.request.body))
         if write.key is not None:
             self._in_flight[organization_id, write.key] = pending
 
@@ -203,7 +207,7 @@ class Writes:
         asyncio.get_running_loop().call_soon(_tell, outcomes)
 
     async def _flush(self, lane: Lane, batch: list[Pending]) -> None:
-        organization_id, name = lane
+        organization_id, name, _ = lane
         self._batch_sizes[name].observe(len(batch))
         try:
             quick = self._quick.get(name)

@@ -12,6 +12,7 @@ from regulars.http.problem import problem_bytes
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
     BATCH_REQUEST_ITEMS_MAX,
+    BATCH_REQUESTS_AT_ONCE,
     Answer,
     Mutation,
     Parameter,
@@ -308,6 +309,7 @@ ROUTES: tuple[Route, ...] = (
         run=run_batches,
         body_bytes_max=BATCH_BODY_BYTES_MAX,
         writes_per_batch_max=1,
+        parallel_batches=BATCH_REQUESTS_AT_ONCE,
         cost=len,
     ),
     Read(

@@ -14,6 +14,7 @@ from regulars.http.problem import problem_bytes
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
     BATCH_REQUEST_ITEMS_MAX,
+    BATCH_REQUESTS_AT_ONCE,
     Answer,
     Mutation,
     Parameter,
@@ -39,6 +40,7 @@ from regulars.sales.decode import SaleIn, decode_sale
 from regulars.sales.encode import SalesEventEnvelope, SalesEventOut, encode_envelope, encode_sale
 from regulars.sales.listing import CURRENCIES, TYPES, find_sale, list_sales
 from regulars.sales.model import Recorded, Sale, automation_state
+from regulars.sales.quick import QuickRecorder
 from regulars.sales.record import record_sales
 
 MISMATCH = (b"x-payload-mismatch", b"true")
@@ -127,21 +129,25 @@ def _decode_or_refuse(item: bytes) -> Sale | ApiError:
 
 
 async def _run_batch(
-    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta
+    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta, recorder: QuickRecorder | None
 ) -> list[Answer | ApiError]:
-    return [await _run_one_batch(tx, organization_id, write, tolerance=tolerance) for write in writes]
+    return [
+        await _run_one_batch(tx, organization_id, write, tolerance=tolerance, recorder=recorder) for write in writes
+    ]
 
 
-async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, tolerance: timedelta) -> Answer:
+async def _run_one_batch(
+    tx: Tx, organization_id: UUID, write: Write, *, tolerance: timedelta, recorder: QuickRecorder | None
+) -> Answer:
     items: list[Sale | ApiError] = write.command
-    outcomes = iter(
-        await record_sales(
-            tx, organization_id, [item for item in items if not isinstance(item, ApiError)], tolerance=tolerance
-        )
-    )
+    sales = [item for item in items if not isinstance(item, ApiError)]
+    quick = [None] * len(sales) if recorder is None else await recorder.record_in(tx, organization_id, sales)
+    rest = [sale for sale, stored in zip(sales, quick, strict=True) if stored is None]
+    careful = iter(await record_sales(tx, organization_id, rest, tolerance=tolerance) if rest else ())
+    recorded = iter([Recorded(stored, is_new=True) if stored is not None else next(careful) for stored in quick])
     results = []
     for item in items:
-        outcome = item if isinstance(item, ApiError) else next(outcomes)
+        outcome = item if isinstance(item, ApiError) else next(recorded)
         if isinstance(outcome, ApiError):
             body = problem_bytes(outcome, write.request.request_id)
             results.append(BatchResult(outcome.status, msgspec.Raw(body)))
@@ -184,8 +190,8 @@ PARAMETERS = (
 )
 
 
-def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
-    """The room's routes; `tolerance` is how much of the future counts as now."""
+def routes(*, tolerance: timedelta, recorder: QuickRecorder | None = None) -> tuple[Route, ...]:
+    """The room's routes; `tolerance` is how much of the future counts as now, `recorder` the quick path if it is on."""
     return (
         Mutation(
             path="/v1/sales-events",
@@ -212,9 +218,10 @@ def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
             answers={200: BatchOut},
             examples={"two tickets": {"items": [EXAMPLE, {**EXAMPLE, "external_id": "PARIS-01:000124"}]}},
             prepare=_prepare_batch,
-            run=partial(_run_batch, tolerance=tolerance),
+            run=partial(_run_batch, tolerance=tolerance, recorder=recorder),
             body_bytes_max=BATCH_BODY_BYTES_MAX,
             writes_per_batch_max=1,
+            parallel_batches=BATCH_REQUESTS_AT_ONCE,
             cost=len,
             records_facts=True,
         ),

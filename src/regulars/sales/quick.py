@@ -14,15 +14,16 @@ Whatever does not come back as inserted takes the careful path (`record.py`), a 
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from regulars.kit.arrays import Blobs, Texts, Uuids
 from regulars.kit.clock import monotonic, truncate_to_milliseconds
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ByExternalId, ById, Reference, new_uuid
 from regulars.profiles.model import ProfileRef
 from regulars.sales import queries
@@ -127,15 +128,51 @@ class QuickRecorder:
             else:
                 self._idle.append(connection)
 
+    async def record_in(self, tx: Tx, organization_id: UUID, sales: Sequence[Sale]) -> list[StoredSale | None]:
+        """The same statement inside a transaction, for batch requests; None for each sale that did not go in."""
+        outcomes: list[StoredSale | None] = [None] * len(sales)
+        try:
+            async with tx.connection.transaction():
+                prepared = await self._prepare(tx.connection, organization_id, sales, now=tx.now)
+                _, inserted = await _insert(tx.connection, organization_id, prepared, keyed=(), now=tx.now)
+        except psycopg.IntegrityError:
+            # Another process wrote one of the customers meanwhile; the savepoint is undone and nothing went in.
+            return outcomes
+        for index, stored in prepared.sales:
+            if stored.id in inserted:
+                outcomes[index] = stored
+        return outcomes
+
     async def _record(
         self, connection: AsyncConnection[TupleRow], organization_id: UUID, writes: Sequence[Keyed]
     ) -> list[bytes | None]:
-        sales = [write.command for write in writes]
-        profiles, new_profiles = await self._resolve_profiles(connection, organization_id, sales)
+        now = await self._now(connection)
+        prepared = await self._prepare(connection, organization_id, [write.command for write in writes], now=now)
+        bodies: list[bytes | None] = [None] * len(writes)
+        if not prepared.sales:
+            return bodies
+        answers = [
+            (writes[index], stored, encode_envelope(stored, automation_state(stored, is_new=True, now=now)))
+            for index, stored in prepared.sales
+        ]
+        keyed = sorted(
+            (answer for answer in answers if answer[0].key is not None), key=lambda answer: answer[0].key or ""
+        )
+        database_now, inserted = await _insert(connection, organization_id, prepared, keyed=keyed, now=now)
+        self._set_clock(database_now)
+        for (index, stored), (_, _, body) in zip(prepared.sales, answers, strict=True):
+            if stored.id in inserted:
+                bodies[index] = body
+        return bodies
+
+    async def _prepare(
+        self, connection: AsyncConnection[TupleRow], organization_id: UUID, sales: Sequence[Sale], *, now: datetime
+    ) -> "_Prepared":
+        """Choose the sales that the statement can decide, and give each what it will be stored with."""
+        profiles, new_profiles = await _resolve_profiles(connection, organization_id, sales)
         stores = await self._resolve_stores(connection, organization_id, sales)
         known_keys = await self._resolve_property_keys(connection, organization_id, sales)
-        now = await self._now(connection)
-        prepared: dict[str, tuple[int, StoredSale, bytes]] = {}
+        chosen: list[tuple[int, StoredSale]] = []
         seen: set[str] = set()
         for index, sale in enumerate(sales):
             # A repeated ticket is not for this path, also when the first was not: it must not overtake the first.
@@ -149,80 +186,10 @@ class QuickRecorder:
             if is_in_future(sale, now=now, tolerance=self._tolerance) or not known_keys.issuperset(sale.property_keys):
                 continue
             stored = store_sale(sale, identifier=new_uuid(), store=store, profile=profile, now=now)
-            body = encode_envelope(stored, automation_state(stored, is_new=True, now=now))
-            prepared[sale.external_id] = (index, stored, body)
-        bodies: list[bytes | None] = [None] * len(writes)
-        if prepared:
-            # In external_id order, so that two processes that share tickets cannot deadlock on them.
-            ordered = [prepared[external_id] for external_id in sorted(prepared)]
-            inserted = await self._insert(
-                connection, organization_id, writes=writes, ordered=ordered, new_profiles=new_profiles, now=now
-            )
-            for index, stored, body in ordered:
-                if stored.id in inserted:
-                    bodies[index] = body
-        return bodies
-
-    async def _insert(
-        self,
-        connection: AsyncConnection[TupleRow],
-        organization_id: UUID,
-        *,
-        writes: Sequence[Keyed],
-        ordered: Sequence[tuple[int, StoredSale, bytes]],
-        new_profiles: Sequence[ProfileRef],
-        now: datetime,
-    ) -> set[UUID]:
-        keyed = [(writes[index], stored, body) for index, stored, body in ordered if writes[index].key is not None]
-        keyed.sort(key=lambda item: item[0].key or "")
-        slack = timedelta(seconds=CLOCK_READING_S_MAX)
-        parameters: tuple[Any, ...] = (
-            organization_id,
-            *queries.columns([stored for _, stored, _ in ordered]),
-            now - slack,
-            now + slack,
-            organization_id,
-            now,
-            now,
-            Uuids([profile.id for profile in new_profiles]),
-            Texts([profile.external_id for profile in new_profiles]),
-            organization_id,
-            now,
-            Uuids([stored.id for _, stored, _ in keyed]),
-            Texts([write.key for write, _, _ in keyed]),
-            Blobs([write.fingerprint for write, _, _ in keyed]),
-            Blobs([body for _, _, body in keyed]),
-            organization_id,
-            new_uuid(),
-            SalesRecorded.topic,
-            now,
-        )
-        cursor = await connection.execute(_RECORD, parameters)
-        row = await cursor.fetchone()
-        if row is None:
-            return set()
-        self._set_clock(row[0])
-        return set(row[1] or ())
-
-    async def _resolve_profiles(
-        self, connection: AsyncConnection[TupleRow], organization_id: UUID, sales: Sequence[Sale]
-    ) -> tuple[dict[Reference, ProfileRef], list[ProfileRef]]:
-        """The customers by external_id, with a candidate id for each who is not known."""
-        references = {sale.profile for sale in sales if isinstance(sale.profile, ByExternalId)}
-        if not references:
-            return {}, []
-        wanted = Texts(sorted(reference.external_id for reference in references))
-        cursor = await connection.execute(_FIND_PROFILES, (wanted, organization_id))
-        found: dict[Reference, ProfileRef] = {
-            ByExternalId(external_id): ProfileRef(identifier, external_id)
-            for external_id, identifier in await cursor.fetchall()
-        }
-        candidates = [
-            ProfileRef(new_uuid(), reference.external_id) for reference in references if reference not in found
-        ]
-        candidates.sort(key=lambda profile: profile.external_id)
-        found.update((ByExternalId(profile.external_id), profile) for profile in candidates)
-        return found, candidates
+            chosen.append((index, stored))
+        # In external_id order, so that two processes that share tickets cannot deadlock on them.
+        chosen.sort(key=lambda item: item[1].external_id)
+        return _Prepared(chosen, new_profiles)
 
     async def _resolve_stores(
         self, connection: AsyncConnection[TupleRow], organization_id: UUID, sales: Sequence[Sale]
@@ -279,3 +246,67 @@ class QuickRecorder:
         # A generic plan made while a table was empty would scan it for ever.
         await connection.execute("SET enable_seqscan = off")
         return connection
+
+
+class _Prepared(NamedTuple):
+    """Sales with their places in the list, in external_id order, and the profiles that some of them need."""
+
+    sales: list[tuple[int, StoredSale]]
+    new_profiles: list[ProfileRef]
+
+
+async def _insert(
+    connection: AsyncConnection[TupleRow],
+    organization_id: UUID,
+    prepared: _Prepared,
+    *,
+    keyed: Sequence[tuple[Keyed, StoredSale, bytes]],
+    now: datetime,
+) -> tuple[datetime, set[UUID]]:
+    """Run the statement; give the database's time and the ids of the sales that went in."""
+    slack = timedelta(seconds=CLOCK_READING_S_MAX)
+    parameters: tuple[Any, ...] = (
+        organization_id,
+        *queries.columns([stored for _, stored in prepared.sales]),
+        now - slack,
+        now + slack,
+        organization_id,
+        now,
+        now,
+        Uuids([profile.id for profile in prepared.new_profiles]),
+        Texts([profile.external_id for profile in prepared.new_profiles]),
+        organization_id,
+        now,
+        Uuids([stored.id for _, stored, _ in keyed]),
+        Texts([write.key for write, _, _ in keyed]),
+        Blobs([write.fingerprint for write, _, _ in keyed]),
+        Blobs([body for _, _, body in keyed]),
+        organization_id,
+        new_uuid(),
+        SalesRecorded.topic,
+        now,
+    )
+    cursor = await connection.execute(_RECORD, parameters)
+    row = await cursor.fetchone()
+    if row is None:
+        raise psycopg.InterfaceError("an aggregate gave no row")
+    return row[0], set(row[1] or ())
+
+
+async def _resolve_profiles(
+    connection: AsyncConnection[TupleRow], organization_id: UUID, sales: Sequence[Sale]
+) -> tuple[dict[Reference, ProfileRef], list[ProfileRef]]:
+    """The customers by external_id, with a candidate id for each who is not known."""
+    references = {sale.profile for sale in sales if isinstance(sale.profile, ByExternalId)}
+    if not references:
+        return {}, []
+    wanted = Texts(sorted(reference.external_id for reference in references))
+    cursor = await connection.execute(_FIND_PROFILES, (wanted, organization_id))
+    found: dict[Reference, ProfileRef] = {
+        ByExternalId(external_id): ProfileRef(identifier, external_id)
+        for external_id, identifier in await cursor.fetchall()
+    }
+    candidates = [ProfileRef(new_uuid(), reference.external_id) for reference in references if reference not in found]
+    candidates.sort(key=lambda profile: profile.external_id)
+    found.update((ByExternalId(profile.external_id), profile) for profile in candidates)
+    return found, candidates

@@ -152,7 +152,7 @@ def stalled_job(url: str, *, queueing_lock: str | None = None) -> int:
         INSERT INTO procrastinate_jobs (queue_name, task_name, args, status, worker_id, queueing_lock)
         VALUES ('drain', 'work.drain', %s, 'doing', %s, %s) RETURNING id
         """,
-        Jsonb({"organization_id": str(new_uuid())}),
+        Jsonb({"organization_ids": [str(new_uuid())]}),
         worker_id,
         queueing_lock,
     )

@@ -1,7 +1,6 @@
 """The Procrastinate application on our PostgreSQL: who may open it, and the names its queues and jobs go by."""
 
 from typing import Any, Final
-from uuid import UUID
 
 import procrastinate
 
@@ -25,8 +24,3 @@ def create_app(url: str, *, pool_max: int) -> procrastinate.App:
         conninfo=url, min_size=1, max_size=pool_max, timeout=POOL_WAIT_S, kwargs=options, name="regulars-jobs"
     )
     return procrastinate.App(connector=connector)
-
-
-def drain_lock(organization_id: UUID) -> str:
-    """One waiting drain per organization is enough: it takes whatever is there when it runs."""
-    return f"{DRAIN_JOB}:{organization_id}"

@@ -23,6 +23,7 @@ FINISHED_JOBS_KEPT_H: Final = 72
 
 _log = log.get(__name__)
 
+Run = Callable[[Database, UUID], Awaitable[Any]]
 OrganizationIds = Callable[[Database], Awaitable[Sequence[UUID]]]
 
 
@@ -32,7 +33,7 @@ class Sweep:
 
     name: str
     cron: str
-    run: Callable[[Database, UUID], Awaitable[Any]]
+    run: Run
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,8 +50,8 @@ def register(app: procrastinate.App, work: Work) -> None:
     """Make the jobs known to the application that runs them."""
 
     @app.task(name=DRAIN_JOB, queue=DRAIN_QUEUE)
-    async def drain(organization_id: str) -> None:
-        await outbox.drain(work.database, UUID(organization_id), work.listeners)
+    async def drain(organization_ids: list[str]) -> None:
+        await _drain_each(work, [UUID(organization_id) for organization_id in organization_ids])
 
     @app.periodic(cron=RESCUE_CRON)
     @app.task(name="work.rescue", queue=SCHEDULE_QUEUE, queueing_lock="work.rescue")
@@ -77,16 +78,23 @@ def _register_sweep(app: procrastinate.App, work: Work, sweep: Sweep) -> None:
 
 async def drain_all(work: Work) -> None:
     """What the poll does each second: one statement for an organization with nothing new."""
+    await _drain_each(work, await work.organization_ids(work.database))
 
+
+async def _drain_each(work: Work, organization_ids: Sequence[UUID]) -> None:
     async def drain(database: Database, organization_id: UUID) -> int:
         return await outbox.drain(database, organization_id, work.listeners)
 
-    await for_every_organization(work, DRAIN_JOB, drain)
+    await _run_for_each(work, organization_ids, DRAIN_JOB, drain)
 
 
-async def for_every_organization(work: Work, name: str, run: Callable[[Database, UUID], Awaitable[Any]]) -> None:
+async def for_every_organization(work: Work, name: str, run: Run) -> None:
+    await _run_for_each(work, await work.organization_ids(work.database), name, run)
+
+
+async def _run_for_each(work: Work, organization_ids: Sequence[UUID], name: str, run: Run) -> None:
     """Run it for each organization; one that fails is logged and holds up no other."""
-    for organization_id in await work.organization_ids(work.database):
+    for organization_id in organization_ids:
         try:
             await run(work.database, organization_id)
         except Exception:  # noqa: BLE001  # it is logged with its traceback; the next organization must still get its turn

@@ -44,6 +44,11 @@ async def drain(database: Database, organization_id: UUID, listeners: Listeners)
     starting up beside this one.
     """
     done = 0
+    topics = [fact_type.topic for fact_type in listeners]
+    async with database.reading() as tx:
+        # Most organizations have nothing new most of the time, and one statement without a transaction says so.
+        if not await queries.has_due_rows(tx, organization_id, topics):
+            return 0
     for _ in range(CHUNKS_MAX):
         taken, succeeded = await _drain_chunk(database, organization_id, listeners)
         done += succeeded

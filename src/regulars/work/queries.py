@@ -59,6 +59,21 @@ async def take_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str], *,
     return [OutboxRow(*row) for row in rows]
 
 
+async def has_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str]) -> bool:
+    rows = await tx.fetch(
+        """
+        SELECT 1
+        FROM outbox
+        WHERE organization_id = %(organization_id)s
+          AND topic = ANY (%(topics)s::text[])
+          AND (not_before IS NULL OR not_before <= %(now)s)
+        LIMIT 1
+        """,
+        {"organization_id": organization_id, "topics": list(topics), "now": tx.now},
+    )
+    return bool(rows)
+
+
 async def delete_rows(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
     await tx.execute(
         "DELETE FROM outbox WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])",

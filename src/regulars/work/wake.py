@@ -2,12 +2,13 @@
 
 A job is never deferred inside a write transaction. Procrastinate's insert notifies, and PostgreSQL commits
 transactions that notified one after another under one lock, which would end group commit for every writer. So the
-write only records its fact; this sends at most one wake-up per organization and interval. A lost wake-up costs a
-second at most, because the worker polls.
+write only records its fact; this sends at most one wake-up per interval, for all organizations that wrote. A lost
+wake-up costs a second at most, because the worker polls.
 """
 
 import asyncio
 import contextlib
+from collections.abc import Collection
 from typing import Final
 from uuid import UUID
 
@@ -15,9 +16,9 @@ import procrastinate
 from procrastinate import exceptions
 
 from regulars.kit import log
-from regulars.work.app import DRAIN_JOB, DRAIN_QUEUE, create_app, drain_lock
+from regulars.work.app import DRAIN_JOB, DRAIN_QUEUE, create_app
 
-INTERVAL_S: Final = 0.05
+INTERVAL_S: Final = 0.1
 CLOSE_WAIT_S: Final = 2.0
 
 _log = log.get(__name__)
@@ -58,15 +59,15 @@ class Waker:
         while self._waiting:
             await asyncio.sleep(INTERVAL_S)
             batch, self._waiting = self._waiting, set()
-            for organization_id in batch:
-                await _defer_drain(self._app, organization_id)
+            await _defer_drain(self._app, batch)
 
 
-async def _defer_drain(app: procrastinate.App, organization_id: UUID) -> None:
-    job = app.configure_task(DRAIN_JOB, queue=DRAIN_QUEUE, queueing_lock=drain_lock(organization_id))
+async def _defer_drain(app: procrastinate.App, organization_ids: Collection[UUID]) -> None:
+    """One job for all of them. While one waits, another is not queued: the poll finds what it would have found."""
+    job = app.configure_task(DRAIN_JOB, queue=DRAIN_QUEUE, queueing_lock=DRAIN_JOB)
     try:
-        await job.defer_async(organization_id=str(organization_id))
+        await job.defer_async(organization_ids=[*sorted(map(str, organization_ids))])
     except exceptions.AlreadyEnqueued:
         pass
     except Exception as error:  # noqa: BLE001  # a wake-up is a courtesy: whatever is wrong, the poll finds the rows
-        _log.warning("wake.failed", organization_id=str(organization_id), error=type(error).__name__)
+        _log.warning("wake.failed", organizations=len(organization_ids), error=type(error).__name__)

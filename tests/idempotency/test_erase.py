@@ -31,14 +31,12 @@ AGES = (
 
 
 class Clock:
-    """Lets each stretch take the next of these times; it is looked at once before all of them, then around each."""
+    """Every stretch takes a second: it is looked at once before all of them, then after each."""
 
-    def __init__(self, took_s: list[float]) -> None:
-        self.steps = iter([0.0, *(step for took in took_s for step in (0.0, took))])
-        self.now = 0.0
+    now = 0.0
 
     def __call__(self) -> float:
-        self.now += next(self.steps)
+        self.now += 1.0
         return self.now
 
 
@@ -84,27 +82,17 @@ async def test_without_time_only_the_newest_are_read_and_going_on_reads_the_rest
 
 
 @pytest.mark.parametrize(
-    ("took_s", "seconds_max", "read"),
-    [
-        # It stops after the stretch in which its time ends, however short the time before was.
-        ([0.25, 0.25, 0.25], 0.75, 3 * MINUTE),
-        # Quick stretches are followed by longer ones: 1, 4 and 16 minutes.
-        ([0.0, 0.0, 9.0], 9.0, 21 * MINUTE),
-        # But not by ones of more than an hour.
-        ([0.0, 0.0, 0.0, 0.0, 9.0], 9.0, (21 + 60 + 60) * MINUTE),
-        # A slow one is followed by a shorter one: 1, 4, 16 and 4 minutes.
-        ([0.0, 0.0, 8.0, 1.0], 9.0, 25 * MINUTE),
-        # One minute is as short as they get.
-        ([4.0, 4.0, 4.0], 9.0, 3 * MINUTE),
-    ],
+    ("seconds_max", "minutes"),
+    [(0, 1), (1, 1), (1.5, 1 + 4), (3, 1 + 4 + 16), (4, 1 + 4 + 16 + 60), (5, 1 + 4 + 16 + 60 + 60)],
 )
-async def test_it_reads_in_stretches_until_its_time_is_over(
-    written, organization_id, monkeypatch, *, took_s, seconds_max, read
+async def test_it_reads_ever_longer_stretches_until_its_time_is_over(
+    written, organization_id, monkeypatch, *, seconds_max, minutes
 ):
     tx, _ = written
-    monkeypatch.setattr(erasing, "monotonic", Clock(took_s))
-    assert await erase_answers(tx, organization_id, [NEEDLE], seconds_max=seconds_max) == tx.now - read
-    assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES if age < read}
+    monkeypatch.setattr(erasing, "monotonic", Clock())
+    unread = await erase_answers(tx, organization_id, [NEEDLE], seconds_max=seconds_max)
+    assert unread == tx.now - minutes * MINUTE
+    assert await blanked(tx, organization_id) == {f"me {age}" for age in AGES if age < minutes * MINUTE}
 
 
 async def test_what_is_older_than_asked_for_stays(written, organization_id):

@@ -1,9 +1,10 @@
 """Take a person out of the stored answers: the body goes, key and fingerprint stay to their 24 hours.
 
 Nothing leads from a person to the answers that hold them, because such an index would cost every write. So the answers
-of the last 24 hours are read, newest first, one stretch of time after the other. Each stretch is a statement of its
-own, and the next one is longer or shorter as this one was quick or slow: none comes near the statement timeout,
-however many answers a day has. Whoever has no time for a whole day reads as long as it has, and somebody else reads on.
+of the last 24 hours are read, newest first, one stretch of time after the other. Each stretch is a statement of its own
+and an hour at most, so that none comes near the statement timeout however many answers a day has. There are few of
+them, because a part of the table that was written since the last vacuum is read again by each. Whoever has no time for
+a whole day reads as long as it has, and somebody else reads on.
 """
 
 from collections.abc import Sequence
@@ -17,11 +18,9 @@ from regulars.kit.db import Tx
 
 # Also more than the time between the moment an answer counts as and its commit.
 FIRST_STRETCH = timedelta(minutes=1)
-# An hour at 1,000 answers a second, the most that one key may write, is read in about 16 seconds.
+# At 1,000 answers a second, the most that one key may write, an hour of them is read in about 16 seconds.
 STRETCH_MAX = timedelta(hours=1)
-STRETCH_FACTOR = 4
-QUICK_S = 0.1
-SLOW_S = 0.5
+STRETCH_GROWTH = 4
 # The time of a statement grows with each of them.
 NEEDLES_PER_STATEMENT_MAX = 4
 
@@ -46,19 +45,11 @@ async def erase_answers(
     started = monotonic()
     while True:
         after = max(oldest, (newest or tx.now) - stretch)
-        began = monotonic()
         for first in range(0, len(needles), NEEDLES_PER_STATEMENT_MAX):
             some = needles[first : first + NEEDLES_PER_STATEMENT_MAX]
             await queries.blank_bodies(tx, organization_id, some, after=after, until=newest)
-        ended = monotonic()
         if after == oldest:
             return None
-        if ended - started >= seconds_max:
+        if monotonic() - started >= seconds_max:
             return after
-        newest, stretch = after, _next_stretch(stretch, took_s=ended - began)
-
-
-def _next_stretch(stretch: timedelta, *, took_s: float) -> timedelta:
-    if took_s < QUICK_S:
-        return min(stretch * STRETCH_FACTOR, STRETCH_MAX)
-    return max(stretch / STRETCH_FACTOR, FIRST_STRETCH) if took_s > SLOW_S else stretch
+        newest, stretch = after, min(stretch * STRETCH_GROWTH, STRETCH_MAX)

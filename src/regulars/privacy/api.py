@@ -9,7 +9,7 @@ from regulars.kit.errors import ApiError, ProfileNotFound
 from regulars.kit.ids import PROFILE, Reference, read_reference
 from regulars.privacy.erase import Erased, erase_profiles
 
-# Each looks through a day of stored answers for a second at most, with its profile locked.
+# Each looks through a day of stored answers for about a second, with its profile locked.
 ERASURES_PER_BATCH_MAX = 1
 
 

@@ -33,8 +33,8 @@ async def erase_profiles(
     """Erase the profiles in their order; one that is named twice is not there the second time.
 
     The profiles are locked before anything is looked for: whoever was writing about one of them has committed by then,
-    and whoever comes later no longer finds it. The stored answers of the last 24 hours are read last and for a second
-    at most, newest first; on a day with more of them than that the worker reads on at once.
+    and whoever comes later no longer finds it. The stored answers of the last 24 hours are read last and for about a
+    second, newest first; on a day with more of them than that the worker reads on at once.
     """
     found = await lock_profiles_to_erase(tx, organization_id, references)
     outcomes: list[Erased | ProfileNotFound] = []

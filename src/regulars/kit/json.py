@@ -33,9 +33,10 @@ _BRACKETS_ALIKE = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
-def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
-    """Decode a request body, or raise the refusal it deserves."""
-    check_bytes(body)
+def decode(decoder: "msgspec.json.Decoder[T]", body: bytes, *, is_checked: bool = False) -> T:
+    """Decode a request body, or raise the refusal it deserves; a part of a body that was checked is not checked again."""
+    if not is_checked:
+        check_bytes(body)
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:

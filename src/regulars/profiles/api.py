@@ -193,7 +193,7 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
 
 def _read_item(body: bytes, *, default_country: str | None) -> ProfileUpsert | ApiError:
     try:
-        return decode_profile(body, default_country=default_country)
+        return decode_profile(body, default_country=default_country, is_checked=True)
     except ApiError as error:
         return error
 

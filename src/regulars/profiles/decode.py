@@ -56,9 +56,9 @@ class ProfileIn(msgspec.Struct):
 _decoder = msgspec.json.Decoder(ProfileIn)
 
 
-def decode_profile(body: bytes, *, default_country: str | None) -> ProfileUpsert:
+def decode_profile(body: bytes, *, default_country: str | None, is_checked: bool = False) -> ProfileUpsert:
     """Decode and validate one profile, or raise the refusal it deserves."""
-    sent = decode(_decoder, body)
+    sent = decode(_decoder, body, is_checked=is_checked)
     phone_number, attributes = sent.phone_number, sent.attributes
     return ProfileUpsert(
         external_id=check_external_id(sent.external_id),

@@ -123,7 +123,7 @@ def _prepare_batch(request: Request) -> list[Sale | ApiError]:
 
 def _decode_or_refuse(item: bytes) -> Sale | ApiError:
     try:
-        return decode_sale(item)
+        return decode_sale(item, is_checked=True)
     except ApiError as error:
         return error
 

@@ -90,10 +90,10 @@ _spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=str)
 _HAS_LONG_FRACTION = re.compile(rb"\.[0-9]{6}")
 
 
-def decode_sale(body: bytes) -> Sale:
+def decode_sale(body: bytes, *, is_checked: bool = False) -> Sale:
     """Decode and validate one sale, or raise the refusal it deserves."""
     try:
-        wire = json.decode(_decoder, body)
+        wire = json.decode(_decoder, body, is_checked=is_checked)
     except ValidationError as error:
         raise _with_hint(error) from None
     check_external_id(wire.external_id)

@@ -34,7 +34,7 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", body: bytes, *, is_checked: bool = False) -> T:
-    """Decode a request body, or raise the refusal it deserves; a part of a body that was checked is not checked again."""
+    """Decode a request body, or raise the refusal it deserves; `is_checked` is for a part of one already checked."""
     if not is_checked:
         check_bytes(body)
     try:

@@ -116,15 +116,7 @@ def create_app(settings: Settings) -> "Application":
         await recorder.close()
         await database.close()
 
-    PROCESS.gauge(
-        Gauge(
-            "regulars_queue_items",
-            "Writes that wait for their batch.",
-            "",
-            lambda: {"": writes.coalescer.waiting_items},
-        )
-    )
-    PROCESS.gauge(Gauge("regulars_pool", "Connections of the database pool.", "state", database.pool_use))
+    _show_levels(writes, database)
     readiness = Readiness(database)
     public = pages.page_routes(routes, missing=readiness.missing, public_url=settings.public_url)
     service = Starlette(
@@ -140,6 +132,15 @@ def create_app(settings: Settings) -> "Application":
         writes=writes,
     )
     return Application(api, service, lane if settings.fast_lane == "on" else None)
+
+
+def _show_levels(writes: Writes, database: Database) -> None:
+    """Levels that Prometheus reads when it asks."""
+    waiting = writes.coalescer
+    PROCESS.gauge(
+        Gauge("regulars_queue_items", "Writes that wait for their batch.", "", lambda: {"": waiting.waiting_items})
+    )
+    PROCESS.gauge(Gauge("regulars_pool", "Connections of the database pool.", "state", database.pool_use))
 
 
 class Application:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from regulars.http.fast_lane import Headers, Reply
 from regulars.http.json_api import HEADER_BYTES_MAX, SANE_REQUEST_ID, answer_headers
+from regulars.http.pending import Outcome
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.route import Caller, Mutation, Request, Write
-from regulars.http.writes import Outcome, Writes
+from regulars.http.writes import Writes
 from regulars.idempotency.model import fingerprint, read_key
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError

@@ -6,15 +6,14 @@ until only the guilty one fails.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-import msgspec
 import psycopg
 from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation
 
+from regulars.http.pending import Outcome, Pending
 from regulars.http.problem import problem_answer
 from regulars.http.route import Answer, Mutation, Request, Write
 from regulars.idempotency.model import PRIMARY_KEY, Record, fingerprint, is_kept
@@ -48,46 +47,8 @@ _CONTENTION = (DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolatio
 _log = log.get(__name__)
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """An answer, and whether it is the one stored for its key, so that others with the key may have it."""
-
-    answer: Answer
-    stored: bool = False
-
-
 class KeyInUseError(Exception):
     """Another process holds the same idempotency key in a transaction that is still open."""
-
-
-class Pending:
-    """A write on its way. `reply` is called once, with its outcome; others with the same key may wait for it too."""
-
-    __slots__ = ("blocked_since", "outcome", "refusal", "reply", "waited_for", "write")
-
-    def __init__(self, write: Write, refusal: ApiError | None, reply: Callable[[Outcome], None]) -> None:
-        self.write = write
-        self.refusal = refusal
-        self.reply = reply
-        self.outcome: Outcome | None = None
-        # Since when another process has had the key in an open transaction.
-        self.blocked_since: float | None = None
-        # Made when somebody first waits, which is rare.
-        self.waited_for: asyncio.Event | None = None
-
-    def settle(self, outcome: Outcome) -> None:
-        if self.outcome is None:
-            self.outcome = outcome
-            self.reply(outcome)
-            if self.waited_for is not None:
-                self.waited_for.set()
-
-    async def wait(self, timeout_s: float) -> Outcome | None:
-        if self.outcome is None:
-            if self.waited_for is None:
-                self.waited_for = asyncio.Event()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.waited_for.wait(), timeout_s)
-        return self.outcome
 
 
 # One statement for a whole batch, where a room has one; it commits by itself. It gives the body of a 201 for each item

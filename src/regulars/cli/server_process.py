@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,8 @@ class _Server(uvicorn.Server):
 async def serve(settings: Settings, listening: socket.socket, *, stop: asyncio.Event, started: asyncio.Event) -> bool:
     """Serve until `stop` is set; answer whether the server came up at all."""
     server = _Server(uvicorn_config(settings), when_started=started)
+    # What was made to start with stays for good: the collector need not look at it again with every batch.
+    gc.freeze()
     serving = asyncio.create_task(_serve(server, listening))
     publishing = asyncio.create_task(_publish_metrics(stop))
     stopping = asyncio.create_task(stop.wait())

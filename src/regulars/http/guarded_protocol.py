@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from regulars.http.problem import problem_bytes
 from regulars.kit.errors import HeadersTooLarge
-from regulars.kit.ids import new_uuid
+from regulars.kit.ids import new_request_id
 
 # Above what the API answers properly about, so that only the absurd is cut off without an envelope.
 HEAD_BYTES_MAX = 128 << 10
@@ -71,7 +71,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 def _refuse_head() -> bytes:
-    request_id = new_uuid().hex
+    request_id = new_request_id()
     body = problem_bytes(HeadersTooLarge("The request's first line and headers do not end."), request_id)
     return (
         b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\nx-request-id: %b\r\n"

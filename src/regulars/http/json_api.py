@@ -31,7 +31,7 @@ from regulars.kit.errors import (
     UriTooLong,
     invalid,
 )
-from regulars.kit.ids import new_uuid
+from regulars.kit.ids import new_request_id
 from regulars.kit.metrics import PROCESS
 
 HEADER_BYTES_MAX = 16 << 10
@@ -256,7 +256,7 @@ def _read_query(query_string: bytes, allowed: Iterable[str]) -> Mapping[str, str
 
 def _choose_request_id(given: bytes) -> str:
     """The caller's own, if it is sane."""
-    return given.decode("ascii") if SANE_REQUEST_ID.fullmatch(given) else new_uuid().hex
+    return given.decode("ascii") if SANE_REQUEST_ID.fullmatch(given) else new_request_id()
 
 
 def with_request_id(scope: Scope, send: Send) -> Send:

@@ -4,6 +4,7 @@ A *canonical* id is ours: a prefix and 26 characters that write a UUIDv7 in Croc
 An *external* id is the caller's own and never starts with one of our prefixes. A *reference* may be either.
 """
 
+import itertools
 import random
 import time
 from dataclasses import dataclass
@@ -89,3 +90,12 @@ def new_uuid() -> UUID:
     fraction = (nanoseconds << 12) // 1_000_000
     chance = random.getrandbits(62)  # an id need only be unique; no secret hangs on it
     return UUID(int=milliseconds << 80 | 0x7 << 76 | fraction << 64 | 0x2 << 62 | chance)
+
+
+_PROCESS = new_uuid().hex[:20]
+_requests = itertools.count(1)
+
+
+def new_request_id() -> str:
+    """32 hexadecimal characters, unique to the process and the request: its start, and a number."""
+    return f"{_PROCESS}{next(_requests):012x}"

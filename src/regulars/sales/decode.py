@@ -105,8 +105,10 @@ def decode_sale(body: bytes, *, is_checked: bool = False) -> Sale:
     except ValueError as error:
         raise invalid("occurred_at", "FORMAT", f"It cannot be read: {error}.") from None
     property_keys: set[str] = set()
+    # What is in a short body cannot be long: nothing but a float grows when it is written compactly.
+    is_short = len(body) <= PROPERTIES_BYTES_MAX
     for index, line in enumerate(wire.line_items):
-        _check_line(index, line)
+        _check_line(index, line, is_short=is_short)
         if line.product is not None:
             if line.product.properties is None:
                 # Null is the same as leaving it out, and nothing is shown as an empty object.
@@ -142,7 +144,7 @@ def _with_hint(error: ValidationError) -> ValidationError:
     return error
 
 
-def _check_line(index: int, line: LineItem) -> None:
+def _check_line(index: int, line: LineItem, *, is_short: bool) -> None:
     quantity = line.quantity
     if quantity == 0 or not -QUANTITY_LIMIT < quantity < QUANTITY_LIMIT:
         raise invalid(
@@ -151,7 +153,7 @@ def _check_line(index: int, line: LineItem) -> None:
     if isinstance(quantity, float):
         _check_digits(index, repr(quantity))
     if line.product is not None and line.product.properties:
-        _check_properties(index, line.product.properties)
+        _check_properties(index, line.product.properties, is_short=is_short)
 
 
 def _check_spelled_quantities(body: bytes) -> None:
@@ -171,17 +173,20 @@ def _check_digits(index: int, number: str) -> None:
         )
 
 
-def _check_properties(index: int, properties: Mapping[str, bool | float | str]) -> None:
+def _check_properties(index: int, properties: Mapping[str, bool | float | str], *, is_short: bool) -> None:
     field = f"line_items[{index}].product.properties"
     if len(properties) > PROPERTY_KEYS_MAX:
         raise invalid(field, "TOO_MANY_KEYS", f"It has more than {PROPERTY_KEYS_MAX} keys.")
-    if len(json.encode(properties)) > PROPERTIES_BYTES_MAX:
-        raise invalid(field, "TOO_LARGE", f"It has more than {PROPERTIES_BYTES_MAX} bytes as compact JSON.")
     for key, value in properties.items():
-        if isinstance(value, int) and abs(value) > INTEGER_MAX:
+        if isinstance(value, float):
+            # Written out, a float may be longer than it was sent.
+            is_short = False
+            if not math.isfinite(value):
+                raise invalid(f"{field}.{key}", "OUT_OF_RANGE", "A number must be finite.")
+        elif isinstance(value, int) and abs(value) > INTEGER_MAX:
             raise invalid(f"{field}.{key}", "OUT_OF_RANGE", "An integer may be 2^53-1 in size.")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise invalid(f"{field}.{key}", "OUT_OF_RANGE", "A number must be finite.")
+    if not is_short and len(json.encode(properties)) > PROPERTIES_BYTES_MAX:
+        raise invalid(field, "TOO_LARGE", f"It has more than {PROPERTIES_BYTES_MAX} bytes as compact JSON.")
 
 
 def _read_free_object(field: str, raw: msgspec.Raw) -> bytes | None:

@@ -1,6 +1,6 @@
 """The outbox: facts are recorded in the transaction that made them true, and drained by the worker afterwards."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -61,10 +61,32 @@ async def _drain_chunk(database: Database, organization_id: UUID, listeners: Lis
     types = {fact_type.topic: fact_type for fact_type in listeners}
     async with database.transaction() as tx:
         rows = await queries.take_due_rows(tx, organization_id, list(types), limit=CHUNK_ROWS)
-        finished = [row.id for row in rows if await _apply(tx, organization_id, row, types[row.topic], listeners)]
+        if await _apply_all(tx, organization_id, rows, types, listeners):
+            finished = [row.id for row in rows]
+        else:
+            finished = [row.id for row in rows if await _apply(tx, organization_id, row, types[row.topic], listeners)]
         if finished:
             await queries.delete_rows(tx, organization_id, finished)
     return len(rows), len(finished)
+
+
+async def _apply_all(
+    tx: Tx,
+    organization_id: UUID,
+    rows: Sequence[queries.OutboxRow],
+    types: Mapping[str, type[Fact]],
+    listeners: Listeners,
+) -> bool:
+    """Apply the rows behind one savepoint; if any fails, none has taken effect, and they are tried one by one."""
+    try:
+        async with tx.connection.transaction():
+            for row in rows:
+                await _tell(tx, organization_id, row, types[row.topic], listeners)
+    except Exception as error:
+        if tx.connection.broken or isinstance(error, psycopg.InterfaceError):
+            raise
+        return False
+    return True
 
 
 async def _apply(
@@ -73,15 +95,21 @@ async def _apply(
     try:
         # A savepoint, so that a failing row takes back only its own writes and its neighbours still commit.
         async with tx.connection.transaction():
-            facts = msgspec.json.decode(row.payload, type=list[fact_type])  # type: ignore[valid-type]  # known at run time only
-            for listener in listeners[fact_type]:
-                await listener(tx, organization_id, facts)
+            await _tell(tx, organization_id, row, fact_type, listeners)
     except Exception as error:
         if tx.connection.broken or isinstance(error, psycopg.InterfaceError):
             raise
         await _postpone(tx, organization_id, row)
         return False
     return True
+
+
+async def _tell(
+    tx: Tx, organization_id: UUID, row: queries.OutboxRow, fact_type: type[Fact], listeners: Listeners
+) -> None:
+    facts = msgspec.json.decode(row.payload, type=list[fact_type])  # type: ignore[valid-type]  # known at run time only
+    for listener in listeners[fact_type]:
+        await listener(tx, organization_id, facts)
 
 
 async def _postpone(tx: Tx, organization_id: UUID, row: queries.OutboxRow) -> None:

@@ -18,7 +18,7 @@ from procrastinate import exceptions
 from regulars.kit import log
 from regulars.work.app import DRAIN_JOB, DRAIN_QUEUE, create_app
 
-INTERVAL_S: Final = 0.1
+INTERVAL_S: Final = 0.5
 CLOSE_WAIT_S: Final = 2.0
 
 _log = log.get(__name__)

@@ -243,7 +243,9 @@ class QuickRecorder:
 
     async def _connect(self) -> AsyncConnection[TupleRow]:
         connection = await self._database.dial()
-        # A generic plan made while a table was empty would scan it for ever.
+        # Planning the statement takes longer than running it for a few sales, so it is planned once; and a plan made
+        # while a table was empty must not scan it for ever.
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
         await connection.execute("SET enable_seqscan = off")
         return connection
 

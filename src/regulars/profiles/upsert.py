@@ -9,12 +9,11 @@ import msgspec
 
 from regulars.catalog.register import register_attributes
 from regulars.kit.db import Tx
-from regulars.kit.errors import Unavailable, ValidationError
+from regulars.kit.errors import ValidationError
 from regulars.kit.ids import new_uuid
+from regulars.kit.rounds import settle_in_rounds
 from regulars.profiles import queries
 from regulars.profiles.model import Profile, ProfileUpsert, apply, begin
-
-RACES_MAX = 5
 
 
 class Upserted(msgspec.Struct, frozen=True):
@@ -34,21 +33,11 @@ async def upsert_profiles(tx: Tx, organization_id: UUID, upserts: Sequence[Profi
     nothing and inserted complete. Should another transaction insert it first, our insert waits, gives nothing back,
     and the next round folds the same upserts onto the winner's row.
     """
-    outcomes: dict[int, Outcome] = {}
-    waiting: dict[str, list[int]] = {}
-    for position, upsert in enumerate(upserts):
-        waiting.setdefault(upsert.external_id, []).append(position)
-    for _ in range(RACES_MAX):
-        if not waiting:
-            break
-        settled = await _settle(tx, organization_id, {key: [upserts[i] for i in at] for key, at in waiting.items()})
-        for external_id, folded in settled.items():
-            outcomes.update(zip(waiting.pop(external_id), folded, strict=True))
-    if waiting:
-        raise Unavailable("The same profiles are being created and erased over and over; try again.")
-    in_order = [outcomes[position] for position in range(len(upserts))]
-    await register_attributes(tx, organization_id, first_values(zip(upserts, in_order, strict=True)))
-    return in_order
+    outcomes = await settle_in_rounds(
+        upserts, lambda upsert: upsert.external_id, lambda waiting: _settle(tx, organization_id, waiting)
+    )
+    await register_attributes(tx, organization_id, first_values(zip(upserts, outcomes, strict=True)))
+    return outcomes
 
 
 async def _settle(tx: Tx, organization_id: UUID, upserts: dict[str, list[ProfileUpsert]]) -> dict[str, list[Outcome]]:

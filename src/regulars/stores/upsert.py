@@ -8,13 +8,10 @@ from uuid import UUID
 import msgspec
 
 from regulars.kit.db import Tx
-from regulars.kit.errors import Unavailable
 from regulars.kit.ids import new_uuid
+from regulars.kit.rounds import settle_in_rounds
 from regulars.stores import queries
 from regulars.stores.model import Store, StoreUpsert, apply, begin
-
-# Stores are never deleted, so a store that lost its insert to another transaction is found in the second round.
-ROUNDS_MAX = 2
 
 
 class Upserted(msgspec.Struct, frozen=True):
@@ -31,19 +28,9 @@ async def upsert_stores(tx: Tx, organization_id: UUID, upserts: Sequence[StoreUp
     nothing and inserted complete. Should another transaction insert it first, our insert waits, gives nothing back,
     and the next round folds the same upserts onto the winner's row.
     """
-    outcomes: dict[int, Upserted] = {}
-    waiting: dict[str, list[int]] = {}
-    for position, upsert in enumerate(upserts):
-        waiting.setdefault(upsert.external_id, []).append(position)
-    for _ in range(ROUNDS_MAX):
-        if not waiting:
-            break
-        settled = await _settle(tx, organization_id, {key: [upserts[i] for i in at] for key, at in waiting.items()})
-        for external_id, folded in settled.items():
-            outcomes.update(zip(waiting.pop(external_id), folded, strict=True))
-    if waiting:
-        raise Unavailable("A store could neither be inserted nor found; try again.")
-    return [outcomes[position] for position in range(len(upserts))]
+    return await settle_in_rounds(
+        upserts, lambda upsert: upsert.external_id, lambda waiting: _settle(tx, organization_id, waiting)
+    )
 
 
 async def _settle(tx: Tx, organization_id: UUID, upserts: dict[str, list[StoreUpsert]]) -> dict[str, list[Upserted]]:

@@ -44,7 +44,7 @@ from regulars.kit.errors import (
 )
 from regulars.kit.ids import PROFILE, SUBSCRIPTION
 from regulars.kit.json import encode
-from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
+from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
 from regulars.profiles.find import find_profiles
 
 _NOTHING = msgspec.Raw(b"null")
@@ -95,9 +95,9 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
         after=after,
         limit=limit + 1,
     )
-    page, has_more = found[:limit], len(found) > limit
-    next_cursor = write_cursor(caller.secret, scope, (str(page[-1].id),)) if has_more else None
-    return Answer(200, encode(SubscriptionPageOut([_subscription_out(it) for it in page], has_more, next_cursor)))
+    page, following = cut_page(found, limit, secret=caller.secret, scope=scope, position_of=lambda it: (str(it.id),))
+    shown = [_subscription_out(it) for it in page]
+    return Answer(200, encode(SubscriptionPageOut(shown, following is not None, following)))
 
 
 async def handle_subscription(tx: Tx, request: Request) -> Answer:
@@ -112,9 +112,10 @@ async def handle_history(tx: Tx, request: Request) -> Answer:
     after = 0 if cursor is None else int(read_cursor(caller.secret, scope, cursor)[0])
     subscription = await _referred_subscription(tx, request)
     found = await list_history(tx, caller.organization_id, subscription.id, after=after, limit=limit + 1)
-    page, has_more = found[:limit], len(found) > limit
-    next_cursor = write_cursor(caller.secret, scope, (str(page[-1].sequence),)) if has_more else None
-    return Answer(200, encode(HistoryPageOut([_entry_out(entry) for entry in page], has_more, next_cursor)))
+    page, following = cut_page(
+        found, limit, secret=caller.secret, scope=scope, position_of=lambda entry: (str(entry.sequence),)
+    )
+    return Answer(200, encode(HistoryPageOut([_entry_out(entry) for entry in page], following is not None, following)))
 
 
 def _origin(request: Request) -> Origin:

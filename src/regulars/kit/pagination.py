@@ -3,8 +3,8 @@
 import base64
 import hashlib
 import hmac
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,6 +14,8 @@ PAGE_ITEMS_DEFAULT = 50
 PAGE_ITEMS_MAX = 200
 CURSOR_CHARACTERS_MAX = 1024
 _SIGNATURE_BYTES = 16
+
+T = TypeVar("T")
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -54,6 +56,14 @@ def read_cursor(secret: bytes, scope: str, cursor: str) -> tuple[str, ...]:
         return msgspec.json.decode(payload, type=tuple[str, ...])
     except (ValueError, msgspec.MsgspecError):
         raise InvalidCursor("The cursor is not one this list gave out for these filters.") from None
+
+
+def cut_page(
+    found: Sequence[T], limit: int, *, secret: bytes, scope: str, position_of: Callable[[T], tuple[str, ...]]
+) -> tuple[Sequence[T], str | None]:
+    """The page out of a list that was asked for one item more than the limit, and the cursor of the next, if any."""
+    page = found[:limit]
+    return page, write_cursor(secret, scope, position_of(page[-1])) if len(found) > limit else None
 
 
 def scope_of(name: str, query: Mapping[str, str], **resolved: Any) -> str:

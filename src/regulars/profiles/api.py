@@ -1,14 +1,15 @@
 """The JSON routes of profiles and their attributes."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
+from regulars.http.batch import BatchOut, answer_batch, read_each
 from regulars.http.page import PAGE_PARAMETERS
-from regulars.http.problem import problem_bytes
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
     BATCH_REQUEST_ITEMS_MAX,
@@ -26,7 +27,7 @@ from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ProfileNotFound, ReservedExternalId, ValidationError
 from regulars.kit.ids import PROFILE, read_reference
 from regulars.kit.json import decode, encode
-from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
+from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
 from regulars.profiles.decode import ATTRIBUTE_KEY_SCHEMA, ProfileIn, decode_profile
 from regulars.profiles.find import find_profile, list_profiles
 from regulars.profiles.model import (
@@ -101,15 +102,6 @@ class ProfileBatchIn(msgspec.Struct):
     ]
 
 
-class ProfileResultOut(msgspec.Struct):
-    status: Annotated[int, Meta(description="What `POST /v1/profiles` would have answered: 201, 200 or 400.")]
-    body: Annotated[msgspec.Raw, Meta(description="The profile, or the problem.", extra_json_schema={"type": "object"})]
-
-
-class ProfileBatchOut(msgspec.Struct):
-    results: Annotated[list[ProfileResultOut], Meta(description="One result for each item, in the same order.")]
-
-
 _batch_decoder = msgspec.json.Decoder(ProfileBatchIn)
 _members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _attributes_decoder = msgspec.json.Decoder(dict[str, str | None])
@@ -128,23 +120,25 @@ def prepare_profile(request: Request) -> ProfileUpsert:
 
 async def run_profiles(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
     outcomes = await upsert_profiles(tx, organization_id, [write.command for write in writes])
-    return [_profile_answer(outcome) if isinstance(outcome, Upserted) else outcome for outcome in outcomes]
+    return [_answer(outcome) for outcome in outcomes]
 
 
 def prepare_batch(request: Request) -> list[ProfileUpsert | ApiError]:
     country = request.caller.default_country
-    return [_read_item(bytes(item), default_country=country) for item in decode(_batch_decoder, request.body).items]
+    read = partial(decode_profile, default_country=country, is_checked=True)
+    return read_each(decode(_batch_decoder, request.body).items, read)
 
 
 async def run_batches(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
     upserts = [item for write in writes for item in write.command if isinstance(item, ProfileUpsert)]
     outcomes = iter(await upsert_profiles(tx, organization_id, upserts))
-    answers: list[Answer | ApiError] = []
-    for write in writes:
-        results = [next(outcomes) if isinstance(item, ProfileUpsert) else item for item in write.command]
-        batch = ProfileBatchOut([_batch_result(result, write.request.request_id) for result in results])
-        answers.append(Answer(200, encode(batch)))
-    return answers
+    return [
+        answer_batch(
+            [_answer(next(outcomes)) if isinstance(item, ProfileUpsert) else item for item in write.command],
+            write.request.request_id,
+        )
+        for write in writes
+    ]
 
 
 def prepare_attributes(request: Request) -> AttributeChanges:
@@ -186,16 +180,11 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
     found = await list_profiles(
         tx, caller.organization_id, external_id=external_id, phone_number=phone_number, after=after, limit=limit + 1
     )
-    page, has_more = found[:limit], len(found) > limit
-    next_cursor = write_cursor(caller.secret, scope, (str(page[-1].id),)) if has_more else None
-    return Answer(200, encode(ProfilePageOut([_profile_out(profile) for profile in page], has_more, next_cursor)))
-
-
-def _read_item(body: bytes, *, default_country: str | None) -> ProfileUpsert | ApiError:
-    try:
-        return decode_profile(body, default_country=default_country, is_checked=True)
-    except ApiError as error:
-        return error
+    page, following = cut_page(
+        found, limit, secret=caller.secret, scope=scope, position_of=lambda profile: (str(profile.id),)
+    )
+    shown = [_profile_out(profile) for profile in page]
+    return Answer(200, encode(ProfilePageOut(shown, following is not None, following)))
 
 
 async def _referred_profile(tx: Tx, request: Request) -> Profile:
@@ -206,15 +195,10 @@ async def _referred_profile(tx: Tx, request: Request) -> Profile:
     return profile
 
 
-def _profile_answer(upserted: Upserted) -> Answer:
-    return Answer(201 if upserted.change == "created" else 200, encode(_profile_out(upserted.profile)))
-
-
-def _batch_result(result: Upserted | ApiError, request_id: str) -> ProfileResultOut:
-    if isinstance(result, Upserted):
-        answer = _profile_answer(result)
-        return ProfileResultOut(answer.status, msgspec.Raw(answer.body))
-    return ProfileResultOut(result.status, msgspec.Raw(problem_bytes(result, request_id)))
+def _answer(outcome: Upserted | ApiError) -> Answer | ApiError:
+    if isinstance(outcome, ApiError):
+        return outcome
+    return Answer(201 if outcome.change == "created" else 200, encode(_profile_out(outcome.profile)))
 
 
 def _profile_out(profile: Profile) -> ProfileOut:
@@ -295,7 +279,7 @@ ROUTES: tuple[Route, ...] = (
         "item does not hold up the others. All items that are accepted are committed together. Each item costs one "
         "request of the rate limit.",
         body=ProfileBatchIn,
-        answers={200: ProfileBatchOut},
+        answers={200: BatchOut},
         errors=(ValidationError,),
         examples={
             "two_customers": {

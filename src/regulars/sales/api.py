@@ -9,8 +9,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from regulars.http.batch import BatchOut, answer_batch, read_each
 from regulars.http.page import PAGE_PARAMETERS
-from regulars.http.problem import problem_bytes
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
     BATCH_REQUEST_ITEMS_MAX,
@@ -82,15 +82,6 @@ class SaleBatchIn(msgspec.Struct, frozen=True):
     ]
 
 
-class BatchResult(msgspec.Struct, frozen=True):
-    status: Annotated[int, Meta(description="The status this item would have had alone.")]
-    body: Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
-
-
-class BatchOut(msgspec.Struct, frozen=True):
-    results: list[BatchResult]
-
-
 class SalesEventPage(msgspec.Struct, frozen=True):
     data: list[SalesEventOut]
     has_more: bool
@@ -118,14 +109,7 @@ def _answer(recorded: Recorded, tx: Tx) -> Answer:
 
 
 def _prepare_batch(request: Request) -> list[Sale | ApiError]:
-    return [_decode_or_refuse(bytes(item)) for item in json.decode(_batch_decoder, request.body).items]
-
-
-def _decode_or_refuse(item: bytes) -> Sale | ApiError:
-    try:
-        return decode_sale(item, is_checked=True)
-    except ApiError as error:
-        return error
+    return read_each(json.decode(_batch_decoder, request.body).items, partial(decode_sale, is_checked=True))
 
 
 async def _run_batch(
@@ -145,16 +129,9 @@ async def _run_one_batch(
     rest = [sale for sale, stored in zip(sales, quick, strict=True) if stored is None]
     careful = iter(await record_sales(tx, organization_id, rest, tolerance=tolerance) if rest else ())
     recorded = iter([Recorded(stored, is_new=True) if stored is not None else next(careful) for stored in quick])
-    results = []
-    for item in items:
-        outcome = item if isinstance(item, ApiError) else next(recorded)
-        if isinstance(outcome, ApiError):
-            body = problem_bytes(outcome, write.request.request_id)
-            results.append(BatchResult(outcome.status, msgspec.Raw(body)))
-        else:
-            answer = _answer(outcome, tx)
-            results.append(BatchResult(answer.status, msgspec.Raw(answer.body)))
-    return Answer(200, json.encode(BatchOut(results)))
+    outcomes = [item if isinstance(item, ApiError) else next(recorded) for item in items]
+    answers = [outcome if isinstance(outcome, ApiError) else _answer(outcome, tx) for outcome in outcomes]
+    return answer_batch(answers, write.request.request_id)
 
 
 async def _list(tx: Tx, request: Request) -> Answer:

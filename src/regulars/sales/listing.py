@@ -1,6 +1,6 @@
 """Pages of sales: filters, order and cursor."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
@@ -9,7 +9,7 @@ from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.errors import InvalidCursor, ProfileNotFound, StoreNotFound, invalid
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, read_reference
-from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
+from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
 from regulars.kit.text import check_reference
 from regulars.profiles.find import find_profiles
 from regulars.sales import queries
@@ -33,7 +33,7 @@ _ENUMS: dict[str, tuple[LiteralString, tuple[str, ...]]] = {
 
 async def list_sales(
     tx: Tx, organization_id: UUID, query: Mapping[str, str], *, secret: bytes
-) -> tuple[list[StoredSale], str | None]:
+) -> tuple[Sequence[StoredSale], str | None]:
     """A page of sales and the cursor of the next one, if there is more."""
     limit = read_limit(query)
     conditions = _value_conditions(query)
@@ -43,12 +43,13 @@ async def list_sales(
         conditions.append(_after(read_cursor(secret, scope, query["cursor"]), by_time=by_time))
     conditions += await _reference_conditions(tx, organization_id, query)
     found = await queries.list_sales(tx, organization_id, conditions=conditions, by_time=by_time, limit=limit + 1)
-    page = found[:limit]
-    if len(found) <= limit:
-        return page, None
-    last = page[-1]
-    position = (SALES_EVENT.encode(last.id), format_timestamp(last.occurred_at))
-    return page, write_cursor(secret, scope, position)
+    return cut_page(
+        found,
+        limit,
+        secret=secret,
+        scope=scope,
+        position_of=lambda sale: (SALES_EVENT.encode(sale.id), format_timestamp(sale.occurred_at)),
+    )
 
 
 def _value_conditions(query: Mapping[str, str]) -> list[Condition]:

@@ -14,7 +14,7 @@ from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, StoreNotFound, ValidationError
 from regulars.kit.ids import STORE, read_reference
 from regulars.kit.json import encode
-from regulars.kit.pagination import read_cursor, read_limit, scope_of, write_cursor
+from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
 from regulars.stores.decode import StoreIn, decode_store
 from regulars.stores.find import find_store, list_stores
 from regulars.stores.model import Store, StoreUpsert
@@ -72,9 +72,10 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
     scope = scope_of("stores", {})
     after = None if cursor is None else UUID(read_cursor(caller.secret, scope, cursor)[0])
     found = await list_stores(tx, caller.organization_id, after=after, limit=limit + 1)
-    page, has_more = found[:limit], len(found) > limit
-    next_cursor = write_cursor(caller.secret, scope, (str(page[-1].id),)) if has_more else None
-    return Answer(200, encode(StorePageOut([_store_out(store) for store in page], has_more, next_cursor)))
+    page, following = cut_page(
+        found, limit, secret=caller.secret, scope=scope, position_of=lambda store: (str(store.id),)
+    )
+    return Answer(200, encode(StorePageOut([_store_out(store) for store in page], following is not None, following)))
 
 
 def _store_out(store: Store) -> StoreOut:

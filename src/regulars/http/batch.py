@@ -1,0 +1,47 @@
+"""What every batch endpoint shares: items read one by one, and answered one by one in their order."""
+
+from collections.abc import Callable, Iterable
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from regulars.http.problem import problem_bytes
+from regulars.http.route import Answer
+from regulars.kit.errors import ApiError
+from regulars.kit.json import encode
+
+T = TypeVar("T")
+
+
+class BatchResult(msgspec.Struct, frozen=True):
+    status: Annotated[int, Meta(description="The status this item would have had alone.")]
+    body: Annotated[
+        msgspec.Raw, Meta(description="What was stored, or the problem.", extra_json_schema={"type": "object"})
+    ]
+
+
+class BatchOut(msgspec.Struct, frozen=True):
+    results: Annotated[list[BatchResult], Meta(description="One result for each item, in the same order.")]
+
+
+def read_each(items: Iterable[msgspec.Raw], read: Callable[[bytes], T]) -> list[T | ApiError]:
+    """Read the items; one that is refused is its refusal and holds up no other."""
+    return [_read(bytes(item), read) for item in items]
+
+
+def _read(item: bytes, read: Callable[[bytes], T]) -> T | ApiError:
+    try:
+        return read(item)
+    except ApiError as error:
+        return error
+
+
+def answer_batch(answers: Iterable[Answer | ApiError], request_id: str) -> Answer:
+    """The answer of a batch request, whatever its items were answered."""
+    return Answer(200, encode(BatchOut([_result(answer, request_id) for answer in answers])))
+
+
+def _result(answer: Answer | ApiError, request_id: str) -> BatchResult:
+    body = problem_bytes(answer, request_id) if isinstance(answer, ApiError) else answer.body
+    return BatchResult(answer.status, msgspec.Raw(body))

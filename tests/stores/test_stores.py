@@ -13,8 +13,8 @@ from regulars.kit.errors import InvalidCursor, StoreNotFound, ValidationError
 from regulars.kit.ids import STORE, ByExternalId, ById, new_uuid
 from regulars.stores import api
 from regulars.stores.countries import COUNTRY_CODES
-from regulars.stores.find import StoreRef, find_store, find_stores
-from regulars.stores.model import Address, StoreUpsert
+from regulars.stores.find import find_store, find_stores
+from regulars.stores.model import Address, StoreRef, StoreUpsert
 from regulars.stores.upsert import Upserted, upsert_stores
 
 pytestmark = pytest.mark.anyio

@@ -190,14 +190,6 @@ async def find_linked_hashes(tx: Tx, organization_id: UUID, profile_ids: Collect
     return linked
 
 
-async def find_known_hashes(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
-    rows = await tx.fetch(
-        "SELECT number_hash FROM subscriptions WHERE organization_id = %s AND number_hash = ANY (%s::bytea[])",
-        (organization_id, list(number_hashes)),
-    )
-    return {row[0] for row in rows}
-
-
 async def find_external_ids(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
     rows = await tx.fetch(
         "SELECT id, external_id FROM profiles WHERE organization_id = %s AND id = ANY (%s::uuid[])",

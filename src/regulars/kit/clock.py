@@ -4,7 +4,6 @@ import re
 import time
 from datetime import UTC, datetime, timedelta, timezone
 
-DAY = timedelta(days=1)
 AUTOMATION_WINDOW = timedelta(days=7)
 
 _RFC3339 = re.compile(

@@ -7,6 +7,7 @@ An *external* id is the caller's own and never starts with one of our prefixes. 
 import itertools
 import random
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -82,6 +83,18 @@ def read_reference(kind: Kind, text: str) -> Reference:
     if text.startswith(RESERVED_PREFIXES):
         return ById(kind.decode(text))
     return ByExternalId(text)
+
+
+def split_references(references: Collection[Reference]) -> tuple[list[UUID], list[str]]:
+    """The ids and the external ids among the references, sorted, without those that cannot exist."""
+    ids = {reference.id for reference in references if isinstance(reference, ById) and reference.id is not None}
+    external_ids = {
+        reference.external_id
+        for reference in references
+        # PostgreSQL cannot even be asked for a text with U+0000.
+        if isinstance(reference, ByExternalId) and "\0" not in reference.external_id
+    }
+    return sorted(ids), sorted(external_ids)
 
 
 def new_uuid() -> UUID:

@@ -4,9 +4,8 @@ from collections.abc import Collection
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.kit.ids import ByExternalId, ById, Reference
+from regulars.kit.ids import ByExternalId, ById, Reference, split_references
 from regulars.profiles import queries
-from regulars.profiles.find import split_references
 from regulars.profiles.model import Profile
 
 

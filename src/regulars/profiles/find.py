@@ -4,19 +4,9 @@ from collections.abc import Collection
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.kit.ids import ByExternalId, ById, Reference
+from regulars.kit.ids import ByExternalId, ById, Reference, split_references
 from regulars.profiles import queries
 from regulars.profiles.model import Profile, ProfileRef
-
-__all__ = [
-    "ProfileRef",
-    "find_profile",
-    "find_profiles",
-    "find_profiles_by_phone",
-    "list_profiles",
-    "lock_profiles",
-    "split_references",
-]
 
 
 async def find_profiles(
@@ -77,15 +67,3 @@ async def list_profiles(
     return await queries.list_profiles(
         tx, organization_id, external_id=external_id, phone_number=phone_number, after=after, limit=limit
     )
-
-
-def split_references(references: Collection[Reference]) -> tuple[list[UUID], list[str]]:
-    """The ids and the external ids among the references, sorted, without those that cannot exist."""
-    ids = {reference.id for reference in references if isinstance(reference, ById) and reference.id is not None}
-    external_ids = {
-        reference.external_id
-        for reference in references
-        # PostgreSQL cannot even be asked for a text with U+0000.
-        if isinstance(reference, ByExternalId) and "\0" not in reference.external_id
-    }
-    return sorted(ids), sorted(external_ids)

@@ -17,6 +17,27 @@ from regulars.profiles.model import Profile, ProfileRef
 
 # Below every UUIDv7: a list without a cursor begins after it.
 _BEFORE_ALL = UUID(int=0)
+# Locks the named profiles in the order of their ids; how strongly, and the closing bracket, follow.
+_LOCK = """
+SELECT
+    locked.id, locked.external_id, locked.phone_number, locked.phone_reachable, locked.first_name,
+    locked.last_name, locked.attributes, locked.created_at, locked.updated_at
+FROM (
+    SELECT (
+        SELECT id FROM profiles WHERE organization_id = %(organization_id)s AND external_id = named.external_id
+    ) AS id
+    FROM unnest(%(external_ids)s::text[]) AS named (external_id)
+    UNION
+    SELECT id FROM unnest(%(ids)s::uuid[]) AS given (id)
+    ORDER BY id
+) AS wanted
+CROSS JOIN LATERAL (
+    SELECT
+        id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at,
+        updated_at
+    FROM profiles
+    WHERE organization_id = %(organization_id)s AND id = wanted.id
+"""
 
 
 def _profile(row: TupleRow) -> Profile:
@@ -165,63 +186,19 @@ async def lock_profiles_to_change(
     tx: Tx, organization_id: UUID, *, ids: Sequence[UUID], external_ids: Sequence[str]
 ) -> list[Profile]:
     # NO KEY: a change never touches a key, so it need not hold up those who only refer to the profile.
-    rows = await tx.fetch(
-        """
-        SELECT
-            locked.id, locked.external_id, locked.phone_number, locked.phone_reachable, locked.first_name,
-            locked.last_name, locked.attributes, locked.created_at, locked.updated_at
-        FROM (
-            SELECT (
-                SELECT id FROM profiles WHERE organization_id = %(organization_id)s AND external_id = named.external_id
-            ) AS id
-            FROM unnest(%(external_ids)s::text[]) AS named (external_id)
-            UNION
-            SELECT id FROM unnest(%(ids)s::uuid[]) AS given (id)
-            ORDER BY id
-        ) AS wanted
-        CROSS JOIN LATERAL (
-            SELECT
-                id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at,
-                updated_at
-            FROM profiles
-            WHERE organization_id = %(organization_id)s AND id = wanted.id
-            FOR NO KEY UPDATE
-        ) AS locked
-        """,
-        {"organization_id": organization_id, "ids": list(ids), "external_ids": list(external_ids)},
-    )
+    rows = await tx.fetch(_LOCK + "FOR NO KEY UPDATE) AS locked", _wanted(organization_id, ids, external_ids))
     return [_profile(row) for row in rows]
 
 
 async def lock_profiles_to_delete(
     tx: Tx, organization_id: UUID, *, ids: Sequence[UUID], external_ids: Sequence[str]
 ) -> list[Profile]:
-    rows = await tx.fetch(
-        """
-        SELECT
-            locked.id, locked.external_id, locked.phone_number, locked.phone_reachable, locked.first_name,
-            locked.last_name, locked.attributes, locked.created_at, locked.updated_at
-        FROM (
-            SELECT (
-                SELECT id FROM profiles WHERE organization_id = %(organization_id)s AND external_id = named.external_id
-            ) AS id
-            FROM unnest(%(external_ids)s::text[]) AS named (external_id)
-            UNION
-            SELECT id FROM unnest(%(ids)s::uuid[]) AS given (id)
-            ORDER BY id
-        ) AS wanted
-        CROSS JOIN LATERAL (
-            SELECT
-                id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at,
-                updated_at
-            FROM profiles
-            WHERE organization_id = %(organization_id)s AND id = wanted.id
-            FOR UPDATE
-        ) AS locked
-        """,
-        {"organization_id": organization_id, "ids": list(ids), "external_ids": list(external_ids)},
-    )
+    rows = await tx.fetch(_LOCK + "FOR UPDATE) AS locked", _wanted(organization_id, ids, external_ids))
     return [_profile(row) for row in rows]
+
+
+def _wanted(organization_id: UUID, ids: Sequence[UUID], external_ids: Sequence[str]) -> dict[str, Any]:
+    return {"organization_id": organization_id, "ids": list(ids), "external_ids": list(external_ids)}
 
 
 async def insert_profiles_if_new(tx: Tx, organization_id: UUID, profiles: Sequence[Profile]) -> set[UUID]:

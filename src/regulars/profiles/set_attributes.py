@@ -8,9 +8,8 @@ import msgspec
 from regulars.catalog.register import register_attributes
 from regulars.kit.db import Tx
 from regulars.kit.errors import ProfileNotFound, ValidationError
-from regulars.kit.ids import ByExternalId, ById, Reference
+from regulars.kit.ids import ByExternalId, ById, Reference, split_references
 from regulars.profiles import queries
-from regulars.profiles.find import split_references
 from regulars.profiles.model import Profile, merge, touched
 
 

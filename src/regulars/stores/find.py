@@ -4,28 +4,20 @@ from collections.abc import Collection
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.kit.ids import ByExternalId, ById, Reference
+from regulars.kit.ids import ByExternalId, ById, Reference, split_references
 from regulars.stores import queries
 from regulars.stores.model import Store, StoreRef
-
-__all__ = ["StoreRef", "find_store", "find_stores", "list_stores"]
 
 
 async def find_stores(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoreRef]:
     """The stores that the references name; a reference that names none is absent."""
-    ids = {reference.id for reference in references if isinstance(reference, ById) and reference.id is not None}
-    external_ids = {
-        reference.external_id
-        for reference in references
-        # PostgreSQL cannot even be asked for a text with U+0000.
-        if isinstance(reference, ByExternalId) and "\0" not in reference.external_id
-    }
+    ids, external_ids = split_references(references)
     found: dict[Reference, StoreRef] = {}
     if ids:
-        for store in await queries.find_store_refs_by_id(tx, organization_id, sorted(ids)):
+        for store in await queries.find_store_refs_by_id(tx, organization_id, ids):
             found[ById(store.id)] = store
     if external_ids:
-        for store in await queries.find_store_refs_by_external_id(tx, organization_id, sorted(external_ids)):
+        for store in await queries.find_store_refs_by_external_id(tx, organization_id, external_ids):
             found[ByExternalId(store.external_id)] = store
     return found
 

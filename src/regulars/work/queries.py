@@ -99,21 +99,3 @@ async def park_row(tx: Tx, organization_id: UUID, row_id: UUID, *, attempts: int
         """,
         {"organization_id": organization_id, "id": row_id, "attempts": attempts},
     )
-
-
-async def count_parked_rows(tx: Tx, organization_id: UUID) -> int:
-    rows = await tx.fetch(
-        "SELECT count(*) FROM outbox WHERE organization_id = %(organization_id)s AND not_before = 'infinity'",
-        {"organization_id": organization_id},
-    )
-    return int(rows[0][0])
-
-
-async def release_parked_rows(tx: Tx, organization_id: UUID) -> int:
-    return await tx.execute(
-        """
-        UPDATE outbox SET attempts = 0, not_before = NULL
-        WHERE organization_id = %(organization_id)s AND not_before = 'infinity'
-        """,
-        {"organization_id": organization_id},
-    )

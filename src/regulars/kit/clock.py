@@ -10,24 +10,24 @@ _RFC3339 = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))",
 )
-# "2024-05-01T14:30:00Z" and "2024-05-01T14:30:00+02:00".
-_COMMON_LENGTHS = (20, 25)
+# What registers send. The standard library reads it ten times as fast as the pattern above, and is as strict once the
+# shape is known.
+_USUAL = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
+    r"(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+)
 _HOUR_MAX = 23
 _MINUTE_MAX = 59
 
 
 def parse_timestamp(text: str) -> datetime:
     """Read an RFC 3339 timestamp as UTC, truncated to the millisecond; raise ValueError for anything else."""
-    # Whole seconds with Z or an offset are what registers send. The standard library reads them ten times as fast as
-    # the pattern below, and is strict once the separators are known to stand where they must.
-    if len(text) in _COMMON_LENGTHS and text[4] + text[7] + text[10] + text[13] + text[16] == "--T::":
-        if text[11:13] > "23":
-            raise ValueError("its hour is out of range")
-        if text[19:] == "Z":
-            return datetime.fromisoformat(text)
-        if text[19] in "+-" and text[22:23] == ":" and text[23] < "6":
-            return _in_utc(datetime.fromisoformat(text))
-    return _parse_any_timestamp(text)
+    if _USUAL.fullmatch(text) is None:
+        return _parse_any_timestamp(text)
+    moment = datetime.fromisoformat(text)
+    if text[-1] != "Z":
+        moment = _in_utc(moment)
+    return truncate_to_milliseconds(moment) if moment.microsecond else moment
 
 
 def _in_utc(moment: datetime) -> datetime:

@@ -1,0 +1,104 @@
+"""Prepared statements without a cursor: bytes go in and bytes come out.
+
+A cursor of the driver converts each value through its adapters and waits through a generator, which for a short
+statement costs more than the statement. A connection that runs the same few statements all day uses libpq more
+directly: the driver opens it, and from then on the event loop's own reader collects the answers.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.errors import error_from_result
+from psycopg.pq import ConnStatus, ExecStatus, Format
+from psycopg.pq.abc import PGresult
+from psycopg.rows import TupleRow
+
+_FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
+
+
+class PreparedConnection:
+    """One connection, one statement at a time."""
+
+    def __init__(self, connection: AsyncConnection[TupleRow]) -> None:
+        """Take over an idle connection; nobody else may use it any more."""
+        self._connection = connection
+        self._pgconn = connection.pgconn
+        self._loop = asyncio.get_running_loop()
+        self._socket = self._pgconn.socket
+        self._answered: asyncio.Future[PGresult] | None = None
+        self._result: PGresult | None = None
+        self.is_closed = False
+        self._loop.add_reader(self._socket, self._on_readable)
+
+    async def prepare(self, statements: Mapping[bytes, str]) -> None:
+        """Prepare statements under their names; parameters are `$1`, `$2`, … and always travel in binary."""
+        for name, text in statements.items():
+            self._pgconn.send_prepare(name, text.encode())
+            await self._wait()
+
+    async def run(self, name: bytes, parameters: Sequence[bytes | None]) -> PGresult:
+        """Run a prepared statement; its result is in binary too. Raises what a cursor would raise."""
+        self._pgconn.send_query_prepared(name, parameters, [Format.BINARY] * len(parameters), Format.BINARY)
+        return await self._wait()
+
+    def close(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            self._loop.remove_reader(self._socket)
+            self._loop.remove_writer(self._socket)
+            self._pgconn.finish()
+
+    async def _wait(self) -> PGresult:
+        self._answered = self._loop.create_future()
+        self._send_rest()
+        try:
+            result = await self._answered
+        except BaseException:
+            # The connection is lost, or whoever asked is gone and the answer to come would be taken for the next one's.
+            self.close()
+            raise
+        if result.status in _FAILED:
+            raise error_from_result(result)
+        return result
+
+    def _send_rest(self) -> None:
+        """Write what the socket takes, and the rest when it takes more."""
+        try:
+            is_unsent = self._pgconn.flush()
+        except psycopg.Error as error:
+            self._fail(error)
+            return
+        if is_unsent:
+            self._loop.add_writer(self._socket, self._on_writable)
+
+    def _on_writable(self) -> None:
+        self._loop.remove_writer(self._socket)
+        self._send_rest()
+
+    def _on_readable(self) -> None:
+        try:
+            self._pgconn.consume_input()
+            while not self._pgconn.is_busy():
+                result = self._pgconn.get_result()
+                if result is None:
+                    self._finish()
+                    return
+                self._result = result
+        except psycopg.Error as error:
+            self._fail(error)
+
+    def _finish(self) -> None:
+        """Nothing more will come for this statement."""
+        result, self._result = self._result, None
+        if self._pgconn.status == ConnStatus.BAD:
+            # The server said goodbye, and libpq has closed the socket: the loop must forget its number at once.
+            self.close()
+        if self._answered is not None and not self._answered.done() and result is not None:
+            self._answered.set_result(result)
+
+    def _fail(self, error: psycopg.Error) -> None:
+        self.close()
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_exception(error)

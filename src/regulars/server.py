@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from functools import cache
 from typing import Any, Final
@@ -21,7 +21,7 @@ from regulars.http.json_api import JsonApi, with_request_id
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.route import Document, Mutation, Route
 from regulars.http.service import Readiness, service_routes
-from regulars.http.writes import Quick, Writes
+from regulars.http.writes import Writes
 from regulars.kit import embedded
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.json import encode
@@ -41,7 +41,7 @@ API_V1: Final = b"/v1/"
 ADDRESS_PLACE: Final = "https://address.invalid"
 
 
-def api_routes(settings: Settings, *, recorder: QuickRecorder | None = None) -> tuple[Route, ...]:
+def api_routes(settings: Settings) -> tuple[Route, ...]:
     """Everything under `/v1`."""
     tolerance = timedelta(seconds=settings.occurred_at_tolerance_s)
     routes: tuple[Route, ...] = (
@@ -49,7 +49,7 @@ def api_routes(settings: Settings, *, recorder: QuickRecorder | None = None) -> 
         *privacy.ROUTES,
         *stores.ROUTES,
         *consent.ROUTES,
-        *sales.routes(tolerance=tolerance, recorder=recorder),
+        *sales.routes(tolerance=tolerance),
     )
 
     @cache
@@ -80,14 +80,12 @@ def create_app(settings: Settings) -> "Application":
     waker = Waker(url)
     authenticator = Authenticator(database, default_country=settings.default_country)
     recorder = QuickRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
-    is_quick = settings.write_path == "quick"
-    routes = api_routes(settings, recorder=recorder if is_quick else None)
-    quick: Mapping[str, Quick] = {sales.RECORD_SALE: recorder} if is_quick else {}
+    routes = api_routes(settings)
     mutations = [route for route in routes if isinstance(route, Mutation)]
     writes = Writes(
         database,
         mutations,
-        quick=quick,
+        quick=sales.quick_ways(recorder) if settings.write_path == "quick" else {},
         committed=waker.wake,
     )
     rate_limiter = RateLimiter(
@@ -113,7 +111,7 @@ def create_app(settings: Settings) -> "Application":
         with contextlib.suppress(*CONNECTION_ERRORS):
             await authenticator.note_use()
         await waker.close()
-        await recorder.close()
+        recorder.close()
         await database.close()
 
     _show_levels(writes, database)

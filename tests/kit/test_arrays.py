@@ -6,26 +6,48 @@ from uuid import UUID
 
 import pytest
 
-from regulars.kit.arrays import Bigints, Blobs, Jsons, Texts, Timestamps, Uuids
+from regulars.kit.arrays import (
+    Bigints,
+    Blobs,
+    Jsons,
+    Labels,
+    Texts,
+    Timestamps,
+    Uuids,
+    read_bigint,
+    read_timestamp,
+    read_uuids,
+    timestamp,
+)
 
 pytestmark = pytest.mark.anyio
 
+MOMENTS = [
+    datetime(1, 1, 1, tzinfo=UTC),
+    datetime(1999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC),
+    datetime(2000, 1, 1, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+]
+
+
+def _uuids(values):
+    return Uuids([None if value is None else value.bytes for value in values])
+
+
 VALUES = {
-    "text": (Texts, ["", "a", "é😀", 'quote " \\ {,} NULL', None, "NULL", "x" * 100_000]),
-    "bytea": (Blobs, [b"", b"\x00\xff", None, bytes(range(256)), b"\xff\xff\xff\xff"]),
-    "uuid": (Uuids, [UUID(int=0), None, UUID(int=2**128 - 1)]),
-    "bigint": (Bigints, [0, -1, None, 2**63 - 1, -(2**63)]),
-    "timestamptz": (
+    "texts": ("text", Texts, ["", "a", "é😀", 'quote " \\ {,} NULL', "NULL", "x" * 100_000]),
+    "labels": ("text", Labels, ["", "a", None, "é😀", "a", "NULL", None, "a"]),
+    "blobs": ("bytea", Blobs, [b"", b"\x00\xff", bytes(range(256)), b"\xff\xff\xff\xff"]),
+    "uuids": ("uuid", _uuids, [UUID(int=0), None, UUID(int=2**128 - 1)]),
+    "bigints": ("bigint", Bigints, [0, -1, None, 2**63 - 1, -(2**63)]),
+    "timestamps": (
+        "timestamptz",
         Timestamps,
-        [
-            datetime(1, 1, 1, tzinfo=UTC),
-            datetime(1999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC),
-            datetime(2000, 1, 1, tzinfo=UTC),
-            datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
-        ],
+        MOMENTS,
     ),
 }
-EMPTY_OR_NULL = [[], [None], [None, None, None]]
+NULLABLE = {"labels", "uuids", "bigints"}
+NULLS = [[None], [None, None, None]]
 
 
 async def compare(database, name, kind, values) -> None:
@@ -38,15 +60,30 @@ async def compare(database, name, kind, values) -> None:
     assert same or not values
 
 
-@pytest.mark.parametrize("name", VALUES)
-async def test_an_array_arrives_as_the_driver_would_have_sent_it(database, name):
-    kind, values = VALUES[name]
+@pytest.mark.parametrize("case", VALUES)
+async def test_an_array_arrives_as_the_driver_would_have_sent_it(database, case):
+    name, kind, values = VALUES[case]
     await compare(database, name, kind, values)
+    await compare(database, name, kind, [])
     for value in values:
         await compare(database, name, kind, [value])
-    if kind is not Timestamps:
-        for other in EMPTY_OR_NULL:
-            await compare(database, name, kind, other)
+    for nulls in NULLS if case in NULLABLE else ():
+        await compare(database, name, kind, nulls)
+
+
+async def test_what_postgresql_sends_in_binary_is_read_back(database):
+    ids = [UUID(int=0), None, UUID(int=2**128 - 1), None]
+    async with database.reading() as tx:
+        cursor = tx.connection.cursor(binary=True)
+        await cursor.execute("SELECT %s::uuid[], '{}'::uuid[], %s::bigint, %s", (ids, -(2**63), Bigints([-1])))
+        result = cursor.pgresult
+        assert read_uuids(result.get_value(0, 0)) == [None if one is None else one.bytes for one in ids]
+        assert read_uuids(result.get_value(0, 1)) == []
+        assert read_bigint(result.get_value(0, 2)) == -(2**63)
+        for moment in MOMENTS:
+            await cursor.execute("SELECT %s::timestamptz", (moment,))
+            assert read_timestamp(cursor.pgresult.get_value(0, 0)) == moment
+            assert timestamp(moment) == cursor.pgresult.get_value(0, 0)
 
 
 async def test_an_empty_array_unnests_to_nothing_and_all_columns_keep_step(database):
@@ -54,7 +91,7 @@ async def test_an_empty_array_unnests_to_nothing_and_all_columns_keep_step(datab
         assert await tx.fetch("SELECT * FROM unnest(%s, %s)", (Texts([]), Bigints([]))) == []
         rows = await tx.fetch(
             "SELECT * FROM unnest(%s, %s, %s) WITH ORDINALITY",
-            (Texts(["a", None, "c"]), Uuids([None, UUID(int=7), None]), Bigints([None, 2, 3])),
+            (Labels(["a", None, "c"]), Uuids([None, UUID(int=7).bytes, None]), Bigints([None, 2, 3])),
         )
     assert rows == [("a", None, None, 1), (None, UUID(int=7), 2, 2), ("c", None, 3, 3)]
 
@@ -71,7 +108,8 @@ async def test_random_arrays_survive(database):
     for _ in range(20):
         size = chance.randrange(1, 300)
         numbers = [chance.choice([None, chance.randrange(-(2**63), 2**63)]) for _ in range(size)]
-        texts = [chance.choice([None, chance.randbytes(chance.randrange(20)).hex()]) for _ in range(size)]
+        texts = [chance.randbytes(chance.randrange(20)).hex() for _ in range(size)]
+        labels = [chance.choice([None, "a", "b"]) for _ in range(size)]
         async with database.reading() as tx:
-            [(back, words)] = await tx.fetch("SELECT %s, %s", (Bigints(numbers), Texts(texts)))
-        assert (back, words) == (numbers, texts)
+            [row] = await tx.fetch("SELECT %s, %s, %s", (Bigints(numbers), Texts(texts), Labels(labels)))
+        assert row == (numbers, texts, labels)

@@ -12,8 +12,8 @@ from tests.sales.desk import TOLERANCE, Desk
 from tests.support import samples
 from tests.support.room import request
 
-from regulars.http.route import Answer, Mutation
-from regulars.http.writes import Quick, Writes
+from regulars.http.route import Answer, Mutation, Quick
+from regulars.http.writes import Writes
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import PROFILE, STORE
@@ -37,7 +37,7 @@ class Counter:
     desk: Desk
     writes: Writes
     recorder: QuickRecorder | None
-    route: Mutation
+    routes: dict[str, Mutation]
     sent_quickly: list[int] = field(default_factory=list)
 
     async def send(self, told: Sequence[Told]) -> list[dict[str, Any]]:
@@ -54,7 +54,9 @@ class Counter:
         }
         asked = request(self.desk.organization_id, body=samples.json_bytes(body))
         try:
-            return await self.writes.submit(self.route, asked, target=TARGET, key=told.key, charge=lambda _: None)
+            return await self.writes.submit(
+                self.routes[api.RECORD_SALE], asked, target=TARGET, key=told.key, charge=lambda _: None
+            )
         except ApiError as error:
             return error
 
@@ -106,24 +108,26 @@ class Counter:
     async def close(self) -> None:
         await self.writes.coalescer.drain()
         if self.recorder is not None:
-            await self.recorder.close()
+            self.recorder.close()
 
 
 def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> Counter:
     recorder = QuickRecorder(database, tolerance=TOLERANCE) if quick else None
-    [route] = [route for route in api.routes(tolerance=TOLERANCE) if route.operation_id == api.RECORD_SALE]
-    assert isinstance(route, Mutation)
+    routes = {route.operation_id: route for route in api.routes(tolerance=TOLERANCE) if isinstance(route, Mutation)}
     sizes: list[int] = []
 
-    async def counted(organization: UUID, writes: Sequence[Any]) -> Sequence[bytes | None]:
-        assert recorder is not None
-        bodies = await recorder(organization, writes)
-        sizes.append(sum(body is not None for body in bodies))
-        return bodies
+    def counting(way: Quick) -> Quick:
+        async def counted(organization: UUID, writes: Sequence[Any]) -> Sequence[Answer | None]:
+            answers = await way(organization, writes)
+            sizes.append(sum(answer is not None for answer in answers))
+            return answers
 
-    ways: dict[str, Quick] = {} if recorder is None else {api.RECORD_SALE: counted}
-    writes = Writes(database, [route], quick=ways, committed=lambda _: None)
-    return Counter(Desk(database, organization_id), writes, recorder, route, sizes)
+        return counted
+
+    quick_ways = {} if recorder is None else api.quick_ways(recorder)
+    ways = {name: counting(way) for name, way in quick_ways.items()}
+    writes = Writes(database, list(routes.values()), quick=ways, committed=lambda _: None)
+    return Counter(Desk(database, organization_id), writes, recorder, routes, sizes)
 
 
 def _comparable(answer: Answer | ApiError, back: dict[str, str]) -> dict[str, Any]:

@@ -5,19 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 from tests.sales.counter import Counter, comparable_body
-from tests.sales.desk import TOLERANCE
 from tests.sales.traffic import Traffic
 from tests.support import samples
 from tests.support.room import request
 
-from regulars.http.route import Answer, Mutation, Write
 from regulars.kit.ids import new_uuid
 from regulars.sales import api
 
 pytestmark = pytest.mark.anyio
 
 
-async def send_batch(counter: Counter, bodies: list[dict[str, Any]]) -> Any:
+async def send_batch(counter: Counter, bodies: list[dict[str, Any]], *, key: str | None = None) -> Any:
     names = await counter.canonical_ids()
     items = [
         {
@@ -26,16 +24,9 @@ async def send_batch(counter: Counter, bodies: list[dict[str, Any]]) -> Any:
         }
         for body in bodies
     ]
-    [route] = [
-        route
-        for route in api.routes(tolerance=TOLERANCE, recorder=counter.recorder)
-        if route.operation_id == "recordSalesEvents"
-    ]
-    assert isinstance(route, Mutation)
     asked = request(counter.desk.organization_id, body=samples.json_bytes({"items": items}))
-    async with counter.desk.database.transaction() as tx:
-        [answer] = await route.run(tx, counter.desk.organization_id, [Write(asked, route.prepare(asked))])
-    assert isinstance(answer, Answer)
+    route = counter.routes[api.RECORD_SALES]
+    answer = await counter.writes.submit(route, asked, target=b"/v1/sales-events/batch", key=key, charge=lambda _: None)
     back = {identifier: f"@{name}" for name, identifier in (await counter.canonical_ids()).items()}
     return comparable_body(msgspec.json.decode(answer.body), back)
 
@@ -55,7 +46,7 @@ async def test_random_batches_have_the_same_answers_and_leave_the_same_rows(quic
 
 async def test_a_customer_that_another_process_writes_meanwhile_is_found_by_the_careful_path(quick, monkeypatch):
     body = {**samples.sale("PARIS-01"), "external_id": "A", "profile_id": "ada"}
-    original = quick.recorder._prepare
+    original = quick.recorder._choose
 
     async def be_overtaken(*arguments: Any, **options: Any) -> Any:
         prepared = await original(*arguments, **options)
@@ -67,7 +58,7 @@ async def test_a_customer_that_another_process_writes_meanwhile_is_found_by_the_
             )
         return prepared
 
-    monkeypatch.setattr(quick.recorder, "_prepare", be_overtaken)
+    monkeypatch.setattr(quick.recorder, "_choose", be_overtaken)
     answer = await send_batch(quick, [body])
     assert [result["status"] for result in answer["results"]] == [201]
     assert await quick.desk.customers() == ["ada"]

@@ -9,7 +9,7 @@ from tests.support import samples
 
 from regulars.kit.ids import ByExternalId, ById, new_uuid
 from regulars.profiles.model import ProfileRef
-from regulars.sales.model import automation_state, is_in_future, is_same_ticket, store_sale
+from regulars.sales.model import StoredSale, automation_state, is_in_future, is_same_ticket
 from regulars.stores.model import StoreRef
 
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
@@ -22,7 +22,7 @@ ADA = ProfileRef(new_uuid(), "ada")
 def stored(*, age: timedelta = timedelta(), profile: ProfileRef | None = ADA, **changes):
     sale = ticket("T1", **({"profile_id": profile.external_id} if profile else {}), **changes)
     sale = msgspec.structs.replace(sale, occurred_at=NOW - age)
-    return store_sale(sale, identifier=new_uuid(), store=SHOP, profile=profile, now=NOW)
+    return StoredSale(new_uuid(), sale, SHOP, profile, NOW)
 
 
 @pytest.mark.parametrize("age", [-timedelta(seconds=30), timedelta(), WEEK - MILLISECOND, WEEK])
@@ -78,7 +78,7 @@ def read(**changes):
 
 
 def is_same(sale, *, store=SHOP, profile=ADA):
-    first = store_sale(read(), identifier=new_uuid(), store=SHOP, profile=ADA, now=NOW)
+    first = StoredSale(new_uuid(), read(), SHOP, ADA, NOW)
     return is_same_ticket(first, sale, store=store, profile=profile)
 
 

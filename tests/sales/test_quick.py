@@ -13,7 +13,6 @@ from tests.support import samples
 
 from regulars.idempotency.model import fingerprint
 from regulars.kit.ids import new_uuid
-from regulars.sales import quick as quick_path
 from regulars.work.outbox import drain
 from regulars.worker import LISTENERS
 
@@ -59,7 +58,7 @@ PROFILE = "INSERT INTO profiles (organization_id, id, external_id, created_at, u
 async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sale_names(quick, monkeypatch):
     """The other process commits its profile after this batch looked for it and before its statement runs."""
     identifier = new_uuid()
-    insert = quick_path._insert
+    insert = quick.recorder._insert
     overtaken: list[bool] = []
 
     async def be_overtaken(*arguments: Any, **options: Any) -> Any:
@@ -68,7 +67,7 @@ async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sa
             await elsewhere(quick, PROFILE, quick.desk.organization_id, identifier)
         return await insert(*arguments, **options)
 
-    monkeypatch.setattr(quick_path, "_insert", be_overtaken)
+    monkeypatch.setattr(quick.recorder, "_insert", be_overtaken)
     answers = await quick.send([told("A", profile_id="ada", key="k"), told("B"), told("C", profile_id="eve")])
     assert [answer["status"] for answer in answers] == [201, 201, 201]
     assert await quick.desk.rows("SELECT id FROM profiles WHERE organization_id = %s AND external_id = 'ada'") == [
@@ -85,7 +84,7 @@ async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sa
 
 
 async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sale_is_not_written(quick, monkeypatch):
-    insert = quick_path._insert
+    insert = quick.recorder._insert
     body = {**samples.sale(STORE), "external_id": "A", "profile_id": "ghost"}
     print_of = fingerprint("POST", TARGET, samples.json_bytes(body))
 
@@ -98,7 +97,7 @@ async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sal
         )
         return await insert(*arguments, **options)
 
-    monkeypatch.setattr(quick_path, "_insert", be_overtaken)
+    monkeypatch.setattr(quick.recorder, "_insert", be_overtaken)
     answers = await quick.send([Told(body, "k"), told("B", key="k2", profile_id="ada")])
     assert answers[0] == {"status": 201, "headers": [(b"idempotent-replayed", b"true")], "body": {"stored": 1}}
     assert answers[1]["status"] == 201

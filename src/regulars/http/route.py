@@ -30,7 +30,7 @@ class Caller(Protocol):
     def default_country(self) -> str | None: ...
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, gc=False):
     """A request that passed key, limits and routing; `references` are the decoded path segments of the placeholders."""
 
     caller: Caller
@@ -40,19 +40,24 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     status: int
     body: bytes
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-class Write(msgspec.Struct, frozen=True):
+class Write(msgspec.Struct, frozen=True, gc=False):
     """A write that waits for its batch: the request, what `prepare` decoded from it, and its idempotency key."""
 
     request: Request
     command: Any
     key: str | None = None
     fingerprint: bytes = b""
+
+
+# One statement for a whole batch, where a room has one; it commits by itself. It answers each item that it wrote, and
+# gives None for each that must take the path of several statements.
+Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[Answer | None]]]
 
 
 @dataclass(frozen=True, slots=True)

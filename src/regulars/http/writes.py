@@ -6,7 +6,7 @@ until only the guilty one fails.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled, Un
 
 from regulars.http.pending import Outcome, Pending
 from regulars.http.problem import problem_answer
-from regulars.http.route import Answer, Mutation, Request, Write
+from regulars.http.route import Answer, Mutation, Quick, Request, Write
 from regulars.idempotency.model import PRIMARY_KEY, Record, fingerprint, is_kept
 from regulars.idempotency.remember import recall, store
 from regulars.kit import log
@@ -51,9 +51,6 @@ class KeyInUseError(Exception):
     """Another process holds the same idempotency key in a transaction that is still open."""
 
 
-# One statement for a whole batch, where a room has one; it commits by itself. It gives the body of a 201 for each item
-# it wrote, and None for each that must take the path of several statements.
-Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[bytes | None]]]
 # The organization, the operation, and one of the queues it has for that organization.
 Lane = tuple[UUID, str, int]
 
@@ -195,16 +192,16 @@ class Writes:
         if not able:
             return rest
         try:
-            bodies = await quick(organization_id, [pending.write for pending in able])
+            answers = await quick(organization_id, [pending.write for pending in able])
         except (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable):
             # The statement wrote nothing; the careful path finds out why.
             return batch
         written = []
-        for pending, body in zip(able, bodies, strict=True):
-            if body is None:
+        for pending, answer in zip(able, answers, strict=True):
+            if answer is None:
                 rest.append(pending)
             else:
-                written.append((pending, Outcome(Answer(201, body), stored=pending.write.key is not None)))
+                written.append((pending, Outcome(answer, stored=pending.write.key is not None)))
         self._settle(written)
         return rest
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from struct import Struct
 from typing import ClassVar
-from uuid import UUID
 
 import psycopg
 from psycopg.adapt import Dumper
@@ -17,10 +16,12 @@ from psycopg.pq import Format
 _HEADER = Struct(">iiIii")
 _LENGTH = Struct(">i")
 _INT8 = Struct(">iq")
-_NULL = _LENGTH.pack(-1)
+_MICROSECONDS = Struct(">q")
+_pack_length = _LENGTH.pack
+_NULL = _pack_length(-1)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_UUID_LENGTH = _LENGTH.pack(16)
+_UUID_LENGTH = _pack_length(16)
 
 
 class BinaryArray:
@@ -38,8 +39,18 @@ class BinaryArray:
 class Texts(BinaryArray):
     oid, element_oid = 1009, 25
 
-    def __init__(self, values: Iterable[str | None]) -> None:
-        super().__init__([_NULL if value is None else _sized(value.encode()) for value in values])
+    def __init__(self, values: Iterable[str]) -> None:
+        super().__init__([_pack_length(len(value)) + value for value in map(str.encode, values)])
+
+
+class Labels(BinaryArray):
+    """Texts of which many are equal, or null."""
+
+    oid, element_oid = Texts.oid, Texts.element_oid
+
+    def __init__(self, values: list[str | None]) -> None:
+        sized = {value: _sized(None if value is None else value.encode()) for value in set(values)}
+        super().__init__([sized[value] for value in values])
 
 
 class Jsons(BinaryArray):
@@ -48,21 +59,23 @@ class Jsons(BinaryArray):
     oid, element_oid = 199, 114
 
     def __init__(self, values: Iterable[bytes | None]) -> None:
-        super().__init__([_NULL if value is None else _sized(value) for value in values])
+        super().__init__([_sized(value) for value in values])
 
 
 class Blobs(BinaryArray):
     oid, element_oid = 1001, 17
 
-    def __init__(self, values: Iterable[bytes | None]) -> None:
-        super().__init__([_NULL if value is None else _sized(value) for value in values])
+    def __init__(self, values: Iterable[bytes]) -> None:
+        super().__init__([_sized(value) for value in values])
 
 
 class Uuids(BinaryArray):
+    """UUIDs as their sixteen bytes."""
+
     oid, element_oid = 2951, 2950
 
-    def __init__(self, values: Iterable[UUID | None]) -> None:
-        super().__init__([_NULL if value is None else _UUID_LENGTH + value.bytes for value in values])
+    def __init__(self, values: Iterable[bytes | None]) -> None:
+        super().__init__([_NULL if value is None else _UUID_LENGTH + value for value in values])
 
 
 class Bigints(BinaryArray):
@@ -79,13 +92,41 @@ class Timestamps(BinaryArray):
         super().__init__([_INT8.pack(8, (value - _EPOCH) // _MICROSECOND) for value in values])
 
 
-def _sized(value: bytes) -> bytes:
-    return _LENGTH.pack(len(value)) + value
+def timestamp(value: datetime) -> bytes:
+    """A single moment, as the arrays have it."""
+    return _MICROSECONDS.pack((value - _EPOCH) // _MICROSECOND)
+
+
+def read_timestamp(payload: bytes) -> datetime:
+    return _EPOCH + _MICROSECOND * read_bigint(payload)
+
+
+def read_bigint(payload: bytes) -> int:
+    return int.from_bytes(payload, "big", signed=True)
+
+
+def read_uuids(payload: bytes) -> list[bytes | None]:
+    """The elements of an array of UUIDs as their sixteen bytes each."""
+    found: list[bytes | None] = []
+    place = _HEADER.size
+    while place < len(payload):
+        end = place + 4
+        if payload[place:end] == _NULL:
+            found.append(None)
+        else:
+            end += 16
+            found.append(payload[end - 16 : end])
+        place = end
+    return found
+
+
+def _sized(value: bytes | None) -> bytes:
+    return _NULL if value is None else _pack_length(len(value)) + value
 
 
 def register(adapters: psycopg.adapt.AdaptersMap) -> None:
     """Teach a connection to send these arrays."""
-    for kind in (Texts, Jsons, Blobs, Uuids, Bigints, Timestamps):
+    for kind in (Texts, Labels, Jsons, Blobs, Uuids, Bigints, Timestamps):
         adapters.register_dumper(kind, type(f"{kind.__name__}Dumper", (_Finished,), {"oid": kind.oid}))
 
 

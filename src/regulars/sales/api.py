@@ -18,6 +18,7 @@ from regulars.http.route import (
     Answer,
     Mutation,
     Parameter,
+    Quick,
     Read,
     Request,
     Route,
@@ -45,6 +46,7 @@ from regulars.sales.record import record_sales
 
 MISMATCH = (b"x-payload-mismatch", b"true")
 RECORD_SALE = "recordSalesEvent"
+RECORD_SALES = "recordSalesEvents"
 _RECORD_ERRORS = (ReservedExternalId, OccurredAtInFuture, StoreNotFound, ProfileNotFound)
 EXAMPLE = {
     "external_id": "PARIS-01:000123",
@@ -113,25 +115,54 @@ def _prepare_batch(request: Request) -> list[Sale | ApiError]:
 
 
 async def _run_batch(
-    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta, recorder: QuickRecorder | None
+    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta
 ) -> list[Answer | ApiError]:
-    return [
-        await _run_one_batch(tx, organization_id, write, tolerance=tolerance, recorder=recorder) for write in writes
-    ]
+    return [await _run_one_batch(tx, organization_id, write, tolerance=tolerance) for write in writes]
 
 
-async def _run_one_batch(
-    tx: Tx, organization_id: UUID, write: Write, *, tolerance: timedelta, recorder: QuickRecorder | None
-) -> Answer:
+async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, tolerance: timedelta) -> Answer:
     items: list[Sale | ApiError] = write.command
     sales = [item for item in items if not isinstance(item, ApiError)]
-    quick = [None] * len(sales) if recorder is None else await recorder.record_in(tx, organization_id, sales)
-    rest = [sale for sale, stored in zip(sales, quick, strict=True) if stored is None]
-    careful = iter(await record_sales(tx, organization_id, rest, tolerance=tolerance) if rest else ())
-    recorded = iter([Recorded(stored, is_new=True) if stored is not None else next(careful) for stored in quick])
+    recorded = iter(await record_sales(tx, organization_id, sales, tolerance=tolerance) if sales else ())
     outcomes = [item if isinstance(item, ApiError) else next(recorded) for item in items]
     answers = [outcome if isinstance(outcome, ApiError) else _answer(outcome, tx) for outcome in outcomes]
     return answer_batch(answers, write.request.request_id)
+
+
+def quick_ways(recorder: QuickRecorder) -> dict[str, Quick]:
+    """What the one statement can do, by operation."""
+    return {
+        RECORD_SALE: partial(_record_quickly, recorder=recorder),
+        RECORD_SALES: partial(_record_batch_quickly, recorder=recorder),
+    }
+
+
+async def _record_quickly(
+    organization_id: UUID, writes: Sequence[Write], *, recorder: QuickRecorder
+) -> list[Answer | None]:
+    return [None if body is None else Answer(201, body) for body in await recorder.record(organization_id, writes)]
+
+
+async def _record_batch_quickly(
+    organization_id: UUID, writes: Sequence[Write], *, recorder: QuickRecorder
+) -> list[Answer | None]:
+    return [await _record_one_batch_quickly(organization_id, write, recorder) for write in writes]
+
+
+async def _record_one_batch_quickly(organization_id: UUID, write: Write, recorder: QuickRecorder) -> Answer | None:
+    """A batch request whose sales are all new and plain; any other is decided item by item, on the careful path."""
+    items: list[Sale | ApiError] = write.command
+    sales = [item for item in items if not isinstance(item, ApiError)]
+    if not sales:
+        return None
+
+    def encode_answer(bodies: list[bytes]) -> bytes:
+        recorded = iter(bodies)
+        answers = [item if isinstance(item, ApiError) else Answer(201, next(recorded)) for item in items]
+        return answer_batch(answers, write.request.request_id).body
+
+    body = await recorder.record_all(organization_id, sales, write=write, status=200, answer=encode_answer)
+    return None if body is None else Answer(200, body)
 
 
 async def _list(tx: Tx, request: Request) -> Answer:
@@ -167,8 +198,8 @@ PARAMETERS = (
 )
 
 
-def routes(*, tolerance: timedelta, recorder: QuickRecorder | None = None) -> tuple[Route, ...]:
-    """The room's routes; `tolerance` is how much of the future counts as now, `recorder` the quick path if it is on."""
+def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
+    """The room's routes; `tolerance` is how much of the future counts as now."""
     return (
         Mutation(
             path="/v1/sales-events",
@@ -187,7 +218,7 @@ def routes(*, tolerance: timedelta, recorder: QuickRecorder | None = None) -> tu
         ),
         Mutation(
             path="/v1/sales-events/batch",
-            operation_id="recordSalesEvents",
+            operation_id=RECORD_SALES,
             tag="Sales events",
             summary="Record up to 500 transactions",
             description="Each item is decided on its own; the answer lists a status and a body for each, in order.",
@@ -195,7 +226,7 @@ def routes(*, tolerance: timedelta, recorder: QuickRecorder | None = None) -> tu
             answers={200: BatchOut},
             examples={"two tickets": {"items": [EXAMPLE, {**EXAMPLE, "external_id": "PARIS-01:000124"}]}},
             prepare=_prepare_batch,
-            run=partial(_run_batch, tolerance=tolerance, recorder=recorder),
+            run=partial(_run_batch, tolerance=tolerance),
             body_bytes_max=BATCH_BODY_BYTES_MAX,
             writes_per_batch_max=1,
             parallel_batches=BATCH_REQUESTS_AT_ONCE,

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, get_args
 
 import msgspec
 from msgspec import Meta
@@ -10,20 +10,19 @@ from msgspec import Meta
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE
 from regulars.kit.json import encode
-from regulars.sales.model import AutomationState, StoredSale
-from regulars.stores.model import StoreRef
+from regulars.sales.model import AutomationState, Sale, StoredSale
 
 _NULL = msgspec.Raw(b"null")
 _FREE = Meta(description="As it was sent, or null.", extra_json_schema={"type": ["object", "array", "null"]})
 _LINES = Meta(extra_json_schema={"type": "array", "items": {"$ref": "#/components/schemas/LineItem"}})
 
 
-class ReferenceOut(msgspec.Struct, frozen=True):
+class ReferenceOut(msgspec.Struct, frozen=True, gc=False):
     id: str
     external_id: str
 
 
-class SalesEventOut(msgspec.Struct, frozen=True):
+class SalesEventOut(msgspec.Struct, frozen=True, gc=False):
     id: Annotated[str, Meta(description="Canonical id, `evt_` prefix.")]
     external_id: str
     type: str
@@ -42,42 +41,70 @@ class SalesEventOut(msgspec.Struct, frozen=True):
     created_at: str
 
 
-class AutomationOut(msgspec.Struct, frozen=True):
+class AutomationOut(msgspec.Struct, frozen=True, gc=False):
     state: AutomationState
 
 
-class SalesEventEnvelope(msgspec.Struct, frozen=True):
+class SalesEventEnvelope(msgspec.Struct, frozen=True, gc=False):
     sales_event: SalesEventOut
     automation: AutomationOut
 
 
+_AUTOMATION = {state: AutomationOut(state) for state in get_args(AutomationState)}
+
+
 def encode_envelope(sale: StoredSale, state: AutomationState) -> bytes:
-    return encode(SalesEventEnvelope(show(sale), AutomationOut(state)))
+    return encode(SalesEventEnvelope(show(sale), _AUTOMATION[state]))
 
 
 def encode_sale(sale: StoredSale) -> bytes:
     return encode(show(sale))
 
 
+def encode_new(
+    sale: Sale,
+    identifier: str,
+    *,
+    store: ReferenceOut,
+    profile: ReferenceOut | None,
+    created_at: datetime,
+    state: AutomationState,
+) -> bytes:
+    """The envelope of a sale that is about to be stored under this canonical id."""
+    return encode(SalesEventEnvelope(_show(sale, identifier, store, profile, created_at), _AUTOMATION[state]))
+
+
 def show(sale: StoredSale) -> SalesEventOut:
     profile = sale.profile
-    return SalesEventOut(
+    return _show(
+        sale.told,
         SALES_EVENT.encode(sale.id),
-        sale.external_id,
-        sale.type,
-        format_timestamp(sale.occurred_at),
-        _show_store(sale.store),
+        ReferenceOut(STORE.encode(sale.store.id), sale.store.external_id),
         None if profile is None else ReferenceOut(PROFILE.encode(profile.id), profile.external_id),
-        sale.currency,
-        sale.total_amount_cents,
-        sale.total_discount_cents,
-        sale.total_tax_cents,
-        _raw(sale.loyalty),
-        _raw(sale.payments),
-        _raw(sale.metadata),
-        sale.source,
-        msgspec.Raw(sale.line_items),
-        _format_created_at(sale.created_at),
+        sale.created_at,
+    )
+
+
+def _show(
+    told: Sale, identifier: str, store: ReferenceOut, profile: ReferenceOut | None, created_at: datetime
+) -> SalesEventOut:
+    return SalesEventOut(
+        identifier,
+        told.external_id,
+        told.type,
+        format_timestamp(told.occurred_at),
+        store,
+        profile,
+        told.currency,
+        told.total_amount_cents,
+        told.total_discount_cents,
+        told.total_tax_cents,
+        _raw(told.loyalty),
+        _raw(told.payments),
+        _raw(told.metadata),
+        told.source,
+        msgspec.Raw(told.line_items),
+        _format_created_at(created_at),
     )
 
 
@@ -85,12 +112,6 @@ def show(sale: StoredSale) -> SalesEventOut:
 def _format_created_at(moment: datetime) -> str:
     """A whole batch shares one moment."""
     return format_timestamp(moment)
-
-
-@lru_cache(maxsize=1024)
-def _show_store(store: StoreRef) -> ReferenceOut:
-    """Many sales share a store, and what a store is called never changes."""
-    return ReferenceOut(STORE.encode(store.id), store.external_id)
 
 
 def _raw(text: bytes | None) -> msgspec.Raw:

@@ -48,7 +48,7 @@ async def list_sales(
         limit,
         secret=secret,
         scope=scope,
-        position_of=lambda sale: (SALES_EVENT.encode(sale.id), format_timestamp(sale.occurred_at)),
+        position_of=lambda sale: (SALES_EVENT.encode(sale.id), format_timestamp(sale.told.occurred_at)),
     )
 
 

@@ -67,7 +67,7 @@ class LineItem(msgspec.Struct, frozen=True, kw_only=True):
     tax_cents: Cents | None = None
 
 
-class Sale(msgspec.Struct, frozen=True, kw_only=True):
+class Sale(msgspec.Struct, frozen=True, gc=False):
     """A sale as the caller told it, valid in itself; its references are not resolved yet."""
 
     external_id: str
@@ -89,24 +89,13 @@ class Sale(msgspec.Struct, frozen=True, kw_only=True):
     property_keys: frozenset[str] = frozenset()
 
 
-class StoredSale(msgspec.Struct, frozen=True, kw_only=True):
-    """A sale as it was recorded."""
+class StoredSale(msgspec.Struct, frozen=True, gc=False):
+    """A sale as it was recorded: what the caller told, and what that was found to mean."""
 
     id: UUID
-    external_id: str
-    type: str
-    occurred_at: datetime
+    told: Sale
     store: StoreRef
     profile: ProfileRef | None
-    currency: str
-    total_amount_cents: int
-    total_discount_cents: int
-    total_tax_cents: int | None
-    source: str | None
-    payments: bytes | None
-    loyalty: bytes | None
-    metadata: bytes | None
-    line_items: bytes
     created_at: datetime
 
 
@@ -119,9 +108,12 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 def automation_state(sale: StoredSale, *, is_new: bool, now: datetime) -> AutomationState:
-    """A duplicate or anonymous sale triggers nothing; one of exactly seven days is still recent enough."""
-    if not is_new or sale.profile is None:
-        return "not_applicable"
+    """A duplicate or anonymous sale triggers nothing."""
+    return "not_applicable" if not is_new or sale.profile is None else freshness(sale.told, now=now)
+
+
+def freshness(sale: Sale, *, now: datetime) -> AutomationState:
+    """A sale of exactly seven days is still recent enough."""
     return "eligible" if now - sale.occurred_at <= AUTOMATION_WINDOW else "stale_fact"
 
 
@@ -130,46 +122,24 @@ def is_in_future(sale: Sale, *, now: datetime, tolerance: timedelta) -> bool:
     return sale.occurred_at - now > tolerance
 
 
-def store_sale(
-    sale: Sale, *, identifier: UUID, store: StoreRef, profile: ProfileRef | None, now: datetime
-) -> StoredSale:
-    return StoredSale(
-        id=identifier,
-        external_id=sale.external_id,
-        type=sale.type,
-        occurred_at=sale.occurred_at,
-        store=store,
-        profile=profile,
-        currency=sale.currency,
-        total_amount_cents=sale.total_amount_cents,
-        total_discount_cents=sale.total_discount_cents,
-        total_tax_cents=sale.total_tax_cents,
-        source=sale.source,
-        payments=sale.payments,
-        loyalty=sale.loyalty,
-        metadata=sale.metadata,
-        line_items=sale.line_items,
-        created_at=now,
-    )
-
-
 def is_same_ticket(stored: StoredSale, sale: Sale, *, store: StoreRef | None, profile: ProfileRef | None) -> bool:
     """Whether a repeated ticket says the same, by its decoded content."""
+    told = stored.told
     return (
-        stored.type == sale.type
-        and stored.occurred_at == sale.occurred_at
+        told.type == sale.type
+        and told.occurred_at == sale.occurred_at
         and store is not None
         and stored.store.id == store.id
         and _same_person(stored.profile, sale, profile)
-        and stored.currency == sale.currency
-        and stored.total_amount_cents == sale.total_amount_cents
-        and stored.total_discount_cents == sale.total_discount_cents
-        and stored.total_tax_cents == sale.total_tax_cents
-        and stored.source == sale.source
-        and _same_json(stored.payments, sale.payments)
-        and _same_json(stored.loyalty, sale.loyalty)
-        and _same_json(stored.metadata, sale.metadata)
-        and _same_json(stored.line_items, sale.line_items)
+        and told.currency == sale.currency
+        and told.total_amount_cents == sale.total_amount_cents
+        and told.total_discount_cents == sale.total_discount_cents
+        and told.total_tax_cents == sale.total_tax_cents
+        and told.source == sale.source
+        and _same_json(told.payments, sale.payments)
+        and _same_json(told.loyalty, sale.loyalty)
+        and _same_json(told.metadata, sale.metadata)
+        and _same_json(told.line_items, sale.line_items)
     )
 
 

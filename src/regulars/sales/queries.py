@@ -8,10 +8,11 @@ from collections.abc import Collection, Sequence
 from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
-from regulars.kit.arrays import Bigints, Jsons, Texts, Timestamps, Uuids
+from regulars.kit.arrays import Bigints, BinaryArray, Jsons, Labels, Texts, Timestamps, Uuids
 from regulars.kit.db import Tx
+from regulars.kit.ids import ById
 from regulars.profiles.model import ProfileRef
-from regulars.sales.model import COLLISIONS_PER_SALE_MAX, StoredSale
+from regulars.sales.model import COLLISIONS_PER_SALE_MAX, Sale, StoredSale
 from regulars.stores.model import StoreRef
 
 _COLUMNS = """
@@ -38,13 +39,14 @@ LEFT JOIN LATERAL (
 
 
 def _stored(row: Sequence[Any]) -> StoredSale:
-    return StoredSale(
-        id=row[0],
+    store = StoreRef(row[4], row[5])
+    profile = None if row[6] is None else ProfileRef(row[6], row[7])
+    told = Sale(
         external_id=row[1],
         type=row[2],
         occurred_at=row[3],
-        store=StoreRef(row[4], row[5]),
-        profile=None if row[6] is None else ProfileRef(row[6], row[7]),
+        store=ById(store.id),
+        profile=None if profile is None else ById(profile.id),
         currency=row[8],
         total_amount_cents=row[9],
         total_discount_cents=row[10],
@@ -54,8 +56,8 @@ def _stored(row: Sequence[Any]) -> StoredSale:
         loyalty=_bytes(row[14]),
         metadata=_bytes(row[15]),
         line_items=row[16].encode(),
-        created_at=row[17],
     )
+    return StoredSale(row[0], told, store, profile, row[17])
 
 
 def _bytes(text: str | None) -> bytes | None:
@@ -95,37 +97,47 @@ async def list_sales(
 
 async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[StoredSale]) -> set[UUID]:
     """Insert in external_id order; give the ids that went in. The others lost to an earlier sale."""
-    ordered = sorted(sales, key=lambda sale: sale.external_id)
+    ordered = sorted(sales, key=lambda sale: sale.told.external_id)
     rows = await tx.fetch(
-        "INSERT INTO sales_events (organization_id, id, external_id, type, occurred_at, store_id, profile_id, currency,"
-        " total_amount_cents, total_discount_cents, total_tax_cents, source, payments, loyalty, metadata, line_items,"
-        " created_at)"
-        " SELECT %s, i.* FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) AS i"
+        "INSERT INTO sales_events (organization_id, created_at, id, external_id, type, occurred_at, store_id,"
+        " profile_id, currency, total_amount_cents, total_discount_cents, total_tax_cents, source, payments, loyalty,"
+        " metadata, line_items)"
+        " SELECT %s, %s, i.* FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) AS i"
         " ON CONFLICT (organization_id, external_id) DO NOTHING RETURNING id",
-        (organization_id, *columns(ordered)),
+        (
+            organization_id,
+            tx.now,
+            *columns(
+                [sale.told for sale in ordered],
+                ids=[sale.id.bytes for sale in ordered],
+                stores=[sale.store.id.bytes for sale in ordered],
+                profiles=[None if sale.profile is None else sale.profile.id.bytes for sale in ordered],
+            ),
+        ),
     )
     return {row[0] for row in rows}
 
 
-def columns(sales: Sequence[StoredSale]) -> tuple[Any, ...]:
+def columns(
+    sales: Sequence[Sale], *, ids: Sequence[bytes], stores: Sequence[bytes], profiles: Sequence[bytes | None]
+) -> tuple[BinaryArray, ...]:
     """The sales as one array per column, in the order of the recording statements."""
     return (
-        Uuids([sale.id for sale in sales]),
+        Uuids(ids),
         Texts([sale.external_id for sale in sales]),
-        Texts([sale.type for sale in sales]),
+        Labels([sale.type for sale in sales]),
         Timestamps([sale.occurred_at for sale in sales]),
-        Uuids([sale.store.id for sale in sales]),
-        Uuids([None if sale.profile is None else sale.profile.id for sale in sales]),
-        Texts([sale.currency for sale in sales]),
+        Uuids(stores),
+        Uuids(profiles),
+        Labels([sale.currency for sale in sales]),
         Bigints([sale.total_amount_cents for sale in sales]),
         Bigints([sale.total_discount_cents for sale in sales]),
         Bigints([sale.total_tax_cents for sale in sales]),
-        Texts([sale.source for sale in sales]),
+        Labels([sale.source for sale in sales]),
         Jsons([sale.payments for sale in sales]),
         Jsons([sale.loyalty for sale in sales]),
         Jsons([sale.metadata for sale in sales]),
         Jsons([sale.line_items for sale in sales]),
-        Timestamps([sale.created_at for sale in sales]),
     )
 
 

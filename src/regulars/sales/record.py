@@ -18,7 +18,7 @@ from regulars.profiles.model import ProfileRef
 from regulars.sales import queries
 from regulars.sales.collide import note_collisions
 from regulars.sales.facts import SalesRecorded
-from regulars.sales.model import Recorded, Sale, StoredSale, is_in_future, is_same_ticket, store_sale
+from regulars.sales.model import Recorded, Sale, StoredSale, is_in_future, is_same_ticket
 from regulars.stores.find import find_stores
 from regulars.stores.model import StoreRef
 from regulars.work import outbox
@@ -118,12 +118,12 @@ async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], known: _
             if profile.is_new:
                 known.light[profile.id] = profile
     candidates = [
-        store_sale(sale, identifier=new_uuid(), store=store, profile=known.profile(sale), now=tx.now)
+        StoredSale(new_uuid(), sale, store, known.profile(sale), tx.now)
         for sale in sales
         if (store := known.store(sale)) is not None
     ]
     went_in = await queries.insert_sales_if_new(tx, organization_id, candidates)
-    inserted = {sale.external_id: sale for sale in candidates if sale.id in went_in}
+    inserted = {sale.told.external_id: sale for sale in candidates if sale.id in went_in}
     used = {sale.profile.id for sale in inserted.values() if sale.profile is not None}
     unused = [identifier for identifier in known.light if identifier not in used]
     await remove_light_profiles(tx, organization_id, unused)

@@ -46,7 +46,7 @@ async def test_random_batches_have_the_same_answers_and_leave_the_same_rows(quic
 
 async def test_a_customer_that_another_process_writes_meanwhile_is_found_by_the_careful_path(quick, monkeypatch):
     body = {**samples.sale("PARIS-01"), "external_id": "A", "profile_id": "ada"}
-    original = quick.recorder._choose
+    original = quick.recorder._prepare
 
     async def be_overtaken(*arguments: Any, **options: Any) -> Any:
         prepared = await original(*arguments, **options)
@@ -58,7 +58,7 @@ async def test_a_customer_that_another_process_writes_meanwhile_is_found_by_the_
             )
         return prepared
 
-    monkeypatch.setattr(quick.recorder, "_choose", be_overtaken)
+    monkeypatch.setattr(quick.recorder, "_prepare", be_overtaken)
     answer = await send_batch(quick, [body])
     assert [result["status"] for result in answer["results"]] == [201]
     assert await quick.desk.customers() == ["ada"]

@@ -6,8 +6,8 @@ have been done for it here: the rate limit is charged last, when it is known tha
 
 from collections.abc import Callable, Mapping
 
-from regulars.http.fast_lane import Headers, Reply
-from regulars.http.json_api import HEADER_BYTES_MAX, SANE_REQUEST_ID, answer_headers
+from regulars.http.fast_lane import Head, Headers, Reply
+from regulars.http.json_api import HEADER_BYTES_MAX, SANE_REQUEST_ID, answer_head
 from regulars.http.pending import Outcome
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.route import Caller, Mutation, Request, Write
@@ -37,44 +37,49 @@ class ApiLane:
         self._writes = writes
         self._counted = PROCESS.route(f"{route.method} {route.path}")
 
-    def take(self, headers: Headers, body: bytes, reply: Reply) -> bool:
-        started = monotonic()
+    def read_head(self, headers: Headers, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
         given = dict(headers)
-        if len(given) != len(headers) or len(body) > self._route.body_bytes_max or not _is_usual(given):
-            return False
-        caller = self._cached_caller(given.get(b"x-api-key", b""))
-        if caller is None:
-            return False
+        if len(given) != len(headers) or not _is_usual(given, body_bytes_max=self._route.body_bytes_max):
+            return None
         request_id = given.get(b"x-request-id")
         if request_id is not None and not SANE_REQUEST_ID.fullmatch(request_id):
+            return None
+        head = Head(given.get(b"x-api-key", b""), request_id, int(given[b"content-length"]), keep_alive)
+        return head, given.get(b"idempotency-key")
+
+    def take(self, head: Head, key: bytes | None, body: bytes, reply: Reply) -> bool:
+        started = monotonic()
+        caller = self._cached_caller(head.api_key)
+        if caller is None:
             return False
-        request = Request(caller, request_id.decode() if request_id else new_request_id(), (), {}, body)
+        request_id = new_request_id() if head.request_id is None else head.request_id.decode()
+        request = Request(caller, request_id, (), {}, body)
         try:
-            key = read_key([given[b"idempotency-key"]]) if b"idempotency-key" in given else None
+            text = None if key is None else read_key([key])
             command = self._route.prepare(request)
-            if not self._writes.can_take(self._route, request, key):
+            if not self._writes.can_take(self._route, request, text):
                 return False
             rate_headers = self._rate_limiter.take(caller.api_key_id)
         except ApiError:
             return False
-        mark = b"" if key is None else fingerprint(self._route.method, self.url, body)
+        mark = b"" if text is None else fingerprint(self._route.method, self.url, body)
 
         def answer(outcome: Outcome) -> None:
             shown = outcome.answer
-            lines = answer_headers(shown, request.request_id, rate_headers)
-            head = b"".join([b"%b: %b\r\n" % line for line in lines])
-            reply(shown.status, [head, b"\r\n", shown.body])
+            reply(shown.status, answer_head(shown, request_id, rate_headers) + shown.body)
             self._counted.observe(shown.status, monotonic() - started)
 
-        self._writes.submit_now(self._route, Write(request, command, key, mark), answer)
+        self._writes.submit_now(self._route, Write(request, command, text, mark), answer)
         return True
 
 
-def _is_usual(headers: Mapping[bytes, bytes]) -> bool:
-    """Plain JSON, nothing that changes how the body is read, and not too much of it all."""
+def _is_usual(headers: Mapping[bytes, bytes], *, body_bytes_max: int) -> bool:
+    """Plain JSON of a known length, nothing that changes how it is read, and not too much of it all."""
     return (
         headers.get(b"content-type") == _JSON
         and b"content-encoding" not in headers
         and b"transfer-encoding" not in headers
+        and headers.get(b"content-length", b"").isdigit()
+        and int(headers[b"content-length"]) <= body_bytes_max
         and sum(map(len, headers)) + sum(map(len, headers.values())) <= HEADER_BYTES_MAX
     )

@@ -2,25 +2,41 @@
 
 Uvicorn makes an ASGI scope, a task and several futures per request, and writes an answer's head and body separately;
 on the hot route that costs as much as the sale itself. This subclass of uvicorn's protocol hands a request that
-arrived whole to the lane instead, and writes the answer in one piece. It goes below uvicorn's public interface, so it
-is small, it can be switched off (`fast_lane`), tests hold its answers equal to the plain path's, and whatever is not
-plain sailing (a body in pieces, `Expect`, an older HTTP, pipelining, a key that is not in the cache, any refusal) is
-replayed into uvicorn as if nothing had happened.
+arrived whole to the lane instead, and writes the answer in one piece. A head that was read once is remembered, since a
+till says the same words each time and the same bytes always mean the same. It goes below uvicorn's public interface, so
+it can be switched off (`fast_lane`), tests hold its answers equal to the plain path's, and whatever is not plain
+sailing (a body in pieces, `Expect`, an older HTTP, pipelining, a key that is not in the cache, any refusal) is replayed
+into uvicorn as if nothing had happened.
 """
 
 from collections.abc import Callable
 from typing import ClassVar, Protocol
 
+import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from regulars.http.guarded_protocol import GuardedProtocol
 
+HEADS_REMEMBERED_MAX = 4_096
+HEAD_REMEMBERED_BYTES_MAX = 1_024
+
 Headers = list[tuple[bytes, bytes]]
-Reply = Callable[[int, list[bytes]], None]
+Reply = Callable[[int, bytes], None]
 
 _METHOD = b"POST"
 _HTTP_VERSION = "1.1"
+_BLANK_LINE = b"\r\n\r\n"
+_KEY_LINE = b"\r\nidempotency-key: "
 _CLOSE = b"connection: close\r\n"
+
+
+class Head(msgspec.Struct, frozen=True, gc=False):
+    """What the head of a request for the lane says, but for its idempotency key."""
+
+    api_key: bytes
+    request_id: bytes | None
+    body_bytes: int
+    keep_alive: bool
 
 
 class Lane(Protocol):
@@ -28,12 +44,24 @@ class Lane(Protocol):
 
     url: bytes
 
-    def take(self, headers: Headers, body: bytes, reply: Reply) -> bool: ...
+    def read_head(self, headers: Headers, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
+        """The head and the idempotency key, or None for a request that is not for the lane."""
+
+    def take(self, head: Head, key: bytes | None, body: bytes, reply: Reply) -> bool: ...
 
 
 def lane_protocol(lane: Lane) -> type[HttpToolsProtocol]:
     """The protocol class for uvicorn's `http` option."""
-    return type("LaneProtocol", (_LaneProtocol,), {"lane": lane})
+    return type("LaneProtocol", (_LaneProtocol,), {"lane": lane, "known_heads": {}})
+
+
+def split_key(head: bytes) -> tuple[bytes, bytes | None]:
+    """A request head without its first `Idempotency-Key` line, and the value of that."""
+    start = head.lower().find(_KEY_LINE)
+    if start < 0:
+        return head, None
+    key, line_end, rest = head[start + len(_KEY_LINE) :].partition(b"\r\n")
+    return head[:start] + line_end + rest, key
 
 
 class _Nothing:
@@ -46,36 +74,82 @@ class _Nothing:
 class _LaneCycle:
     """What uvicorn's protocol looks at in the request that is being answered."""
 
-    __slots__ = ("disconnected", "keep_alive", "message_event", "response_complete")
+    __slots__ = ("_protocol", "disconnected", "keep_alive", "message_event", "response_complete")
 
-    def __init__(self) -> None:
+    def __init__(self, protocol: "_LaneProtocol", *, keep_alive: bool) -> None:
+        self._protocol = protocol
         self.disconnected = False
-        self.keep_alive = True
-        self.message_event = _Nothing()
+        self.keep_alive = keep_alive
+        self.message_event = _NOTHING
+        self.response_complete = False
+
+    def reply(self, status: int, rest: bytes) -> None:
+        """Answer with a status, our headers, and the rest: further headers, a blank line, the body."""
         self.response_complete = True
+        if not self.disconnected:
+            self._protocol.write_answer(status, rest, keep_alive=self.keep_alive)
+
+
+_NOTHING = _Nothing()
 
 
 class _LaneProtocol(GuardedProtocol):
     lane: ClassVar[Lane]
+    known_heads: ClassVar[dict[bytes, Head]]
+    # Whether the parser stands between two requests; and if so, the bytes it is given next.
+    _is_between = True
+    _packet = b""
     # The body of a request for the lane while it is being parsed; None at any other time.
     _collected: list[bytes] | None = None
+    _answered_at = float("-inf")
 
     def data_received(self, data: bytes) -> None:
+        if self._is_between:
+            if self._take_if_known(data):
+                return
+            self._packet = data
         super().data_received(data)
+        self._packet = b""
         if self._collected is not None:
             # The rest of the body has yet to come: uvicorn waits for it, with its limits and our deadline.
             self._leave_lane()
 
+    def _take_if_known(self, data: bytes) -> bool:
+        """Take a packet that is one whole request with a head that was read before."""
+        head_bytes, _, body = data.partition(_BLANK_LINE)
+        key = None
+        head = self.known_heads.get(head_bytes)
+        if head is None:
+            head_bytes, key = split_key(head_bytes)
+            head = self.known_heads.get(head_bytes) if key is not None else None
+        if head is None or len(body) != head.body_bytes or not self._is_free():
+            return False
+        self._end_head()
+        return self._take(head, key, body)
+
+    def _is_free(self) -> bool:
+        """Whether the last answer is written, and the caller reads its answers: the plain path waits until it does."""
+        return (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused
+
+    def _take(self, head: Head, key: bytes | None, body: bytes) -> bool:
+        cycle = _LaneCycle(self, keep_alive=head.keep_alive)
+        if self.lane.take(head, key, body, cycle.reply):
+            self.cycle = cycle  # type: ignore[assignment]  # it has what the protocol looks at
+            return True
+        return False
+
+    def on_message_begin(self) -> None:
+        self._is_between = False
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
         if (
             self.url == self.lane.url
-            # A caller who does not read its answers takes the plain path, which waits until it does.
-            and not self.flow.write_paused
+            and self._is_free()
             and self.parser.get_method() == _METHOD
             and self.parser.get_http_version() == _HTTP_VERSION
             and not self.expect_100_continue
             and not self.parser.should_upgrade()
-            and (self.cycle is None or self.cycle.response_complete)
         ):
             self._end_head()
             self._collected = []
@@ -89,18 +163,26 @@ class _LaneProtocol(GuardedProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
+        self._is_between = True
         if self._collected is None:
             super().on_message_complete()
             return
-        cycle = _LaneCycle()
-        cycle.keep_alive = self.parser.should_keep_alive()
-        if self.lane.take(self.headers, b"".join(self._collected), lambda *answer: self._reply(cycle, *answer)):
+        read = self.lane.read_head(self.headers, keep_alive=self.parser.should_keep_alive())
+        if read is not None and self._take(*read, b"".join(self._collected)):
             self._collected = None
-            cycle.response_complete = False
-            self.cycle = cycle  # type: ignore[assignment]  # it has what the protocol looks at
+            self._remember(*read)
         else:
             self._leave_lane()
             super().on_message_complete()
+
+    def _remember(self, head: Head, key: bytes | None) -> None:
+        """Know this head again, if it came in one packet with its body and its key can be told from the rest."""
+        head_bytes, _, body = self._packet.partition(_BLANK_LINE)
+        head_bytes, found = split_key(head_bytes)
+        if len(body) == head.body_bytes and found == key and len(head_bytes) <= HEAD_REMEMBERED_BYTES_MAX:
+            if len(self.known_heads) >= HEADS_REMEMBERED_MAX:
+                self.known_heads.clear()
+            self.known_heads[head_bytes] = head
 
     def _leave_lane(self) -> None:
         """Tell uvicorn what has been parsed so far."""
@@ -109,18 +191,36 @@ class _LaneProtocol(GuardedProtocol):
         for piece in collected:
             super().on_body(piece)
 
-    def _reply(self, cycle: _LaneCycle, status: int, pieces: list[bytes]) -> None:
-        """Write status, our headers and the pieces (further headers, a blank line, the body) at once."""
-        cycle.response_complete = True
-        if cycle.disconnected or self.transport.is_closing():
+    def write_answer(self, status: int, rest: bytes, *, keep_alive: bool) -> None:
+        if self.transport.is_closing():
             return
         content = [STATUS_LINE[status]]
         for name, value in self.server_state.default_headers:
             content += (name, b": ", value, b"\r\n")
-        if not cycle.keep_alive:
+        if not keep_alive:
             content.append(_CLOSE)
-        content += pieces
+        content.append(rest)
         self.transport.write(b"".join(content))
-        if not cycle.keep_alive:
+        if not keep_alive:
             self.transport.close()
-        self.on_response_complete()
+        if self.pipeline or not keep_alive:
+            self.on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self._answered_at = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._watch(self.timeout_keep_alive)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection. Uvicorn makes this timer anew for each answer; the lane lets it run, and looks."""
+        self.timeout_keep_alive_task = None
+        if self.cycle is not None and not self.cycle.response_complete:
+            return
+        left_s = self._answered_at + self.timeout_keep_alive - self.loop.time()
+        if left_s > 0:
+            self._watch(left_s)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def _watch(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)

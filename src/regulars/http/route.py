@@ -55,9 +55,11 @@ class Write(msgspec.Struct, frozen=True, gc=False):
     fingerprint: bytes = b""
 
 
-# One statement for a whole batch, where a room has one; it commits by itself. It answers each item that it wrote, and
-# gives None for each that must take the path of several statements.
-Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[Answer | None]]]
+# Makes the answer to a write that is committed; called when the next batch is on its way to the database.
+MakeAnswer = Callable[[], Answer]
+# One statement for a whole batch, where a room has one; it commits by itself. It gives None for each item that it did
+# not write and that must take the path of several statements.
+Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[MakeAnswer | None]]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled, Un
 
 from regulars.http.pending import Outcome, Pending
 from regulars.http.problem import problem_answer
-from regulars.http.route import Answer, Mutation, Quick, Request, Write
+from regulars.http.route import Answer, MakeAnswer, Mutation, Quick, Request, Write
 from regulars.idempotency.model import PRIMARY_KEY, Record, fingerprint, is_kept
 from regulars.idempotency.remember import recall, store
 from regulars.kit import log
@@ -156,7 +156,7 @@ class Writes:
     def _refuse(self, batch: Sequence[Pending], error: ApiError) -> None:
         self._settle([(p, Outcome(problem_answer(error, p.write.request.request_id))) for p in batch])
 
-    def _settle(self, outcomes: Sequence[tuple[Pending, Outcome]]) -> None:
+    def _settle(self, outcomes: Sequence[tuple[Pending, Outcome | MakeAnswer]]) -> None:
         """Answer soon, not now: the next batch is then on its way to the database before the callers are told."""
         for pending, _ in outcomes:
             write = pending.write
@@ -196,12 +196,12 @@ class Writes:
         except (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable):
             # The statement wrote nothing; the careful path finds out why.
             return batch
-        written = []
+        written: list[tuple[Pending, MakeAnswer]] = []
         for pending, answer in zip(able, answers, strict=True):
             if answer is None:
                 rest.append(pending)
             else:
-                written.append((pending, Outcome(answer, stored=pending.write.key is not None)))
+                written.append((pending, answer))
         self._settle(written)
         return rest
 
@@ -358,9 +358,19 @@ def _ids_of(batch: Sequence[Pending]) -> list[str]:
     return [pending.write.request.request_id for pending in batch]
 
 
-def _tell(outcomes: Sequence[tuple[Pending, Outcome]]) -> None:
+def _tell(outcomes: Sequence[tuple[Pending, Outcome | MakeAnswer]]) -> None:
     for pending, outcome in outcomes:
         try:
-            pending.settle(outcome)
+            pending.settle(outcome if isinstance(outcome, Outcome) else _made(pending.write, outcome))
         except Exception:  # noqa: BLE001  # the write is committed, and the other callers are to be told too
             _log.exception("writes.caller_not_told", request_id=pending.write.request.request_id)
+
+
+def _made(write: Write, make_answer: MakeAnswer) -> Outcome:
+    """The answer to a write that is committed."""
+    try:
+        return Outcome(make_answer(), stored=write.key is not None)
+    except Exception:  # noqa: BLE001  # the caller must hear something, and may ask again
+        _log.exception("writes.answer_not_made", request_id=write.request.request_id)
+        failed = InternalError("The request was carried out, but its answer could not be made; send it again.")
+        return Outcome(problem_answer(failed, write.request.request_id))

@@ -27,7 +27,7 @@ def parse_timestamp(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     if text[-1] != "Z":
         moment = _in_utc(moment)
-    return truncate_to_milliseconds(moment) if moment.microsecond else moment
+    return truncate_to_milliseconds(moment) if moment.microsecond % 1000 else moment
 
 
 def _in_utc(moment: datetime) -> datetime:

@@ -43,6 +43,11 @@ class PreparedConnection:
         self._pgconn.send_query_prepared(name, parameters, [Format.BINARY] * len(parameters), Format.BINARY)
         return await self._wait()
 
+    async def fetch_row(self, name: bytes, parameters: Sequence[bytes | None]) -> list[bytes]:
+        """The values of the one row that the statement gives, null as no bytes."""
+        result = await self.run(name, parameters)
+        return [result.get_value(0, column) or b"" for column in range(result.nfields)]
+
     def close(self) -> None:
         if not self.is_closed:
             self.is_closed = True

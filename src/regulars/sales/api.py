@@ -1,6 +1,6 @@
 """`/v1/sales-events`: one transaction, a batch of them, and reading them back."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from regulars.http.route import (
     BATCH_REQUEST_ITEMS_MAX,
     BATCH_REQUESTS_AT_ONCE,
     Answer,
+    MakeAnswer,
     Mutation,
     Parameter,
     Quick,
@@ -139,30 +140,35 @@ def quick_ways(recorder: QuickRecorder) -> dict[str, Quick]:
 
 async def _record_quickly(
     organization_id: UUID, writes: Sequence[Write], *, recorder: QuickRecorder
-) -> list[Answer | None]:
-    return [None if body is None else Answer(201, body) for body in await recorder.record(organization_id, writes)]
+) -> list[MakeAnswer | None]:
+    recorded = await recorder.record(organization_id, writes)
+    return [None if encode is None else partial(_encoded, 201, encode) for encode in recorded]
 
 
 async def _record_batch_quickly(
     organization_id: UUID, writes: Sequence[Write], *, recorder: QuickRecorder
-) -> list[Answer | None]:
+) -> list[MakeAnswer | None]:
     return [await _record_one_batch_quickly(organization_id, write, recorder) for write in writes]
 
 
-async def _record_one_batch_quickly(organization_id: UUID, write: Write, recorder: QuickRecorder) -> Answer | None:
+async def _record_one_batch_quickly(organization_id: UUID, write: Write, recorder: QuickRecorder) -> MakeAnswer | None:
     """A batch request whose sales are all new and plain; any other is decided item by item, on the careful path."""
     items: list[Sale | ApiError] = write.command
     sales = [item for item in items if not isinstance(item, ApiError)]
     if not sales:
         return None
 
-    def encode_answer(bodies: list[bytes]) -> bytes:
+    def join(bodies: Iterable[bytes]) -> bytes:
         recorded = iter(bodies)
         answers = [item if isinstance(item, ApiError) else Answer(201, next(recorded)) for item in items]
         return answer_batch(answers, write.request.request_id).body
 
-    body = await recorder.record_all(organization_id, sales, write=write, status=200, answer=encode_answer)
-    return None if body is None else Answer(200, body)
+    encode = await recorder.record_all(organization_id, sales, write=write, status=200, join=join)
+    return None if encode is None else partial(_encoded, 200, encode)
+
+
+def _encoded(status: int, encode: Callable[[], bytes]) -> Answer:
+    return Answer(status, encode())
 
 
 async def _list(tx: Tx, request: Request) -> Answer:

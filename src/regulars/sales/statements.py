@@ -1,0 +1,177 @@
+"""The statements of the hot path. Values travel as finished bytes, and ids are their sixteen bytes."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.kit.arrays import Blobs, Labels, Texts, Uuids, read_timestamp, read_uuids, timestamp
+from regulars.kit.db import Database
+from regulars.kit.ids import new_uuid
+from regulars.kit.prepared import PreparedConnection
+from regulars.sales.facts import SalesRecorded
+from regulars.sales.model import Sale
+from regulars.sales.queries import columns
+
+# Looked up one name at a time, for the reason that `sales/queries.py` gives; the answer has an id, or null, for each
+# name in its place.
+_FIND_IDS = """
+SELECT ARRAY(
+    SELECT (SELECT id FROM {table} WHERE organization_id = $1::uuid AND external_id = wanted.external_id)
+    FROM unnest($2::text[]) WITH ORDINALITY AS wanted (external_id, place) ORDER BY place
+)
+"""
+
+_FIND_PROPERTY_KEYS = """
+SELECT found.key FROM unnest($2::text[]) AS wanted (key)
+CROSS JOIN LATERAL (
+    SELECT key FROM product_properties WHERE organization_id = $1::uuid AND key = wanted.key LIMIT 1
+) AS found
+"""
+
+# A sale comes with the customer to look up, or with none and the profile itself; a customer who is not found gets the
+# profile that came along, which is then a candidate.
+_RECORD = """
+WITH inserted AS (
+    INSERT INTO sales_events (organization_id, created_at, id, external_id, type, occurred_at, store_id, profile_id,
+        currency, total_amount_cents, total_discount_cents, total_tax_cents, source, payments, loyalty, metadata,
+        line_items)
+    SELECT $1::uuid, $2::timestamptz, i.id, i.external_id, i.type, i.occurred_at, i.store_id,
+        COALESCE((SELECT id FROM profiles WHERE organization_id = $1 AND external_id = i.customer), i.profile_id),
+        i.currency, i.total_amount_cents, i.total_discount_cents, i.total_tax_cents, i.source, i.payments, i.loyalty,
+        i.metadata, i.line_items
+    FROM unnest($3::text[], $4::uuid[], $5::text[], $6::text[], $7::timestamptz[], $8::uuid[], $9::uuid[], $10::text[],
+        $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::json[], $16::json[], $17::json[], $18::json[])
+        AS i (customer, id, external_id, type, occurred_at, store_id, profile_id, currency, total_amount_cents,
+        total_discount_cents, total_tax_cents, source, payments, loyalty, metadata, line_items)
+    WHERE now() BETWEEN $2 - interval '1 second' AND $2 + interval '1 second'
+    {on_conflict}
+    RETURNING id, profile_id
+), new_profiles AS (
+    INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)
+    SELECT $1, n.id, n.external_id, $2, $2 FROM unnest($19::uuid[], $20::text[]) AS n (id, external_id)
+    WHERE n.id IN (SELECT profile_id FROM inserted)
+), answers AS (
+    INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, created_at)
+    SELECT $1, k.key, k.fingerprint, $21::smallint, k.body, $2
+    FROM unnest($22::uuid[], $23::text[], $24::bytea[], $25::bytea[]) AS k (sale_id, key, fingerprint, body)
+    WHERE k.sale_id IN (SELECT id FROM inserted)
+), fact AS (
+    INSERT INTO outbox (organization_id, id, topic, payload, created_at)
+    SELECT $1, $26::uuid, $27::text, json_build_array(json_build_object('sales', json_agg(id))), $2
+    FROM inserted HAVING count(*) > 0
+)
+SELECT now(), array_agg(id), array_agg(profile_id) FROM inserted
+"""
+
+FIND_PROFILES = b"find_profiles"
+FIND_STORES = b"find_stores"
+RECORD = b"record"
+RECORD_ALL = b"record_all"
+_FIND_KEYS = b"find_property_keys"
+_NOW = b"now"
+_STATEMENTS = {
+    _NOW: "SELECT now()",
+    FIND_PROFILES: _FIND_IDS.format(table="profiles"),
+    FIND_STORES: _FIND_IDS.format(table="stores"),
+    _FIND_KEYS: _FIND_PROPERTY_KEYS,
+    # Those whose external_id is taken are left out.
+    RECORD: _RECORD.format(on_conflict="ON CONFLICT (organization_id, external_id) DO NOTHING"),
+    # One whose external_id is taken fails them all.
+    RECORD_ALL: _RECORD.format(on_conflict=""),
+}
+
+
+class NewSale(NamedTuple):
+    """A sale to insert, as `_RECORD` takes it."""
+
+    id: bytes
+    told: Sale
+    store: bytes
+    customer: str | None
+    profile: bytes | None
+
+
+class Kept(NamedTuple):
+    """The answer that is kept for a key, if the sale with this id goes in."""
+
+    sale: bytes
+    key: str
+    fingerprint: bytes
+    body: bytes
+
+
+class Inserted(NamedTuple):
+    """The sales that went in with their profiles, and the database's time."""
+
+    profiles: dict[bytes, bytes | None]
+    now: datetime
+
+
+async def connect(database: Database) -> PreparedConnection:
+    connection = await database.dial()
+    # Planning the statement takes longer than running it for a few sales, so it is planned once; and a plan made while
+    # a table was empty must not scan it for ever.
+    await connection.execute("SET plan_cache_mode = force_generic_plan")
+    await connection.execute("SET enable_seqscan = off")
+    prepared = PreparedConnection(connection)
+    await prepared.prepare(_STATEMENTS)
+    return prepared
+
+
+async def read_clock(connection: PreparedConnection) -> datetime:
+    [moment] = await connection.fetch_row(_NOW, ())
+    return read_timestamp(moment)
+
+
+async def find_ids(
+    connection: PreparedConnection, statement: bytes, organization_id: UUID, names: Sequence[str]
+) -> list[bytes | None]:
+    [found] = await connection.fetch_row(statement, [organization_id.bytes, Texts(names).payload])
+    return read_uuids(found)
+
+
+async def find_property_keys(connection: PreparedConnection, organization_id: UUID, keys: Sequence[str]) -> set[str]:
+    result = await connection.run(_FIND_KEYS, [organization_id.bytes, Texts(keys).payload])
+    return {(result.get_value(row, 0) or b"").decode() for row in range(result.ntuples)}
+
+
+async def insert(
+    connection: PreparedConnection,
+    statement: bytes,
+    organization_id: UUID,
+    sales: Sequence[NewSale],
+    *,
+    candidates: Sequence[tuple[bytes, str]],
+    kept: Sequence[Kept],
+    status: int,
+    now: datetime,
+) -> Inserted:
+    arrays = (
+        Labels([sale.customer for sale in sales]),
+        *columns(
+            [sale.told for sale in sales],
+            ids=[sale.id for sale in sales],
+            stores=[sale.store for sale in sales],
+            profiles=[sale.profile for sale in sales],
+        ),
+        Uuids([identifier for identifier, _ in candidates]),
+        Texts([name for _, name in candidates]),
+    )
+    database_now, ids, profiles = await connection.fetch_row(
+        statement,
+        [
+            organization_id.bytes,
+            timestamp(now),
+            *[array.payload for array in arrays],
+            status.to_bytes(2, "big"),
+            Uuids([answer.sale for answer in kept]).payload,
+            Texts([answer.key for answer in kept]).payload,
+            Blobs([answer.fingerprint for answer in kept]).payload,
+            Blobs([answer.body for answer in kept]).payload,
+            new_uuid().bytes,
+            SalesRecorded.topic.encode(),
+        ],
+    )
+    went_in = (identifier for identifier in read_uuids(ids) if identifier is not None)
+    return Inserted(dict(zip(went_in, read_uuids(profiles), strict=True)), read_timestamp(database_now))

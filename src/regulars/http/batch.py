@@ -27,12 +27,12 @@ class BatchOut(msgspec.Struct, frozen=True):
 
 def read_each(items: Iterable[msgspec.Raw], read: Callable[[bytes], T]) -> list[T | ApiError]:
     """Read the items; one that is refused is its refusal and holds up no other."""
-    return [_read(bytes(item), read) for item in items]
+    return [read_one(item, read) for item in items]
 
 
-def _read(item: bytes, read: Callable[[bytes], T]) -> T | ApiError:
+def read_one(item: msgspec.Raw, read: Callable[[bytes], T]) -> T | ApiError:
     try:
-        return read(item)
+        return read(bytes(item))
     except ApiError as error:
         return error
 

@@ -25,7 +25,7 @@ OWNERS = {
 NO_ROOM = {"migrations"}
 # The recording statement of sales also inserts light profiles, idempotency, outbox and webhook rows; a test of that
 # room shows that it leaves the same rows as the owners' own functions.
-MAY_WRITE_ANYTHING = {PACKAGE / "sales" / "quick.py"}
+MAY_WRITE_ANYTHING = {PACKAGE / "sales" / "statements.py"}
 # Looked up before the organization is known, or shared by all of them.
 DIRECTORY_TABLES = re.compile(
     r"organizations|users|memberships|sessions|api_keys|invitations|sign_in_links|link_codes|migrations|procrastinate_\w+"

@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 from tests.sales.counter import TARGET, Counter, Told
@@ -12,6 +13,7 @@ from tests.sales.traffic import Traffic
 from tests.support import samples
 
 from regulars.idempotency.model import fingerprint
+from regulars.kit.ids import PROFILE as PROFILE_ID
 from regulars.kit.ids import new_uuid
 from regulars.work.outbox import drain
 from regulars.worker import LISTENERS
@@ -55,32 +57,54 @@ async def elsewhere(quick: Counter, statement: str, *parameters: Any) -> None:
 PROFILE = "INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at) VALUES (%s, %s, 'ada', now(), now())"
 
 
-async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sale_names(quick, monkeypatch):
-    """The other process commits its profile after this batch looked for it and before its statement runs."""
+async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sale_names(quick):
+    """Ours waits for the other's uncommitted profile; the other commits, and the careful path finds it."""
+    await quick.send([told("warm-up")])
     identifier = new_uuid()
-    insert = quick.recorder._insert
-    overtaken: list[bool] = []
-
-    async def be_overtaken(*arguments: Any, **options: Any) -> Any:
-        if not overtaken:
-            overtaken.append(True)
-            await elsewhere(quick, PROFILE, quick.desk.organization_id, identifier)
-        return await insert(*arguments, **options)
-
-    monkeypatch.setattr(quick.recorder, "_insert", be_overtaken)
-    answers = await quick.send([told("A", profile_id="ada", key="k"), told("B"), told("C", profile_id="eve")])
+    async with await quick.desk.elsewhere() as other:
+        await other.execute(PROFILE, (quick.desk.organization_id, identifier))
+        sending = asyncio.create_task(
+            quick.send([told("A", profile_id="ada", key="k"), told("B"), told("C", profile_id="eve")])
+        )
+        await asyncio.sleep(0.2)
+        assert not sending.done()
+        await other.commit()
+    answers = await sending
     assert [answer["status"] for answer in answers] == [201, 201, 201]
+    assert await profile_of(quick, "A") == identifier
     assert await quick.desk.rows("SELECT id FROM profiles WHERE organization_id = %s AND external_id = 'ada'") == [
         (identifier,)
     ]
-    linked = await quick.desk.rows(
-        "SELECT profile_id FROM sales_events WHERE organization_id = %s AND external_id = 'A'"
-    )
-    assert linked == [(identifier,)]
     left = await quick.left()
-    assert left["told"] == ["A", "B", "C"]
+    assert left["told"] == ["A", "B", "C", "warm-up"]
     assert [key for key, _, _ in left["keys"]] == ["k"]
-    assert quick.sent_quickly == []
+    assert quick.sent_quickly == [1]
+
+
+async def profile_of(quick: Counter, ticket: str) -> Any:
+    query = "SELECT external_id, profile_id FROM sales_events WHERE organization_id = %s"
+    return dict(await quick.desk.rows(query))[ticket]
+
+
+async def test_a_customer_committed_just_before_the_statement_is_found_by_it(quick, monkeypatch):
+    """The answer that is kept for the key names the customer whom the statement found, to the byte."""
+    identifier = new_uuid()
+    insert = quick.recorder._insert
+
+    async def be_overtaken(*arguments: Any, **options: Any) -> Any:
+        await elsewhere(quick, PROFILE + " ON CONFLICT DO NOTHING", quick.desk.organization_id, identifier)
+        return await insert(*arguments, **options)
+
+    monkeypatch.setattr(quick.recorder, "_insert", be_overtaken)
+    first = told("A", profile_id="ada", key="k")
+    [answer, *_] = await quick.send([first, told("B"), told("C", profile_id="eve")])
+    assert quick.sent_quickly == [3]
+    assert await profile_of(quick, "A") == identifier
+    [(body,)] = await quick.desk.rows("SELECT body FROM idempotency_keys WHERE organization_id = %s AND key = 'k'")
+    sale = msgspec.json.decode(body)["sales_event"]
+    assert sale["profile"] == {"id": PROFILE_ID.encode(identifier), "external_id": "ada"}
+    [replay] = await quick.send([first])
+    assert replay == {**answer, "headers": [(b"idempotent-replayed", b"true")]}
 
 
 async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sale_is_not_written(quick, monkeypatch):

@@ -65,7 +65,7 @@ class Jsons(BinaryArray):
 class Blobs(BinaryArray):
     oid, element_oid = 1001, 17
 
-    def __init__(self, values: Iterable[bytes]) -> None:
+    def __init__(self, values: Iterable[bytes | None]) -> None:
         super().__init__([_sized(value) for value in values])
 
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, get_args
+from typing import Annotated, NamedTuple, get_args
 
 import msgspec
 from msgspec import Meta
@@ -12,6 +12,9 @@ from regulars.kit.ids import PROFILE, SALES_EVENT, STORE
 from regulars.kit.json import encode
 from regulars.sales.model import AutomationState, Sale, StoredSale
 
+UNKNOWN_PROFILE = PROFILE.spell(0)
+_BEFORE_GAP = b'"profile":{"id":"'
+_GAP = _BEFORE_GAP + UNKNOWN_PROFILE.encode()
 _NULL = msgspec.Raw(b"null")
 _FREE = Meta(description="As it was sent, or null.", extra_json_schema={"type": ["object", "array", "null"]})
 _LINES = Meta(extra_json_schema={"type": "array", "items": {"$ref": "#/components/schemas/LineItem"}})
@@ -72,6 +75,25 @@ def encode_new(
 ) -> bytes:
     """The envelope of a sale that is about to be stored under this canonical id."""
     return encode(SalesEventEnvelope(_show(sale, identifier, store, profile, created_at), _AUTOMATION[state]))
+
+
+class Split(NamedTuple):
+    """An envelope whose customer's canonical id is not known yet: it goes between the halves, if there is a second."""
+
+    head: bytes
+    tail: bytes | None
+
+    def join(self, profile: bytes | None) -> bytes:
+        """The whole, with the sixteen bytes of the customer's id."""
+        if self.tail is None or profile is None:
+            return self.head
+        return b"".join((self.head, PROFILE.spell(int.from_bytes(profile, "big")).encode(), self.tail))
+
+
+def split_at_profile(envelope: bytes) -> Split:
+    """Cut an envelope that was encoded with UNKNOWN_PROFILE. A quote in a caller's text is escaped and cannot match."""
+    head, gap, tail = envelope.partition(_GAP)
+    return Split(head + _BEFORE_GAP, tail) if gap else Split(head, None)
 
 
 def show(sale: StoredSale) -> SalesEventOut:

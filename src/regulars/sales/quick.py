@@ -4,8 +4,8 @@ What the statement (`statements.py`) inserts is exactly what is answered, or not
 
 - a customer who is not known gets a candidate id, and the same statement inserts the profile without `ON CONFLICT`: if
   another process creates that customer meanwhile, the whole statement fails;
-- an answer that is kept for an idempotency key is stored by the statement, so it is encoded before, and its customer is
-  looked up before that; any other answer is encoded afterwards, with the customer that the statement found;
+- an answer that is kept for an idempotency key is stored by the statement, so it is encoded before, in two halves: the
+  statement finds the customer whose id goes between them. Any other answer is encoded afterwards;
 - a key is inserted without `ON CONFLICT` too, and only for a sale that went in: one that is taken fails it all;
 - a sale whose external_id is taken is left out, with its profile, its record and its fact; of a batch request, which
   has one answer for all its sales, either all go in or none;
@@ -25,7 +25,7 @@ from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuid_number
 from regulars.kit.prepared import PreparedConnection
 from regulars.sales import statements
-from regulars.sales.encode import ReferenceOut, encode_new
+from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, Split, encode_new, split_at_profile
 from regulars.sales.model import Sale, freshness, is_in_future
 from regulars.sales.statements import Inserted, Kept, NewSale
 
@@ -71,24 +71,25 @@ class QuickRecorder:
         """The answer to each sale that went in, and None for each that did not."""
         connection = self._idle.pop() if self._idle else await statements.connect(self._database)
         try:
-            sales = [write.command for write in writes]
-            is_kept = any(write.key is not None for write in writes)
-            batch = await self._prepare(connection, organization_id, sales, finds_customers=is_kept)
+            batch = await self._prepare(connection, organization_id, [write.command for write in writes])
             if not batch.chosen:
                 return [None] * len(writes)
-            kept = [
-                Kept(one.new.id, write.key, write.fingerprint, batch.encode(one, one.new.profile))
+            kept = {
+                one.new.id: Kept(one.new.id, write.key, write.fingerprint, batch.encode_halves(one))
                 for one in batch.chosen
                 if (write := writes[one.place]).key is not None
-            ]
-            kept.sort(key=lambda answer: answer.key)
-            inserted = await self._insert(connection, statements.RECORD, organization_id, batch, kept, status=201)
+            }
+            # In key order, so that two processes that share keys cannot deadlock on them.
+            in_order = sorted(kept.values(), key=lambda answer: answer.key)
+            inserted = await self._insert(connection, statements.RECORD, organization_id, batch, in_order, status=201)
         finally:
             self._give_back(connection)
         answers: list[Encode | None] = [None] * len(writes)
         for one in batch.chosen:
             if one.new.id in inserted.profiles:
-                answers[one.place] = partial(batch.encode, one, inserted.profiles[one.new.id])
+                profile, answer = inserted.profiles[one.new.id], kept.get(one.new.id)
+                encode = partial(batch.encode, one) if answer is None else answer.body.join
+                answers[one.place] = partial(encode, profile)
         return answers
 
     async def record_all(
@@ -103,15 +104,16 @@ class QuickRecorder:
         """Record all sales of one request or none; `join` makes its answer of theirs."""
         connection = self._idle.pop() if self._idle else await statements.connect(self._database)
         try:
+            # An answer that is kept has the ids of many customers in it, so they are looked up before.
             is_kept = write.key is not None
             batch = await self._prepare(connection, organization_id, sales, finds_customers=is_kept)
             if len(batch.chosen) < len(sales):
                 return None
             in_order = sorted(batch.chosen, key=lambda one: one.place)
-            kept = []
+            kept: list[Kept] = []
             if write.key is not None:
                 body = join([batch.encode(one, one.new.profile) for one in in_order])
-                kept.append(Kept(in_order[0].new.id, write.key, write.fingerprint, body))
+                kept.append(Kept(in_order[0].new.id, write.key, write.fingerprint, Split(body, None)))
             inserted = await self._insert(
                 connection, statements.RECORD_ALL, organization_id, batch, kept, status=status
             )
@@ -120,11 +122,16 @@ class QuickRecorder:
         if not inserted.profiles:
             return None
         if kept:
-            return lambda: kept[0].body
+            return lambda: kept[0].body.head
         return lambda: join([batch.encode(one, inserted.profiles[one.new.id]) for one in in_order])
 
     async def _prepare(
-        self, connection: PreparedConnection, organization_id: UUID, sales: Sequence[Sale], *, finds_customers: bool
+        self,
+        connection: PreparedConnection,
+        organization_id: UUID,
+        sales: Sequence[Sale],
+        *,
+        finds_customers: bool = False,
     ) -> "_Batch":
         """Choose the sales that the statement can decide, and give each what it will be stored with."""
         now = await self._now(connection)
@@ -265,9 +272,16 @@ class _Batch(NamedTuple):
 
     def encode(self, one: _Chosen, profile: bytes | None) -> bytes:
         """The body of the answer to a sale that was stored with this profile."""
+        return self._encode(one, None if profile is None else PROFILE.spell(_number(profile)))
+
+    def encode_halves(self, one: _Chosen) -> Split:
+        """The same for a profile that is not known yet."""
+        return split_at_profile(self._encode(one, None if one.new.profile is None else UNKNOWN_PROFILE))
+
+    def _encode(self, one: _Chosen, profile: str | None) -> bytes:
         told, shown = one.new.told, None
         if profile is not None and isinstance(told.profile, ByExternalId):
-            shown = ReferenceOut(PROFILE.spell(_number(profile)), told.profile.external_id)
+            shown = ReferenceOut(profile, told.profile.external_id)
         return encode_new(
             told,
             SALES_EVENT.spell(_number(one.new.id)),

@@ -7,8 +7,9 @@ from uuid import UUID
 
 from regulars.kit.arrays import Blobs, Labels, Texts, Uuids, read_timestamp, read_uuids, timestamp
 from regulars.kit.db import Database
-from regulars.kit.ids import new_uuid
+from regulars.kit.ids import PROFILE, new_uuid
 from regulars.kit.prepared import PreparedConnection
+from regulars.sales.encode import Split
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
 from regulars.sales.queries import columns
@@ -53,12 +54,14 @@ WITH inserted AS (
     WHERE n.id IN (SELECT profile_id FROM inserted)
 ), answers AS (
     INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, created_at)
-    SELECT $1, k.key, k.fingerprint, $21::smallint, k.body, $2
-    FROM unnest($22::uuid[], $23::text[], $24::bytea[], $25::bytea[]) AS k (sale_id, key, fingerprint, body)
-    WHERE k.sale_id IN (SELECT id FROM inserted)
+    SELECT $1, k.key, k.fingerprint, $21::smallint,
+        k.head || COALESCE(convert_to(canonical_id('{profile}', i.profile_id), 'UTF8') || k.tail, ''), $2
+    FROM unnest($22::uuid[], $23::text[], $24::bytea[], $25::bytea[], $26::bytea[])
+        AS k (sale_id, key, fingerprint, head, tail)
+    JOIN inserted i ON i.id = k.sale_id
 ), fact AS (
     INSERT INTO outbox (organization_id, id, topic, payload, created_at)
-    SELECT $1, $26::uuid, $27::text, json_build_array(json_build_object('sales', json_agg(id))), $2
+    SELECT $1, $27::uuid, $28::text, json_build_array(json_build_object('sales', json_agg(id))), $2
     FROM inserted HAVING count(*) > 0
 )
 SELECT now(), array_agg(id), array_agg(profile_id) FROM inserted
@@ -76,9 +79,9 @@ _STATEMENTS = {
     FIND_STORES: _FIND_IDS.format(table="stores"),
     _FIND_KEYS: _FIND_PROPERTY_KEYS,
     # Those whose external_id is taken are left out.
-    RECORD: _RECORD.format(on_conflict="ON CONFLICT (organization_id, external_id) DO NOTHING"),
+    RECORD: _RECORD.format(profile=PROFILE.prefix, on_conflict="ON CONFLICT (organization_id, external_id) DO NOTHING"),
     # One whose external_id is taken fails them all.
-    RECORD_ALL: _RECORD.format(on_conflict=""),
+    RECORD_ALL: _RECORD.format(profile=PROFILE.prefix, on_conflict=""),
 }
 
 
@@ -93,12 +96,12 @@ class NewSale(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The answer that is kept for a key, if the sale with this id goes in."""
+    """The answer that is kept for a key, if the sale with this id goes in; its profile goes between the halves."""
 
     sale: bytes
     key: str
     fingerprint: bytes
-    body: bytes
+    body: Split
 
 
 class Inserted(NamedTuple):
@@ -168,7 +171,8 @@ async def insert(
             Uuids([answer.sale for answer in kept]).payload,
             Texts([answer.key for answer in kept]).payload,
             Blobs([answer.fingerprint for answer in kept]).payload,
-            Blobs([answer.body for answer in kept]).payload,
+            Blobs([answer.body.head for answer in kept]).payload,
+            Blobs([answer.body.tail for answer in kept]).payload,
             new_uuid().bytes,
             SalesRecorded.topic.encode(),
         ],

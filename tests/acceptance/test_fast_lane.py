@@ -172,3 +172,67 @@ def test_without_a_rate_limit_there_are_no_figures_of_one(
             answer = caller.post("/v1/sales-events", samples.sale(store["external_id"]))
             assert answer.status == 201
             assert (answer.header("ratelimit-remaining") is not None) == has_figures
+
+
+def repeated_heads(key: raw.Header) -> list[bytes]:
+    """Requests of one connection whose heads come again, with other keys, in other places, or with other letters."""
+
+    def post(number: int, *headers: raw.Header, first: tuple[raw.Header, ...] = (), **changes: Any) -> bytes:
+        body = raw.json_body(ticket(number, **changes))
+        said = raw.request_bytes(b"POST", TARGET, [*first, key, JSON, *headers], body)
+        return said.replace(b"Connection: close\r\n", b"")
+
+    def keyed(name: bytes, value: bytes) -> raw.Header:
+        return (name, value)
+
+    upper, lower = b"Idempotency-Key", b"idempotency-key"
+    return [
+        post(100),
+        post(101),
+        post(101),
+        post(102, keyed(upper, b"k-1")),
+        post(103, keyed(upper, b"k-2")),
+        post(103, keyed(upper, b"k-2")),
+        post(104, keyed(upper, b"k-2")),
+        post(105, keyed(lower, b"k-3")),
+        post(106, keyed(lower, b"k-4"), (b"X-Till", b"7")),
+        post(107, keyed(lower, b"k-5"), (b"X-Till", b"7")),
+        post(108, first=(keyed(upper, b"k-6"),)),
+        post(109, first=(keyed(upper, b"k-7"),)),
+        post(110, keyed(upper, b"k-8"), keyed(lower, b"k-9")),
+        post(111, keyed(lower, b"k-9"), keyed(upper, b"k-8")),
+        post(112, keyed(upper, b"")),
+        post(113, keyed(upper, b" k-10")),
+        post(114, keyed(upper, b"a b")),
+        post(115, keyed(upper, b"x" * 256)),
+        post(116, (b"X-Note", b"idempotency-key: k-11")),
+        post(117, (b"X-Request-Id", b"till-1")),
+        post(118, (b"X-Request-Id", b"till-1")),
+        post(119, store_id="nowhere"),
+        post(119),
+        post(120).replace(key[1], b"rk_wrong"),
+        post(121),
+        post(122) + post(123),
+        post(124),
+    ]
+
+
+def test_heads_that_come_again_are_read_as_the_plain_path_reads_them(
+    server: Server, plain_server: Server, api_database_url: str
+) -> None:
+    heard = []
+    for where in (server, plain_server):
+        key = key_of(new_tenant(api_database_url))
+        raw.send(where.address, "POST", "/v1/stores", headers=[key, JSON], body=raw.json_body({"external_id": "S1"}))
+        answers = []
+        with socket.create_connection(where.address, timeout=10) as connection:
+            reader = connection.makefile("rb")
+            for said in repeated_heads(key):
+                connection.sendall(said)
+                for _ in range(said.count(b"POST /v1")):
+                    status, body = read_from(reader)
+                    answers.append((status, VARIES.sub(b"", body)))
+        heard.append(answers)
+    for number, (quick, plain) in enumerate(zip(*heard, strict=True)):
+        assert quick == plain, number
+    assert [status for status, _ in heard[0]].count(201) == 19

@@ -13,8 +13,8 @@ from regulars.kit.errors import ApiError
 BODY_BYTES_MAX = 1 << 20
 BATCH_BODY_BYTES_MAX = 8 << 20
 BATCH_REQUEST_ITEMS_MAX = 500
-# While one is decoded or encoded the database works on another; measured best with three.
-BATCH_REQUESTS_AT_ONCE = 3
+# While one is decoded or encoded the database works on another; measured best with two.
+BATCH_REQUESTS_AT_ONCE = 2
 
 
 class Caller(Protocol):

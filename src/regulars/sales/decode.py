@@ -127,6 +127,9 @@ class _PlainSale(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     line_items: Annotated[list[_PlainLine], Meta(min_length=1, max_length=LINE_ITEMS_MAX)]
 
 
+_FreeObjects = tuple[bytes | None, bytes | None, bytes | None]
+_NOTHING_FREE: _FreeObjects = (None, None, None)
+_NO_KEYS: frozenset[str] = frozenset()
 _plain_decoder = msgspec.json.Decoder(_PlainSale)
 _decoder = msgspec.json.Decoder(SaleIn)
 # Floats as they were spelled.
@@ -148,23 +151,17 @@ def decode_plainly(body: bytes, *, is_checked: bool = False) -> Sale | None:
     try:
         wire = _plain_decoder.decode(body)
         occurred_at = parse_timestamp(wire.occurred_at)
-        payments, loyalty, metadata = wire.payments, wire.loyalty, wire.metadata
-        if not (is_checked or payments is loyalty is metadata is _ABSENT):
-            # The decoder passes over what is inside.
-            json.check_bytes(body)
-        free = (
-            _read_free_object("payments", payments),
-            _read_free_object("loyalty", loyalty),
-            _read_free_object("metadata", metadata),
-        )
+        free = _NOTHING_FREE
+        if not (wire.payments is wire.loyalty is wire.metadata is _ABSENT):
+            free = _read_free_objects(wire)
+            if not is_checked:
+                # The decoder passes over what is inside.
+                json.check_bytes(body)
     except (msgspec.MsgspecError, ApiError, ValueError, RecursionError):
         return None
-    property_keys: set[str] = set()
-    for line in wire.line_items:
-        if line.quantity == 0:
-            return None
-        if line.product is not None:
-            property_keys.update(line.product.properties)
+    lines = wire.line_items
+    if 0 in [line.quantity for line in lines]:
+        return None
     return Sale(
         wire.external_id,
         wire.type,
@@ -177,8 +174,8 @@ def decode_plainly(body: bytes, *, is_checked: bool = False) -> Sale | None:
         wire.total_tax_cents,
         wire.source,
         *free,
-        json.encode(wire.line_items),
-        frozenset(property_keys),
+        json.encode(lines),
+        _NO_KEYS.union(*[line.product.properties for line in lines if line.product is not None]),
     )
 
 
@@ -208,6 +205,7 @@ def decode_carefully(body: bytes, *, is_checked: bool = False) -> Sale:
                 property_keys.update(line.product.properties)
     if _HAS_LONG_FRACTION.search(body):
         _check_spelled_quantities(body)
+    payments, loyalty, metadata = _read_free_objects(wire)
     return Sale(
         external_id=wire.external_id,
         type=wire.type,
@@ -219,9 +217,9 @@ def decode_carefully(body: bytes, *, is_checked: bool = False) -> Sale:
         total_discount_cents=wire.total_discount_cents,
         total_tax_cents=wire.total_tax_cents,
         source=wire.source,
-        payments=_read_free_object("payments", wire.payments),
-        loyalty=_read_free_object("loyalty", wire.loyalty),
-        metadata=_read_free_object("metadata", wire.metadata),
+        payments=payments,
+        loyalty=loyalty,
+        metadata=metadata,
         line_items=json.encode(wire.line_items),
         property_keys=frozenset(property_keys),
     )
@@ -278,6 +276,14 @@ def _check_properties(index: int, properties: Mapping[str, bool | float | str], 
             raise invalid(f"{field}.{key}", "OUT_OF_RANGE", "An integer may be 2^53-1 in size.")
     if not is_short and len(json.encode(properties)) > PROPERTIES_BYTES_MAX:
         raise invalid(field, "TOO_LARGE", f"It has more than {PROPERTIES_BYTES_MAX} bytes as compact JSON.")
+
+
+def _read_free_objects(wire: SaleIn | _PlainSale) -> _FreeObjects:
+    return (
+        _read_free_object("payments", wire.payments),
+        _read_free_object("loyalty", wire.loyalty),
+        _read_free_object("metadata", wire.metadata),
+    )
 
 
 def _read_free_object(field: str, raw: msgspec.Raw) -> bytes | None:

@@ -69,7 +69,7 @@ class QuickRecorder:
 
     async def record(self, organization_id: UUID, writes: Sequence[KeyedSale]) -> list[Encode | None]:
         """The answer to each sale that went in, and None for each that did not."""
-        connection = self._idle.pop() if self._idle else await statements.connect(self._database)
+        connection = await self._connection()
         try:
             batch = await self._prepare(connection, organization_id, [write.command for write in writes])
             if not batch.chosen:
@@ -102,7 +102,7 @@ class QuickRecorder:
         join: Callable[[Iterable[bytes]], bytes],
     ) -> Encode | None:
         """Record all sales of one request or none; `join` makes its answer of theirs."""
-        connection = self._idle.pop() if self._idle else await statements.connect(self._database)
+        connection = await self._connection()
         try:
             # An answer that is kept has the ids of many customers in it, so they are looked up before.
             is_kept = write.key is not None
@@ -213,6 +213,13 @@ class QuickRecorder:
     def _set_clock(self, database_now: datetime) -> None:
         self._database_ahead = database_now - datetime.now(UTC)
         self._clock_read_at = monotonic()
+
+    async def _connection(self) -> PreparedConnection:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed:
+                return connection
+        return await statements.connect(self._database)
 
     def _give_back(self, connection: PreparedConnection) -> None:
         # A connection that failed is not used again, and neither are its idle neighbours: after a restart of

@@ -97,6 +97,29 @@ def test_a_lock_left_by_a_crash_is_removed(clone):
     assert run(clone / "bin" / "setup", "runtime", ".venv").returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("microseconds", "chosen"),
+    [
+        ({"python3.13": 90, "python3.11": 40, "python3": 39}, "python3.11"),
+        ({"python3.13": 40, "python3.11": 38, "python3": 80}, "python3.13"),
+    ],
+)
+def test_the_fastest_python_is_taken_and_among_equals_the_newest(clone, tmp_path, microseconds, chosen):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, taken in microseconds.items():
+        program = tools / name
+        program.write_text(
+            f'#!/bin/sh\n[ "$1" = - ] && {{ cat >/dev/null; echo {taken}; exit; }}\nexec "{tmp_path}/python" "$@"\n'
+        )
+        program.chmod(0o755)
+    (tools / "python3.12").write_text("#!/bin/sh\nexit 1\n")
+    (tools / "python3.12").chmod(0o755)
+    answer = run(clone / "bin" / "setup", "runtime", ".venv", PATH=f"{tools}:{os.environ['PATH']}", PYTHON="")
+    assert f"Making .venv with {chosen}.\n" in answer.stderr
+    assert answer.returncode == 0
+
+
 def test_without_a_python_the_message_says_what_to_do(clone, tmp_path):
     tools = tmp_path / "tools"
     tools.mkdir()

@@ -7,7 +7,7 @@ import pytest
 
 from regulars.kit.ids import new_uuid
 from regulars.organizations import authenticate, manage
-from regulars.organizations.authenticate import CACHE_S, Authenticator
+from regulars.organizations.authenticate import CACHE_S, REFRESH_AFTER_S, Authenticator
 from regulars.organizations.model import checksum, hash_key, is_well_formed, new_key
 
 pytestmark = pytest.mark.anyio
@@ -105,17 +105,42 @@ async def test_a_revoked_key_is_refused_within_a_second_and_a_live_one_stays(dat
 
 async def test_the_second_counts_from_before_the_question(database, issued, clock, monkeypatch):
     """A slow answer of the database must not keep a key alive for longer."""
-    find = authenticate.queries.find_live_key
+    find = authenticate.queries.find_live_keys
 
     async def slow(*arguments):
         found = await find(*arguments)
         clock.now += 10
         return found
 
-    monkeypatch.setattr(authenticate.queries, "find_live_key", slow)
+    monkeypatch.setattr(authenticate.queries, "find_live_keys", slow)
     authenticator = Authenticator(database)
     assert await authenticator.authenticate(issued[2].encode()) is not None
     assert authenticator.cached(issued[2].encode()) is None
+
+
+async def test_busy_keys_are_confirmed_again_together_and_idle_ones_are_left_alone(
+    database, issued, clock, monkeypatch
+):
+    organization, _, _ = issued
+    authenticator = Authenticator(database)
+    async with database.connection() as connection:
+        keys = [(await manage.create_key(connection, organization.id, "till"))[1].encode() for _ in range(4)]
+    for key in keys:
+        await authenticator.authenticate(key)
+    find = authenticate.queries.find_live_keys
+    asked: list[int] = []
+
+    async def counting(connection, hashes):
+        asked.append(len(hashes))
+        return await find(connection, hashes)
+
+    monkeypatch.setattr(authenticate.queries, "find_live_keys", counting)
+    clock.now += REFRESH_AFTER_S + 0.1
+    assert all(authenticator.cached(key) is not None for key in keys[:3])
+    await authenticator._refreshing
+    assert asked == [3]
+    clock.now += REFRESH_AFTER_S - 0.05
+    assert [authenticator.cached(key) is not None for key in keys] == [True, True, True, False]
 
 
 async def test_use_is_noted_at_most_once_a_minute(database, issued):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
@@ -12,12 +13,23 @@ from regulars.organizations import queries
 from regulars.organizations.model import KeyHolder, hash_key, is_well_formed
 
 CACHE_S = 1.0
-# A busy key is confirmed again before its second is over, so that its callers never all ask at once.
+# A busy key is confirmed again before its second is over, so that its callers never all ask at once; and with it, in
+# the same statement, all busy keys that would be due soon.
 REFRESH_AFTER_S = 0.5
+REFRESH_ALONG_AFTER_S = 0.25
 CACHED_KEYS_MAX = 10_000
 NOTE_USE_EVERY_S = 60
 
 _log = log.get(__name__)
+
+
+@dataclass(slots=True)
+class _Confirmed:
+    """A key's holder, and when the database was last asked; whether the key was used since."""
+
+    asked_at: float
+    caller: KeyHolder
+    is_used: bool = False
 
 
 class Authenticator:
@@ -26,8 +38,9 @@ class Authenticator:
     def __init__(self, database: Database, *, default_country: str | None = None) -> None:
         self._database = database
         self._default_country = default_country
-        self._cache: dict[bytes, tuple[float, KeyHolder]] = {}
+        self._cache: dict[bytes, _Confirmed] = {}
         self._asking: dict[bytes, asyncio.Task[KeyHolder | None]] = {}
+        self._refreshing: asyncio.Task[None] | None = None
         self._used: set[UUID] = set()
 
     def cached(self, key: bytes) -> KeyHolder | None:
@@ -35,10 +48,11 @@ class Authenticator:
         entry = self._cache.get(key)
         if entry is None:
             return None
-        age_s = monotonic() - entry[0]
-        if age_s > REFRESH_AFTER_S:
-            self._ask(key)
-        return entry[1] if age_s <= CACHE_S else None
+        entry.is_used = True
+        age_s = monotonic() - entry.asked_at
+        if age_s > REFRESH_AFTER_S and self._refreshing is None:
+            self._refreshing = asyncio.create_task(self._refresh())
+        return entry.caller if age_s <= CACHE_S else None
 
     async def authenticate(self, key: bytes) -> KeyHolder | None:
         caller = self.cached(key)
@@ -58,25 +72,44 @@ class Authenticator:
 
     def _asked(self, key: bytes, task: "asyncio.Task[KeyHolder | None]") -> None:
         del self._asking[key]
-        # Nobody may have waited for a refresh: look at its failure, so that it is not reported as forgotten.
+        # Nobody may have waited to the end: look at the failure, so that it is not reported as forgotten.
         if not task.cancelled() and isinstance(error := task.exception(), CONNECTION_ERRORS):
             _log.warning("keys.database_unavailable", error=type(error).__name__)
 
     async def _look_up(self, key: bytes) -> KeyHolder | None:
+        await self._confirm([key])
+        entry = self._cache.get(key)
+        return None if entry is None else entry.caller
+
+    async def _refresh(self) -> None:
+        """Ask for all busy keys whose second will be over before long."""
+        before = monotonic() - REFRESH_ALONG_AFTER_S
+        try:
+            await self._confirm(
+                [key for key, entry in self._cache.items() if entry.is_used and entry.asked_at < before]
+            )
+        except CONNECTION_ERRORS as error:
+            _log.warning("keys.database_unavailable", error=type(error).__name__)
+        finally:
+            self._refreshing = None
+
+    async def _confirm(self, keys: Sequence[bytes]) -> None:
+        """Put the keys that are live into the cache, and take the others out."""
         # The age of the cached answer counts from before the question, so a slow query cannot stretch it.
         asked_at = monotonic()
+        hashes = {key: hash_key(key.decode("latin-1")) for key in keys}
         async with self._database.connection() as connection:
-            found = await queries.find_live_key(connection, hash_key(key.decode("latin-1")))
-        if found is None:
-            self._cache.pop(key, None)
-            return None
-        key_id, organization_id, secret, default_country = found
-        caller = KeyHolder(organization_id, key_id, secret, default_country or self._default_country)
-        if len(self._cache) >= CACHED_KEYS_MAX:
-            self._cache.clear()
-        self._cache[key] = (asked_at, caller)
-        self._used.add(key_id)
-        return caller
+            live = await queries.find_live_keys(connection, list(hashes.values()))
+        for key, key_hash in hashes.items():
+            found = live.get(key_hash)
+            if found is None:
+                self._cache.pop(key, None)
+                continue
+            if key not in self._cache and len(self._cache) >= CACHED_KEYS_MAX:
+                self._cache.clear()
+            caller = KeyHolder(found.organization_id, found.id, found.secret, found.country or self._default_country)
+            self._cache[key] = _Confirmed(asked_at, caller)
+            self._used.add(found.id)
 
     async def note_use_forever(self) -> None:
         while True:

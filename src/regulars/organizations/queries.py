@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -66,16 +67,26 @@ async def revoke_key(connection: Connection, key_id: UUID, now: datetime) -> boo
     return cursor.rowcount == 1
 
 
-async def find_live_key(connection: Connection, key_hash: bytes) -> tuple[UUID, UUID, bytes, str | None] | None:
-    """The key's id, its organization, the organization's secret and its default country."""
+class LiveKey(NamedTuple):
+    """A key that is not revoked, and what requests need to know of its organization."""
+
+    id: UUID
+    organization_id: UUID
+    secret: bytes
+    country: str | None
+
+
+async def find_live_keys(connection: Connection, key_hashes: Sequence[bytes]) -> dict[bytes, LiveKey]:
     cursor = await connection.execute(
-        "SELECT k.id, o.id, o.secret, o.default_country"
-        " FROM api_keys k JOIN organizations o ON o.id = k.organization_id"
-        " WHERE k.key_hash = %s AND k.revoked_at IS NULL",
-        (key_hash,),
+        "SELECT wanted.key_hash, k.id, o.id, o.secret, o.default_country"
+        " FROM unnest(%s::bytea[]) AS wanted (key_hash)"
+        " CROSS JOIN LATERAL (SELECT id, organization_id FROM api_keys"
+        "   WHERE key_hash = wanted.key_hash AND revoked_at IS NULL LIMIT 1) AS k"
+        " CROSS JOIN LATERAL (SELECT id, secret, default_country FROM organizations"
+        "   WHERE id = k.organization_id LIMIT 1) AS o",
+        (list(key_hashes),),
     )
-    row = await cursor.fetchone()
-    return None if row is None else (row[0], row[1], bytes(row[2]), row[3])
+    return {bytes(row[0]): LiveKey(row[1], row[2], bytes(row[3]), row[4]) for row in await cursor.fetchall()}
 
 
 async def touch_keys(connection: Connection, key_ids: Sequence[UUID], *, now: datetime, before: datetime) -> None:

@@ -56,3 +56,28 @@ def test_500_sales_are_taken_in_one_call_and_again_without_effect(api: Api, stor
     again = api.post("/v1/sales-events/batch", {"items": items}).json()["results"]
     assert [result["status"] for result in first] == [201] * 500
     assert [result["status"] for result in again] == [200] * 500
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_depth_counts_from_the_body_whatever_the_other_items_are(api: Api, store: dict[str, Any]) -> None:
+    """The body, its list and the ticket are three levels."""
+    for levels, status in ((29, 200), (30, 400), (31, 400)):
+        for others in ([], [{"unknown": 1}]):
+            tickets = [samples.sale(store["external_id"], metadata=nested(levels)), *others]
+            assert api.post("/v1/sales-events/batch", {"items": tickets}).status == status
+
+
+@pytest.mark.parametrize("hidden", [b'"\xff"', b'"\\u0000"', b"1e400", b"[" * 40 + b"]" * 40], ids=repr)
+@pytest.mark.parametrize("name", [b'"items"', b'"it\\u0065ms"'])
+def test_a_list_that_another_replaces_is_checked_too(
+    api: Api, store: dict[str, Any], hidden: bytes, name: bytes
+) -> None:
+    good = samples.json_bytes([samples.sale(store["external_id"])])
+    body = b"{" + name + b":[" + hidden + b'],"items":' + good + b"}"
+    assert api.post("/v1/sales-events/batch", content=body).status == 400

@@ -15,6 +15,7 @@ from tests.support import samples
 from regulars.idempotency.model import fingerprint
 from regulars.kit.ids import PROFILE as PROFILE_ID
 from regulars.kit.ids import new_uuid
+from regulars.sales import statements
 from regulars.work.outbox import drain
 from regulars.worker import LISTENERS
 
@@ -233,3 +234,30 @@ async def test_it_dials_again_after_its_connections_were_ended(quick):
     assert set(statuses[:2]) <= {201, 503}
     assert statuses[2:] == [201, 201]
     assert len(await quick.desk.tickets()) == 1 + statuses.count(201)
+
+
+async def test_a_kept_answer_is_whole_whatever_stands_in_its_free_objects(quick):
+    """What looks like the place of a customer's id inside metadata is left alone, with a customer and without."""
+    decoy = {"profile": {"id": "prof_" + "0" * 26, "external_id": "x"}}
+    for name, changes in (("A", {}), ("B", {"profile_id": "ada"})):
+        first = told(name, key=f"k{name}", metadata=decoy, payments=[decoy], loyalty=decoy, **changes)
+        [answer] = await quick.send([first])
+        [replay] = await quick.send([first])
+        assert replay["body"] == answer["body"]
+        rows = await quick.desk.rows("SELECT key, body FROM idempotency_keys WHERE organization_id = %s")
+        sale = msgspec.json.decode(dict(rows)[f"k{name}"])["sales_event"]
+        assert (sale["metadata"], sale["payments"], sale["loyalty"]) == (decoy, [decoy], decoy)
+    assert quick.sent_quickly == [1, 0, 1, 0]
+
+
+async def test_a_connection_that_cannot_be_prepared_is_closed_again(database, monkeypatch):
+    monkeypatch.setitem(statements._STATEMENTS, b"broken", "SELECT FROM nothing_like_this")
+    for _ in range(5):
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            await statements.connect(database)
+    async with database.reading() as tx:
+        [(open_now,)] = await tx.fetch(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND query LIKE '%%nothing_like_this%%'"
+        )
+    assert open_now == 0

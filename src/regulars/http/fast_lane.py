@@ -96,8 +96,9 @@ _NOTHING = _Nothing()
 class _LaneProtocol(GuardedProtocol):
     lane: ClassVar[Lane]
     known_heads: ClassVar[dict[bytes, Head]]
-    # Whether the parser stands between two requests; and if so, the bytes it is given next.
+    # Whether the parser stands between two requests.
     _is_between = True
+    # The packet that is being parsed, if a request starts with it.
     _packet = b""
     # The body of a request for the lane while it is being parsed; None at any other time.
     _collected: list[bytes] | None = None

@@ -41,6 +41,17 @@ class GuardedProtocol(HttpToolsProtocol):
                 self.transport.close()
             elif self._head_timer is None:
                 self._start_timer()
+        elif self._is_unwatched():
+            # Empty lines before a request end uvicorn's wait for it without beginning one.
+            self._start_timer()
+
+    def _is_unwatched(self) -> bool:
+        """Whether nothing would ever end this connection: no request is open, and no timer runs."""
+        return (
+            self.timeout_keep_alive_task is None
+            and self._head_timer is None
+            and (self.cycle is None or self.cycle.response_complete)
+        )
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

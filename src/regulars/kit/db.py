@@ -1,7 +1,7 @@
 """The database: a pool that heals itself, and transactions that know their time.
 
 All statements run in READ COMMITTED with UTC as the session's time zone. The transaction's own time is the only clock
-that decides anything (`Tx.now`); SQL texts never call `now()` themselves.
+that decides anything (`Tx.now`); SQL texts never store `now()` themselves.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -23,6 +23,7 @@ class PreparedConnection:
 
     def __init__(self, connection: AsyncConnection[TupleRow]) -> None:
         """Take over an idle connection; nobody else may use it any more."""
+        # Held so that it lives as long as this does: the driver closes a connection that nobody holds.
         self._connection = connection
         self._pgconn = connection.pgconn
         self._loop = asyncio.get_running_loop()

@@ -139,7 +139,10 @@ _HAS_LONG_FRACTION = re.compile(rb"\.[0-9]{6}")
 
 
 def decode_sale(body: bytes, *, is_checked: bool = False) -> Sale:
-    """Decode and validate one sale, or raise the refusal it deserves; `is_checked` is for a part of a checked body."""
+    """Decode and validate one sale, or raise the refusal it deserves.
+
+    `is_checked` is for a part of a body that the caller checks as a whole.
+    """
     return decode_plainly(body, is_checked=is_checked) or decode_carefully(body, is_checked=is_checked)
 
 

@@ -91,9 +91,12 @@ class Split(NamedTuple):
 
 
 def split_at_profile(envelope: bytes) -> Split:
-    """Cut an envelope that was encoded with UNKNOWN_PROFILE. A quote in a caller's text is escaped and cannot match."""
-    head, gap, tail = envelope.partition(_GAP)
-    return Split(head + _BEFORE_GAP, tail) if gap else Split(head, None)
+    """Cut an envelope that was encoded with UNKNOWN_PROFILE.
+
+    It is cut at the right place: a quote in a caller's text is escaped, and free objects stand behind the profile.
+    """
+    head, _, tail = envelope.partition(_GAP)
+    return Split(head + _BEFORE_GAP, tail)
 
 
 def show(sale: StoredSale) -> SalesEventOut:

@@ -79,7 +79,7 @@ class QuickRecorder:
                 for one in batch.chosen
                 if (write := writes[one.place]).key is not None
             }
-            # In key order, so that two processes that share keys cannot deadlock on them.
+            # In key order, so that two processes that share keys seldom wait for each other; a deadlock is run again.
             in_order = sorted(kept.values(), key=lambda answer: answer.key)
             inserted = await self._insert(connection, statements.RECORD, organization_id, batch, in_order, status=201)
         finally:
@@ -158,9 +158,9 @@ class QuickRecorder:
                     continue
                 customer = sale.profile.external_id
                 profile = profiles[customer] or candidates[customer]
-            asked = None if finds_customers else customer
-            chosen.append(_Chosen(place, NewSale(_new_id(), sale, store.id, asked, profile), store.shown))
-        # In external_id order, so that two processes that share tickets cannot deadlock on them.
+            to_find = None if finds_customers else customer
+            chosen.append(_Chosen(place, NewSale(_new_id(), sale, store.id, to_find, profile), store.shown))
+        # In external_id order, so that two processes that share tickets do not wait for each other crosswise.
         chosen.sort(key=lambda one: one.new.told.external_id)
         return _Batch(chosen, [(identifier, name) for name, identifier in candidates.items()], now)
 
@@ -283,7 +283,9 @@ class _Batch(NamedTuple):
 
     def encode_halves(self, one: _Chosen) -> Split:
         """The same for a profile that is not known yet."""
-        return split_at_profile(self._encode(one, None if one.new.profile is None else UNKNOWN_PROFILE))
+        if one.new.profile is None:
+            return Split(self._encode(one, None), None)
+        return split_at_profile(self._encode(one, UNKNOWN_PROFILE))
 
     def _encode(self, one: _Chosen, profile: str | None) -> bytes:
         told, shown = one.new.told, None

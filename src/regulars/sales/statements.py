@@ -73,7 +73,14 @@ RECORD = b"record"
 RECORD_ALL = b"record_all"
 _FIND_KEYS = b"find_property_keys"
 _NOW = b"now"
+# Planning the statement takes longer than running it for a few sales, so it is planned once; and a plan made while a
+# table was empty must not scan it for ever.
+_SETTINGS = {
+    b"plan_once": "SET plan_cache_mode = force_generic_plan",
+    b"plan_without_scans": "SET enable_seqscan = off",
+}
 _STATEMENTS = {
+    **_SETTINGS,
     _NOW: "SELECT now()",
     FIND_PROFILES: _FIND_IDS.format(table="profiles"),
     FIND_STORES: _FIND_IDS.format(table="stores"),
@@ -86,7 +93,10 @@ _STATEMENTS = {
 
 
 class NewSale(NamedTuple):
-    """A sale to insert, as `_RECORD` takes it."""
+    """A sale to insert, as `_RECORD` takes it.
+
+    With a customer to find, `profile` is the candidate for one who is not found; without, it is the profile itself.
+    """
 
     id: bytes
     told: Sale
@@ -112,13 +122,14 @@ class Inserted(NamedTuple):
 
 
 async def connect(database: Database) -> PreparedConnection:
-    connection = await database.dial()
-    # Planning the statement takes longer than running it for a few sales, so it is planned once; and a plan made while
-    # a table was empty must not scan it for ever.
-    await connection.execute("SET plan_cache_mode = force_generic_plan")
-    await connection.execute("SET enable_seqscan = off")
-    prepared = PreparedConnection(connection)
-    await prepared.prepare(_STATEMENTS)
+    prepared = PreparedConnection(await database.dial())
+    try:
+        await prepared.prepare(_STATEMENTS)
+        for name in _SETTINGS:
+            await prepared.run(name, ())
+    except BaseException:
+        prepared.close()
+        raise
     return prepared
 
 

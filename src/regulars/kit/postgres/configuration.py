@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from regulars.kit.postgres import memory
 from regulars.kit.postgres.account import Account
 from regulars.kit.postgres.folder import Folder
 
@@ -21,7 +22,6 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "jit": "off",
-    "shared_buffers": "256MB",
     # A steady stream of inserts: rare, spread checkpoints and small full-page images.
     "max_wal_size": "4GB",
     "min_wal_size": "256MB",
@@ -56,7 +56,8 @@ def write(folder: Folder, account: Account, *, superuser: str, throwaway: bool) 
         "unix_socket_directories": _as_list_item(folder.socket),
         "log_directory": str(folder.logs),
     }
-    settings = {**SETTINGS, **places, **(THROWAWAY if throwaway else {})}
+    buffers = {"shared_buffers": memory.shared_buffers(memory.available_bytes())}
+    settings = {**SETTINGS, **places, **buffers, **(THROWAWAY if throwaway else {})}
     lines = [f"{name} = {_quoted(value)}" for name, value in settings.items()]
     lines.append(f"include_if_exists = {_quoted(LOCAL_FILE)}")
     _put(folder.settings / MAIN_FILE, "\n".join(lines))

@@ -1,0 +1,32 @@
+"""How much of the machine's memory the embedded server takes for its pages."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+MEBIBYTE: Final = 1 << 20
+# The system keeps what the server reads in memory as well, and our own processes live beside it.
+SHARE: Final = 8
+LEAST: Final = 128 * MEBIBYTE
+MOST: Final = 1024 * MEBIBYTE
+# What a container may use, in the second and the first kind of control groups.
+LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def shared_buffers(memory_bytes: int) -> str:
+    """The setting of that name for a machine with so much memory."""
+    return f"{min(max(memory_bytes // SHARE, LEAST), MOST) // MEBIBYTE}MB"
+
+
+def available_bytes(limits: tuple[Path, ...] = LIMITS) -> int:
+    """The memory of the machine, or of the container if that is less."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min([machine, *(limit for path in limits if (limit := _read(path)) is not None)])
+
+
+def _read(path: Path) -> int | None:
+    try:
+        text = path.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return int(text) if text.isdigit() else None

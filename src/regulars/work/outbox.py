@@ -57,11 +57,15 @@ async def drain(database: Database, organization_id: UUID, listeners: Listeners)
     return done
 
 
+class _RowFailedError(Exception):
+    """A row's listener failed, and the rows that were taken together are to be tried one by one."""
+
+
 async def _drain_chunk(database: Database, organization_id: UUID, listeners: Listeners) -> tuple[int, int]:
     """Take a chunk of rows; answer how many were taken, and how many of them took effect."""
     try:
         taken = await _drain_together(database, organization_id, listeners)
-    except Exception:  # noqa: BLE001  # whatever it was, nothing took effect; a row of its own tells which one failed
+    except _RowFailedError:
         return await _drain_one_by_one(database, organization_id, listeners)
     return taken, taken
 
@@ -71,8 +75,13 @@ async def _drain_together(database: Database, organization_id: UUID, listeners: 
     types = {fact_type.topic: fact_type for fact_type in listeners}
     async with database.transaction() as tx:
         rows = await queries.take_due_rows(tx, organization_id, list(types), limit=CHUNK_ROWS)
-        for row in rows:
-            await _tell(tx, organization_id, row, types[row.topic], listeners)
+        try:
+            for row in rows:
+                await _tell(tx, organization_id, row, types[row.topic], listeners)
+        except Exception as error:
+            if tx.connection.broken or isinstance(error, psycopg.InterfaceError):
+                raise
+            raise _RowFailedError from error
         if rows:
             await queries.delete_rows(tx, organization_id, [row.id for row in rows])
     return len(rows)

@@ -130,7 +130,7 @@ class _LaneProtocol(GuardedProtocol):
 
     def _is_free(self) -> bool:
         """Whether the last answer is written, and the caller reads its answers: the plain path waits until it does."""
-        return (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused
+        return self._has_answered() and not self.flow.write_paused
 
     def _take(self, head: Head, key: bytes | None, body: bytes) -> bool:
         cycle = _LaneCycle(self, keep_alive=head.keep_alive)
@@ -215,7 +215,7 @@ class _LaneProtocol(GuardedProtocol):
     def timeout_keep_alive_handler(self) -> None:
         """Close an idle connection. Uvicorn makes this timer anew for each answer; the lane lets it run, and looks."""
         self.timeout_keep_alive_task = None
-        if self.cycle is not None and not self.cycle.response_complete:
+        if not self._has_answered():
             return
         left_s = self._answered_at + self.timeout_keep_alive - self.loop.time()
         if left_s > 0:

@@ -47,11 +47,11 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _is_unwatched(self) -> bool:
         """Whether nothing would ever end this connection: no request is open, and no timer runs."""
-        return (
-            self.timeout_keep_alive_task is None
-            and self._head_timer is None
-            and (self.cycle is None or self.cycle.response_complete)
-        )
+        return self.timeout_keep_alive_task is None and self._head_timer is None and self._has_answered()
+
+    def _has_answered(self) -> bool:
+        """Whether no request is open: none came yet, or the last one has its answer."""
+        return self.cycle is None or self.cycle.response_complete
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

@@ -289,11 +289,5 @@ def answer_headers(answer: Answer, request_id: str, rate_headers: Headers) -> li
 
 def answer_head(answer: Answer, request_id: str, rate_headers: Headers) -> bytes:
     """The same headers as they are written, with the blank line."""
-    if rate_headers or answer.headers or answer.status >= PROBLEM_STATUS_MIN or answer.status == NO_CONTENT:
-        lines = answer_headers(answer, request_id, rate_headers)
-        return b"".join([b"%b: %b\r\n" % line for line in lines]) + b"\r\n"
-    return b"x-request-id: %b\r\ncontent-type: %b\r\ncontent-length: %d\r\n\r\n" % (
-        request_id.encode(),
-        _PLAIN_JSON,
-        len(answer.body),
-    )
+    lines = answer_headers(answer, request_id, rate_headers)
+    return b"".join([b"%b: %b\r\n" % line for line in lines]) + b"\r\n"

@@ -14,7 +14,8 @@ What the statement (`statements.py`) inserts is exactly what is answered, or not
 Whatever was not inserted takes the careful path (`record.py`), a new statement that sees the winner.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -69,8 +70,7 @@ class QuickRecorder:
 
     async def record(self, organization_id: UUID, writes: Sequence[KeyedSale]) -> list[Encode | None]:
         """The answer to each sale that went in, and None for each that did not."""
-        connection = await self._connection()
-        try:
+        async with self._borrowed_connection() as connection:
             batch = await self._prepare(connection, organization_id, [write.command for write in writes])
             if not batch.chosen:
                 return [None] * len(writes)
@@ -82,8 +82,6 @@ class QuickRecorder:
             # In key order, so that two processes that share keys seldom wait for each other; a deadlock is run again.
             in_order = sorted(kept.values(), key=lambda answer: answer.key)
             inserted = await self._insert(connection, statements.RECORD, organization_id, batch, in_order, status=201)
-        finally:
-            self._give_back(connection)
         answers: list[Encode | None] = [None] * len(writes)
         for one in batch.chosen:
             if one.new.id in inserted.profiles:
@@ -102,8 +100,7 @@ class QuickRecorder:
         join: Callable[[Iterable[bytes]], bytes],
     ) -> Encode | None:
         """Record all sales of one request or none; `join` makes its answer of theirs."""
-        connection = await self._connection()
-        try:
+        async with self._borrowed_connection() as connection:
             # An answer that is kept has the ids of many customers in it, so they are looked up before.
             is_kept = write.key is not None
             batch = await self._prepare(connection, organization_id, sales, finds_customers=is_kept)
@@ -117,8 +114,6 @@ class QuickRecorder:
             inserted = await self._insert(
                 connection, statements.RECORD_ALL, organization_id, batch, kept, status=status
             )
-        finally:
-            self._give_back(connection)
         if not inserted.profiles:
             return None
         if kept:
@@ -221,13 +216,18 @@ class QuickRecorder:
                 return connection
         return await statements.connect(self._database)
 
-    def _give_back(self, connection: PreparedConnection) -> None:
-        # A connection that failed is not used again, and neither are its idle neighbours: after a restart of
-        # PostgreSQL they are all dead, and one batch should pay for that, not each in turn.
-        if connection.is_closed:
-            self.close()
-        else:
-            self._idle.append(connection)
+    @asynccontextmanager
+    async def _borrowed_connection(self) -> AsyncIterator[PreparedConnection]:
+        connection = await self._connection()
+        try:
+            yield connection
+        finally:
+            # A connection that failed is not used again, and neither are its idle neighbours: after a restart of
+            # PostgreSQL they are all dead, and one batch should pay for that, not each in turn.
+            if connection.is_closed:
+                self.close()
+            else:
+                self._idle.append(connection)
 
 
 class _Store(NamedTuple):

@@ -225,8 +225,6 @@ async def test_it_dials_again_after_its_connections_were_ended(quick):
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()",
     )
-    # The pool's own healing is another test's matter.
-    await quick.desk.database.pool.check()
     statuses = []
     for number in range(4):
         [answer] = await quick.send([told(f"B{number}", key=f"k{number}")])

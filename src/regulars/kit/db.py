@@ -4,6 +4,7 @@ All statements run in READ COMMITTED with UTC as the session's time zone. The tr
 that decides anything (`Tx.now`); SQL texts never store `now()` themselves.
 """
 
+import select
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -110,19 +111,21 @@ class Database:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
         """An autocommit connection of the pool."""
-        is_lost = True
+        connection = await self._live_connection()
         try:
-            async with self.pool.connection() as connection:
-                try:
-                    yield connection
-                finally:
-                    is_lost = connection.broken
-        except CONNECTION_ERRORS:
-            if is_lost:
-                # After a restart of PostgreSQL every idle connection is dead: weed them all out now, so that one
-                # caller pays and not each in turn.
-                await self.pool.check()
-            raise
+            async with connection:
+                yield connection
+        finally:
+            await self.pool.putconn(connection)
+
+    async def _live_connection(self) -> AsyncConnection[TupleRow]:
+        """One that the server has not ended: after a restart of PostgreSQL all idle ones are dead, and nobody pays."""
+        while True:
+            connection = await self.pool.getconn()
+            if not _was_ended(connection):
+                return connection
+            # The pool sees that it is closed, forgets it and dials another.
+            await self.pool.putconn(connection)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Tx]:
@@ -138,6 +141,19 @@ class Database:
         """A connection for reads: every statement sees the newest commit. `now` is the process's own clock."""
         async with self.connection() as connection:
             yield Tx(connection, truncate_to_milliseconds(datetime.now(UTC)))
+
+
+def _was_ended(connection: AsyncConnection[TupleRow]) -> bool:
+    """Whether the server hung up on an idle connection; its socket tells without a question to the server."""
+    socket = select.poll()
+    socket.register(connection.fileno(), select.POLLIN)
+    try:
+        # A notice or a word of goodbye may come first; what follows it is seen when that is read.
+        while socket.poll(0):
+            connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return True
+    return False
 
 
 async def _configure(connection: AsyncConnection[TupleRow]) -> None:

@@ -79,6 +79,9 @@ async def test_what_postgresql_sends_in_binary_is_read_back(database):
         result = cursor.pgresult
         assert read_uuids(result.get_value(0, 0)) == [None if one is None else one.bytes for one in ids]
         assert read_uuids(result.get_value(0, 1)) == []
+        without_null = [UUID(int=1), UUID(int=2**127), UUID(int=0)]
+        await cursor.execute("SELECT %s::uuid[]", (without_null,))
+        assert read_uuids(cursor.pgresult.get_value(0, 0)) == [one.bytes for one in without_null]
         assert read_bigint(result.get_value(0, 2)) == -(2**63)
         for moment in MOMENTS:
             await cursor.execute("SELECT %s::timestamptz", (moment,))

@@ -74,5 +74,37 @@ def test_new_ids_sort_as_they_were_made_and_carry_the_time():
     assert {identifier.variant for identifier in made} == {"specified in RFC 4122"}
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 31, 32, 33, 500])
+def test_many_ids_are_spelled_as_each_alone(count):
+    chance = random.Random(count)
+    many = [UUID(int=chance.getrandbits(128)) for _ in range(count)]
+    assert STORE.spell([identifier.bytes for identifier in many]) == [STORE.encode(identifier) for identifier in many]
+
+
+def test_an_id_is_spelled_digit_by_digit():
+    chance = random.Random(5)
+    for number in (
+        0,
+        1,
+        LARGEST.int,
+        *(1 << bit for bit in range(128)),
+        *(chance.getrandbits(128) for _ in range(500)),
+    ):
+        digits = "".join(ids.ALPHABET[number >> 5 * place & 31] for place in reversed(range(26)))
+        assert PROFILE.encode(UUID(int=number)) == f"prof_{digits}"
+
+
+@pytest.mark.parametrize("fraction_ns", [0, 1, 500_000, 999_999])
+def test_ids_made_together_sort_in_their_order_and_keep_their_millisecond(monkeypatch, fraction_ns):
+    monkeypatch.setattr(time, "time_ns", lambda: 1_700_000_000_123 * 1_000_000 + fraction_ns)
+    made = [UUID(bytes=identifier) for identifier in ids.new_uuids(ids.NEW_UUIDS_MAX)]
+    assert made == sorted(made)
+    assert len(set(made)) == len(made)
+    assert {identifier.int >> 80 for identifier in made} == {1_700_000_000_123}
+    assert {(identifier.version, identifier.variant) for identifier in made} == {(7, "specified in RFC 4122")}
+    with pytest.raises(ValueError, match="at most 4096"):
+        ids.new_uuids(ids.NEW_UUIDS_MAX + 1)
+
+
 def test_ids_made_in_a_hurry_do_not_repeat():
     assert len({ids.new_uuid() for _ in range(20_000)}) == 20_000

@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from regulars.kit.errors import ApiError
-from regulars.sales.decode import decode_carefully, decode_plainly
+from regulars.kit.json import decode
+from regulars.sales.decode import decode_carefully, decode_plain_batch, decode_plainly
 from regulars.sales.model import Sale
 
 names = st.one_of(
@@ -124,6 +125,37 @@ def test_what_it_takes_is_read_as_the_careful_one_reads_it(body: bytes) -> None:
 @given(bodies)
 def test_the_decoders_together_decide_as_the_careful_one_alone(body: bytes) -> None:
     assert (decode_plainly(body) or careful(body)) == careful(body)
+
+
+def careful_batch(body: bytes) -> list[Sale | None] | None:
+    try:
+        return [careful(bytes(item)) for item in decode(_any_batch, body)["items"]]
+    except ApiError:
+        return None
+
+
+_any_batch = msgspec.json.Decoder(dict[str, list[msgspec.Raw]])
+_ordinary = json.dumps(ORDINARY).encode()
+
+
+@given(st.lists(bodies | spelled | st.just(_ordinary), min_size=1, max_size=3).map(b",".join))
+@example(_ordinary + b'],"items":[' + _ordinary)
+@example(b'{"payments":{"a":"\\u0000"}}],"items":[' + _ordinary)
+@example(b'1],"items":[' + _ordinary)
+@example(json.dumps({**ORDINARY, "payments": json.loads("[" * 31 + "]" * 31)}).encode())
+@example(json.dumps({**ORDINARY, "metadata": {"x": "a" * 5_000}}).encode())
+@example(json.dumps({**ORDINARY, "line_items": [{**ORDINARY["line_items"][0], "product": {
+    "properties": {str(n): "a" * 100 for n in range(41)}}}]}).encode())  # fmt: skip
+def test_a_batch_that_it_takes_is_read_as_the_careful_one_reads_it(items: bytes) -> None:
+    body = b'{"items":[' + items + b"]}"
+    plain = decode_plain_batch(body)
+    assert plain is None or plain == careful_batch(body)
+
+
+def test_a_batch_of_ordinary_tickets_is_taken() -> None:
+    other = json.dumps({**ORDINARY, "external_id": "S1:2", "payments": [1], "source": "Kasse Süd"}, ensure_ascii=False)
+    sales = decode_plain_batch(b'{"items": [' + _ordinary + b", " + other.encode() + b"]}")
+    assert sales == [careful(_ordinary), careful(other.encode())]
 
 
 def test_an_ordinary_ticket_is_taken() -> None:

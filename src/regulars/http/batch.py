@@ -26,10 +26,10 @@ class BatchOut(msgspec.Struct, frozen=True):
 
 def read_each(items: Iterable[msgspec.Raw], read: Callable[[bytes], T]) -> list[T | ApiError]:
     """Read the items; one that is refused is its refusal and holds up no other."""
-    return [read_one(item, read) for item in items]
+    return [_read_one(item, read) for item in items]
 
 
-def read_one(item: msgspec.Raw, read: Callable[[bytes], T]) -> T | ApiError:
+def _read_one(item: msgspec.Raw, read: Callable[[bytes], T]) -> T | ApiError:
     try:
         return read(bytes(item))
     except ApiError as error:
@@ -40,6 +40,12 @@ def answer_batch(answers: Iterable[Answer | ApiError], request_id: str) -> Answe
     """The answer of a batch request, whatever its items were answered: `BatchOut`, put together from encoded bodies."""
     results = b",".join([_result(answer, request_id) for answer in answers])
     return Answer(200, b'{"results":[%b]}' % results)
+
+
+def all_alike(status: int, bodies: Iterable[bytes]) -> bytes:
+    """The body of the same answer when all items have one status and none was refused."""
+    between = b'},{"status":%d,"body":' % status
+    return b'{"results":[{"status":%d,"body":%b}]}' % (status, between.join(bodies))
 
 
 def _result(answer: Answer | ApiError, request_id: str) -> bytes:

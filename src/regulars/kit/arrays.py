@@ -32,15 +32,17 @@ class BinaryArray:
     element_oid: ClassVar[int]
 
     def __init__(self, elements: list[bytes]) -> None:
-        has_null = _NULL in elements
-        self.payload = _HEADER.pack(1, has_null, self.element_oid, len(elements), 1) + b"".join(elements)
+        # One dimension, and there may be nulls: PostgreSQL looks for itself.
+        self.payload = _HEADER.pack(1, 1, self.element_oid, len(elements), 1) + b"".join(elements)
 
 
 class Texts(BinaryArray):
     oid, element_oid = 1009, 25
 
-    def __init__(self, values: Iterable[str]) -> None:
-        super().__init__([_pack_length(len(value)) + value for value in map(str.encode, values)])
+    def __init__(self, values: Iterable[str | None]) -> None:
+        super().__init__(
+            [_NULL if value is None else _pack_length(len(text := value.encode())) + text for value in values]
+        )
 
 
 class Labels(BinaryArray):
@@ -49,24 +51,21 @@ class Labels(BinaryArray):
     oid, element_oid = Texts.oid, Texts.element_oid
 
     def __init__(self, values: list[str | None]) -> None:
-        sized = {value: _sized(None if value is None else value.encode()) for value in set(values)}
+        sized = {value: _NULL if value is None else _sized(value.encode()) for value in set(values)}
         super().__init__([sized[value] for value in values])
-
-
-class Jsons(BinaryArray):
-    """JSON documents as bytes."""
-
-    oid, element_oid = 199, 114
-
-    def __init__(self, values: Iterable[bytes | None]) -> None:
-        super().__init__([_sized(value) for value in values])
 
 
 class Blobs(BinaryArray):
     oid, element_oid = 1001, 17
 
     def __init__(self, values: Iterable[bytes | None]) -> None:
-        super().__init__([_sized(value) for value in values])
+        super().__init__([_NULL if value is None else _pack_length(len(value)) + value for value in values])
+
+
+class Jsons(Blobs):
+    """JSON documents as bytes."""
+
+    oid, element_oid = 199, 114
 
 
 class Uuids(BinaryArray):
@@ -107,6 +106,8 @@ def read_bigint(payload: bytes) -> int:
 
 def read_uuids(payload: bytes) -> list[bytes | None]:
     """The elements of an array of UUIDs as their sixteen bytes each."""
+    if _NULL not in payload:
+        return [payload[end - 16 : end] for end in range(_HEADER.size + 20, len(payload) + 1, 20)]
     found: list[bytes | None] = []
     place = _HEADER.size
     while place < len(payload):
@@ -120,8 +121,8 @@ def read_uuids(payload: bytes) -> list[bytes | None]:
     return found
 
 
-def _sized(value: bytes | None) -> bytes:
-    return _NULL if value is None else _pack_length(len(value)) + value
+def _sized(value: bytes) -> bytes:
+    return _pack_length(len(value)) + value
 
 
 def register(adapters: psycopg.adapt.AdaptersMap) -> None:

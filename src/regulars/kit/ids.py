@@ -7,7 +7,7 @@ An *external* id is the caller's own and never starts with one of our prefixes. 
 import itertools
 import random
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -15,11 +15,30 @@ import msgspec
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 SUFFIX_CHARACTERS = 26
+NEW_UUIDS_MAX = 1 << 12
 EXTERNAL_ID_CHARACTERS_MAX = 255
 _UUID_BITS = 128
-_PAIRS = tuple(a + b for a in ALPHABET for b in ALPHABET)
-_LOW_BITS = (1 << 70) - 1
 _VALUES = {character: value for value, character in enumerate(ALPHABET)}
+
+
+# Characters are not looked up one by one: all digits of many ids are spread together in five steps on one long number,
+# which takes a third of the time, and this runs twice per sale. Each id is padded to 32 digits in 32 bytes, with its
+# 160 bits at the low end. The first step moves the upper half of them to the upper half of the bytes, the next does the
+# same in each half, and after the fifth every digit has a byte of its own. A step is a mask and a shift.
+_SPELLED_AT_ONCE = 32
+_PADDING = bytes(16)
+_CHARACTERS = ALPHABET.encode().ljust(256, b"\0")
+_STEPS = tuple(
+    (int.from_bytes(((1 << bits) - 1 << bits).to_bytes(width, "big") * (32 // width * _SPELLED_AT_ONCE), "big"), shift)
+    for bits, width, shift in ((80, 32, 48), (40, 16, 24), (20, 8, 12), (10, 4, 6), (5, 2, 3))
+)
+
+
+def _spread(number: int) -> int:
+    for mask, shift in _STEPS:
+        upper = number & mask
+        number = number ^ upper | upper << shift
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +49,18 @@ class Kind:
     prefix: str
 
     def encode(self, identifier: UUID) -> str:
-        return self.spell(identifier.int)
+        [text] = self.spell([identifier.bytes])
+        return text
 
-    def spell(self, number: int) -> str:
-        """The canonical id whose UUID has this number."""
-        # Thirteen pairs of characters, ten bits each: a table look-up per pair, written out because a loop takes twice
-        # as long, and this runs twice per sale. The split keeps the numbers small.
-        high, low = number >> 70, number & _LOW_BITS
-        return (
-            f"{self.prefix}{_PAIRS[high >> 50]}{_PAIRS[high >> 40 & 1023]}{_PAIRS[high >> 30 & 1023]}"
-            f"{_PAIRS[high >> 20 & 1023]}{_PAIRS[high >> 10 & 1023]}{_PAIRS[high & 1023]}{_PAIRS[low >> 60]}"
-            f"{_PAIRS[low >> 50 & 1023]}{_PAIRS[low >> 40 & 1023]}{_PAIRS[low >> 30 & 1023]}"
-            f"{_PAIRS[low >> 20 & 1023]}{_PAIRS[low >> 10 & 1023]}{_PAIRS[low & 1023]}"
-        )
+    def spell(self, identifiers: Sequence[bytes]) -> list[str]:
+        """The canonical ids of UUIDs, each given as its sixteen bytes."""
+        spelled: list[str] = []
+        for start in range(0, len(identifiers), _SPELLED_AT_ONCE):
+            some = identifiers[start : start + _SPELLED_AT_ONCE]
+            digits = _spread(int.from_bytes(_PADDING + _PADDING.join(some), "big")).to_bytes(32 * len(some), "big")
+            text = digits.translate(_CHARACTERS).decode()
+            spelled += [self.prefix + text[end - SUFFIX_CHARACTERS : end] for end in range(32, len(text) + 1, 32)]
+        return spelled
 
     def decode(self, text: str) -> UUID | None:
         """Read a canonical id of this kind, or give None: a malformed id refers to nothing."""
@@ -102,15 +120,22 @@ def split_references(references: Collection[Reference]) -> tuple[list[UUID], lis
 
 
 def new_uuid() -> UUID:
-    return UUID(int=new_uuid_number())
+    [identifier] = new_uuids(1)
+    return UUID(bytes=identifier)
 
 
-def new_uuid_number() -> int:
-    """A UUIDv7: 48 bits of milliseconds, 12 bits of the fraction below (so ids of one process sort), 62 random bits."""
+def new_uuids(count: int) -> list[bytes]:
+    """UUIDv7s as their sixteen bytes, which sort in this order.
+
+    They have 48 bits of milliseconds, 12 bits of the fraction below, of which each takes the next, and 62 random bits.
+    """
+    if count > NEW_UUIDS_MAX:
+        raise ValueError(f"at most {NEW_UUIDS_MAX} ids can be made at once")
     milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
-    fraction = (nanoseconds << 12) // 1_000_000
-    chance = random.getrandbits(62)  # an id need only be unique; no secret hangs on it
-    return milliseconds << 80 | 0x7 << 76 | fraction << 64 | 0x2 << 62 | chance
+    fraction = min((nanoseconds << 12) // 1_000_000, (1 << 12) - count)
+    first = milliseconds << 16 | 0x7 << 12 | fraction
+    chance = random.getrandbits  # an id need only be unique; no secret hangs on it
+    return [(time_ << 64 | 0x2 << 62 | chance(62)).to_bytes(16, "big") for time_ in range(first, first + count)]
 
 
 _PROCESS = new_uuid().hex[:20]

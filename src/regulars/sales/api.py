@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.http.batch import BatchOut, answer_batch, read_each, read_one
+from regulars.http.batch import BatchOut, all_alike, answer_batch, read_each
 from regulars.http.page import PAGE_PARAMETERS
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
@@ -38,7 +38,7 @@ from regulars.kit.errors import (
 )
 from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX
 from regulars.kit.pagination import Page
-from regulars.sales.decode import SaleIn, decode_carefully, decode_plainly, decode_sale
+from regulars.sales.decode import SaleIn, decode_plain_batch, decode_sale
 from regulars.sales.encode import SalesEventEnvelope, SalesEventOut, encode_envelope, encode_sale
 from regulars.sales.listing import CURRENCIES, TYPES, find_sale, list_sales
 from regulars.sales.model import Recorded, Sale, automation_state
@@ -85,10 +85,6 @@ class SaleBatchIn(msgspec.Struct, frozen=True):
     ]
 
 
-class _PlainSaleBatchIn(SaleBatchIn, frozen=True, forbid_unknown_fields=True):
-    """A batch that says nothing beside its items."""
-
-
 class SalesEventPage(msgspec.Struct, frozen=True):
     data: list[SalesEventOut]
     has_more: bool
@@ -96,7 +92,6 @@ class SalesEventPage(msgspec.Struct, frozen=True):
 
 
 _batch_decoder = msgspec.json.Decoder(SaleBatchIn)
-_plain_batch_decoder = msgspec.json.Decoder(_PlainSaleBatchIn)
 
 
 def _prepare(request: Request) -> Sale:
@@ -116,24 +111,12 @@ def _answer(recorded: Recorded, tx: Tx) -> Answer:
     return Answer(201 if recorded.is_new else 200, body, (MISMATCH,) if recorded.differs else ())
 
 
-def _prepare_batch(request: Request) -> list[Sale | ApiError]:
-    """Read the items. Where the strict decoders saw all of it, a body is not checked as a whole: that takes a while."""
-    body = request.body
-    try:
-        items = _plain_batch_decoder.decode(body).items
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        items = json.decode(_batch_decoder, body).items
-        return read_each(items, partial(decode_sale, is_checked=True))
-    sales = [decode_plainly(bytes(item), is_checked=True) for item in items]
-    # Free objects are passed over, and so is a list of items before another one; an escape may hide its name.
-    if not all(map(_is_without_free_objects, sales)) or b"\\" in body or body.count(b'"items"') > 1:
-        json.check_bytes(body)
-    read = partial(decode_carefully, is_checked=True)
-    return [read_one(item, read) if sale is None else sale for sale, item in zip(sales, items, strict=True)]
-
-
-def _is_without_free_objects(sale: Sale | None) -> bool:
-    return sale is not None and sale.payments is sale.loyalty is sale.metadata is None
+def _prepare_batch(request: Request) -> Sequence[Sale | ApiError]:
+    sales = decode_plain_batch(request.body)
+    if sales is not None and 0 < len(sales) <= BATCH_REQUEST_ITEMS_MAX:
+        return sales
+    items = json.decode(_batch_decoder, request.body).items
+    return read_each(items, partial(decode_sale, is_checked=True))
 
 
 async def _run_batch(
@@ -182,6 +165,8 @@ async def _record_one_batch_quickly(organization_id: UUID, write: Write, recorde
         return None
 
     def join(bodies: Iterable[bytes]) -> bytes:
+        if len(sales) == len(items):
+            return all_alike(201, bodies)
         recorded = iter(bodies)
         answers = [item if isinstance(item, ApiError) else Answer(201, next(recorded)) for item in items]
         return answer_batch(answers, write.request.request_id).body

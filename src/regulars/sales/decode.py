@@ -90,10 +90,7 @@ class SaleIn(msgspec.Struct, frozen=True, kw_only=True):
     line_items: Annotated[list[LineItem], Meta(min_length=1, max_length=LINE_ITEMS_MAX)]
 
 
-# Printable ASCII without outer spaces, and none of our own prefixes.
-_PLAIN_NAME = Meta(
-    pattern=rf"^(?!{'|'.join(RESERVED_PREFIXES)})[!-~](?:[ -~]{{0,{EXTERNAL_ID_CHARACTERS_MAX - 2}}}[!-~])?\Z"
-)
+_Name = Annotated[str, Meta(min_length=1, max_length=EXTERNAL_ID_CHARACTERS_MAX)]
 _Integer = Annotated[int, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX)]
 
 
@@ -111,15 +108,15 @@ class _PlainLine(LineItem, frozen=True, kw_only=True, forbid_unknown_fields=True
 class _PlainSale(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """An ordinary ticket: whole quantities, properties without fractions, and no field that we do not know."""
 
-    external_id: Annotated[str, _PLAIN_NAME]
+    external_id: _Name
     type: SaleType
     occurred_at: str
-    store_id: Annotated[str, _PLAIN_NAME]
+    store_id: _Name
     currency: Currency
     total_amount_cents: Total
     total_discount_cents: Total
     total_tax_cents: Cents | None = None
-    profile_id: Annotated[str, _PLAIN_NAME] | None = None
+    profile_id: _Name | None = None
     source: Text | None = None
     payments: msgspec.Raw = _ABSENT
     loyalty: msgspec.Raw = _ABSENT
@@ -127,10 +124,18 @@ class _PlainSale(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     line_items: Annotated[list[_PlainLine], Meta(min_length=1, max_length=LINE_ITEMS_MAX)]
 
 
+class _PlainBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Ordinary tickets, and nothing beside them."""
+
+    items: list[_PlainSale]
+
+
 _FreeObjects = tuple[bytes | None, bytes | None, bytes | None]
 _NOTHING_FREE: _FreeObjects = (None, None, None)
 _NO_KEYS: frozenset[str] = frozenset()
 _plain_decoder = msgspec.json.Decoder(_PlainSale)
+_plain_batch_decoder = msgspec.json.Decoder(_PlainBatch)
+_NOT_PLAIN = (msgspec.MsgspecError, ApiError, ValueError, RecursionError)
 _decoder = msgspec.json.Decoder(SaleIn)
 # Floats as they were spelled.
 _spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=str)
@@ -148,38 +153,77 @@ def decode_sale(body: bytes, *, is_checked: bool = False) -> Sale:
 
 def decode_plainly(body: bytes, *, is_checked: bool = False) -> Sale | None:
     """The sale, if it is an ordinary one; None leaves it to the careful way."""
-    # An escape may spell a character that is not allowed; a long body may hold properties that are too long.
-    if b"\\" in body or len(body) > PROPERTIES_BYTES_MAX:
+    # An escape may spell a character that is not allowed.
+    if b"\\" in body:
         return None
     try:
-        wire = _plain_decoder.decode(body)
-        occurred_at = parse_timestamp(wire.occurred_at)
-        free = _NOTHING_FREE
-        if not (wire.payments is wire.loyalty is wire.metadata is _ABSENT):
-            free = _read_free_objects(wire)
-            if not is_checked:
-                # The decoder passes over what is inside.
-                json.check_bytes(body)
-    except (msgspec.MsgspecError, ApiError, ValueError, RecursionError):
+        sale = _read_plain(_plain_decoder.decode(body))
+        if not is_checked and sale is not None and has_free_objects(sale):
+            # The decoder passes over what is inside.
+            json.check_bytes(body)
+    except _NOT_PLAIN:
         return None
-    lines = wire.line_items
-    if 0 in [line.quantity for line in lines]:
+    return sale
+
+
+def decode_plain_batch(body: bytes) -> list[Sale] | None:
+    """The sales of a batch request, if all are ordinary ones; None leaves it to the careful way, item by item."""
+    if b"\\" in body:
         return None
+    sales: list[Sale] = []
+    try:
+        for wire in _plain_batch_decoder.decode(body).items:
+            sale = _read_plain(wire)
+            if sale is None:
+                return None
+            sales.append(sale)
+        if any(map(has_free_objects, sales)):
+            json.check_bytes(body)
+    except _NOT_PLAIN:
+        return None
+    return sales
+
+
+def has_free_objects(sale: Sale) -> bool:
+    return not (sale.payments is sale.loyalty is sale.metadata is None)
+
+
+def _read_plain(wire: _PlainSale) -> Sale | None:
+    """The sale that an ordinary ticket tells of. What the decoder cannot check is checked here."""
+    lines, customer = wire.line_items, wire.profile_id
+    line_items = json.encode(lines)
+    if (
+        not _is_plain_name(wire.external_id)
+        or not _is_plain_name(wire.store_id)
+        or not (customer is None or _is_plain_name(customer))
+        or 0 in [line.quantity for line in lines]
+        # Some of its properties may be too long.
+        or len(line_items) > PROPERTIES_BYTES_MAX
+    ):
+        return None
+    free = _NOTHING_FREE
+    if not (wire.payments is wire.loyalty is wire.metadata is _ABSENT):
+        free = _read_free_objects(wire)
     return Sale(
         wire.external_id,
         wire.type,
-        occurred_at,
+        parse_timestamp(wire.occurred_at),
         ByExternalId(wire.store_id),
-        None if wire.profile_id is None else ByExternalId(wire.profile_id),
+        None if customer is None else ByExternalId(customer),
         wire.currency,
         wire.total_amount_cents,
         wire.total_discount_cents,
         wire.total_tax_cents,
         wire.source,
         *free,
-        json.encode(lines),
+        line_items,
         _NO_KEYS.union(*[line.product.properties for line in lines if line.product is not None]),
     )
+
+
+def _is_plain_name(name: str) -> bool:
+    """Whether it is printable ASCII without outer spaces, and starts with none of our own prefixes."""
+    return name.isascii() and name.isprintable() and name == name.strip() and not name.startswith(RESERVED_PREFIXES)
 
 
 def decode_carefully(body: bytes, *, is_checked: bool = False) -> Sale:

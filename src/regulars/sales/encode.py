@@ -3,6 +3,7 @@
 from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, NamedTuple, get_args
+from uuid import UUID
 
 import msgspec
 from msgspec import Meta
@@ -12,7 +13,7 @@ from regulars.kit.ids import PROFILE, SALES_EVENT, STORE
 from regulars.kit.json import encode
 from regulars.sales.model import AutomationState, Sale, StoredSale
 
-UNKNOWN_PROFILE = PROFILE.spell(0)
+UNKNOWN_PROFILE = PROFILE.encode(UUID(int=0))
 _BEFORE_GAP = b'"profile":{"id":"'
 _GAP = _BEFORE_GAP + UNKNOWN_PROFILE.encode()
 _NULL = msgspec.Raw(b"null")
@@ -83,11 +84,11 @@ class Split(NamedTuple):
     head: bytes
     tail: bytes | None
 
-    def join(self, profile: bytes | None) -> bytes:
-        """The whole, with the sixteen bytes of the customer's id."""
+    def join(self, profile: str | None) -> bytes:
+        """The whole, with the customer's canonical id."""
         if self.tail is None or profile is None:
             return self.head
-        return b"".join((self.head, PROFILE.spell(int.from_bytes(profile, "big")).encode(), self.tail))
+        return b"".join((self.head, profile.encode(), self.tail))
 
 
 def split_at_profile(envelope: bytes) -> Split:
@@ -124,9 +125,9 @@ def _show(
         told.total_amount_cents,
         told.total_discount_cents,
         told.total_tax_cents,
-        _raw(told.loyalty),
-        _raw(told.payments),
-        _raw(told.metadata),
+        _NULL if told.loyalty is None else msgspec.Raw(told.loyalty),
+        _NULL if told.payments is None else msgspec.Raw(told.payments),
+        _NULL if told.metadata is None else msgspec.Raw(told.metadata),
         told.source,
         msgspec.Raw(told.line_items),
         _format_created_at(created_at),
@@ -137,7 +138,3 @@ def _show(
 def _format_created_at(moment: datetime) -> str:
     """A whole batch shares one moment."""
     return format_timestamp(moment)
-
-
-def _raw(text: bytes | None) -> msgspec.Raw:
-    return _NULL if text is None else msgspec.Raw(text)

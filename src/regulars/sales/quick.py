@@ -14,20 +14,23 @@ What the statement (`statements.py`) inserts is exactly what is answered, or not
 Whatever was not inserted takes the careful path (`record.py`), a new statement that sees the winner.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+import msgspec
+
 from regulars.kit.clock import monotonic, truncate_to_milliseconds
 from regulars.kit.db import Database
-from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuid_number
+from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuids
 from regulars.kit.prepared import PreparedConnection
 from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, Split, encode_new, split_at_profile
-from regulars.sales.model import Sale, freshness, is_in_future
+from regulars.sales.model import Sale, freshness
 from regulars.sales.statements import Inserted, Kept, NewSale
 
 CLOCK_READING_S_MAX = 1.0
@@ -82,12 +85,14 @@ class QuickRecorder:
             # In key order, so that two processes that share keys seldom wait for each other; a deadlock is run again.
             in_order = sorted(kept.values(), key=lambda answer: answer.key)
             inserted = await self._insert(connection, statements.RECORD, organization_id, batch, in_order, status=201)
+        went_in = _WentIn(batch, inserted.profiles)
         answers: list[Encode | None] = [None] * len(writes)
         for one in batch.chosen:
             if one.new.id in inserted.profiles:
-                profile, answer = inserted.profiles[one.new.id], kept.get(one.new.id)
-                encode = partial(batch.encode, one) if answer is None else answer.body.join
-                answers[one.place] = partial(encode, profile)
+                answer = kept.get(one.new.id)
+                answers[one.place] = (
+                    partial(went_in.encode, one) if answer is None else partial(went_in.join, one, answer.body)
+                )
         return answers
 
     async def record_all(
@@ -109,7 +114,8 @@ class QuickRecorder:
             in_order = sorted(batch.chosen, key=lambda one: one.place)
             kept: list[Kept] = []
             if write.key is not None:
-                body = join([batch.encode(one, one.new.profile) for one in in_order])
+                known_before = _WentIn(batch, {one.new.id: one.new.profile for one in in_order})
+                body = join(map(known_before.encode, in_order))
                 kept.append(Kept(in_order[0].new.id, write.key, write.fingerprint, Split(body, None)))
             inserted = await self._insert(
                 connection, statements.RECORD_ALL, organization_id, batch, kept, status=status
@@ -118,7 +124,8 @@ class QuickRecorder:
             return None
         if kept:
             return lambda: kept[0].body.head
-        return lambda: join([batch.encode(one, inserted.profiles[one.new.id]) for one in in_order])
+        went_in = _WentIn(batch, inserted.profiles)
+        return lambda: join(map(went_in.encode, in_order))
 
     async def _prepare(
         self,
@@ -130,13 +137,16 @@ class QuickRecorder:
     ) -> "_Batch":
         """Choose the sales that the statement can decide, and give each what it will be stored with."""
         now = await self._now(connection)
+        latest = now + self._tolerance
         known = await self._learn(connection, organization_id, sales)
         names = sorted({sale.profile.external_id for sale in sales if isinstance(sale.profile, ByExternalId)})
-        profiles = dict.fromkeys(names)
+        profiles: dict[str, bytes | None] = dict.fromkeys(names)
         if finds_customers and names:
             found = await statements.find_ids(connection, statements.FIND_PROFILES, organization_id, names)
             profiles = dict(zip(names, found, strict=True))
-        candidates = {name: _new_id() for name, identifier in profiles.items() if identifier is None}
+        strangers = [name for name, identifier in profiles.items() if identifier is None]
+        candidates = dict(zip(strangers, new_uuids(len(strangers)), strict=True))
+        ids = new_uuids(len(sales))
         chosen: list[_Chosen] = []
         seen: set[str] = set()
         for place, sale in enumerate(sales):
@@ -145,7 +155,7 @@ class QuickRecorder:
                 continue
             seen.add(sale.external_id)
             store = known.store_of(sale)
-            if store is None or is_in_future(sale, now=now, tolerance=self._tolerance):
+            if store is None or sale.occurred_at > latest:
                 continue
             customer = profile = None
             if sale.profile is not None:
@@ -154,9 +164,9 @@ class QuickRecorder:
                 customer = sale.profile.external_id
                 profile = profiles[customer] or candidates[customer]
             to_find = None if finds_customers else customer
-            chosen.append(_Chosen(place, NewSale(_new_id(), sale, store.id, to_find, profile), store.shown))
+            chosen.append(_Chosen(place, NewSale(ids[place], sale, store.id, to_find, profile), store.shown))
         # In external_id order, so that two processes that share tickets do not wait for each other crosswise.
-        chosen.sort(key=lambda one: one.new.told.external_id)
+        chosen.sort(key=_BY_EXTERNAL_ID)
         return _Batch(chosen, [(identifier, name) for name, identifier in candidates.items()], now)
 
     async def _insert(
@@ -194,9 +204,11 @@ class QuickRecorder:
             missing = sorted(codes - known.stores.keys())
             found = await statements.find_ids(connection, statements.FIND_STORES, organization_id, missing)
             known.add_stores(zip(missing, found, strict=True))
-        keys = {key for sale in sales for key in sale.property_keys} - known.property_keys
-        if keys:
-            known.add_property_keys(await statements.find_property_keys(connection, organization_id, sorted(keys)))
+        keys = set[str]().union(*[sale.property_keys for sale in sales])
+        if missing_keys := keys - known.property_keys:
+            known.add_property_keys(
+                await statements.find_property_keys(connection, organization_id, sorted(missing_keys))
+            )
         return known
 
     async def _now(self, connection: PreparedConnection) -> datetime:
@@ -256,7 +268,7 @@ class _Known(NamedTuple):
             self.stores.clear()
         for code, identifier in found:
             if identifier is not None:
-                self.stores[code] = _Store(identifier, ReferenceOut(STORE.spell(_number(identifier)), code))
+                self.stores[code] = _Store(identifier, ReferenceOut(STORE.encode(UUID(bytes=identifier)), code))
 
     def add_property_keys(self, keys: set[str]) -> None:
         if len(self.property_keys) + len(keys) > PROPERTY_KEYS_CACHED_MAX:
@@ -264,7 +276,7 @@ class _Known(NamedTuple):
         self.property_keys.update(keys)
 
 
-class _Chosen(NamedTuple):
+class _Chosen(msgspec.Struct, frozen=True, gc=False):
     """A sale that the statement will insert, and its place among those that were asked for."""
 
     place: int
@@ -272,38 +284,59 @@ class _Chosen(NamedTuple):
     store: ReferenceOut
 
 
-class _Batch(NamedTuple):
-    chosen: list[_Chosen]
-    candidates: list[tuple[bytes, str]]
-    now: datetime
+_BY_EXTERNAL_ID = attrgetter("new.told.external_id")
 
-    def encode(self, one: _Chosen, profile: bytes | None) -> bytes:
-        """The body of the answer to a sale that was stored with this profile."""
-        return self._encode(one, None if profile is None else PROFILE.spell(_number(profile)))
 
-    def encode_halves(self, one: _Chosen) -> Split:
-        """The same for a profile that is not known yet."""
-        if one.new.profile is None:
-            return Split(self._encode(one, None), None)
-        return split_at_profile(self._encode(one, UNKNOWN_PROFILE))
+class _Batch:
+    """Sales that one statement is to insert."""
 
-    def _encode(self, one: _Chosen, profile: str | None) -> bytes:
+    def __init__(self, chosen: list[_Chosen], candidates: list[tuple[bytes, str]], now: datetime) -> None:
+        self.chosen = chosen
+        self.candidates = candidates
+        self.now = now
+
+    @cached_property
+    def _names(self) -> dict[bytes, str]:
+        """The canonical ids of the sales, which are spelled together."""
+        ids = [one.new.id for one in self.chosen]
+        return dict(zip(ids, SALES_EVENT.spell(ids), strict=True))
+
+    def encode(self, one: _Chosen, profile: str | None) -> bytes:
+        """The body of the answer to a sale that is stored with the profile of this canonical id."""
         told, shown = one.new.told, None
         if profile is not None and isinstance(told.profile, ByExternalId):
             shown = ReferenceOut(profile, told.profile.external_id)
         return encode_new(
             told,
-            SALES_EVENT.spell(_number(one.new.id)),
+            self._names[one.new.id],
             store=one.store,
             profile=shown,
             created_at=self.now,
             state="not_applicable" if shown is None else freshness(told, now=self.now),
         )
 
+    def encode_halves(self, one: _Chosen) -> Split:
+        """The same for a profile that is not known yet."""
+        if one.new.profile is None:
+            return Split(self.encode(one, None), None)
+        return split_at_profile(self.encode(one, UNKNOWN_PROFILE))
 
-def _new_id() -> bytes:
-    return new_uuid_number().to_bytes(16, "big")
 
+class _WentIn:
+    """Sales of a batch that are stored, by their ids, with their profiles; it makes the answers to them."""
 
-def _number(identifier: bytes) -> int:
-    return int.from_bytes(identifier, "big")
+    def __init__(self, batch: _Batch, profiles: Mapping[bytes, bytes | None]) -> None:
+        self._batch = batch
+        self._profiles = profiles
+
+    @cached_property
+    def _names(self) -> dict[bytes | None, str]:
+        """The canonical ids of the profiles, spelled together when the first answer is made."""
+        ids = [identifier for identifier in set(self._profiles.values()) if identifier is not None]
+        return dict(zip(ids, PROFILE.spell(ids), strict=True))
+
+    def encode(self, one: _Chosen) -> bytes:
+        return self._batch.encode(one, self._names.get(self._profiles[one.new.id]))
+
+    def join(self, one: _Chosen, halves: Split) -> bytes:
+        return halves.join(self._names.get(self._profiles[one.new.id]))

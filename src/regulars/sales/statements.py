@@ -5,7 +5,9 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from regulars.kit.arrays import Blobs, Labels, Texts, Uuids, read_timestamp, read_uuids, timestamp
+import msgspec
+
+from regulars.kit.arrays import Blobs, Texts, Uuids, read_timestamp, read_uuids, timestamp
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, new_uuid
 from regulars.kit.prepared import PreparedConnection
@@ -92,7 +94,7 @@ _STATEMENTS = {
 }
 
 
-class NewSale(NamedTuple):
+class NewSale(msgspec.Struct, frozen=True, gc=False):
     """A sale to insert, as `_RECORD` takes it.
 
     With a customer to find, `profile` is the candidate for one who is not found; without, it is the profile itself.
@@ -105,7 +107,7 @@ class NewSale(NamedTuple):
     profile: bytes | None
 
 
-class Kept(NamedTuple):
+class Kept(msgspec.Struct, frozen=True, gc=False):
     """The answer that is kept for a key, if the sale with this id goes in; its profile goes between the halves."""
 
     sale: bytes
@@ -162,7 +164,7 @@ async def insert(
     now: datetime,
 ) -> Inserted:
     arrays = (
-        Labels([sale.customer for sale in sales]),
+        Texts([sale.customer for sale in sales]),
         *columns(
             [sale.told for sale in sales],
             ids=[sale.id for sale in sales],

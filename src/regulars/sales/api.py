@@ -15,6 +15,7 @@ from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
     BATCH_REQUEST_ITEMS_MAX,
     BATCH_REQUESTS_AT_ONCE,
+    BATCH_REQUESTS_TOGETHER,
     Answer,
     MakeAnswer,
     Mutation,
@@ -42,7 +43,7 @@ from regulars.sales.decode import SaleIn, decode_plain_batch, decode_sale
 from regulars.sales.encode import SalesEventEnvelope, SalesEventOut, encode_envelope, encode_sale
 from regulars.sales.listing import CURRENCIES, TYPES, find_sale, list_sales
 from regulars.sales.model import Recorded, Sale, automation_state
-from regulars.sales.quick import QuickRecorder
+from regulars.sales.quick import QuickRecorder, SalesRequest
 from regulars.sales.record import record_sales
 
 MISMATCH = (b"x-payload-mismatch", b"true")
@@ -152,17 +153,14 @@ async def _record_quickly(
 async def _record_batch_quickly(
     organization_id: UUID, writes: Sequence[Write], *, recorder: QuickRecorder
 ) -> list[MakeAnswer | None]:
-    # Each commits by itself, so there must be no second one to fail after the first.
-    [write] = writes
-    return [await _record_one_batch_quickly(organization_id, write, recorder)]
+    """Batch requests whose sales are all new and plain; any other is decided item by item, on the careful path."""
+    recorded = await recorder.record_all(organization_id, [_as_one(write) for write in writes], status=200)
+    return [None if encode is None else partial(_encoded, 200, encode) for encode in recorded]
 
 
-async def _record_one_batch_quickly(organization_id: UUID, write: Write, recorder: QuickRecorder) -> MakeAnswer | None:
-    """A batch request whose sales are all new and plain; any other is decided item by item, on the careful path."""
-    items: list[Sale | ApiError] = write.command
+def _as_one(write: Write) -> SalesRequest:
+    items: Sequence[Sale | ApiError] = write.command
     sales = [item for item in items if not isinstance(item, ApiError)]
-    if not sales:
-        return None
 
     def join(bodies: Iterable[bytes]) -> bytes:
         if len(sales) == len(items):
@@ -171,8 +169,7 @@ async def _record_one_batch_quickly(organization_id: UUID, write: Write, recorde
         answers = [item if isinstance(item, ApiError) else Answer(201, next(recorded)) for item in items]
         return answer_batch(answers, write.request.request_id).body
 
-    encode = await recorder.record_all(organization_id, sales, write=write, status=200, join=join)
-    return None if encode is None else partial(_encoded, 200, encode)
+    return SalesRequest(sales, write.key, write.fingerprint, join)
 
 
 def _encoded(status: int, encode: Callable[[], bytes]) -> Answer:
@@ -242,7 +239,7 @@ def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
             prepare=_prepare_batch,
             run=partial(_run_batch, tolerance=tolerance),
             body_bytes_max=BATCH_BODY_BYTES_MAX,
-            writes_per_batch_max=1,
+            writes_per_batch_max=BATCH_REQUESTS_TOGETHER,
             parallel_batches=BATCH_REQUESTS_AT_ONCE,
             cost=len,
             records_facts=True,

@@ -40,20 +40,28 @@ PROPERTY_KEYS_CACHED_MAX = 10_000
 
 # Encodes an answer. It is called when the next batch is on its way to the database.
 Encode = Callable[[], bytes]
+# Makes the answer to a request of the answers to its sales.
+Join = Callable[[Iterable[bytes]], bytes]
 
 
-class Keyed(Protocol):
-    """Something to record, with its idempotency key if it has one."""
+class KeyedSale(Protocol):
+    """A sale to record, with its idempotency key if it has one."""
 
+    @property
+    def command(self) -> Sale: ...
     @property
     def key(self) -> str | None: ...
     @property
     def fingerprint(self) -> bytes: ...
 
 
-class KeyedSale(Keyed, Protocol):
-    @property
-    def command(self) -> Sale: ...
+class SalesRequest(msgspec.Struct, frozen=True):
+    """Sales that go in together or not at all."""
+
+    sales: Sequence[Sale]
+    key: str | None
+    fingerprint: bytes
+    join: Join
 
 
 class QuickRecorder:
@@ -83,7 +91,7 @@ class QuickRecorder:
                 if (write := writes[one.place]).key is not None
             }
             # In key order, so that two processes that share keys seldom wait for each other; a deadlock is run again.
-            in_order = sorted(kept.values(), key=lambda answer: answer.key)
+            in_order = sorted(kept.values(), key=_BY_KEY)
             inserted = await self._insert(connection, statements.RECORD, organization_id, batch, in_order, status=201)
         went_in = _WentIn(batch, inserted.profiles)
         answers: list[Encode | None] = [None] * len(writes)
@@ -96,36 +104,37 @@ class QuickRecorder:
         return answers
 
     async def record_all(
-        self,
-        organization_id: UUID,
-        sales: Sequence[Sale],
-        *,
-        write: Keyed,
-        status: int,
-        join: Callable[[Iterable[bytes]], bytes],
-    ) -> Encode | None:
-        """Record all sales of one request or none; `join` makes its answer of theirs."""
+        self, organization_id: UUID, requests: Sequence[SalesRequest], *, status: int
+    ) -> list[Encode | None]:
+        """The answer to each request whose sales went in, and None for each of which none did."""
         async with self._borrowed_connection() as connection:
             # An answer that is kept has the ids of many customers in it, so they are looked up before.
-            is_kept = write.key is not None
-            batch = await self._prepare(connection, organization_id, sales, finds_customers=is_kept)
-            if len(batch.chosen) < len(sales):
-                return None
-            in_order = sorted(batch.chosen, key=lambda one: one.place)
-            kept: list[Kept] = []
-            if write.key is not None:
-                known_before = _WentIn(batch, {one.new.id: one.new.profile for one in in_order})
-                body = join(map(known_before.encode, in_order))
-                kept.append(Kept(in_order[0].new.id, write.key, write.fingerprint, Split(body, None)))
+            finds_customers = any(request.key is not None for request in requests)
+            sales = [sale for request in requests for sale in request.sales]
+            batch = await self._prepare(connection, organization_id, sales, finds_customers=finds_customers)
+            whole = batch.keep_whole([len(request.sales) for request in requests])
+            if not batch.chosen:
+                return [None] * len(requests)
+            kept: dict[int, Kept] = {}
+            for number, ones in whole.items():
+                if (key := requests[number].key) is not None:
+                    known_before = _WentIn(batch, {one.new.id: one.new.profile for one in ones})
+                    body = known_before.answer(ones, requests[number].join)
+                    kept[number] = Kept(ones[0].new.id, key, requests[number].fingerprint, Split(body, None))
+            in_order = sorted(kept.values(), key=_BY_KEY)
             inserted = await self._insert(
-                connection, statements.RECORD_ALL, organization_id, batch, kept, status=status
+                connection, statements.RECORD_ALL, organization_id, batch, in_order, status=status
             )
-        if not inserted.profiles:
-            return None
-        if kept:
-            return lambda: kept[0].body.head
-        went_in = _WentIn(batch, inserted.profiles)
-        return lambda: join(map(went_in.encode, in_order))
+        answers: list[Encode | None] = [None] * len(requests)
+        if inserted.profiles:
+            went_in = _WentIn(batch, inserted.profiles)
+            for number, ones in whole.items():
+                answers[number] = (
+                    partial(kept[number].body.join, None)
+                    if number in kept
+                    else partial(went_in.answer, ones, requests[number].join)
+                )
+        return answers
 
     async def _prepare(
         self,
@@ -285,6 +294,7 @@ class _Chosen(msgspec.Struct, frozen=True, gc=False):
 
 
 _BY_EXTERNAL_ID = attrgetter("new.told.external_id")
+_BY_KEY = attrgetter("key")
 
 
 class _Batch:
@@ -294,6 +304,23 @@ class _Batch:
         self.chosen = chosen
         self.candidates = candidates
         self.now = now
+
+    def keep_whole(self, sizes: Iterable[int]) -> dict[int, list[_Chosen]]:
+        """Of sales that were asked for in groups of these sizes, keep the groups of which all were chosen.
+
+        Gives each by its number, with the sales in the order they were asked for.
+        """
+        by_place = {one.place: one for one in self.chosen}
+        whole: dict[int, list[_Chosen]] = {}
+        start = 0
+        for number, size in enumerate(sizes):
+            group = [by_place[place] for place in range(start, start + size) if place in by_place]
+            if group and len(group) == size:
+                whole[number] = group
+            else:
+                self.chosen = [one for one in self.chosen if not start <= one.place < start + size]
+            start += size
+        return whole
 
     @cached_property
     def _names(self) -> dict[bytes, str]:
@@ -337,6 +364,9 @@ class _WentIn:
 
     def encode(self, one: _Chosen) -> bytes:
         return self._batch.encode(one, self._names.get(self._profiles[one.new.id]))
+
+    def answer(self, ones: Iterable[_Chosen], join: Join) -> bytes:
+        return join([self.encode(one) for one in ones])
 
     def join(self, one: _Chosen, halves: Split) -> bytes:
         return halves.join(self._names.get(self._profiles[one.new.id]))

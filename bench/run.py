@@ -22,7 +22,16 @@ from database import Cluster, Organization, make_templates, running_cluster  # a
 from growth import make_grown
 from load import wrk  # as above
 from processes import DidNotStartError  # as above
-from scenarios import SCENARIOS, Measured, Scenario, as_json, grown_scenarios, measure  # as above
+from scenarios import (
+    SCENARIOS,
+    TURN_S,
+    Measured,
+    Scenario,
+    as_json,
+    grown_scenario,
+    measure,
+    measure_in_turns,
+)  # as above
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PAGE = RESULTS.parent.parent / "docs" / "performance.md"
@@ -42,8 +51,12 @@ def main() -> None:
         organizations = make_templates(cluster)
         chosen = _choose(console, cluster, organizations[0], options)
         runs: dict[str, list[Measured]] = {scenario.name: [] for scenario in chosen}
+        growth = [scenario for scenario in chosen if scenario.group == "growth" and scenario.app == "regulars"]
+        others = [scenario for scenario in _in_order(chosen) if scenario not in growth]
         for repetition in range(options.repeats):
-            _repeat(console, cluster, organizations, _in_turn(chosen), runs, repetition=repetition, options=options)
+            _repeat(console, cluster, organizations, others, runs, repetition=repetition, options=options)
+        if growth:
+            runs |= _compare_growth(console, cluster, organizations, growth, options)
         rows = [_row(scenario, runs[scenario.name]) for scenario in chosen if runs[scenario.name]]
         fixed_rate = _latency(console, cluster, organizations, rows, options)
         machine = _machine(cluster)
@@ -68,25 +81,41 @@ def main() -> None:
 def _choose(
     console: Console, cluster: Cluster, organization: Organization, options: argparse.Namespace
 ) -> list[Scenario]:
-    """The scenarios of the chosen groups; growth brings its own, and needs those at zero beside them."""
+    """The scenarios of the chosen groups; growth brings its own."""
     groups = set(options.only or [*GROUPS])
-    if "growth" in groups:
-        groups |= {"pgbench", "sales"}
     if "latency" in groups:
         groups |= {"sales"}
     chosen = [scenario for scenario in SCENARIOS if scenario.group in groups]
     if "growth" in groups:
+        chosen.append(grown_scenario("regulars", None, "0"))
         for sales in GROWTH_LONG if options.long else GROWTH:
             size = sales // 100 if options.quick else sales
             database = make_grown(cluster, organization, size, lambda text: console.print(text, highlight=False))
-            chosen += grown_scenarios(database, f"{sales // 1_000_000} M" if not options.quick else f"{size:,}")
+            label = f"{sales // 1_000_000} M" if not options.quick else f"{size:,}"
+            chosen += [grown_scenario(app, database, label) for app in ("pgbench", "regulars")]
     return chosen
 
 
-def _in_turn(chosen: Sequence[Scenario]) -> list[Scenario]:
-    """Those that a goal compares one after the other: the machine's own speed changes from minute to minute."""
-    compared = [name for goal in report.GOALS for name in goal[:2]]
-    return sorted(chosen, key=lambda one: compared.index(one.name) if one.name in compared else len(compared))
+def _in_order(chosen: Sequence[Scenario]) -> list[Scenario]:
+    order = {name: place for place, name in enumerate(report.IN_ORDER)}
+    return sorted(chosen, key=lambda scenario: order.get(scenario.name, len(order)))
+
+
+def _compare_growth(
+    console: Console,
+    cluster: Cluster,
+    organizations: Sequence[Organization],
+    growth: Sequence[Scenario],
+    options: argparse.Namespace,
+) -> dict[str, list[Measured]]:
+    turns = max(2, options.repeats * options.seconds // TURN_S)
+    console.print(f"{', '.join(scenario.name for scenario in growth)}: {turns} turns of {TURN_S} s", highlight=False)
+    measured = measure_in_turns(cluster, organizations, growth, turns=turns)
+    for name, runs in measured.items():
+        rate = statistics.median(run.rate for run in runs)
+        database_us = statistics.median(run.database_us for run in runs)
+        console.print(f"{name}: {rate:,.0f}/s, database {database_us:.0f} µs", highlight=False)
+    return measured
 
 
 def _latency(

@@ -4,8 +4,8 @@ import sys
 import tempfile
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import pgbench
@@ -29,6 +29,7 @@ BATCH_ITEMS = 100
 # After a checkpoint the first change of each page is logged whole. A large database has many such pages, and here a
 # checkpoint comes with every measurement instead of every quarter of an hour: this is long enough to be over it.
 GROWN_WARM_S = 20
+TURN_S = 2
 # Per worker. Pools of 8, 16, 32 and 64 gave the same within their spread; this one had the highest medians.
 PEER_CONNECTIONS = 16
 
@@ -102,13 +103,10 @@ SCENARIOS: tuple[Scenario, ...] = (
 )
 
 
-def grown_scenarios(database: str, label: str) -> list[Scenario]:
-    return [
-        Scenario(f"pgbench, {label} stored", "growth", "pgbench", database=database, warm_s=GROWN_WARM_S),
-        Scenario(
-            f"Regulars sales, 1 worker, {label} stored", "growth", "regulars", database=database, warm_s=GROWN_WARM_S
-        ),
-    ]
+def grown_scenario(app: str, database: str | None, label: str) -> Scenario:
+    """The load on a database that holds so many sales already."""
+    name = "pgbench" if app == "pgbench" else "Regulars sales, 1 worker"
+    return Scenario(f"{name}, {label} stored", "growth", app, database=database, warm_s=GROWN_WARM_S)
 
 
 def measure(
@@ -116,7 +114,7 @@ def measure(
 ) -> Measured:
     """One repetition with a server of its own, on a database of its own unless the scenario names one."""
     warm_s = warm_s if scenario.warm_s is None else scenario.warm_s
-    database = scenario.database or f"bench_{scenario.app}"
+    database = _database_of(scenario)
     url = cluster.url_of(database) if scenario.database else cluster.clone(database, template=scenario.template)
     try:
         if scenario.app == "pgbench":
@@ -156,6 +154,39 @@ def start(scenario: Scenario, url: str) -> Iterator[Server]:
             yield server
 
 
+def measure_in_turns(
+    cluster: Cluster, organizations: Sequence[Organization], scenarios: Sequence[Scenario], *, turns: int
+) -> dict[str, list[Measured]]:
+    """Several servers at once of which one is under load, for two seconds each in turn, again and again.
+
+    It is for a comparison whose two sides lie closer together than the machine's speed from minute to minute.
+    """
+    with ExitStack() as stack:
+        servers = {}
+        for scenario in scenarios:
+            database = _database_of(scenario)
+            if not scenario.database:
+                cluster.clone(database, template=scenario.template)
+                stack.callback(cluster.drop, database)
+            server = stack.enter_context(start(scenario, cluster.url_of(database)))
+            wait_until_settled(server.pid)
+            _send(organizations, scenario, server, name="tw", seconds=scenario.warm_s or TURN_S)
+            servers[scenario.name] = server
+        before = {scenario.name: _stored(cluster, scenario) for scenario in scenarios}
+        measured: dict[str, list[Measured]] = {scenario.name: [] for scenario in scenarios}
+        answered = dict.fromkeys(measured, 0)
+        for turn in range(turns):
+            for scenario in scenarios if turn % 2 == 0 else reversed(scenarios):
+                server = servers[scenario.name]
+                done, rows = _observe(cluster, organizations, scenario, server, name=f"t{turn}", seconds=TURN_S)
+                measured[scenario.name].append(done)
+                answered[scenario.name] += rows
+        for scenario in scenarios:
+            lost = answered[scenario.name] - (_stored(cluster, scenario) - before[scenario.name])
+            measured[scenario.name][-1] = _with_lost(measured[scenario.name][-1], scenario, lost)
+    return measured
+
+
 def _load(
     cluster: Cluster,
     organizations: Sequence[Organization],
@@ -166,21 +197,48 @@ def _load(
     seconds: int,
     warm_s: int,
 ) -> Measured:
+    _send(organizations, scenario, server, name=f"{name}w", seconds=warm_s)
+    before = _stored(cluster, scenario)
+    measured, answered = _observe(cluster, organizations, scenario, server, name=name, seconds=seconds)
+    return _with_lost(measured, scenario, answered - (_stored(cluster, scenario) - before))
+
+
+def _with_lost(measured: Measured, scenario: Scenario, lost: int) -> Measured:
+    """Whatever was answered must be stored: a fast server that loses sales has not been measured."""
+    return replace(measured, errors=measured.errors + max(0, lost)) if scenario.counted else measured
+
+
+def _database_of(scenario: Scenario) -> str:
+    return scenario.database or f"bench_{scenario.app}"
+
+
+def _stored(cluster: Cluster, scenario: Scenario) -> int:
+    return cluster.count(scenario.counted, _database_of(scenario)) if scenario.counted else 0
+
+
+def _send(
+    organizations: Sequence[Organization], scenario: Scenario, server: Server, *, name: str, seconds: int
+) -> wrk.Load:
     keys = [organization.key for organization in organizations[: scenario.keys]]
-    wrk.run(server.url, scenario.load, name=f"{name}w", keys=keys, connections=scenario.connections, seconds=warm_s)
-    database = scenario.database or f"bench_{scenario.app}"
-    rows_before = cluster.count(scenario.counted, database) if scenario.counted else 0
+    return wrk.run(server.url, scenario.load, name=name, keys=keys, connections=scenario.connections, seconds=seconds)
+
+
+def _observe(
+    cluster: Cluster,
+    organizations: Sequence[Organization],
+    scenario: Scenario,
+    server: Server,
+    *,
+    name: str,
+    seconds: int,
+) -> tuple[Measured, int]:
+    """What a load gave and cost, and how many rows were answered well."""
     before = _cpu(cluster, server)
-    load = wrk.run(server.url, scenario.load, name=name, keys=keys, connections=scenario.connections, seconds=seconds)
+    load = _send(organizations, scenario, server, name=name, seconds=seconds)
     spent = [after - start for after, start in zip(_cpu(cluster, server), before, strict=True)]
     app_s, jobs_s, database_s, machine_s = spent
     rows = load.requests * scenario.rows_per_request
-    errors = load.errors
-    if scenario.counted:
-        # Whatever was answered must be stored: a fast server that loses sales has not been measured.
-        stored = cluster.count(scenario.counted, database) - rows_before
-        errors += max(0, rows - load.errors * scenario.rows_per_request - stored)
-    return Measured(
+    measured = Measured(
         rate=load.rate * scenario.rows_per_request,
         p50_ms=load.p50_ms,
         p99_ms=load.p99_ms,
@@ -190,8 +248,9 @@ def _load(
         load_us=load.cpu_s / rows * 1e6,
         memory_mib=memory_mib(server.pid),
         others_cores=(machine_s - app_s - database_s - load.cpu_s) / seconds,
-        errors=errors,
+        errors=load.errors,
     )
+    return measured, rows - load.errors * scenario.rows_per_request
 
 
 def _cpu(cluster: Cluster, server: Server) -> tuple[float, float, float, float]:

@@ -17,14 +17,14 @@ sys.path.insert(0, str(BENCH))
 import report  # noqa: E402  # the folder of the benchmark has just been made importable
 import run  # noqa: E402  # as above
 import tickets  # noqa: E402  # as above
-from scenarios import SCENARIOS, Measured  # noqa: E402  # as above
+from scenarios import SCENARIOS, Measured, grown_scenario  # noqa: E402  # as above
 
 TICKET_BYTES = range(650, 1050)
 
 
 def row(name, rate, **figures):
     zeros = dict.fromkeys(("app_us", "jobs_us", "database_us", "load_us", "memory_mib"), 0.0)
-    return {"name": name, "rate": rate, **zeros, **figures}
+    return {"name": name, "rate": rate, "rates": [rate], "failed_runs": 0, **zeros, **figures}
 
 
 def bodies_of(requests):
@@ -84,6 +84,25 @@ def test_the_peer_is_the_fastest_of_its_set_ups():
     rows = [row("FastAPI, 1 worker", 50.0), row("FastAPI, 2 workers", 100.0), row(report.SALES, 800.0)]
     report.add_ratios(rows)
     assert rows[2]["to_fastapi"] == pytest.approx(8.0)
+
+
+def test_a_ratio_is_the_median_of_those_of_the_repetitions():
+    slow_minute = [row("pgbench", 1000.0, load_us=1.0), row(report.SALES, 700.0, app_us=1.0, memory_mib=100.0)]
+    slow_minute[0]["rates"], slow_minute[1]["rates"] = [1000.0, 400.0, 2000.0], [800.0, 320.0, 700.0]
+    report.add_ratios(slow_minute)
+    assert slow_minute[1]["to_pgbench"] == pytest.approx(0.8)
+    assert report.goals(slow_minute)[0][1] == pytest.approx(0.8)
+    slow_minute[1]["rates"], slow_minute[1]["failed_runs"] = [800.0, 320.0], 1
+    report.add_ratios(slow_minute)
+    assert slow_minute[1]["to_pgbench"] == pytest.approx(0.7)
+
+
+def test_goals_speak_of_what_is_measured_and_compared_in_order():
+    growth = {grown_scenario("regulars", None, label).name for label in ("0", "1 M", "10 M")}
+    compared = {name for goal in report.GOALS for name in goal[:2]} - {report.PEER}
+    assert compared | set(report.PEERS) == set(report.IN_ORDER) | growth
+    assert set(report.IN_ORDER) <= {scenario.name for scenario in SCENARIOS}
+    assert [scenario.name for scenario in run._in_order(SCENARIOS)][:6] == list(report.IN_ORDER)
 
 
 def test_goals_are_told_only_where_both_sides_were_measured():

@@ -7,8 +7,9 @@ What the statement (`statements.py`) inserts is exactly what is answered, or not
 - an answer that is kept for an idempotency key is stored by the statement, so it is encoded before, in two halves: the
   statement finds the customer whose id goes between them. Any other answer is encoded afterwards;
 - a key is inserted without `ON CONFLICT` too, and only for a sale that went in: one that is taken fails it all;
-- a sale whose external_id is taken is left out, with its profile, its record and its fact; of a batch request, which
-  has one answer for all its sales, either all go in or none;
+- a sale whose external_id is taken is left out, with its profile, its record and its fact;
+- of a batch request, which has one answer for all its sales, either all go in or none. A few of them share a statement:
+  one with a sale that the statement cannot decide is left out whole, and one that repeats a stored sale fails it all;
 - nothing goes in when the prepared time is more than a second from the database's.
 
 Whatever was not inserted takes the careful path (`record.py`), a new statement that sees the winner.

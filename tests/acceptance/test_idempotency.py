@@ -1,6 +1,8 @@
 """The `Idempotency-Key` header (specification 4.12): one execution, and the same bytes again."""
 
+import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +12,7 @@ from tests.support import samples
 from tests.support.api import StartServer
 from tests.support.client import Answer, Api, segment
 from tests.support.server import Server
+from tests.support.tenant import Tenant
 
 
 def assert_replays(first: Answer, again: Answer) -> None:
@@ -68,6 +71,33 @@ def test_an_answer_outlives_a_restart_and_a_power_cut(api: Api, start_server: St
     server.kill()
     server.start()
     assert_replays(first, caller.post("/v1/profiles", body, idempotency_key=key))
+
+
+def test_a_key_whose_first_request_does_not_finish_is_refused_after_ten_seconds_and_then_free(
+    api: Api, tenant: Tenant, api_database_url: str
+) -> None:
+    calls = {name: writes(api)[name] for name in ("store", "sale", "sales")}
+    keys = {name: str(uuid.uuid4()) for name in calls}
+
+    def send(name: str) -> tuple[Answer, float]:
+        path, body = calls[name]
+        began = time.monotonic()
+        return api.post(path, body, idempotency_key=keys[name]), time.monotonic() - began
+
+    with psycopg.connect(api_database_url) as elsewhere, ThreadPoolExecutor(len(calls)) as pool:
+        for key in keys.values():
+            elsewhere.execute(
+                "INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, created_at)"
+                " VALUES (%s, %s, '', 201, '', now())",
+                (tenant.organization_id, key),
+            )
+        refused = dict(zip(calls, pool.map(send, calls), strict=True))
+        elsewhere.rollback()
+    for name, (answer, waited_s) in refused.items():
+        assert answer.refused == (409, "IDEMPOTENCY_IN_PROGRESS")
+        assert 9 < waited_s < 25, name
+        again, _ = send(name)
+        assert (again.status, again.is_replay) == (200 if name == "sales" else 201, False)
 
 
 def test_an_erasure_replays_too(api: Api, key: str) -> None:

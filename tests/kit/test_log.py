@@ -53,19 +53,6 @@ def test_lines_are_readable_on_a_terminal():
     assert "sales.recorded" in stream.getvalue()
 
 
-def test_the_request_id_is_on_every_line_until_it_is_unbound():
-    stream = io.StringIO()
-    log.configure(Settings(), stream=stream)
-    tokens = log.bind_request("req-1")
-    log.get("a").info("inside")
-    logging.getLogger("uvicorn.error").warning("inside too")
-    log.unbind(tokens)
-    log.get("a").info("outside")
-    first, second, third = lines(stream)
-    assert first["request_id"] == second["request_id"] == "req-1"
-    assert "request_id" not in third
-
-
 @pytest.mark.parametrize("name", sorted(log.SENSITIVE_NAMES))
 def test_values_of_sensitive_names_are_dropped(name):
     stream = io.StringIO()

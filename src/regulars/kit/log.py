@@ -64,7 +64,6 @@ def configure(settings: Settings, *, stream: TextIO | None = None) -> None:
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     as_json = settings.log_format == "json" or (settings.log_format == "auto" and not stream.isatty())
     shared: list[structlog.types.Processor] = [
-        structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -104,15 +103,6 @@ def get(name: str) -> structlog.typing.FilteringBoundLogger:
     """The logger of a module: `log = get(__name__)`; the call names the event, keywords carry its values."""
     logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(name)
     return logger
-
-
-def bind_request(request_id: str) -> Mapping[str, Any]:
-    """Put the request id on every line of the current task; give the answer to `unbind`."""
-    return structlog.contextvars.bind_contextvars(request_id=request_id)
-
-
-def unbind(tokens: Mapping[str, Any]) -> None:
-    structlog.contextvars.reset_contextvars(**tokens)
 
 
 def redact(_logger: object, _method: str, event: Event) -> Event:

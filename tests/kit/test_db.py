@@ -86,6 +86,18 @@ async def test_nobody_pays_when_the_server_has_ended_all_idle_connections(databa
     assert database.pool_use()["waiting"] == 0
 
 
+async def test_an_idle_connection_that_was_closed_on_our_side_takes_no_place_in_the_pool(database_url):
+    alone = Database(database_url, pool_max=1)
+    await alone.open()
+    try:
+        async with alone.connection() as connection:
+            pass
+        connection.pgconn.finish()
+        assert [await use(alone), await use(alone)] == [1, 1]
+    finally:
+        await alone.close()
+
+
 async def test_a_word_of_the_server_to_an_idle_connection_does_not_end_it(database_url):
     alone = Database(database_url, pool_max=1)
     await alone.open()

@@ -53,14 +53,13 @@ def walk(events: list[Event]) -> list[tuple[State | None, Event, Applied]]:
     return steps
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(opt_ins | dated_opt_outs, min_size=1, max_size=EVENTS_MAX))
 def test_status_and_time_of_withdrawal_end_the_same_for_every_arrival_order(events: list[Event]) -> None:
     ends = {(head.status, head.unsubscribed_at) for head in map(head_after, permutations(events))}
     assert len(ends) == 1
 
 
-@settings(deadline=None)
 @given(st.lists(opt_ins | dated_opt_outs, min_size=1, max_size=EVENTS_MAX))
 def test_the_event_that_stands_last_decides_and_an_opt_out_stands_after_an_opt_in_of_its_instant(
     events: list[Event],
@@ -76,7 +75,7 @@ def test_the_event_that_stands_last_decides_and_an_opt_out_stands_after_an_opt_i
     assert head.unsubscribed_at == (last if is_withdrawn else None)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(histories)
 def test_the_constant_time_head_equals_the_full_fold(events: list[Event]) -> None:
     assert head_after(events) == fold(events)

@@ -51,7 +51,7 @@ def caller(server: Server, contract: Contract, http: httpx.Client, api_database_
     return Api(server, contract, http, new_tenant(api_database_url))
 
 
-@settings(max_examples=60, deadline=None)  # each example is two calls over a socket
+@settings(max_examples=60)  # each example is two calls over a socket
 @given(external_id=external_ids)
 def test_every_external_id_is_accepted_and_read_again_by_path(caller: Api, external_id: str) -> None:
     assume(not external_id.startswith(RESERVED_PREFIXES))

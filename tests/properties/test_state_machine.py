@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from tests.support import samples
@@ -222,10 +222,5 @@ def _assert_shows(subscription: dict[str, Any], consent: Consent) -> None:
 def test_random_calls_of_two_organizations_agree_with_the_model(new_api: Callable[[], Api]) -> None:
     run_state_machine_as_test(
         lambda: Shops(new_api),
-        settings=settings(
-            max_examples=25,
-            stateful_step_count=40,
-            deadline=None,  # a step is a call over a socket
-            suppress_health_check=[HealthCheck.too_slow],  # the same
-        ),
+        settings=settings(max_examples=25, stateful_step_count=40),
     )

@@ -13,8 +13,8 @@ from tests.sales.traffic import Traffic
 from tests.support import samples
 from tests.support.room import request
 
-from regulars.http.route import Answer
-from regulars.kit.ids import new_uuid
+from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, BATCH_REQUESTS_TOGETHER, Answer, Mutation
+from regulars.kit.ids import NEW_UUIDS_MAX, new_uuid
 from regulars.sales import api
 
 pytestmark = pytest.mark.anyio
@@ -26,17 +26,30 @@ async def send_batch(counter: Counter, bodies: list[dict[str, Any]], *, key: str
 
 
 async def send_batches(
-    counter: Counter, batches: list[list[dict[str, Any]]], *, keys: Sequence[str | None] = (), at_once: bool = True
+    counter: Counter,
+    batches: list[list[dict[str, Any]]],
+    *,
+    keys: Sequence[str | None] = (),
+    at_once: bool = True,
+    in_order: bool = True,
 ) -> list[Any]:
-    """Send the requests in this order: at once, so that they meet, or each when the one before is answered."""
+    """Send the requests: at once, so that they meet, or each when the one before is answered.
+
+    In order means through one queue, so that they are decided in the order they were sent.
+    """
     names = await counter.canonical_ids()
-    sent = [_submit(counter, bodies, names, key) for bodies, key in itertools.zip_longest(batches, keys)]
+    route = counter.routes[api.RECORD_SALES]
+    if in_order:
+        route = dataclasses.replace(route, parallel_batches=1)
+    sent = [_submit(counter, route, bodies, names, key) for bodies, key in itertools.zip_longest(batches, keys)]
     answers = await asyncio.gather(*sent) if at_once else [await one for one in sent]
     back = {identifier: f"@{name}" for name, identifier in (await counter.canonical_ids()).items()}
     return [comparable_body(msgspec.json.decode(answer.body), back) for answer in answers]
 
 
-async def _submit(counter: Counter, bodies: list[dict[str, Any]], names: dict[str, str], key: str | None) -> Answer:
+async def _submit(
+    counter: Counter, route: Mutation, bodies: list[dict[str, Any]], names: dict[str, str], key: str | None
+) -> Answer:
     items = [
         {
             name: names.get(value[1:], value) if isinstance(value, str) and value.startswith("@") else value
@@ -45,8 +58,6 @@ async def _submit(counter: Counter, bodies: list[dict[str, Any]], names: dict[st
         for body in bodies
     ]
     asked = request(counter.desk.organization_id, body=samples.json_bytes({"items": items}))
-    # One queue, so that they are decided in the order they were sent.
-    route = dataclasses.replace(counter.routes[api.RECORD_SALES], parallel_batches=1)
     return await counter.writes.submit(route, asked, target=b"/v1/sales-events/batch", key=key, charge=lambda _: None)
 
 
@@ -116,11 +127,31 @@ async def test_of_requests_that_meet_only_those_that_are_not_plain_take_the_care
     assert await quick.desk.tickets() == ["A1", "A2", "B1", "C1"]
 
 
-async def test_a_ticket_that_is_stored_already_costs_its_neighbours_nothing_but_time(quick):
+async def test_a_ticket_that_is_stored_already_sends_only_its_own_request_to_the_careful_path(quick):
     await send_batch(quick, [ticket("A1")])
     answers = await send_batches(quick, [[ticket("B1")], [ticket("A1"), ticket("A2")], [ticket("C1")]])
-    assert quick.sent_quickly == [1]
+    # The statement for all three was refused, and so was the second by itself.
+    assert quick.sent_quickly == [1, 1, 1]
     assert [statuses(answer) for answer in answers] == [[201], [200, 201], [201]]
+    # Those that follow soon after go alone from the start.
+    await send_batches(quick, [[ticket("D1")], [ticket("E1")]])
+    assert quick.sent_quickly == [1, 1, 1, 1, 1]
+
+
+async def test_requests_in_flight_together_that_share_new_customers_are_all_recorded_once(quick):
+    batches = [[ticket(f"{name}{n}", profile_id=f"customer {n}") for n in range(3)] for name in "ABCDEFGHIJKL"]
+    keys = [f"k{number}" if number % 2 else None for number in range(len(batches))]
+    answers = await send_batches(quick, batches, keys=keys, in_order=False)
+    assert [statuses(answer) for answer in answers] == [[201] * 3] * len(batches)
+    assert await quick.desk.tickets() == sorted(body["external_id"] for bodies in batches for body in bodies)
+    assert await quick.desk.customers() == ["customer 0", "customer 1", "customer 2"]
+    assert sum(len(fact) for fact in await quick.desk.told()) == 36
+    again = await send_batches(quick, batches, keys=keys, in_order=False)
+    assert [statuses(answer) for answer in again] == [[201] * 3 if key else [200] * 3 for key in keys]
+
+
+def test_the_ids_of_the_largest_statement_can_be_made_at_once():
+    assert BATCH_REQUESTS_TOGETHER * BATCH_REQUEST_ITEMS_MAX <= NEW_UUIDS_MAX
 
 
 async def test_a_customer_that_another_process_writes_meanwhile_is_found_by_the_careful_path(quick, monkeypatch):

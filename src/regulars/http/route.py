@@ -13,8 +13,8 @@ from regulars.kit.errors import ApiError
 BODY_BYTES_MAX = 1 << 20
 BATCH_BODY_BYTES_MAX = 8 << 20
 BATCH_REQUEST_ITEMS_MAX = 500
-# While some are decoded or encoded the database works on others. Measured: with two of one organization in flight it is
-# the least idle, and four in one statement cost a third less than one each.
+# While some are decoded or encoded the database works on others: measured best with two of one organization in flight,
+# and with up to four in one statement.
 BATCH_REQUESTS_AT_ONCE = 2
 BATCH_REQUESTS_TOGETHER = 4
 
@@ -124,6 +124,9 @@ class Mutation(Route):
     writes_per_batch_max: int = 256
     # How many batches of one organization may be in flight; with more than one, arrival does not order them.
     parallel_batches: int = 1
+    # Whether a batch that one statement refused for one of its requests is tried again request by request, before the
+    # path of several statements: for requests that are worth a statement of their own.
+    tries_alone: bool = False
     # What the request costs in tokens of the rate limit, known once it is decoded.
     cost: Callable[[Any], int] | None = None
     # Whether a commit leaves facts in the outbox that the worker should be woken for.

@@ -36,6 +36,8 @@ WAIT_FOR_SAME_KEY_S = 10.0
 ASK_AGAIN_AFTER_S = 0.05
 TRIES_MAX = 3
 BATCH_S_MAX = 5.0
+ALONE_S = 1.0
+LANES_ALONE_MAX = 10_000
 # Decoding more than this takes long enough to be noticed by everybody else's requests.
 DECODE_BESIDE_BYTES = 256 << 10
 REPLAYED = (b"idempotent-replayed", b"true")
@@ -73,9 +75,8 @@ class Writes:
         self._in_flight: dict[tuple[UUID, str], Pending] = {}
         self._arrivals = 0
         self._batch_sizes = {name: PROCESS.batches(name) for name in self._routes}
-        self.coalescer: Coalescer[Lane, Pending] = Coalescer(
-            self._flush, items_max=lambda lane: self._routes[lane[1]].writes_per_batch_max
-        )
+        self._alone_until: dict[Lane, float] = {}
+        self.coalescer: Coalescer[Lane, Pending] = Coalescer(self._flush, items_max=self._writes_per_batch)
 
     async def submit(
         self,
@@ -170,7 +171,7 @@ class Writes:
         try:
             quick = self._quick.get(name)
             if quick is not None:
-                batch = await self._try_quick(quick, organization_id, batch)
+                batch = await self._try_quick(quick, lane, batch)
             if batch:
                 await self._run(self._routes[name], organization_id, batch, until=monotonic() + BATCH_S_MAX)
         except CONNECTION_ERRORS as error:
@@ -185,17 +186,30 @@ class Writes:
         if self._routes[name].records_facts:
             self._committed(organization_id)
 
-    async def _try_quick(self, quick: Quick, organization_id: UUID, batch: list[Pending]) -> list[Pending]:
+    def _writes_per_batch(self, lane: Lane) -> int:
+        if self._alone_until.get(lane, 0.0) > monotonic():
+            return 1
+        return self._routes[lane[1]].writes_per_batch_max
+
+    async def _try_quick(self, quick: Quick, lane: Lane, batch: list[Pending]) -> list[Pending]:
         """Answer what one statement can decide; give back the rest."""
         able = [pending for pending in batch if pending.refusal is None]
         rest = [pending for pending in batch if pending.refusal is not None]
         if not able:
             return rest
         try:
-            answers = await quick(organization_id, [pending.write for pending in able])
+            answers = await quick(lane[0], [pending.write for pending in able])
         except (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable):
             # The statement wrote nothing; the careful path finds out why.
-            return batch
+            if len(able) == 1 or not self._routes[lane[1]].tries_alone:
+                return batch
+            # Where requests come again, more will: their neighbours had better not share a statement with them.
+            if len(self._alone_until) >= LANES_ALONE_MAX:
+                self._alone_until.clear()
+            self._alone_until[lane] = monotonic() + ALONE_S
+            for pending in able:
+                rest += await self._try_quick(quick, lane, [pending])
+            return rest
         written: list[tuple[Pending, MakeAnswer]] = []
         for pending, answer in zip(able, answers, strict=True):
             if answer is None:

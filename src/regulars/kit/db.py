@@ -18,7 +18,7 @@ from psycopg.sql import Composed
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from regulars.kit import arrays
-from regulars.kit.clock import truncate_to_milliseconds
+from regulars.kit.clock import monotonic, truncate_to_milliseconds
 
 CONNECT_TIMEOUT_S = 5
 POOL_WAIT_S = 5.0
@@ -120,8 +120,9 @@ class Database:
 
     async def _live_connection(self) -> AsyncConnection[TupleRow]:
         """One that the server has not ended: after a restart of PostgreSQL all idle ones are dead, and nobody pays."""
+        deadline = monotonic() + POOL_WAIT_S
         while True:
-            connection = await self.pool.getconn()
+            connection = await self.pool.getconn(deadline - monotonic())
             if not _was_ended(connection):
                 return connection
             # The pool sees that it is closed, forgets it and dials another.
@@ -146,8 +147,8 @@ class Database:
 def _was_ended(connection: AsyncConnection[TupleRow]) -> bool:
     """Whether the server hung up on an idle connection; its socket tells without a question to the server."""
     socket = select.poll()
-    socket.register(connection.fileno(), select.POLLIN)
     try:
+        socket.register(connection.fileno(), select.POLLIN)
         # A notice or a word of goodbye may come first; what follows it is seen when that is read.
         while socket.poll(0):
             connection.pgconn.consume_input()

@@ -128,6 +128,7 @@ def new_uuids(count: int) -> list[bytes]:
     """UUIDv7s as their sixteen bytes, which sort in this order.
 
     They have 48 bits of milliseconds, 12 bits of the fraction below, of which each takes the next, and 62 random bits.
+    Ids of two calls sort as the calls did, but for what is within a millisecond.
     """
     if count > NEW_UUIDS_MAX:
         raise ValueError(f"at most {NEW_UUIDS_MAX} ids can be made at once")

@@ -241,6 +241,7 @@ def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
             body_bytes_max=BATCH_BODY_BYTES_MAX,
             writes_per_batch_max=BATCH_REQUESTS_TOGETHER,
             parallel_batches=BATCH_REQUESTS_AT_ONCE,
+            tries_alone=True,
             cost=len,
             records_facts=True,
         ),

@@ -135,6 +135,7 @@ _NOTHING_FREE: _FreeObjects = (None, None, None)
 _NO_KEYS: frozenset[str] = frozenset()
 _plain_decoder = msgspec.json.Decoder(_PlainSale)
 _plain_batch_decoder = msgspec.json.Decoder(_PlainBatch)
+_ITEMS = b'"items"'
 _NOT_PLAIN = (msgspec.MsgspecError, ApiError, ValueError, RecursionError)
 _decoder = msgspec.json.Decoder(SaleIn)
 # Floats as they were spelled.
@@ -157,35 +158,37 @@ def decode_plainly(body: bytes, *, is_checked: bool = False) -> Sale | None:
     if b"\\" in body:
         return None
     try:
-        sale = _read_plain(_plain_decoder.decode(body))
-        if not is_checked and sale is not None and has_free_objects(sale):
-            # The decoder passes over what is inside.
+        wire = _plain_decoder.decode(body)
+        if not is_checked and _has_free_objects(wire):
             json.check_bytes(body)
+        return _read_plain(wire)
     except _NOT_PLAIN:
         return None
-    return sale
 
 
 def decode_plain_batch(body: bytes) -> list[Sale] | None:
     """The sales of a batch request, if all are ordinary ones; None leaves it to the careful way, item by item."""
-    if b"\\" in body:
+    # Of two lists the decoder gives the last, and nobody would look at the other.
+    if b"\\" in body or body.find(_ITEMS) != body.rfind(_ITEMS):
         return None
     sales: list[Sale] = []
     try:
-        for wire in _plain_batch_decoder.decode(body).items:
+        wires = _plain_batch_decoder.decode(body).items
+        if any(map(_has_free_objects, wires)):
+            json.check_bytes(body)
+        for wire in wires:
             sale = _read_plain(wire)
             if sale is None:
                 return None
             sales.append(sale)
-        if any(map(has_free_objects, sales)):
-            json.check_bytes(body)
     except _NOT_PLAIN:
         return None
     return sales
 
 
-def has_free_objects(sale: Sale) -> bool:
-    return not (sale.payments is sale.loyalty is sale.metadata is None)
+def _has_free_objects(wire: _PlainSale) -> bool:
+    """Whether the decoder passed over something, be it a first one whose name came again with null."""
+    return not (wire.payments is wire.loyalty is wire.metadata is _ABSENT)
 
 
 def _read_plain(wire: _PlainSale) -> Sale | None:
@@ -201,9 +204,7 @@ def _read_plain(wire: _PlainSale) -> Sale | None:
         or len(line_items) > PROPERTIES_BYTES_MAX
     ):
         return None
-    free = _NOTHING_FREE
-    if not (wire.payments is wire.loyalty is wire.metadata is _ABSENT):
-        free = _read_free_objects(wire)
+    free = _read_free_objects(wire) if _has_free_objects(wire) else _NOTHING_FREE
     return Sale(
         wire.external_id,
         wire.type,

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import psycopg
 
-from database import Cluster, Organization
+from database import AUTOVACUUM_OFF, Cluster, Organization
 from regulars.demo.load import Story, load_demo
 from regulars.kit.db import Database
 from regulars.organizations.manage import find_particulars
@@ -25,8 +25,7 @@ def make_grown(cluster: Cluster, organization: Organization, sales: int, say: Ca
     took_s = (datetime.now(UTC) - started).total_seconds()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
-        # Whatever it would find to do, it would do during somebody else's measurement.
-        connection.execute("ALTER TABLE sales_events SET (autovacuum_enabled = off)")
+        connection.execute(AUTOVACUUM_OFF)
         connection.execute("CHECKPOINT")
     size_gb = cluster.size_bytes(name) / 1e9
     rate = f"{sales / took_s:,.0f}/s with customers and consents"

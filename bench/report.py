@@ -65,11 +65,12 @@ def _by_name(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 def _compare(row: dict[str, Any], other: dict[str, Any] | None) -> float | None:
     """The median of the ratios that the repetitions (or turns) gave, each of which had both in one stretch of time.
 
-    Where a run failed they no longer go in pairs, and it is the ratio of the medians.
+    Where a run failed, or one was measured in turns and the other was not, it is the ratio of the medians.
     """
     if other is None or not row["rate"] or not other["rate"]:
         return None
-    if len(row["rates"]) == len(other["rates"]) and not row["failed_runs"] and not other["failed_runs"]:
+    is_paired = row["in_turns"] == other["in_turns"] and len(row["rates"]) == len(other["rates"])
+    if is_paired and not row["failed_runs"] and not other["failed_runs"]:
         return statistics.median(one / two for one, two in zip(row["rates"], other["rates"], strict=True))
     return float(row["rate"] / other["rate"])
 

@@ -51,7 +51,7 @@ def main() -> None:
         organizations = make_templates(cluster)
         chosen = _choose(console, cluster, organizations[0], options)
         runs: dict[str, list[Measured]] = {scenario.name: [] for scenario in chosen}
-        growth = [scenario for scenario in chosen if scenario.group == "growth" and scenario.app == "regulars"]
+        growth = [scenario for scenario in chosen if _is_compared_in_turns(scenario)]
         others = [scenario for scenario in _in_order(chosen) if scenario not in growth]
         for repetition in range(options.repeats):
             _repeat(console, cluster, organizations, others, runs, repetition=repetition, options=options)
@@ -101,6 +101,10 @@ def _in_order(chosen: Sequence[Scenario]) -> list[Scenario]:
     return sorted(chosen, key=lambda scenario: order.get(scenario.name, len(order)))
 
 
+def _is_compared_in_turns(scenario: Scenario) -> bool:
+    return scenario.group == "growth" and scenario.app == "regulars"
+
+
 def _compare_growth(
     console: Console,
     cluster: Cluster,
@@ -110,7 +114,7 @@ def _compare_growth(
 ) -> dict[str, list[Measured]]:
     turns = max(2, options.repeats * options.seconds // TURN_S)
     console.print(f"{', '.join(scenario.name for scenario in growth)}: {turns} turns of {TURN_S} s", highlight=False)
-    measured = measure_in_turns(cluster, organizations, growth, turns=turns)
+    measured = measure_in_turns(cluster, organizations, growth, turns=turns, warm_s=options.warm_up)
     for name, runs in measured.items():
         rate = statistics.median(run.rate for run in runs)
         database_us = statistics.median(run.database_us for run in runs)
@@ -183,6 +187,8 @@ def _row(scenario: Scenario, runs: Sequence[Measured]) -> dict[str, Any]:
     row["failed_runs"] = len(runs) - len(valid)
     row["spread"] = (max(rates) - min(rates)) / row["rate"] if rates else 0.0
     row["rates"] = rates
+    # Rates of two rows go in pairs if both were measured in the same turns, or in the same repetitions.
+    row["in_turns"] = _is_compared_in_turns(scenario)
     return row
 
 

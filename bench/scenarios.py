@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import pgbench
-from database import ORGANIZATIONS, TEMPLATE, TEMPLATE_OF_MANY, Cluster, Organization
+from database import AUTOVACUUM_OFF, ORGANIZATIONS, TEMPLATE, TEMPLATE_OF_MANY, Cluster, Organization
 from load import wrk
 from processes import (
     Server,
@@ -106,7 +106,8 @@ SCENARIOS: tuple[Scenario, ...] = (
 def grown_scenario(app: str, database: str | None, label: str) -> Scenario:
     """The load on a database that holds so many sales already."""
     name = "pgbench" if app == "pgbench" else "Regulars sales, 1 worker"
-    return Scenario(f"{name}, {label} stored", "growth", app, database=database, warm_s=GROWN_WARM_S)
+    warm_s = None if database is None else GROWN_WARM_S
+    return Scenario(f"{name}, {label} stored", "growth", app, database=database, warm_s=warm_s)
 
 
 def measure(
@@ -155,11 +156,12 @@ def start(scenario: Scenario, url: str) -> Iterator[Server]:
 
 
 def measure_in_turns(
-    cluster: Cluster, organizations: Sequence[Organization], scenarios: Sequence[Scenario], *, turns: int
+    cluster: Cluster, organizations: Sequence[Organization], scenarios: Sequence[Scenario], *, turns: int, warm_s: int
 ) -> dict[str, list[Measured]]:
-    """Several servers at once of which one is under load, for two seconds each in turn, again and again.
+    """Several servers of which one is under load, for two seconds each in turn, again and again.
 
-    It is for a comparison whose two sides lie closer together than the machine's speed from minute to minute.
+    It is for a comparison whose two sides lie closer together than the machine's speed from minute to minute. A turn
+    begins when the jobs of the one before are done.
     """
     with ExitStack() as stack:
         servers = {}
@@ -168,9 +170,12 @@ def measure_in_turns(
             if not scenario.database:
                 cluster.clone(database, template=scenario.template)
                 stack.callback(cluster.drop, database)
+                # As in those that are filled, for the same reason.
+                cluster.execute(AUTOVACUUM_OFF, database)
             server = stack.enter_context(start(scenario, cluster.url_of(database)))
             wait_until_settled(server.pid)
-            _send(organizations, scenario, server, name="tw", seconds=scenario.warm_s or TURN_S)
+            _send(organizations, scenario, server, name="tw", seconds=scenario.warm_s or warm_s)
+            wait_until_settled(server.pid)
             servers[scenario.name] = server
         before = {scenario.name: _stored(cluster, scenario) for scenario in scenarios}
         measured: dict[str, list[Measured]] = {scenario.name: [] for scenario in scenarios}
@@ -181,9 +186,10 @@ def measure_in_turns(
                 done, rows = _observe(cluster, organizations, scenario, server, name=f"t{turn}", seconds=TURN_S)
                 measured[scenario.name].append(done)
                 answered[scenario.name] += rows
+                wait_until_settled(server.pid)
         for scenario in scenarios:
             lost = answered[scenario.name] - (_stored(cluster, scenario) - before[scenario.name])
-            measured[scenario.name][-1] = _with_lost(measured[scenario.name][-1], scenario, lost)
+            measured[scenario.name] = [_with_lost(done, scenario, lost) for done in measured[scenario.name]]
     return measured
 
 

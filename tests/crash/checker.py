@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-from tests.crash.clients import OPT_INS, PROFILES, SALES
+from tests.crash.clients import BATCHES, OPT_INS, PROFILES, SALES
 from tests.crash.journal import Journal
 
 from regulars.kit.ids import PROFILE, SALES_EVENT
@@ -61,8 +61,7 @@ def check(url: str, journal: Journal) -> None:
 
 def check_durable(held: Held, journal: Journal) -> None:
     """I1: every write answered 2xx is in its table."""
-    for answer in journal.successes(SALES):
-        told = answer.json()["sales_event"]
+    for _, told, _ in journal.recorded(SALES, BATCHES):
         sale = held.sales.get(told["external_id"])
         assert sale is not None, f"I1: {told['external_id']} was acknowledged and is lost"
         assert SALES_EVENT.encode(sale["id"]) == told["id"], f"I1: {told['external_id']} is another sale"
@@ -81,10 +80,15 @@ def check_durable(held: Held, journal: Journal) -> None:
 def check_once(held: Held, journal: Journal) -> None:
     """I2: one row per external_id, and at most one 201 that is not a replay."""
     assert held.sales_count == len(held.sales), "I2: two rows of one external_id"
-    for path in (SALES, PROFILES, OPT_INS):
-        created = Counter(
-            answer.call.subject for answer in journal.successes(path) if answer.status == 201 and not answer.is_replay
-        )
+    recorded = journal.recorded(SALES, BATCHES)
+    sales = [told["external_id"] for status, told, is_replay in recorded if status == 201 and not is_replay]
+    others = [
+        f"{path} {answer.call.subject}"
+        for path in (PROFILES, OPT_INS)
+        for answer in journal.successes(path)
+        if answer.status == 201 and not answer.is_replay
+    ]
+    for created in (Counter(sales), Counter(others)):
         twice = [subject for subject, count in created.items() if count > 1]
         assert not twice, f"I2: created more than once: {twice}"
 
@@ -100,14 +104,19 @@ def check_whole(held: Held) -> None:
         )
     assert held.told == Counter({str(sale["id"]): 1 for sale in held.sales.values()}), "I3: facts and sales differ"
     for key, (status, body) in held.keys.items():
-        event = json.loads(body).get("sales_event") if status in {200, 201} else None
-        if event is not None:
+        answer = json.loads(body) if status in {200, 201} else {}
+        bodies = [answer, *(result["body"] for result in answer.get("results", ()))]
+        for event in (body["sales_event"] for body in bodies if "sales_event" in body):
             assert event["external_id"] in held.sales, f"I3: the key {key} speaks of a sale that is not there"
 
 
 def check_no_ghost(held: Held, journal: Journal) -> None:
     """I4: a refusal and a duplicate left nothing, and no light profile stands without its sale."""
     refused = {answer.call.subject for answer in journal.answers if 400 <= answer.status < 500 and answer.status != 409}
+    for answer in journal.successes(BATCHES):
+        items = json.loads(answer.call.body)["items"]
+        results = zip(items, answer.json()["results"], strict=True)
+        refused |= {item["external_id"] for item, result in results if result["status"] not in {200, 201}}
     assert not refused & held.sales.keys(), "I4: a refused sale is there"
     # A ticket of a ghost may itself be the first under its id, when the first one was lost; then it is no ghost.
     haunted = {call.ghost for call in journal.calls if call.ghost is not None} & held.profiles.keys()

@@ -1,7 +1,10 @@
-"""Tills that keep sending, whatever happens to the server: new tickets, repeated ones, wrong ones, customers, consents."""
+"""Tills that keep sending, whatever happens to the server: tickets alone and in batches, new, repeated and wrong ones,
+customers, consents.
+"""
 
 import contextlib
 import http.client
+import json
 import random
 import threading
 from collections.abc import Iterator
@@ -11,10 +14,11 @@ from tests.crash.journal import Answered, Call, Journal
 from tests.support import samples
 from tests.support.server import Server
 
-CLIENTS = 6
+CLIENTS = 8
 CALL_SECONDS_MAX = 20
 PAUSE_AFTER_LOSS_S = 0.02
-SALES, PROFILES, OPT_INS = "/v1/sales-events", "/v1/profiles", "/v1/subscriptions/opt-in"
+SALES, BATCHES, PROFILES = "/v1/sales-events", "/v1/sales-events/batch", "/v1/profiles"
+OPT_INS = "/v1/subscriptions/opt-in"
 STORE = "PARIS-01"
 
 
@@ -49,6 +53,8 @@ class Till(threading.Thread):
             return self._customer()
         if chance < 0.57:
             return self._consent()
+        if chance < 0.77:
+            return self._batch()
         return self._ticket()
 
     def _new_name(self, what: str) -> str:
@@ -79,6 +85,20 @@ class Till(threading.Thread):
         if sale["store_id"] == STORE:
             sale["total_amount_cents"] = -1
         return Call(SALES, samples.json_bytes(sale).decode(), self._key(0.9), name, ghost)
+
+    def _batch(self) -> Call:
+        """New tickets; sometimes with one that was answered already, or with a wrong one."""
+        calls = [self._ticket() for _ in range(self._chance.randrange(1, 6))]
+        done = [answer.call for answer in self._journal.answers[-50:] if answer.call.path == SALES]
+        if done and self._chance.random() < 0.2:
+            calls.append(self._chance.choice(done))
+        ghost = None
+        if self._chance.random() < 0.2:
+            wrong = self._wrong_ticket()
+            calls.append(wrong)
+            ghost = wrong.ghost
+        body = samples.json_bytes({"items": [json.loads(call.body) for call in calls]}).decode()
+        return Call(BATCHES, body, self._key(), self._new_name("batch"), ghost)
 
     def _customer(self) -> Call:
         profile = samples.profile(

@@ -98,6 +98,15 @@ class Journal:
     def successes(self, path: str) -> Iterator[Answered]:
         return (answer for answer in self.answers if answer.call.path == path and answer.is_success)
 
+    def recorded(self, path: str, batch_path: str) -> Iterator[tuple[int, Any, bool]]:
+        """The status of each sale that was answered with one, alone or in a batch, the sale, and if it was a replay."""
+        for answer in self.successes(path):
+            yield answer.status, answer.json()["sales_event"], answer.is_replay
+        for answer in self.successes(batch_path):
+            for result in answer.json()["results"]:
+                if result["status"] in {200, 201}:
+                    yield result["status"], result["body"]["sales_event"], answer.is_replay
+
     def _append(self, what: str, content: dict[str, Any]) -> None:
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps({what: content}) + "\n")

@@ -19,6 +19,7 @@ from tests.support.tenant import new_tenant
 SENT = 150
 DAMAGE = {
     "a sale is lost": ("DELETE FROM sales_events WHERE external_id = (SELECT min(external_id) FROM sales_events)", "I1"),
+    "a batch is lost": ("DELETE FROM sales_events WHERE created_at IN (SELECT created_at FROM sales_events GROUP BY created_at HAVING count(*) > 1)", "I1"),
     "a consent is lost": ("UPDATE subscriptions SET status = 'UNSUBSCRIBED'", "I1"),
     "a profile is lost": ("DELETE FROM profiles WHERE first_name IS NOT NULL", "I1"),
     "a sale has changed hands": ("UPDATE sales_events SET profile_id = NULL", "I1"),

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from tests.crash import checker
-from tests.crash.clients import STORE, settle, trading
+from tests.crash.clients import BATCHES, STORE, settle, trading
 from tests.crash.conftest import Durable
 from tests.crash.journal import Journal
 from tests.support import samples
@@ -90,6 +90,7 @@ def test_a_server_killed_under_load_loses_nothing_it_acknowledged_and_does_nothi
         assert set(seen) <= {200, 201, 400, 404, 503}, seen
         assert min(seen[201], seen[200], seen[400], seen[404]) > 0, seen
         assert any(answer.is_replay for answer in journal.answers)
+        assert any(answer.call.path == BATCHES and answer.is_success for answer in journal.answers)
 
 
 def test_a_server_whose_postgresql_is_killed_recovers_by_itself_and_loses_nothing(

@@ -138,6 +138,16 @@ async def test_a_ticket_that_is_stored_already_sends_only_its_own_request_to_the
     assert quick.sent_quickly == [1, 1, 1, 1, 1]
 
 
+async def test_a_request_that_the_statement_refused_is_not_overtaken_by_a_later_one(quick):
+    await send_batch(quick, [ticket("A1")])
+    answers = await send_batches(
+        quick,
+        [[ticket("A1"), ticket("B1", profile_id="first")], [ticket("B1", profile_id="second"), ticket("C1")]],
+    )
+    assert [statuses(answer) for answer in answers] == [[200, 201], [200, 201]]
+    assert await quick.desk.customers() == ["first"]
+
+
 async def test_requests_in_flight_together_that_share_new_customers_are_all_recorded_once(quick):
     batches = [[ticket(f"{name}{n}", profile_id=f"customer {n}") for n in range(3)] for name in "ABCDEFGHIJKL"]
     keys = [f"k{number}" if number % 2 else None for number in range(len(batches))]

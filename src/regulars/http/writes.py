@@ -173,7 +173,7 @@ class Writes:
             if quick is not None:
                 batch = await self._try_quick(quick, lane, batch)
             if batch:
-                await self._run(self._routes[name], organization_id, batch, until=monotonic() + BATCH_S_MAX)
+                await self._run_carefully(lane, batch)
         except CONNECTION_ERRORS as error:
             # Whether the commit happened is unknown: the caller's retry converges through the unique keys.
             _log.warning(
@@ -208,7 +208,9 @@ class Writes:
                 self._alone_until.clear()
             self._alone_until[lane] = monotonic() + ALONE_S
             for pending in able:
-                rest += await self._try_quick(quick, lane, [pending])
+                if await self._try_quick(quick, lane, [pending]):
+                    # Now, and not with the rest: those that came after it must not overtake it.
+                    await self._run_carefully(lane, [pending])
             return rest
         written: list[tuple[Pending, MakeAnswer]] = []
         for pending, answer in zip(able, answers, strict=True):
@@ -218,6 +220,9 @@ class Writes:
                 written.append((pending, answer))
         self._settle(written)
         return rest
+
+    async def _run_carefully(self, lane: Lane, batch: list[Pending]) -> None:
+        await self._run(self._routes[lane[1]], lane[0], batch, until=monotonic() + BATCH_S_MAX)
 
     async def _run(
         self, route: Mutation, organization_id: UUID, batch: list[Pending], *, until: float, tries: int = 1

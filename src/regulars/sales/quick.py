@@ -31,7 +31,7 @@ from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuid
 from regulars.kit.prepared import PreparedConnection
 from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, Split, encode_new, split_at_profile
-from regulars.sales.model import Sale, freshness
+from regulars.sales.model import Sale, freshness, is_in_future
 from regulars.sales.statements import Inserted, Kept, NewSale
 
 CLOCK_READING_S_MAX = 1.0
@@ -147,7 +147,6 @@ class QuickRecorder:
     ) -> "_Batch":
         """Choose the sales that the statement can decide, and give each what it will be stored with."""
         now = await self._now(connection)
-        latest = now + self._tolerance
         known = await self._learn(connection, organization_id, sales)
         names = sorted({sale.profile.external_id for sale in sales if isinstance(sale.profile, ByExternalId)})
         profiles: dict[str, bytes | None] = dict.fromkeys(names)
@@ -165,7 +164,7 @@ class QuickRecorder:
                 continue
             seen.add(sale.external_id)
             store = known.store_of(sale)
-            if store is None or sale.occurred_at > latest:
+            if store is None or is_in_future(sale, now=now, tolerance=self._tolerance):
                 continue
             customer = profile = None
             if sale.profile is not None:

@@ -12,9 +12,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from regulars.kit import embedded
 from regulars.kit.migrate import migrate
 from regulars.organizations.manage import create_key, create_organization
+from regulars.postgres import embedded
 from tickets import CUSTOMERS, STORES
 
 # Conventionally on disk, where /tmp may live in memory.

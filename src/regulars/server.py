@@ -22,12 +22,12 @@ from regulars.http.rate_limit import RateLimiter
 from regulars.http.route import Document, Mutation, Route
 from regulars.http.service import Readiness, service_routes
 from regulars.http.writes import Writes
-from regulars.kit import embedded
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS, Gauge
 from regulars.kit.settings import Settings
 from regulars.organizations.authenticate import Authenticator
+from regulars.postgres import embedded
 from regulars.privacy import api as privacy
 from regulars.profiles import api as profiles
 from regulars.sales import api as sales

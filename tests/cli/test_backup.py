@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from tests.cli.conftest import environment
 
-from regulars.cli import in_use
+from regulars.processes import in_use
 
 SETTLED_SECONDS_MAX = 20
 # More than the pipes between the programs of a restore hold, so that each has to wait for the next.
@@ -180,7 +180,7 @@ def test_a_server_that_loses_the_lock_takes_it_again(database_url):
 
 
 def test_nobody_starts_beneath_a_restore(regulars, database_url):
-    with in_use.alone(database_url):
+    with psycopg.connect(database_url, autocommit=True) as connection, in_use.alone(connection):
         for arguments in (("worker",), ("serve", "--port", "0")):
             assert "is being restored" in regulars(*arguments).complains(code=1)
 

@@ -2,7 +2,7 @@ import asyncio
 import sys
 import time
 
-from regulars.cli import supervise
+from regulars.processes import supervise
 
 SECONDS_MAX = 15
 

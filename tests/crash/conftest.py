@@ -9,7 +9,8 @@ import psycopg
 import pytest
 from tests.support.database import new_database
 
-from regulars.kit import embedded, migrate
+from regulars.kit import migrate
+from regulars.postgres import embedded
 
 ROUNDS = 3
 

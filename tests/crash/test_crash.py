@@ -28,7 +28,7 @@ from tests.support.raw import send
 from tests.support.server import Server, running_server
 from tests.support.tenant import new_tenant
 
-from regulars.kit import embedded
+from regulars.postgres import embedded
 
 RECOVERY_SECONDS_MAX = 30
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.support.database import new_data_folder
 
-from regulars.kit import embedded
+from regulars.postgres import embedded
 
 
 @pytest.fixture

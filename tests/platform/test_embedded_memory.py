@@ -2,7 +2,7 @@
 
 import pytest
 
-from regulars.kit.postgres.memory import MEBIBYTE, available_bytes, shared_buffers
+from regulars.postgres.memory import MEBIBYTE, available_bytes, shared_buffers
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import psycopg
 import pytest
 from tests.support.commands import Command, postmaster_pid
 
-from regulars.kit import embedded
+from regulars.postgres import embedded
 
 
 def ask(url: str, query: str) -> object:

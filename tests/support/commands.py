@@ -10,7 +10,7 @@ from typing import Self
 HOLD = """
 import sys
 from pathlib import Path
-from regulars.kit import embedded
+from regulars.postgres import embedded
 folder = Path(sys.argv[1])
 print(embedded.ensure_running(folder, throwaway=True), flush=True)
 sys.stdin.readline()

@@ -12,7 +12,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import psycopg
 from psycopg import sql
 
-from regulars.kit import embedded, migrate
+from regulars.kit import migrate
+from regulars.postgres import embedded
 
 FOLDER_PREFIX = "regulars-test-"
 IN_MEMORY = Path("/dev/shm")  # noqa: S108  # a folder with a random name is made in it

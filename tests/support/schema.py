@@ -12,7 +12,8 @@ from pathlib import Path
 import psycopg
 from tests.support import database
 
-from regulars.kit import embedded, migrate
+from regulars.kit import migrate
+from regulars.postgres import embedded
 
 SCHEMA_FILE = migrate.MIGRATIONS / "schema.sql"
 OF_LIBRARIES = frozenset({"0002_jobs"})

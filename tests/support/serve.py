@@ -5,8 +5,8 @@ import sys
 
 import uvicorn
 
-from regulars.cli.server_process import uvicorn_config
 from regulars.kit import log, settings
+from regulars.processes.server_process import uvicorn_config
 
 
 def main() -> None:

@@ -12,11 +12,12 @@ from typing import IO, Annotated, Final
 import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from regulars.cli import database, in_use, serve_lock
+from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit import migrate, settings
 from regulars.kit.log import scrub
-from regulars.kit.postgres import wheel
+from regulars.postgres import wheel
+from regulars.processes import in_use, serve_lock
 
 HEADER_LINES_MAX: Final = 60
 # Programs of version 17 and newer open every restore with this, and older servers do not know it.
@@ -60,7 +61,12 @@ def restore(
     if not file.is_file():
         raise CommandError(f"The file {file} does not exist.", code=Exit.USAGE)
     loaded = settings.load()
-    with serve_lock.held(loaded), database.opened(loaded) as url, in_use.alone(url):
+    with (
+        serve_lock.held(loaded),
+        database.opened(loaded) as url,
+        database.connected(url) as connection,
+        in_use.alone(connection),
+    ):
         replaces = _holds_tables(url)
         if replaces and _holds_organizations(url) and not force:
             raise CommandError("The database holds data; add --force to replace all of it with the backup.")

@@ -10,8 +10,9 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from regulars.cli.output import CommandError, Exit
-from regulars.kit import durability, embedded, migrate
+from regulars.kit import durability, migrate
 from regulars.kit.settings import Settings, masked_url
+from regulars.postgres import embedded
 
 CONNECT_TIMEOUT_S: Final = 5
 SERVER_VERSION_MIN: Final = 150_000

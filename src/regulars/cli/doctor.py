@@ -15,8 +15,8 @@ from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, out, print_json
 from regulars.kit import durability, migrate
 from regulars.kit.migrate import MigrationError
-from regulars.kit.postgres.errors import EmbeddedDatabaseError
 from regulars.kit.settings import Settings, SettingsError, load
+from regulars.postgres.errors import EmbeddedDatabaseError
 
 DISK_FREE_BYTES_MIN: Final = 1024**3
 # A sale's age is judged by the database's clock, so a wrong one refuses sales or skips automations.

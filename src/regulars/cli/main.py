@@ -12,8 +12,9 @@ from regulars.cli.output import CommandError, Exit, err
 from regulars.kit.durability import NotDurableError
 from regulars.kit.log import scrub
 from regulars.kit.migrate import MigrationError
-from regulars.kit.postgres.errors import EmbeddedDatabaseError
 from regulars.kit.settings import SettingsError
+from regulars.postgres.errors import EmbeddedDatabaseError
+from regulars.processes.errors import InUseError
 
 app = typer.Typer(
     name="regulars",
@@ -59,6 +60,8 @@ def main() -> None:
         app()
     except CommandError as error:
         _end(error, error.code)
+    except InUseError as error:
+        _end(error, Exit.FAILED)
     except SettingsError as error:
         _end(error, Exit.USAGE)
     except (EmbeddedDatabaseError, MigrationError, NotDurableError) as error:

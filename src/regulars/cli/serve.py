@@ -13,12 +13,13 @@ from typing import Annotated, Final
 import typer
 import uvloop
 
-from regulars.cli import database, in_use, revive, serve_lock, server_process
+from regulars.cli import database
 from regulars.cli.output import CommandError, out
-from regulars.cli.supervise import Child, supervise
 from regulars.kit import log, metrics, migrate
 from regulars.kit.process import Lifeline, on_stop_signals, when_ended
 from regulars.kit.settings import PORT_MAX, Settings, load
+from regulars.processes import in_use, revive, serve_lock, server_process
+from regulars.processes.supervise import Child, supervise
 
 # A server that was killed leaves children that close the port as soon as they notice, within this time.
 PORT_WAIT_S: Final = 2.0

@@ -5,9 +5,10 @@ from typing import Annotated
 import typer
 
 from regulars import worker as worker_process
-from regulars.cli import database, in_use
+from regulars.cli import database
 from regulars.kit import log
 from regulars.kit.settings import load
+from regulars.processes import in_use
 
 
 def worker(

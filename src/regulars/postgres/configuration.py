@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-from regulars.kit.postgres import memory
-from regulars.kit.postgres.account import Account
-from regulars.kit.postgres.folder import Folder
+from regulars.postgres import memory
+from regulars.postgres.account import Account
+from regulars.postgres.folder import Folder
 
 MAIN_FILE = "postgresql.conf"
 HBA_FILE = "pg_hba.conf"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regulars.kit.postgres.errors import EmbeddedDatabaseError
+from regulars.postgres.errors import EmbeddedDatabaseError
 
 DEDICATED_ACCOUNT = "regulars-db"
 PROGRAM_SECONDS_MAX = 120

@@ -4,7 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
-from regulars.kit import embedded, log
+from regulars.kit import log
+from regulars.postgres import embedded
 
 CHECK_INTERVAL_S: Final = 1.0
 RETRY_WAITS_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)

@@ -5,9 +5,9 @@ import fcntl
 import os
 from collections.abc import Iterator
 
-from regulars.cli.output import CommandError
-from regulars.kit import embedded
 from regulars.kit.settings import Settings
+from regulars.postgres import embedded
+from regulars.processes.errors import InUseError
 
 
 @contextlib.contextmanager
@@ -25,7 +25,7 @@ def held(settings: Settings) -> Iterator[None]:
     except OSError as error:
         # With an external database nothing else needs the folder, and a read-only container may not have one.
         if settings.is_embedded:
-            raise CommandError(
+            raise InUseError(
                 f"The data folder {settings.data_dir} cannot be written ({error.strerror}); set REGULARS_DATA_DIR."
             ) from None
         yield
@@ -34,7 +34,7 @@ def held(settings: Settings) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise CommandError(
+            raise InUseError(
                 f"Another `regulars serve` already runs on the data folder {settings.data_dir}; stop it, or set"
                 " REGULARS_DATA_DIR to another folder."
             ) from None

@@ -12,11 +12,11 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from regulars.kit.postgres import account as accounts
-from regulars.kit.postgres import configuration, generation, start_log
-from regulars.kit.postgres.account import Account
-from regulars.kit.postgres.errors import EmbeddedDatabaseError
-from regulars.kit.postgres.folder import SOCKET_NAME, Folder
+from regulars.postgres import account as accounts
+from regulars.postgres import configuration, generation, start_log
+from regulars.postgres.account import Account
+from regulars.postgres.errors import EmbeddedDatabaseError
+from regulars.postgres.folder import SOCKET_NAME, Folder
 
 START_SECONDS_MAX = 90
 STOP_SECONDS_MAX = 90

@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from regulars.kit.postgres.errors import EmbeddedDatabaseError
-from regulars.kit.postgres.folder import SOCKET_NAME, Folder
+from regulars.postgres.errors import EmbeddedDatabaseError
+from regulars.postgres.folder import SOCKET_NAME, Folder
 
 PROBE_SECONDS_MAX = 1
 POLL_SECONDS = 0.05

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from regulars.kit.postgres.folder import Folder
+from regulars.postgres.folder import Folder
 
 TAIL_BYTES_MAX = 20_000
 LINE = re.compile(r"\[(?P<pid>\d+)\] (?P<level>[A-Z]+): +(?P<text>.*)")

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from regulars.kit.postgres import account as accounts
-from regulars.kit.postgres import cluster as clusters
-from regulars.kit.postgres import folder as folders
-from regulars.kit.postgres import wheel as wheels
-from regulars.kit.postgres.cluster import Cluster
-from regulars.kit.postgres.errors import EmbeddedDatabaseError
-from regulars.kit.postgres.folder import Folder
+from regulars.postgres import account as accounts
+from regulars.postgres import cluster as clusters
+from regulars.postgres import folder as folders
+from regulars.postgres import wheel as wheels
+from regulars.postgres.cluster import Cluster
+from regulars.postgres.errors import EmbeddedDatabaseError
+from regulars.postgres.folder import Folder
 
 LOCK_SECONDS_MAX = 120
 LOCK_POLL_SECONDS = 0.02

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import psycopg
 
-from regulars.cli import database
-from regulars.cli.output import CommandError
 from regulars.kit import log
+from regulars.processes.errors import InUseError
 
 ADVISORY_LOCK: Final = 7_345_112_002
 CHECK_INTERVAL_S: Final = 2.0
+CONNECT_TIMEOUT_S: Final = 5
 JOIN_S_MAX: Final = 2.0
 # Children of a server that was killed need a moment to notice.
 RESTORE_WAIT: Final = "3s"
@@ -33,7 +33,7 @@ def shared(url: str) -> Iterator[None]:
     connection = _connected(url)
     if connection is not None and not _has_locked(connection):
         connection.close()
-        raise CommandError("The database is being restored; start again when that is done.")
+        raise InUseError("The database is being restored; start again when that is done.")
     if connection is None:
         _log.warning("in_use.lock_lost")
     stop = threading.Event()
@@ -47,17 +47,21 @@ def shared(url: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def alone(url: str) -> Iterator[None]:
-    """Hold the lock while no server and no worker does."""
-    with database.connected(url) as connection:
-        connection.execute("SELECT set_config('lock_timeout', %s, false)", (RESTORE_WAIT,))
-        try:
-            connection.execute("SELECT pg_advisory_lock(%s)", (ADVISORY_LOCK,))
-        except psycopg.errors.LockNotAvailable:
-            raise CommandError(
-                "A `regulars serve` or `regulars worker` uses the database; stop all of them and try again."
-            ) from None
+def alone(connection: Connection) -> Iterator[None]:
+    """Hold the lock on this connection while no server and no worker does."""
+    connection.execute("SELECT set_config('lock_timeout', %s, false)", (RESTORE_WAIT,))
+    try:
+        connection.execute("SELECT pg_advisory_lock(%s)", (ADVISORY_LOCK,))
+    except psycopg.errors.LockNotAvailable:
+        raise InUseError(
+            "A `regulars serve` or `regulars worker` uses the database; stop all of them and try again."
+        ) from None
+    try:
         yield
+    finally:
+        # On a connection that was lost meanwhile the lock is gone as well.
+        with contextlib.suppress(psycopg.Error):
+            connection.execute("SELECT pg_advisory_unlock(%s)", (ADVISORY_LOCK,))
 
 
 def _keep(url: str, connection: Connection | None, stop: threading.Event) -> None:
@@ -78,7 +82,7 @@ def _keep(url: str, connection: Connection | None, stop: threading.Event) -> Non
 def _connected(url: str) -> Connection | None:
     try:
         return psycopg.connect(
-            url, autocommit=True, connect_timeout=database.CONNECT_TIMEOUT_S, application_name="regulars-in-use"
+            url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name="regulars-in-use"
         )
     except psycopg.Error:
         return None

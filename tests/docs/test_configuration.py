@@ -7,7 +7,8 @@ import pytest
 from regulars.kit import settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
-SECTIONS = dict(re.findall(r"^### `(\w+)`\n\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
+FOUND = re.findall(r"^### `(\w+)`\n\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+SECTIONS = dict(FOUND)
 
 
 @pytest.mark.parametrize(("name", "declaration"), settings.declarations().items())
@@ -15,11 +16,11 @@ def test_every_setting_is_documented_as_it_is_declared(name, declaration):
     section = SECTIONS[settings.variable_of(name)]
     assert declaration.meaning in section
     assert f"`{name}`" in section
-    assert declaration.kind in section
-    if declaration.minimum is not None:
-        assert f"{declaration.minimum} to {declaration.maximum}" in section
-    if declaration.unit:
-        assert f"({declaration.unit})" in section
+    assert declaration.kind.name in section
+    if declaration.kind.minimum is not None:
+        assert f"{declaration.kind.minimum} to {declaration.kind.maximum}" in section
+    if declaration.kind.unit:
+        assert f"({declaration.kind.unit})" in section
 
 
 def test_the_defaults_are_those_of_the_code():
@@ -32,6 +33,10 @@ def test_the_defaults_are_those_of_the_code():
 def test_no_setting_is_documented_that_does_not_exist():
     known = {settings.variable_of(name) for name in settings.declarations()}
     assert set(SECTIONS) == known | {settings.CONFIG_VARIABLE, settings.DATABASE_URL_VARIABLE}
+
+
+def test_no_setting_is_documented_twice():
+    assert len(FOUND) == len(SECTIONS)
 
 
 def test_the_example_file_is_valid(tmp_path, monkeypatch):

@@ -186,7 +186,7 @@ def test_the_declared_defaults_lie_within_their_own_bounds():
     for name, declaration in settings.declarations().items():
         value = getattr(defaults, name)
         if isinstance(value, int):
-            assert declaration.parse(value) == value, name
+            assert declaration.kind.parse(value) == value, name
 
 
 def test_the_data_folder_of_a_user_follows_the_home_folder(monkeypatch, tmp_path):

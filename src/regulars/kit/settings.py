@@ -6,15 +6,17 @@ A name nobody declared is an error: a typing mistake must not silently leave a d
 
 import dataclasses
 import difflib
+import functools
 import os
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, get_origin, get_type_hints
 
-from regulars.kit import setting_values
+from regulars.kit import setting_kinds as kinds
+from regulars.kit.setting_kinds import Kind
 
 PREFIX: Final = "REGULARS_"
 CONFIG_VARIABLE: Final = "REGULARS_CONFIG"
@@ -28,19 +30,6 @@ MASK: Final = "***"
 
 class SettingsError(Exception):
     """One sentence that says which setting is wrong and what would be right."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Declaration:
-    """What one setting is; `docs/configuration.md` and `regulars config` are checked against it."""
-
-    meaning: str
-    parse: Callable[[Any], Any]
-    kind: str
-    unit: str | None = None
-    minimum: int | None = None
-    maximum: int | None = None
-    secret: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,141 +57,102 @@ def default_data_dir() -> Path:
     return (configured if configured.is_absolute() else Path.home() / ".local" / "share") / "regulars"
 
 
-def _setting(default: Any, declaration: Declaration) -> Any:
-    """Declare a field; secrets stay out of `repr`, so that they reach no log by accident."""
-    return dataclasses.field(default=default, metadata={"declaration": declaration}, repr=not declaration.secret)
-
-
-def _whole(default: int, meaning: str, *, minimum: int, maximum: int, unit: str | None = None) -> Any:
-    declaration = Declaration(
-        meaning=meaning,
-        parse=setting_values.integer(minimum, maximum),
-        kind="whole number",
-        unit=unit,
-        minimum=minimum,
-        maximum=maximum,
-    )
-    return _setting(default, declaration)
-
-
-def _one_of(default: str, meaning: str, *allowed: str) -> Any:
-    return _setting(
-        default, Declaration(meaning=meaning, parse=setting_values.choice(*allowed), kind=" | ".join(allowed))
-    )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Settings:
-    """All settings of one process; made by `load`, never changed afterwards."""
+    """All settings of one process: each line is a name, a type, the kind of value, its meaning and its default.
 
-    database_url: str | None = _setting(
-        None,
-        Declaration(
-            meaning="Address of a PostgreSQL server, version 15 or newer; without it Regulars runs its own PostgreSQL"
-            " in the data folder. DATABASE_URL means the same.",
-            parse=setting_values.database_url,
-            kind="address",
-            secret=True,
-        ),
-    )
-    data_dir: Path = dataclasses.field(
-        default_factory=default_data_dir,
-        metadata={
-            "declaration": Declaration(
-                meaning="Folder of the embedded database and of the files that running processes share.",
-                parse=setting_values.folder,
-                kind="folder",
-            )
-        },
-    )
-    host: str = _setting(
-        "127.0.0.1",
-        Declaration(
-            meaning="Address the server listens on; 0.0.0.0 is every interface.",
-            parse=setting_values.nonblank,
-            kind="text",
-        ),
-    )
-    port: int = _whole(8080, "Port the server listens on; 0 lets the system choose.", minimum=0, maximum=PORT_MAX)
-    workers: int = _whole(1, "Number of server processes that share the port.", minimum=1, maximum=64)
-    public_url: str | None = _setting(
-        None,
-        Declaration(
-            meaning="Address callers and people use, for links, signatures and the API description; without it the"
-            " address the server listens on.",
-            parse=setting_values.public_url,
-            kind="address",
-        ),
-    )
-    trusted_proxies: tuple[str, ...] = _setting(
-        (),
-        Declaration(
-            meaning="IP addresses or networks, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto"
-            " headers are believed.",
-            parse=setting_values.networks,
-            kind="list of networks",
-        ),
-    )
-    environment: str = _one_of(
-        "production",
+    Made by `load`, never changed afterwards. `docs/configuration.md` and `regulars config` are checked against it.
+    """
+
+    database_url: Annotated[
+        str | None,
+        kinds.DATABASE_URL,
+        "Address of a PostgreSQL server, version 15 or newer; without it Regulars runs its own PostgreSQL in the data"
+        " folder. DATABASE_URL means the same.",
+    ] = None
+    data_dir: Annotated[
+        Path, kinds.FOLDER, "Folder of the embedded database and of the files that running processes share."
+    ] = dataclasses.field(default_factory=default_data_dir)
+    host: Annotated[str, kinds.TEXT, "Address the server listens on; 0.0.0.0 is every interface."] = "127.0.0.1"
+    port: Annotated[int, kinds.whole(0, PORT_MAX), "Port the server listens on; 0 lets the system choose."] = 8080
+    workers: Annotated[int, kinds.whole(1, 64), "Number of server processes that share the port."] = 1
+    public_url: Annotated[
+        str | None,
+        kinds.PUBLIC_URL,
+        "Address callers and people use, for links, signatures and the API description; without it the address the"
+        " server listens on.",
+    ] = None
+    trusted_proxies: Annotated[
+        tuple[str, ...],
+        kinds.NETWORKS,
+        "IP addresses or networks, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto headers are"
+        " believed.",
+    ] = ()
+    environment: Annotated[
+        str,
+        kinds.one_of("production", "development"),
         "In development, webhooks may go to plain http and to private addresses.",
-        "production",
-        "development",
-    )
-    log_format: str = _one_of(
-        "auto", "How log lines look; auto is console on a terminal and json elsewhere.", "auto", "console", "json"
-    )
-    log_level: str = _one_of(
-        "info", "The least important kind of line that is written.", "debug", "info", "warning", "error"
-    )
-    rate_limit_per_s: int = _whole(
-        1000, "Requests each API key may make in a lasting second; 0 is no limit.", minimum=0, maximum=1_000_000
-    )
-    rate_limit_burst: int = _whole(
-        2000, "Requests each API key may make at once after a rest.", minimum=1, maximum=10_000_000
-    )
-    occurred_at_tolerance_s: int = _whole(
-        30,
+    ] = "production"
+    log_format: Annotated[
+        str,
+        kinds.one_of("auto", "console", "json"),
+        "How log lines look; auto is console on a terminal and json elsewhere.",
+    ] = "auto"
+    log_level: Annotated[
+        str,
+        kinds.one_of("debug", "info", "warning", "error"),
+        "The least important kind of line that is written.",
+    ] = "info"
+    rate_limit_per_s: Annotated[
+        int, kinds.whole(0, 1_000_000), "Requests each API key may make in a lasting second; 0 is no limit."
+    ] = 1000
+    rate_limit_burst: Annotated[
+        int, kinds.whole(1, 10_000_000), "Requests each API key may make at once after a rest."
+    ] = 2000
+    occurred_at_tolerance_s: Annotated[
+        int,
+        kinds.whole(0, 300, unit="s"),
         "How far ahead of the database's clock a sale may be dated, because registers run fast.",
-        minimum=0,
-        maximum=300,
-        unit="s",
-    )
-    write_path: str = _one_of(
-        "quick",
+    ] = 30
+    write_path: Annotated[
+        str,
+        kinds.one_of("quick", "plain"),
         "How single sales are written: quick is one statement per batch, plain is several in a transaction (for"
         " distributed databases that cannot plan the one).",
-        "quick",
-        "plain",
-    )
-    fast_lane: str = _one_of(
-        "on",
+    ] = "quick"
+    fast_lane: Annotated[
+        str,
+        kinds.one_of("on", "off"),
         "Whether single sales take a short way through the HTTP server; the answers are the same either way.",
-        "on",
-        "off",
-    )
-    default_country: str | None = _setting(
-        None,
-        Declaration(
-            meaning="Country that reads a profile's phone number written without a country prefix, for organizations"
-            " that have not set their own.",
-            parse=setting_values.country,
-            kind="country code",
-        ),
-    )
-    database_pool_max: int = _whole(
-        10, "Database connections each process keeps at most.", minimum=2, maximum=1000, unit="connections"
-    )
-    statement_timeout_ms: int = _whole(
-        30_000, "A statement that runs longer is cancelled; 0 is no limit.", minimum=0, maximum=3_600_000, unit="ms"
-    )
-    lock_timeout_ms: int = _whole(
-        500, "A statement that waits longer for a row is cancelled.", minimum=1, maximum=60_000, unit="ms"
-    )
-    shutdown_grace_s: int = _whole(
-        10, "How long a stopping server finishes the requests in flight.", minimum=0, maximum=300, unit="s"
-    )
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, repr=False, compare=False)
+    ] = "on"
+    default_country: Annotated[
+        str | None,
+        kinds.COUNTRY,
+        "Country that reads a profile's phone number written without a country prefix, for organizations that have not"
+        " set their own.",
+    ] = None
+    database_pool_max: Annotated[
+        int, kinds.whole(2, 1000, unit="connections"), "Database connections each process keeps at most."
+    ] = 10
+    statement_timeout_ms: Annotated[
+        int, kinds.whole(0, 3_600_000, unit="ms"), "A statement that runs longer is cancelled; 0 is no limit."
+    ] = 30_000
+    lock_timeout_ms: Annotated[
+        int, kinds.whole(1, 60_000, unit="ms"), "A statement that waits longer for a row is cancelled."
+    ] = 500
+    shutdown_grace_s: Annotated[
+        int, kinds.whole(0, 300, unit="s"), "How long a stopping server finishes the requests in flight."
+    ] = 10
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
+
+    def __repr__(self) -> str:
+        """Without secrets, so that they reach no log by accident."""
+        shown = (
+            f"{name}={getattr(self, name)!r}"
+            for name, declaration in declarations().items()
+            if not declaration.kind.is_secret
+        )
+        return f"Settings({', '.join(shown)})"
 
     @property
     def is_embedded(self) -> bool:
@@ -215,12 +165,20 @@ class Settings:
         return self.public_url or f"http://{host}:{self.port}"
 
 
+@dataclasses.dataclass(frozen=True)
+class Declaration:
+    """What stands beside the type of a field of `Settings`."""
+
+    kind: Kind
+    meaning: str
+
+
+@functools.cache
 def declarations() -> dict[str, Declaration]:
     """Every setting by its field name, in the order of the class."""
+    annotations = get_type_hints(Settings, include_extras=True)
     return {
-        field.name: field.metadata["declaration"]
-        for field in dataclasses.fields(Settings)
-        if "declaration" in field.metadata
+        name: Declaration(*hint.__metadata__) for name, hint in annotations.items() if get_origin(hint) is Annotated
     }
 
 
@@ -254,8 +212,8 @@ def describe(settings: Settings) -> list[Described]:
             variable=variable_of(name),
             value=_shown(getattr(settings, name), declaration),
             source=settings.sources.get(name, "default"),
-            kind=declaration.kind,
-            unit=declaration.unit,
+            kind=declaration.kind.name,
+            unit=declaration.kind.unit,
             default=_default_shown(fields[name], declaration),
             meaning=declaration.meaning,
         )
@@ -317,9 +275,9 @@ def _file_values(path: Path | None, known: Mapping[str, Declaration]) -> dict[st
 
 def _parsed(declaration: Declaration, raw: object, *, shown: str) -> Any:
     try:
-        return declaration.parse(raw)
+        return declaration.kind.parse(raw)
     except ValueError as error:
-        given = "" if declaration.secret else f", not {raw!r}"
+        given = "" if declaration.kind.is_secret else f", not {raw!r}"
         raise SettingsError(f"{shown} {error}{given}.") from None
 
 
@@ -339,4 +297,4 @@ def _shown(value: object, declaration: Declaration) -> str:
         return ""
     if isinstance(value, tuple):
         return ",".join(str(item) for item in value)
-    return masked_url(str(value)) if declaration.secret else str(value)
+    return masked_url(str(value)) if declaration.kind.is_secret else str(value)

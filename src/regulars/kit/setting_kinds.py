@@ -1,11 +1,34 @@
-"""How the text or TOML value of a setting is read; each raises ValueError with the rest of a sentence: "must be …"."""
+"""The kinds of settings: how the text or TOML value of each is read, and how the kind is told to people.
 
+Each `parse` raises ValueError with the rest of a sentence: "must be …".
+"""
+
+import dataclasses
 import ipaddress
 import re
 import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Kind:
+    name: str
+    parse: Callable[[Any], Any]
+    unit: str | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    is_secret: bool = False
+
+
+def whole(minimum: int, maximum: int, *, unit: str | None = None) -> Kind:
+    parse = integer(minimum, maximum)
+    return Kind(name="whole number", parse=parse, unit=unit, minimum=minimum, maximum=maximum)
+
+
+def one_of(*allowed: str) -> Kind:
+    return Kind(name=" | ".join(allowed), parse=choice(*allowed))
 
 
 def nonblank(value: object) -> str:
@@ -75,3 +98,11 @@ def country(value: object) -> str:
     if not re.fullmatch(r"[A-Z]{2}", text):
         raise ValueError("must be a two-letter country code such as FR")
     return text
+
+
+TEXT: Final = Kind(name="text", parse=nonblank)
+FOLDER: Final = Kind(name="folder", parse=folder)
+DATABASE_URL: Final = Kind(name="address", parse=database_url, is_secret=True)
+PUBLIC_URL: Final = Kind(name="address", parse=public_url)
+NETWORKS: Final = Kind(name="list of networks", parse=networks)
+COUNTRY: Final = Kind(name="country code", parse=country)

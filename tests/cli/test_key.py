@@ -26,6 +26,14 @@ def test_the_list_has_ids_and_no_secrets(regulars):
     assert secret not in regulars("key", "list", "--organization", "Shop").out
 
 
+def test_a_key_can_be_limited_to_ingest(regulars):
+    regulars("key", "create", "--organization", "Shop", "--permission", "ingest")
+    regulars("key", "create", "--organization", "Shop")
+    keys = regulars("key", "list", "--organization", "Shop", "--json").data
+    assert [key["permission"] for key in keys] == ["ingest", "full"]
+    assert regulars("key", "create", "--organization", "Shop", "--permission", "root").code == 2
+
+
 def test_a_revoked_key_says_when_and_revoking_it_again_changes_nothing(regulars):
     regulars("key", "create", "--organization", "Shop")
     (key,) = regulars("key", "list", "--organization", "Shop", "--json").data

@@ -1,3 +1,4 @@
+import hashlib
 from itertools import combinations
 
 import pytest
@@ -30,6 +31,12 @@ def test_no_header_is_no_key_and_one_is_taken_to_the_letter():
 def test_any_other_header_is_refused(values):
     with pytest.raises(InvalidIdempotencyKey):
         read_key(values)
+
+
+def test_the_fingerprint_of_a_full_key_stays_what_it_was():
+    was = hashlib.sha256(b"POST /v1/stores\n{}").digest()
+    assert fingerprint("POST", b"/v1/stores", b"{}") == was
+    assert fingerprint("POST", b"/v1/stores", b"{}", is_ingest_only=True) != was
 
 
 def test_whatever_differs_in_the_request_differs_in_the_fingerprint():

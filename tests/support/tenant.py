@@ -10,6 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from regulars.organizations import manage
+from regulars.organizations.model import Permission
 
 T = TypeVar("T")
 
@@ -30,9 +31,9 @@ def new_tenant(database_url: str) -> Tenant:
     return _run(database_url, create)
 
 
-def another_key(database_url: str, tenant: Tenant) -> Tenant:
+def another_key(database_url: str, tenant: Tenant, *, permission: Permission = Permission.FULL) -> Tenant:
     async def create(connection: AsyncConnection[Any]) -> Tenant:
-        key, secret = await manage.create_key(connection, tenant.organization_id, "second till")
+        key, secret = await manage.create_key(connection, tenant.organization_id, "second till", permission=permission)
         return Tenant(tenant.organization_id, key.id, secret)
 
     return _run(database_url, create)

@@ -12,7 +12,7 @@ from regulars.cli.output import CommandError, Exit, err, print_json, print_table
 from regulars.kit import ids, settings
 from regulars.kit.clock import format_timestamp
 from regulars.organizations import manage
-from regulars.organizations.model import ApiKey, Organization
+from regulars.organizations.model import ApiKey, Organization, Permission
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
 
@@ -23,12 +23,15 @@ OfOrganization = Annotated[str, typer.Option("--organization", "-o", help="Name 
 def create(
     organization: OfOrganization,
     name: Annotated[str, typer.Option(help="What the key is for; shown in lists.")] = "default",
+    permission: Annotated[
+        Permission, typer.Option(help="An ingest key writes, and reads nothing that was stored before.")
+    ] = Permission.FULL,
 ) -> None:
     """Create a key and print it, this once: afterwards only its hash exists."""
 
     async def work(connection: AsyncConnection[TupleRow]) -> tuple[ApiKey, str]:
         found = await _find(connection, organization)
-        return await manage.create_key(connection, found.id, name)
+        return await manage.create_key(connection, found.id, name, permission=permission)
 
     with database.ready(settings.load()) as url:
         _key, secret = database.run_on(url, work)
@@ -54,11 +57,12 @@ def list_all(
         print_json([_as_data(key) for key in keys])
         return
     print_table(
-        ["ID", "NAME", "ENDS IN", "CREATED (UTC)", "LAST USED (UTC)", "REVOKED (UTC)"],
+        ["ID", "NAME", "PERMISSION", "ENDS IN", "CREATED (UTC)", "LAST USED (UTC)", "REVOKED (UTC)"],
         [
             [
                 ids.API_KEY.encode(key.id),
                 key.name,
+                key.permission.value,
                 key.hint,
                 shown_time(key.created_at),
                 shown_time(key.last_used_at),
@@ -100,6 +104,7 @@ def _as_data(key: ApiKey) -> dict[str, Any]:
     return {
         "id": ids.API_KEY.encode(key.id),
         "name": key.name,
+        "permission": key.permission.value,
         "ends_in": key.hint,
         "created_at": format_timestamp(key.created_at),
         "last_used_at": format_timestamp(key.last_used_at) if key.last_used_at else None,

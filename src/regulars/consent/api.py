@@ -22,14 +22,17 @@ from regulars.consent.wire import (
     LinkedProfileOut,
     OptInIn,
     OptInOut,
+    OptInReceipt,
     OptOutBody,
     OptOutOut,
+    OptOutReceipt,
     ProofOut,
     SubscriptionOut,
     SubscriptionPageOut,
+    SubscriptionReceipt,
 )
 from regulars.http.page import PAGE_PARAMETERS
-from regulars.http.route import Answer, Mutation, Parameter, Read, Request, Route, Write
+from regulars.http.route import Answer, Caller, Mutation, Parameter, Read, Request, Route, Write
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.errors import (
@@ -57,7 +60,10 @@ def prepare_opt_in(request: Request) -> Consent:
 async def run_opt_ins(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
     commands = [write.command for write in writes]
     results = await opt_in(tx, organization_id, commands, secret=writes[0].request.caller.secret)
-    return [result if isinstance(result, ApiError) else _opt_in_answer(result) for result in results]
+    return [
+        result if isinstance(result, ApiError) else _opt_in_answer(result, write.request.caller)
+        for result, write in zip(results, writes, strict=True)
+    ]
 
 
 def prepare_opt_out(request: Request) -> Withdrawal:
@@ -67,7 +73,10 @@ def prepare_opt_out(request: Request) -> Withdrawal:
 async def run_opt_outs(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
     commands = [write.command for write in writes]
     results = await opt_out(tx, organization_id, commands, secret=writes[0].request.caller.secret)
-    return [result if isinstance(result, ApiError) else _opt_out_answer(result) for result in results]
+    return [
+        result if isinstance(result, ApiError) else _opt_out_answer(result, write)
+        for result, write in zip(results, writes, strict=True)
+    ]
 
 
 async def handle_list(tx: Tx, request: Request) -> Answer:
@@ -148,14 +157,29 @@ async def _referred_subscription(tx: Tx, request: Request) -> Subscription:
     return found
 
 
-def _opt_in_answer(recorded: Recorded) -> Answer:
-    out = OptInOut(
-        _subscription_out(recorded.subscription), recorded.outcome.value, AutomationOut(recorded.automation.value)
-    )
+def _opt_in_answer(recorded: Recorded, caller: Caller) -> Answer:
+    subscription, outcome = recorded.subscription, recorded.outcome.value
+    automation = AutomationOut(recorded.automation.value)
+    out: OptInOut | OptInReceipt
+    if caller.is_ingest_only:
+        out = OptInReceipt(_receipt(subscription, names_number=True), outcome, automation)
+    else:
+        out = OptInOut(_subscription_out(subscription), outcome, automation)
     return Answer(201 if recorded.outcome is Outcome.CREATED else 200, encode(out))
 
 
-def _opt_out_answer(withdrawn: Withdrawn) -> Answer:
+def _opt_out_answer(withdrawn: Withdrawn, write: Write) -> Answer:
+    out: OptOutOut | OptOutReceipt
+    if write.request.caller.is_ingest_only:
+        told: Withdrawal = write.command
+        names_number = told.phone_number is not None
+        out = OptOutReceipt(
+            subscription=_receipt(withdrawn.subscription, names_number=names_number),
+            subscriptions=[_receipt(it, names_number=names_number) for it in withdrawn.subscriptions],
+            outcome=withdrawn.outcome.value,
+            automation=AutomationOut(AutomationState.NOT_APPLICABLE.value),
+        )
+        return Answer(200, encode(out))
     out = OptOutOut(
         subscription=_subscription_out(withdrawn.subscription),
         subscriptions=[_subscription_out(it) for it in withdrawn.subscriptions],
@@ -163,6 +187,13 @@ def _opt_out_answer(withdrawn: Withdrawn) -> Answer:
         automation=AutomationOut(AutomationState.NOT_APPLICABLE.value),
     )
     return Answer(200, encode(out))
+
+
+def _receipt(subscription: Subscription, *, names_number: bool) -> SubscriptionReceipt:
+    """What a key that may only ingest learns of a subscription; its number only if the request named it."""
+    state = subscription.state
+    number = state.phone_number if names_number and state.phone_number is not None else msgspec.UNSET
+    return SubscriptionReceipt(SUBSCRIPTION.encode(subscription.id), state.status.value, number)
 
 
 def _subscription_out(subscription: Subscription) -> SubscriptionOut:
@@ -232,6 +263,7 @@ ROUTES: tuple[Route, ...] = (
         "or the profile keeps them. Without `profile_id` the number is linked to the only profile that has it.",
         body=OptInIn,
         answers={201: OptInOut, 200: OptInOut},
+        receipts={201: OptInReceipt, 200: OptInReceipt},
         errors=(ValidationError, InvalidPhoneNumber, ConsentedAtInFuture, ProfileNotFound),
         examples={
             "loyalty_card": {
@@ -258,6 +290,7 @@ ROUTES: tuple[Route, ...] = (
         "a do-not-contact entry, which no older consent can revive.",
         body=OptOutBody,
         answers={200: OptOutOut},
+        receipts={200: OptOutReceipt},
         errors=(ValidationError, InvalidPhoneNumber, ProfileNotFound, SubscriptionNotFound),
         examples={"stop": {"phone_number": "+33612345678", "reason": "Asked at the till", "source": "POS"}},
         prepare=prepare_opt_out,

@@ -182,6 +182,27 @@ class OptOutOut(msgspec.Struct):
     automation: AutomationOut
 
 
+class SubscriptionReceipt(msgspec.Struct):
+    id: str
+    status: StatusOut
+    phone_number: Annotated[
+        str | msgspec.UnsetType, Meta(description="In E.164; only if the caller named the number.")
+    ] = msgspec.UNSET
+
+
+class OptInReceipt(msgspec.Struct):
+    subscription: SubscriptionReceipt
+    outcome: OptInOutcomeOut
+    automation: AutomationOut
+
+
+class OptOutReceipt(msgspec.Struct):
+    subscription: SubscriptionReceipt
+    subscriptions: list[SubscriptionReceipt]
+    outcome: OptOutOutcomeOut
+    automation: AutomationOut
+
+
 class SubscriptionPageOut(msgspec.Struct):
     data: list[SubscriptionOut]
     has_more: bool

@@ -62,7 +62,9 @@ class ApiLane:
             rate_headers = self._rate_limiter.take(caller.api_key_id)
         except ApiError:
             return False
-        mark = b"" if text is None else fingerprint(self._route.method, self.url, body)
+        mark = b""
+        if text is not None:
+            mark = fingerprint(self._route.method, self.url, body, is_ingest_only=caller.is_ingest_only)
 
         def answer(outcome: Outcome) -> None:
             shown = outcome.answer

@@ -78,8 +78,8 @@ PAGES: Final[dict[type[ApiError], Page]] = {
         "Yes, with a valid key: nothing ran.",
     ),
     errors.Forbidden: Page(
-        "The caller is known but may not do this.",
-        "Ask an owner of the organization for the right.",
+        "The key is valid but may only ingest: write, and read stores.",
+        "Call with a key that has the permission `full`; an owner or admin of the organization can create one.",
         NO,
     ),
     errors.ProfileNotFound: Page(

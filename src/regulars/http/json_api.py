@@ -21,6 +21,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.errors import (
     ApiError,
+    Forbidden,
     HeadersTooLarge,
     InternalError,
     PayloadTooLarge,
@@ -107,6 +108,8 @@ class JsonApi:
         caller = await self._authenticate(exchange.api_key()) if exchange.one_api_key() else None
         if caller is None:
             raise Unauthorized("Send a valid API key in the x-api-key header.")
+        if caller.is_ingest_only and not route.takes_ingest_keys:
+            raise Forbidden("This key may only ingest; use one with the permission full.")
         exchange.rate_headers = self._rate_limiter.take(caller.api_key_id)
         exchange.check_size()
         if isinstance(route, Mutation):

@@ -90,6 +90,7 @@ class _Types:
         types = []
         for route in routes:
             types += [answer for answer in route.answers.values() if answer is not None]
+            types += route.receipts.values()
             if isinstance(route, Mutation) and route.body is not None:
                 types.append(route.body)
         schemas, components = msgspec.json.schema_components(types, ref_template=_SCHEMA_REFERENCE)
@@ -197,7 +198,10 @@ def _responses(route: Route, types: _Types) -> dict[str, Any]:
             "headers": _headers(route, status),
         }
         if type_ is not None:
-            response["content"] = {"application/json": {"schema": types.schema(type_)}}
+            schema = types.schema(type_)
+            if (receipt := route.receipts.get(status)) is not None:
+                schema = {"anyOf": [schema, {**types.schema(receipt), "description": _RECEIPT_DESCRIPTION}]}
+            response["content"] = {"application/json": {"schema": schema}}
         responses[str(status)] = response
     by_status: dict[int, list[type[ApiError]]] = {}
     for error in _refusals(route):
@@ -216,6 +220,7 @@ _SUCCESS_DESCRIPTIONS = {
     201: "Created.",
     204: "Done; there is no body.",
 }
+_RECEIPT_DESCRIPTION = "What a key that may only ingest is answered: nothing that was stored before."
 
 
 def _refusals(route: Route) -> list[type[ApiError]]:
@@ -223,6 +228,8 @@ def _refusals(route: Route) -> list[type[ApiError]]:
     refused = {*route.errors, *_EVERY_ERROR}
     if route.operation_id != DOCUMENT_OPERATION:
         refused |= {*_EVERY_KEYED_ERROR}
+        if not route.takes_ingest_keys:
+            refused.add(errors.Forbidden)
     if _PLACEHOLDER.search(route.path):
         # A path segment that cannot be decoded, or an empty one, names no route.
         refused.add(errors.RouteNotFound)

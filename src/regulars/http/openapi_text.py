@@ -18,6 +18,10 @@ where it is given, and with growing pauses.
 **Refusals.** Every refusal under `/v1` is `application/problem+json` with a stable `code`. An unknown path is 404 \
 `ROUTE_NOT_FOUND`; a known path with another method is 405 `METHOD_NOT_ALLOWED` with `Allow`.
 
+**Keys.** A key has the permission `full` or `ingest`. An `ingest` key may write, and read stores; to read anything \
+else and to erase is 403 `FORBIDDEN`. Its answers hold what it sent, ids, outcomes and states, and nothing \
+that was stored before.
+
 **Tolerance.** New fields, operations and codes may appear within `/v1`; unknown fields of a body are ignored.
 """
 

@@ -30,6 +30,8 @@ class Caller(Protocol):
     def secret(self) -> bytes: ...
     @property
     def default_country(self) -> str | None: ...
+    @property
+    def is_ingest_only(self) -> bool: ...
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
@@ -86,8 +88,12 @@ class Route:
     description: str = ""
     # Whether its reference may be a caller's own id, and so be spelled like a literal path.
     takes_external_ids: bool = True
+    # Whether a key that may only ingest may call it. Its answer to such a caller has nothing that was stored before.
+    takes_ingest_keys: bool = False
     # Success status -> type of the answer (None: no body).
     answers: Mapping[int, Any]
+    # Success status -> type of the answer to a key that may only ingest, where it is another one.
+    receipts: Mapping[int, Any] = field(default_factory=dict)
     # What this operation itself may refuse; the refusals common to all routes are added by the document.
     errors: tuple[type[ApiError], ...] = ()
     # Named examples of request bodies; a test sends each of them.
@@ -116,6 +122,7 @@ class Mutation(Route):
     """A write. `prepare` decodes without I/O (it raises ApiError); `run` takes a list and answers it in order."""
 
     method: str = "POST"
+    takes_ingest_keys: bool = True
     body: Any = None
     prepare: Callable[[Request], Any]
     run: Callable[[Tx, UUID, Sequence[Write]], Awaitable[Sequence[Answer | ApiError]]]

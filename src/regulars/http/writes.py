@@ -101,7 +101,9 @@ class Writes:
             if refusal is not None:
                 raise refusal
             return (await self._enqueue(route, Write(request, command), None)).answer
-        write = Write(request, command, key, fingerprint(route.method, target, request.body))
+        is_ingest_only = request.caller.is_ingest_only
+        mark = fingerprint(route.method, target, request.body, is_ingest_only=is_ingest_only)
+        write = Write(request, command, key, mark)
         earlier = await self._wait_for_same_key(write)
         if earlier is not None:
             return earlier

@@ -43,9 +43,13 @@ def read_key(values: list[bytes]) -> str | None:
     return value.decode("ascii")
 
 
-def fingerprint(method: str, target: bytes, body: bytes) -> bytes:
-    """Method, path with query, and the raw bytes of the body. The separators cannot stand in a method or a path."""
-    return hashlib.sha256(b"%b %b\n%b" % (method.encode(), target, body)).digest()
+def fingerprint(method: str, target: bytes, body: bytes, *, is_ingest_only: bool = False) -> bytes:
+    """Method, path with query, and the raw bytes of the body. The separators cannot stand in a method or a path.
+
+    A key that may only ingest is answered with less, so it never shares a stored answer with one that may do all.
+    """
+    words = b"ingest %b" % method.encode() if is_ingest_only else method.encode()
+    return hashlib.sha256(b"%b %b\n%b" % (words, target, body)).digest()
 
 
 def is_kept(status: int) -> bool:

@@ -21,7 +21,9 @@ CREATE TABLE api_keys (
     key_hash bytea NOT NULL,
     created_at timestamp with time zone NOT NULL,
     last_used_at timestamp with time zone,
-    revoked_at timestamp with time zone
+    revoked_at timestamp with time zone,
+    permission text DEFAULT 'full'::text NOT NULL,
+    CONSTRAINT api_keys_permission_check CHECK ((permission = ANY (ARRAY['full'::text, 'ingest'::text])))
 );
 
 CREATE TABLE consent_ledger (

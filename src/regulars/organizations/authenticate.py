@@ -10,7 +10,7 @@ from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.organizations import queries
-from regulars.organizations.model import KeyHolder, hash_key, is_well_formed
+from regulars.organizations.model import KeyHolder, Permission, hash_key, is_well_formed
 
 CACHE_S = 1.0
 # A busy key is confirmed again before its second is over, so that its callers never all ask at once; and with it, in
@@ -107,7 +107,13 @@ class Authenticator:
                 continue
             if key not in self._cache and len(self._cache) >= CACHED_KEYS_MAX:
                 self._cache.clear()
-            caller = KeyHolder(found.organization_id, found.id, found.secret, found.country or self._default_country)
+            caller = KeyHolder(
+                found.organization_id,
+                found.id,
+                found.secret,
+                found.country or self._default_country,
+                is_ingest_only=found.permission is Permission.INGEST,
+            )
             self._cache[key] = _Confirmed(asked_at, caller)
             self._used.add(found.id)
 

@@ -16,6 +16,7 @@ from regulars.organizations.model import (
     ApiKey,
     Organization,
     Particulars,
+    Permission,
     hash_key,
     new_key,
 )
@@ -53,7 +54,9 @@ async def list_organizations(connection: Connection) -> list[Organization]:
     return await queries.list_organizations(connection)
 
 
-async def create_key(connection: Connection, organization_id: UUID, name: str) -> tuple[ApiKey, str]:
+async def create_key(
+    connection: Connection, organization_id: UUID, name: str, *, permission: Permission = Permission.FULL
+) -> tuple[ApiKey, str]:
     """The key is returned this once; only its hash is kept."""
     secret = new_key()
     key = ApiKey(
@@ -61,6 +64,7 @@ async def create_key(connection: Connection, organization_id: UUID, name: str) -
         organization_id=organization_id,
         name=name,
         hint=secret[-HINT_CHARACTERS:],
+        permission=permission,
         created_at=await _now(connection),
         last_used_at=None,
         revoked_at=None,

@@ -5,6 +5,7 @@ import secrets
 import zlib
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from uuid import UUID
 
 KEY_PREFIX = "rgl_"
@@ -32,12 +33,21 @@ class Particulars:
     default_country: str | None
 
 
+class Permission(StrEnum):
+    """What a key may do."""
+
+    FULL = "full"
+    # Write, without reading what was stored before: for tills and other places that may lose their key.
+    INGEST = "ingest"
+
+
 @dataclass(frozen=True, slots=True)
 class ApiKey:
     id: UUID
     organization_id: UUID
     name: str
     hint: str
+    permission: Permission
     created_at: datetime
     last_used_at: datetime | None
     revoked_at: datetime | None
@@ -51,6 +61,7 @@ class KeyHolder:
     api_key_id: UUID
     secret: bytes = field(repr=False)
     default_country: str | None
+    is_ingest_only: bool = False
 
 
 def new_key() -> str:

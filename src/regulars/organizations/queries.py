@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, class_row
 
-from regulars.organizations.model import ApiKey, Organization, Particulars
+from regulars.organizations.model import ApiKey, Organization, Particulars, Permission
 
 Connection = AsyncConnection[TupleRow]
 
@@ -45,19 +45,24 @@ async def list_organizations(connection: Connection) -> list[Organization]:
 
 async def insert_key(connection: Connection, key: ApiKey, *, key_hash: bytes) -> None:
     await connection.execute(
-        "INSERT INTO api_keys (id, organization_id, name, hint, key_hash, created_at) VALUES (%s, %s, %s, %s, %s, %s)",
-        (key.id, key.organization_id, key.name, key.hint, key_hash, key.created_at),
+        "INSERT INTO api_keys (id, organization_id, name, hint, permission, key_hash, created_at)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+        (key.id, key.organization_id, key.name, key.hint, key.permission.value, key_hash, key.created_at),
     )
 
 
 async def list_keys(connection: Connection, organization_id: UUID) -> list[ApiKey]:
-    async with connection.cursor(row_factory=class_row(ApiKey)) as cursor:
-        await cursor.execute(
-            "SELECT id, organization_id, name, hint, created_at, last_used_at, revoked_at"
-            " FROM api_keys WHERE organization_id = %s ORDER BY id",
-            (organization_id,),
-        )
-        return await cursor.fetchall()
+    cursor = await connection.execute(
+        "SELECT id, organization_id, name, hint, permission, created_at, last_used_at, revoked_at"
+        " FROM api_keys WHERE organization_id = %s ORDER BY id",
+        (organization_id,),
+    )
+    return [_key(row) for row in await cursor.fetchall()]
+
+
+def _key(row: TupleRow) -> ApiKey:
+    identifier, organization_id, name, hint, permission, created_at, last_used_at, revoked_at = row
+    return ApiKey(identifier, organization_id, name, hint, Permission(permission), created_at, last_used_at, revoked_at)
 
 
 async def revoke_key(connection: Connection, key_id: UUID, now: datetime) -> bool:
@@ -74,19 +79,23 @@ class LiveKey(NamedTuple):
     organization_id: UUID
     secret: bytes
     country: str | None
+    permission: Permission
 
 
 async def find_live_keys(connection: Connection, key_hashes: Sequence[bytes]) -> dict[bytes, LiveKey]:
     cursor = await connection.execute(
-        "SELECT wanted.key_hash, k.id, o.id, o.secret, o.default_country"
+        "SELECT wanted.key_hash, k.id, o.id, o.secret, o.default_country, k.permission"
         " FROM unnest(%s::bytea[]) AS wanted (key_hash)"
-        " CROSS JOIN LATERAL (SELECT id, organization_id FROM api_keys"
+        " CROSS JOIN LATERAL (SELECT id, organization_id, permission FROM api_keys"
         "   WHERE key_hash = wanted.key_hash AND revoked_at IS NULL LIMIT 1) AS k"
         " CROSS JOIN LATERAL (SELECT id, secret, default_country FROM organizations"
         "   WHERE id = k.organization_id LIMIT 1) AS o",
         (list(key_hashes),),
     )
-    return {bytes(row[0]): LiveKey(row[1], row[2], bytes(row[3]), row[4]) for row in await cursor.fetchall()}
+    return {
+        bytes(row[0]): LiveKey(row[1], row[2], bytes(row[3]), row[4], Permission(row[5]))
+        for row in await cursor.fetchall()
+    }
 
 
 async def touch_keys(connection: Connection, key_ids: Sequence[UUID], *, now: datetime, before: datetime) -> None:

@@ -35,6 +35,7 @@ ROUTES: tuple[Route, ...] = (
         description="Erases the person for good: the profile, its attributes and the content of its consent history "
         "go. Sales stay and become anonymous, so totals do not move. Each of the person's numbers stays on a list of "
         "keyed hashes that are not to be contacted, so an older consent cannot bring it back.",
+        takes_ingest_keys=False,
         answers={204: None},
         errors=(ProfileNotFound,),
         prepare=prepare_erasure,

@@ -15,6 +15,7 @@ from regulars.http.route import (
     BATCH_REQUEST_ITEMS_MAX,
     BATCH_REQUESTS_AT_ONCE,
     Answer,
+    Caller,
     Mutation,
     Parameter,
     Read,
@@ -25,7 +26,7 @@ from regulars.http.route import (
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ProfileNotFound, ReservedExternalId, ValidationError
-from regulars.kit.ids import PROFILE, read_reference
+from regulars.kit.ids import PROFILE, ByExternalId, read_reference
 from regulars.kit.json import decode, encode
 from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
 from regulars.profiles.decode import ATTRIBUTE_KEY_SCHEMA, ProfileIn, decode_profile
@@ -68,6 +69,18 @@ class AttributedProfileOut(msgspec.Struct):
 class AttributesOut(msgspec.Struct):
     profile: AttributedProfileOut
     attributes: Annotated[dict[str, str], Meta(description="All attributes of the profile, ordered by key.")]
+
+
+class ProfileReceipt(msgspec.Struct):
+    """A profile by its ids; `external_id` only if the caller named the profile by it."""
+
+    id: str
+    external_id: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class AttributesReceipt(msgspec.Struct):
+    profile: ProfileReceipt
+    attributes: Annotated[dict[str, str], Meta(description="The attributes that were sent, ordered by key.")]
 
 
 # The body may be the map itself or an object that holds it. Both are objects of any member for the decoder; the schema
@@ -120,7 +133,7 @@ def prepare_profile(request: Request) -> ProfileUpsert:
 
 async def run_profiles(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
     outcomes = await upsert_profiles(tx, organization_id, [write.command for write in writes])
-    return [_answer(outcome) for outcome in outcomes]
+    return [_answer(outcome, write.request.caller) for outcome, write in zip(outcomes, writes, strict=True)]
 
 
 def prepare_batch(request: Request) -> list[ProfileUpsert | ApiError]:
@@ -134,7 +147,10 @@ async def run_batches(tx: Tx, organization_id: UUID, writes: Sequence[Write]) ->
     outcomes = iter(await upsert_profiles(tx, organization_id, upserts))
     return [
         answer_batch(
-            [_answer(next(outcomes)) if isinstance(item, ProfileUpsert) else item for item in write.command],
+            [
+                _answer(next(outcomes), write.request.caller) if isinstance(item, ProfileUpsert) else item
+                for item in write.command
+            ],
             write.request.request_id,
         )
         for write in writes
@@ -153,8 +169,8 @@ def prepare_attributes(request: Request) -> AttributeChanges:
 async def run_attributes(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
     outcomes = await set_attributes(tx, organization_id, [write.command for write in writes])
     return [
-        Answer(200, encode(_attributes_out(outcome))) if isinstance(outcome, Profile) else outcome
-        for outcome in outcomes
+        outcome if not isinstance(outcome, Profile) else Answer(200, encode(_attributes_shown(outcome, write)))
+        for outcome, write in zip(outcomes, writes, strict=True)
     ]
 
 
@@ -195,10 +211,16 @@ async def _referred_profile(tx: Tx, request: Request) -> Profile:
     return profile
 
 
-def _answer(outcome: Upserted | ApiError) -> Answer | ApiError:
+def _answer(outcome: Upserted | ApiError, caller: Caller) -> Answer | ApiError:
     if isinstance(outcome, ApiError):
         return outcome
-    return Answer(201 if outcome.change == "created" else 200, encode(_profile_out(outcome.profile)))
+    profile = outcome.profile
+    if outcome.change == "created":
+        # All of it came with the request.
+        return Answer(201, encode(_profile_out(profile)))
+    if caller.is_ingest_only:
+        return Answer(200, encode(ProfileReceipt(PROFILE.encode(profile.id), profile.external_id)))
+    return Answer(200, encode(_profile_out(profile)))
 
 
 def _profile_out(profile: Profile) -> ProfileOut:
@@ -221,6 +243,16 @@ def _attributes_out(profile: Profile) -> AttributesOut:
     )
 
 
+def _attributes_shown(profile: Profile, write: Write) -> AttributesOut | AttributesReceipt:
+    """All attributes, or for a key that may only ingest those it sent."""
+    if not write.request.caller.is_ingest_only:
+        return _attributes_out(profile)
+    told: AttributeChanges = write.command
+    named = profile.external_id if isinstance(told.reference, ByExternalId) else msgspec.UNSET
+    sent = {key: value for key, value in told.changes.items() if value is not None}
+    return AttributesReceipt(ProfileReceipt(PROFILE.encode(profile.id), named), _ordered(sent))
+
+
 def _ordered(attributes: dict[str, str]) -> dict[str, str]:
     """The database has an order of its own; callers see the same one in every answer."""
     return dict(sorted(attributes.items()))
@@ -236,6 +268,7 @@ ROUTES: tuple[Route, ...] = (
         "clears it, attributes are merged. A write that changes nothing does not move `updated_at`.",
         body=ProfileIn,
         answers={200: ProfileOut, 201: ProfileOut},
+        receipts={200: ProfileReceipt},
         errors=(ValidationError, ReservedExternalId),
         examples={
             "customer": {
@@ -314,6 +347,7 @@ ROUTES: tuple[Route, ...] = (
         "never creates a profile, and if one value is refused nothing is applied.",
         body=AttributesBodyIn,
         answers={200: AttributesOut},
+        receipts={200: AttributesReceipt},
         errors=(ValidationError, ProfileNotFound),
         examples={
             "wrapped": {"attributes": {"loyalty_tier": "platinum", "points": "1250"}},

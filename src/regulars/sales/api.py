@@ -17,6 +17,7 @@ from regulars.http.route import (
     BATCH_REQUESTS_AT_ONCE,
     BATCH_REQUESTS_TOGETHER,
     Answer,
+    Caller,
     MakeAnswer,
     Mutation,
     Parameter,
@@ -37,10 +38,17 @@ from regulars.kit.errors import (
     SalesEventNotFound,
     StoreNotFound,
 )
-from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX
+from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, ById
 from regulars.kit.pagination import Page
 from regulars.sales.decode import SaleIn, decode_plain_batch, decode_sale
-from regulars.sales.encode import SalesEventEnvelope, SalesEventOut, encode_envelope, encode_sale
+from regulars.sales.encode import (
+    SalesEventEnvelope,
+    SalesEventOut,
+    SalesEventReceipt,
+    encode_envelope,
+    encode_receipt,
+    encode_sale,
+)
 from regulars.sales.listing import CURRENCIES, TYPES, find_sale, list_sales
 from regulars.sales.model import Recorded, Sale, automation_state
 from regulars.sales.quick import QuickRecorder, SalesRequest
@@ -103,13 +111,23 @@ async def _run(
     tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta
 ) -> list[Answer | ApiError]:
     outcomes = await record_sales(tx, organization_id, [write.command for write in writes], tolerance=tolerance)
-    return [outcome if isinstance(outcome, ApiError) else _answer(outcome, tx) for outcome in outcomes]
+    return [
+        outcome if isinstance(outcome, ApiError) else _answer(outcome, tx, write.request.caller)
+        for outcome, write in zip(outcomes, writes, strict=True)
+    ]
 
 
-def _answer(recorded: Recorded, tx: Tx) -> Answer:
+def _answer(recorded: Recorded, tx: Tx, caller: Caller) -> Answer:
     state = automation_state(recorded.sale, is_new=recorded.is_new, now=tx.now)
-    body = encode_envelope(recorded.sale, state)
+    encode_it = encode_receipt if caller.is_ingest_only and not _tells_what_was_sent(recorded) else encode_envelope
+    body = encode_it(recorded.sale, state)
     return Answer(201 if recorded.is_new else 200, body, (MISMATCH,) if recorded.differs else ())
+
+
+def _tells_what_was_sent(recorded: Recorded) -> bool:
+    """Whether the envelope has nothing but what this caller sent: of a customer named by canonical id it would also
+    have the external_id."""
+    return recorded.is_new and not isinstance(recorded.sale.told.profile, ById)
 
 
 def _prepare_batch(request: Request) -> Sequence[Sale | ApiError]:
@@ -131,7 +149,8 @@ async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, toleran
     sales = [item for item in items if not isinstance(item, ApiError)]
     recorded = iter(await record_sales(tx, organization_id, sales, tolerance=tolerance) if sales else ())
     outcomes = [item if isinstance(item, ApiError) else next(recorded) for item in items]
-    answers = [outcome if isinstance(outcome, ApiError) else _answer(outcome, tx) for outcome in outcomes]
+    caller = write.request.caller
+    answers = [outcome if isinstance(outcome, ApiError) else _answer(outcome, tx, caller) for outcome in outcomes]
     return answer_batch(answers, write.request.request_id)
 
 
@@ -220,6 +239,7 @@ def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
             description="Keyed on external_id: the first sale stays, and sending it again answers 200 with it.",
             body=SaleIn,
             answers={201: SalesEventEnvelope, 200: SalesEventEnvelope},
+            receipts={201: SalesEventReceipt, 200: SalesEventReceipt},
             errors=_RECORD_ERRORS,
             answer_headers={200: {"X-Payload-Mismatch": "`true` when the ticket sent differs from the one recorded."}},
             examples={"purchase": EXAMPLE},

@@ -54,11 +54,23 @@ class SalesEventEnvelope(msgspec.Struct, frozen=True, gc=False):
     automation: AutomationOut
 
 
+class SalesEventReceipt(msgspec.Struct, frozen=True, gc=False):
+    """A sale by its ids: it was stored before, and the caller may not read what it says."""
+
+    sales_event: ReferenceOut
+    automation: AutomationOut
+
+
 _AUTOMATION = {state: AutomationOut(state) for state in get_args(AutomationState)}
 
 
 def encode_envelope(sale: StoredSale, state: AutomationState) -> bytes:
     return encode(SalesEventEnvelope(show(sale), _AUTOMATION[state]))
+
+
+def encode_receipt(sale: StoredSale, state: AutomationState) -> bytes:
+    shown = ReferenceOut(SALES_EVENT.encode(sale.id), sale.told.external_id)
+    return encode(SalesEventReceipt(shown, _AUTOMATION[state]))
 
 
 def encode_sale(sale: StoredSale) -> bytes:

@@ -120,6 +120,7 @@ ROUTES: tuple[Route, ...] = (
     Read(
         path="/v1/stores",
         operation_id="listStores",
+        takes_ingest_keys=True,
         tag="Stores",
         summary="List stores",
         description="The organization's stores in the order of their creation, page by page.",
@@ -131,6 +132,7 @@ ROUTES: tuple[Route, ...] = (
     Read(
         path="/v1/stores/{store_id}",
         operation_id="getStore",
+        takes_ingest_keys=True,
         tag="Stores",
         summary="Read a store",
         answers={200: StoreOut},

@@ -14,13 +14,13 @@ from regulars.organizations.manage import list_organizations
 from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.privacy.jobs import anonymise_stragglers, read_on
 from regulars.sales.facts import SalesRecorded
-from regulars.sales.jobs import register_new_product_keys
+from regulars.sales.jobs import count_new_sales, register_new_product_keys
 from regulars.work.facts import Listeners
 from regulars.work.jobs import Sweep, Work
 from regulars.work.run import run_worker
 
 LISTENERS: Final[Listeners] = {
-    SalesRecorded: (register_new_product_keys,),
+    SalesRecorded: (register_new_product_keys, count_new_sales),
     ProfileErased: (anonymise_stragglers,),
     AnswersUnread: (read_on,),
 }

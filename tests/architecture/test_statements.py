@@ -19,7 +19,13 @@ OWNERS = {
     "profiles": {"profiles"},
     "catalog": {"profile_attributes", "product_properties"},
     "consent": {"subscriptions", "consent_ledger", "consent_payloads"},
-    "sales": {"sales_events", "ticket_collisions", "ticket_collision_totals"},
+    "sales": {
+        "sales_events",
+        "ticket_collisions",
+        "ticket_collision_totals",
+        "hourly_totals",
+        "hourly_totals_fills",
+    },
 }
 # The runner of migrations keeps its own register.
 NO_ROOM = {"migrations"}

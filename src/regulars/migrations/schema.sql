@@ -50,6 +50,26 @@ CREATE TABLE consent_payloads (
     payload json NOT NULL
 );
 
+CREATE TABLE hourly_totals (
+    organization_id uuid NOT NULL,
+    hour timestamp with time zone NOT NULL,
+    store_id uuid NOT NULL,
+    currency text NOT NULL,
+    type text NOT NULL,
+    tickets bigint NOT NULL,
+    identified_tickets bigint NOT NULL,
+    amount_cents numeric NOT NULL,
+    discount_cents numeric NOT NULL
+)
+WITH (fillfactor='70');
+
+CREATE TABLE hourly_totals_fills (
+    organization_id uuid NOT NULL,
+    fence uuid NOT NULL,
+    walked_to uuid NOT NULL,
+    due_at timestamp with time zone
+);
+
 CREATE TABLE idempotency_keys (
     organization_id uuid NOT NULL,
     key text NOT NULL,
@@ -196,6 +216,12 @@ ALTER TABLE ONLY consent_ledger
 ALTER TABLE ONLY consent_payloads
     ADD CONSTRAINT consent_payloads_pkey PRIMARY KEY (organization_id, subscription_id, sequence);
 
+ALTER TABLE ONLY hourly_totals_fills
+    ADD CONSTRAINT hourly_totals_fills_pkey PRIMARY KEY (organization_id);
+
+ALTER TABLE ONLY hourly_totals
+    ADD CONSTRAINT hourly_totals_pkey PRIMARY KEY (organization_id, hour, store_id, currency, type);
+
 ALTER TABLE ONLY idempotency_keys
     ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (organization_id, key);
 
@@ -248,6 +274,10 @@ ALTER TABLE ONLY ticket_collisions
     ADD CONSTRAINT ticket_collisions_pkey PRIMARY KEY (organization_id, sales_event_id, content_hash);
 
 CREATE INDEX consent_payloads_by_profile ON consent_payloads USING btree (organization_id, profile_id) WHERE (profile_id IS NOT NULL);
+
+CREATE INDEX hourly_totals_by_store ON hourly_totals USING btree (organization_id, store_id, hour);
+
+CREATE INDEX hourly_totals_fills_due ON hourly_totals_fills USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX idempotency_keys_created_at ON idempotency_keys USING brin (created_at) WITH (pages_per_range='32');
 

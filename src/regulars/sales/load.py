@@ -2,7 +2,7 @@
 
 It leaves the rows that `record_sales` would leave in the table of sales. The caller has created the stores and the
 profiles, and tells the catalog about product keys itself: nothing is written to the outbox, because facts about
-millions of old tickets would only tell the automations that there is nothing to do.
+millions of old tickets would only tell the automations that there is nothing to do. It counts the sales itself.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,6 +12,7 @@ from uuid import UUID
 from regulars.kit.db import Tx
 from regulars.kit.ids import Reference, new_uuid
 from regulars.sales.model import Sale
+from regulars.sales.totals.count import count_sales
 
 # Sent in pieces of this size: a call for each row would cost more than the row.
 PIECE_BYTES: Final = 1 << 18
@@ -29,17 +30,19 @@ async def load_sales(
     """Copy the sales in and answer how many there were; one that exists already fails the whole transaction."""
     beginning = f"{organization_id}\t"
     created_at = str(tx.now)
-    count = size = 0
+    size = 0
     rows: list[str] = []
+    ids: list[UUID] = []
     async with tx.connection.cursor().copy(
         "COPY sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at, total_amount_cents,"
         " total_discount_cents, total_tax_cents, external_id, type, currency, source, payments, loyalty, metadata,"
         " line_items) FROM STDIN"
     ) as copy:
         for sale in sales:
+            identifier = new_uuid()
             row = (
                 # Hexadecimal digits alone are the quickest way to write an id, and PostgreSQL reads them.
-                f"{beginning}{new_uuid().hex}\t{stores[sale.store].hex}\t"
+                f"{beginning}{identifier.hex}\t{stores[sale.store].hex}\t"
                 f"{_NULL if sale.profile is None else profiles[sale.profile].hex}\t"
                 f"{sale.occurred_at}\t{created_at}\t{sale.total_amount_cents}\t{sale.total_discount_cents}\t"
                 f"{_NULL if sale.total_tax_cents is None else sale.total_tax_cents}\t"
@@ -50,14 +53,15 @@ async def load_sales(
                 f"{_NULL if sale.metadata is None else _json(sale.metadata)}\t{_json(sale.line_items)}\n"
             )
             rows.append(row)
-            count += 1
+            ids.append(identifier)
             size += len(row)
             if size > PIECE_BYTES:
                 await copy.write("".join(rows))
                 rows.clear()
                 size = 0
         await copy.write("".join(rows))
-    return count
+    await count_sales(tx, organization_id, ids)
+    return len(ids)
 
 
 def _json(text: bytes) -> str:

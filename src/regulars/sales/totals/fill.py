@@ -1,0 +1,54 @@
+"""Count the sales that were stored before there were totals: in bites, from the oldest on, each exactly once.
+
+A bite and the note of how far it went are one transaction, so whoever goes on after a crash counts nothing twice. The
+walk stays behind the present by more than any request lasts: a sale shows only when its transaction commits, and one
+that shows up behind the walk would never be counted.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.db import Database
+from regulars.sales.totals import queries
+
+BITE_SALES: Final = 20_000
+BEHIND: Final = timedelta(minutes=2)
+LOOK_AGAIN_AFTER: Final = timedelta(seconds=30)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# What follows the 48 bits of milliseconds in the largest UUIDv7 of its millisecond.
+_LAST_OF_MILLISECOND: Final = 0x7FFF_BFFF_FFFF_FFFF_FFFF
+
+
+async def take_bite(database: Database, organization_id: UUID) -> bool:
+    """Count one bite; answer whether there is more to count already."""
+    async with database.transaction() as tx:
+        fill = await queries.lock_fill(tx, organization_id)
+        if fill is None or fill.due_at is None:
+            return False
+        bound = min(fill.fence, last_id_at(tx.now - BEHIND))
+        if bound <= fill.walked_to:
+            await queries.update_fill(tx, organization_id, walked_to=fill.walked_to, due_at=tx.now + LOOK_AGAIN_AFTER)
+            return False
+        end = await queries.find_end_of_stretch(
+            tx, organization_id, after=fill.walked_to, until=bound, sales_max=BITE_SALES
+        )
+        await queries.add_stretch(tx, organization_id, after=fill.walked_to, until=end or bound)
+        if end is not None:
+            await queries.update_fill(tx, organization_id, walked_to=end, due_at=tx.now)
+            return True
+        is_done = bound == fill.fence
+        due_at = None if is_done else tx.now + LOOK_AGAIN_AFTER
+        await queries.update_fill(tx, organization_id, walked_to=bound, due_at=due_at)
+    return False
+
+
+def last_id_at(moment: datetime) -> UUID:
+    """The largest id that can be made in the millisecond of this moment."""
+    milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
+    return UUID(int=milliseconds << 80 | _LAST_OF_MILLISECOND)
+
+
+def made_at(identifier: UUID) -> datetime:
+    """When an id was made, to the millisecond."""
+    return _EPOCH + timedelta(milliseconds=identifier.int >> 80)

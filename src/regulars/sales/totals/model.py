@@ -1,0 +1,102 @@
+"""Sums of tickets, per currency and net of returns; and whether a store has gone silent."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+RETURN: Final = "RETURN"
+# A store is silent when its usual rhythm would have sent this many tickets since the last: by chance that happens
+# less than once in a thousand looks.
+SILENT_AFTER_TICKETS: Final = 7.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Tickets of one currency: what was bought, what came back."""
+
+    purchases: int = 0
+    returns: int = 0
+    identified: int = 0
+    gross_cents: int = 0
+    returned_cents: int = 0
+
+    @property
+    def net_cents(self) -> int:
+        return self.gross_cents - self.returned_cents
+
+    @property
+    def tickets(self) -> int:
+        return self.purchases + self.returns
+
+    def __add__(self, other: "Sums") -> "Sums":
+        return Sums(
+            self.purchases + other.purchases,
+            self.returns + other.returns,
+            self.identified + other.identified,
+            self.gross_cents + other.gross_cents,
+            self.returned_cents + other.returned_cents,
+        )
+
+
+def one_sum(kind: str, *, tickets: int, identified: int, amount_cents: int) -> Sums:
+    """The sum of tickets of one type."""
+    if kind == RETURN:
+        return Sums(returns=tickets, identified=identified, returned_cents=amount_cents)
+    return Sums(purchases=tickets, identified=identified, gross_cents=amount_cents)
+
+
+@dataclass(frozen=True, slots=True)
+class PerCurrency:
+    """Money is kept per currency and never added across; tickets are counted across."""
+
+    sums: Mapping[str, Sums] = field(default_factory=dict)
+
+    @property
+    def tickets(self) -> int:
+        return sum(one.tickets for one in self.sums.values())
+
+    @property
+    def returns(self) -> int:
+        return sum(one.returns for one in self.sums.values())
+
+    @property
+    def identified(self) -> int:
+        return sum(one.identified for one in self.sums.values())
+
+    @property
+    def identified_share(self) -> float | None:
+        return self.identified / self.tickets if self.tickets else None
+
+    def by_size(self) -> list[tuple[str, Sums]]:
+        """The currency with more net sales first."""
+        return sorted(self.sums.items(), key=lambda item: (-item[1].net_cents, item[0]))
+
+
+def add_up(parts: Iterable[tuple[str, Sums]]) -> PerCurrency:
+    together: dict[str, Sums] = {}
+    for currency, sums in parts:
+        together[currency] = together.get(currency, Sums()) + sums
+    return PerCurrency(together)
+
+
+def is_silent(expected_since_last: float) -> bool:
+    """Whether nothing can be chance no more, when so many tickets were to be expected since the last."""
+    return expected_since_last >= SILENT_AFTER_TICKETS
+
+
+def expected_tickets(usual: Mapping[int, float], *, since: datetime, until: datetime) -> float:
+    """How many tickets a store usually sends between two moments of one day, by its usual count in each hour."""
+    total = 0.0
+    for hour, count in usual.items():
+        start = until.replace(hour=hour, minute=0, second=0, microsecond=0)
+        overlap = min(until.timestamp(), start.timestamp() + 3600) - max(since.timestamp(), start.timestamp())
+        total += count * max(0.0, overlap) / 3600
+    return total
+
+
+def usual_rate(usual: Mapping[int, float]) -> int:
+    """Tickets an hour while the store is open, as people say it."""
+    open_hours = [count for count in usual.values() if count >= 1]
+    return math.floor(sum(open_hours) / len(open_hours) + 0.5) if open_hours else 0

@@ -1,0 +1,202 @@
+"""The statements on the hourly totals."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.kit.db import Tx
+
+# Totals are locked in the order of their key, so that two who count together do not wait for each other in a circle.
+_ADD = SQL("""
+GROUP BY 1, 2, 3, 4, 5
+ORDER BY 2, 3, 4, 5
+ON CONFLICT (organization_id, hour, store_id, currency, type) DO UPDATE
+SET tickets = t.tickets + excluded.tickets,
+    identified_tickets = t.identified_tickets + excluded.identified_tickets,
+    amount_cents = t.amount_cents + excluded.amount_cents,
+    discount_cents = t.discount_cents + excluded.discount_cents
+""")
+_SUMS = SQL("""
+INSERT INTO hourly_totals AS t
+    (organization_id, hour, store_id, currency, type, tickets, identified_tickets, amount_cents, discount_cents)
+SELECT %(organization_id)s::uuid, date_trunc('hour', e.occurred_at, 'UTC'), e.store_id, e.currency, e.type,
+       count(*), count(e.profile_id), sum(e.total_amount_cents), sum(e.total_discount_cents)
+""")
+
+
+async def add_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
+    """Count these sales, but for those that the fill counts."""
+    await tx.execute(
+        _SUMS
+        + SQL("""
+        FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+        CROSS JOIN LATERAL (
+            SELECT store_id, currency, type, occurred_at, profile_id, total_amount_cents, total_discount_cents
+            FROM sales_events
+            WHERE organization_id = %(organization_id)s AND id = wanted.id
+            LIMIT 1
+        ) AS e
+        WHERE NOT EXISTS (
+            SELECT FROM hourly_totals_fills AS f
+            WHERE f.organization_id = %(organization_id)s AND wanted.id <= f.fence
+        )
+        """)
+        + _ADD,
+        {"organization_id": organization_id, "ids": list(ids)},
+    )
+
+
+async def add_stretch(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID) -> None:
+    """Count every sale with an id in this stretch."""
+    await tx.execute(
+        _SUMS
+        + SQL("""
+        FROM sales_events AS e
+        WHERE e.organization_id = %(organization_id)s AND e.id > %(after)s AND e.id <= %(until)s
+        """)
+        + _ADD,
+        {"organization_id": organization_id, "after": after, "until": until},
+    )
+
+
+class Fill(NamedTuple):
+    fence: UUID
+    walked_to: UUID
+    due_at: datetime | None
+
+
+async def lock_fill(tx: Tx, organization_id: UUID) -> Fill | None:
+    rows = await tx.fetch(
+        "SELECT fence, walked_to, due_at FROM hourly_totals_fills WHERE organization_id = %s FOR UPDATE",
+        (organization_id,),
+    )
+    return Fill(*rows[0]) if rows else None
+
+
+async def find_fill(tx: Tx, organization_id: UUID) -> Fill | None:
+    rows = await tx.fetch(
+        "SELECT fence, walked_to, due_at FROM hourly_totals_fills WHERE organization_id = %s", (organization_id,)
+    )
+    return Fill(*rows[0]) if rows else None
+
+
+async def find_end_of_stretch(
+    tx: Tx, organization_id: UUID, *, after: UUID, until: UUID, sales_max: int
+) -> UUID | None:
+    """The id of the last of so many sales, or None if there are fewer."""
+    rows = await tx.fetch(
+        """
+        SELECT id
+        FROM sales_events
+        WHERE organization_id = %(organization_id)s AND id > %(after)s AND id <= %(until)s
+        ORDER BY id
+        LIMIT 1 OFFSET %(skipped)s
+        """,
+        {"organization_id": organization_id, "after": after, "until": until, "skipped": sales_max - 1},
+    )
+    return rows[0][0] if rows else None
+
+
+async def update_fill(tx: Tx, organization_id: UUID, *, walked_to: UUID, due_at: datetime | None) -> None:
+    await tx.execute(
+        "UPDATE hourly_totals_fills SET walked_to = %s, due_at = %s WHERE organization_id = %s",
+        (walked_to, due_at, organization_id),
+    )
+
+
+class DayRow(NamedTuple):
+    day: datetime
+    currency: str
+    type: str
+    tickets: int
+    identified_tickets: int
+    amount_cents: int
+    discount_cents: int
+
+
+async def sum_by_day(
+    tx: Tx, organization_id: UUID, *, start: datetime, end: datetime, zone: str, store_id: UUID | None = None
+) -> list[DayRow]:
+    """Totals per day of the zone, currency and type."""
+    at_store = SQL("") if store_id is None else SQL("AND store_id = %(store_id)s")
+    rows = await tx.fetch(
+        SQL("""
+        SELECT date_trunc('day', hour, %(zone)s) AS day, currency, type, sum(tickets)::bigint,
+               sum(identified_tickets)::bigint, sum(amount_cents), sum(discount_cents)
+        FROM hourly_totals
+        WHERE organization_id = %(organization_id)s AND hour >= %(start)s AND hour < %(end)s {at_store}
+        GROUP BY day, currency, type
+        ORDER BY day, currency, type
+        """).format(at_store=at_store),
+        {"organization_id": organization_id, "start": start, "end": end, "zone": zone, "store_id": store_id},
+    )
+    return [DayRow(row[0], row[1], row[2], row[3], row[4], int(row[5]), int(row[6])) for row in rows]
+
+
+class StoreRow(NamedTuple):
+    store_id: UUID
+    currency: str
+    type: str
+    tickets: int
+    identified_tickets: int
+    amount_cents: int
+
+
+async def sum_by_store(tx: Tx, organization_id: UUID, *, start: datetime, end: datetime) -> list[StoreRow]:
+    rows = await tx.fetch(
+        """
+        SELECT store_id, currency, type, sum(tickets)::bigint, sum(identified_tickets)::bigint, sum(amount_cents)
+        FROM hourly_totals
+        WHERE organization_id = %(organization_id)s AND hour >= %(start)s AND hour < %(end)s
+        GROUP BY store_id, currency, type
+        """,
+        {"organization_id": organization_id, "start": start, "end": end},
+    )
+    return [StoreRow(row[0], row[1], row[2], row[3], row[4], int(row[5])) for row in rows]
+
+
+async def list_hours(
+    tx: Tx, organization_id: UUID, stretches: Sequence[tuple[datetime, datetime]]
+) -> list[tuple[UUID, datetime, int]]:
+    """Tickets of each store in each hour of the stretches."""
+    rows = await tx.fetch(
+        """
+        SELECT t.store_id, t.hour, sum(t.tickets)::bigint
+        FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS stretch (starts, ends)
+        CROSS JOIN LATERAL (
+            SELECT store_id, hour, tickets
+            FROM hourly_totals
+            WHERE organization_id = %(organization_id)s AND hour >= stretch.starts AND hour < stretch.ends
+            OFFSET 0
+        ) AS t
+        GROUP BY t.store_id, t.hour
+        """,
+        {
+            "organization_id": organization_id,
+            "starts": [start for start, _ in stretches],
+            "ends": [end for _, end in stretches],
+        },
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+async def find_last_received(tx: Tx, organization_id: UUID, store_ids: Sequence[UUID]) -> dict[UUID, datetime]:
+    """When the newest ticket of each store came in; a store without tickets is absent."""
+    rows = await tx.fetch(
+        """
+        SELECT wanted.store_id, last.created_at
+        FROM unnest(%(store_ids)s::uuid[]) AS wanted (store_id)
+        CROSS JOIN LATERAL (
+            SELECT created_at
+            FROM sales_events
+            WHERE organization_id = %(organization_id)s AND store_id = wanted.store_id
+            ORDER BY id DESC
+            LIMIT 1
+        ) AS last
+        """,
+        {"organization_id": organization_id, "store_ids": list(store_ids)},
+    )
+    return {row[0]: row[1] for row in rows}

@@ -50,6 +50,14 @@ def test_each_item_is_answered_in_its_place_as_the_single_call_would_be(api: Api
     assert len(api.pages("/v1/sales-events")) == 3
 
 
+def test_a_collision_is_marked_in_its_own_result_and_in_no_other(api: Api, store: dict[str, Any]) -> None:
+    body = samples.sale(store["id"])
+    items = [body, {**body, "total_amount_cents": 1}, body, samples.sale(store["id"]), samples.sale("nowhere")]
+    results = api.post("/v1/sales-events/batch", {"items": items}).json()["results"]
+    assert [result["status"] for result in results] == [201, 200, 200, 201, 404]
+    assert [result.get("payload_mismatch") for result in results] == [None, True, None, None, None]
+
+
 def test_500_sales_are_taken_in_one_call_and_again_without_effect(api: Api, store: dict[str, Any]) -> None:
     items = [samples.sale(store["id"], line_items=[{"quantity": 1, "total_price_cents": 1}]) for _ in range(500)]
     first = api.post("/v1/sales-events/batch", {"items": items}).json()["results"]

@@ -4,6 +4,7 @@ from typing import Any
 
 from tests.support import samples
 from tests.support.client import Api
+from tests.support.server import Server
 
 MISMATCH = "x-payload-mismatch"
 
@@ -36,6 +37,18 @@ def test_another_ticket_under_a_known_id_answers_the_first_and_says_so(api: Api,
     again = api.post("/v1/sales-events", {**body, "total_amount_cents": 1})
     assert (again.status, again.header(MISMATCH)) == (200, "true")
     assert again.json()["sales_event"] == first
+
+
+def test_a_collision_is_told_again_by_every_replay_of_its_answer(
+    api: Api, second_server: Server, store: dict[str, Any]
+) -> None:
+    body = samples.sale(store["id"])
+    api.post("/v1/sales-events", body)
+    other, key = {**body, "total_amount_cents": 1}, samples.unique("key")
+    assert api.post("/v1/sales-events", other, idempotency_key=key).header(MISMATCH) == "true"
+    for caller in (api, api.on(second_server)):
+        replay = caller.post("/v1/sales-events", other, idempotency_key=key)
+        assert (replay.is_replay, replay.header(MISMATCH)) == (True, "true")
 
 
 def test_a_duplicate_is_answered_although_its_store_or_customer_is_unknown(api: Api, store: dict[str, Any]) -> None:

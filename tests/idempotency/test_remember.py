@@ -12,6 +12,7 @@ from regulars.kit.ids import new_uuid
 
 pytestmark = pytest.mark.anyio
 MILLISECOND = timedelta(milliseconds=1)
+HEADERS = ((b"x-one", b"a: b, c"), (b"x-two", b"true"))
 
 
 def record(key: str, created_at, **changes) -> Record:
@@ -29,11 +30,11 @@ async def keys(database, organization_id) -> list[str]:
 
 async def test_a_record_is_recalled_as_it_was_stored_and_only_in_its_organization(database, organization_id):
     async with database.transaction() as tx:
-        stored = [record("b", tx.now), record("a", tx.now, status=404, body=b"")]
+        stored = [record("b", tx.now), record("a", tx.now, status=404, body=b""), record("c", tx.now, headers=HEADERS)]
         await store(tx, organization_id, stored)
         await store(tx, organization_id, [])
     async with database.transaction() as tx:
-        assert await recall(tx, organization_id, {"a", "b", "c"}) == {one.key: one for one in stored}
+        assert await recall(tx, organization_id, {"a", "b", "c", "d"}) == {one.key: one for one in stored}
         assert await recall(tx, new_uuid(), {"a", "b"}) == {}
         assert await recall(tx, organization_id, set()) == {}
 

@@ -7,17 +7,24 @@ import msgspec
 from msgspec import Meta
 
 from regulars.http.problem import problem_bytes
-from regulars.http.route import Answer
+from regulars.http.route import PAYLOAD_MISMATCH, Answer
 from regulars.kit.errors import ApiError
 
 T = TypeVar("T")
 
 
-class BatchResult(msgspec.Struct, frozen=True):
+class BatchResult(msgspec.Struct, frozen=True, omit_defaults=True):
     status: Annotated[int, Meta(description="The status this item would have had alone.")]
     body: Annotated[
         msgspec.Raw, Meta(description="What was stored, or the problem.", extra_json_schema={"type": "object"})
     ]
+    payload_mismatch: Annotated[
+        bool,
+        Meta(
+            description="Only there when true: another content was stored under this item's id before.",
+            extra_json_schema={"const": True},
+        ),
+    ] = False
 
 
 class BatchOut(msgspec.Struct, frozen=True):
@@ -49,5 +56,7 @@ def all_alike(status: int, bodies: Iterable[bytes]) -> bytes:
 
 
 def _result(answer: Answer | ApiError, request_id: str) -> bytes:
-    body = problem_bytes(answer, request_id) if isinstance(answer, ApiError) else answer.body
-    return b'{"status":%d,"body":%b}' % (answer.status, body)
+    if isinstance(answer, ApiError):
+        return b'{"status":%d,"body":%b}' % (answer.status, problem_bytes(answer, request_id))
+    mismatch = b',"payload_mismatch":true' if PAYLOAD_MISMATCH in answer.headers else b""
+    return b'{"status":%d,"body":%b%b}' % (answer.status, answer.body, mismatch)

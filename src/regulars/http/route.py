@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.http.ignored import ignored_header
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
 
@@ -17,6 +18,11 @@ BATCH_REQUEST_ITEMS_MAX = 500
 # and with up to four in one statement.
 BATCH_REQUESTS_AT_ONCE = 2
 BATCH_REQUESTS_TOGETHER = 4
+
+
+Headers = tuple[tuple[bytes, bytes], ...]
+# The write came again with another content; the first stays.
+PAYLOAD_MISMATCH = (b"x-payload-mismatch", b"true")
 
 
 class Caller(Protocol):
@@ -47,7 +53,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 class Answer(msgspec.Struct, frozen=True, gc=False):
     status: int
     body: bytes
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    headers: Headers = ()
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
@@ -57,6 +63,17 @@ class Write(msgspec.Struct, frozen=True, gc=False):
     command: Any
     key: str | None = None
     fingerprint: bytes = b""
+
+    @property
+    def notes(self) -> Headers:
+        """What a success says about its request: the fields that decoding passed over, if its command names any."""
+        ignored = getattr(self.command, "ignored", ())
+        return (ignored_header(ignored),) if ignored else ()
+
+    def noted(self, answer: Answer) -> Answer:
+        """The answer with these headers, which are stored and replayed with it."""
+        notes = self.notes
+        return Answer(answer.status, answer.body, (*answer.headers, *notes)) if notes else answer
 
 
 # Makes the answer to a write that is committed; called when the next batch is on its way to the database.

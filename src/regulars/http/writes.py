@@ -300,8 +300,8 @@ async def _store_new(
     tx: Tx, organization_id: UUID, batch: list[Pending], outcomes: list[Outcome], known: Mapping[str, Record]
 ) -> None:
     records = [
-        Record(p.write.key, p.write.fingerprint, outcome.answer.status, outcome.answer.body, tx.now)
-        for p, outcome in zip(batch, outcomes, strict=True)
+        Record(p.write.key, p.write.fingerprint, answer.status, answer.body, tx.now, answer.headers)
+        for p, outcome, answer in [(p, it, it.answer) for p, it in zip(batch, outcomes, strict=True)]
         if outcome.stored and p.write.key is not None and p.write.key not in known
     ]
     try:
@@ -321,12 +321,12 @@ def _known(pending: Pending, records: Mapping[str, Record]) -> Outcome | None:
     if record.body is None:
         erased = ProfileNotFound("The profile this answer spoke of was erased; the request did not run again.")
         return Outcome(_as_replay(problem_answer(erased, request_id)))
-    return Outcome(_as_replay(Answer(record.status, record.body)), stored=True)
+    return Outcome(_as_replay(Answer(record.status, record.body, record.headers)), stored=True)
 
 
 def _decided(write: Write, result: Answer | ApiError) -> Outcome:
     if isinstance(result, Answer):
-        return Outcome(result, stored=write.key is not None and is_kept(result.status))
+        return Outcome(write.noted(result), stored=write.key is not None and is_kept(result.status))
     stored = write.key is not None and is_kept(result.status)
     return Outcome(problem_answer(result, write.request.request_id, note=KEPT_NOTE if stored else ""), stored=stored)
 
@@ -350,7 +350,8 @@ def _as_refusal(error: Exception, write: Write, route: Mutation) -> ApiError:
 
 
 def _as_replay(answer: Answer) -> Answer:
-    return Answer(answer.status, answer.body, (REPLAYED,))
+    kept = tuple([header for header in answer.headers if header != REPLAYED])
+    return Answer(answer.status, answer.body, (*kept, REPLAYED))
 
 
 def _in_progress() -> IdempotencyInProgress:
@@ -390,7 +391,7 @@ def _tell(outcomes: Sequence[tuple[Pending, Outcome | MakeAnswer]]) -> None:
 def _made(write: Write, make_answer: MakeAnswer) -> Outcome:
     """The answer to a write that is committed."""
     try:
-        return Outcome(make_answer(), stored=write.key is not None)
+        return Outcome(write.noted(make_answer()), stored=write.key is not None)
     except Exception:  # noqa: BLE001  # the caller must hear something, and may ask again
         _log.exception("writes.answer_not_made", request_id=write.request.request_id)
         failed = InternalError("The request was carried out, but its answer could not be made; send it again.")

@@ -14,6 +14,8 @@ _KEPT_REFUSALS = frozenset({400, 404})
 _SUCCESSES = range(200, 300)
 _VISIBLE = frozenset(range(0x21, 0x7F))
 
+Headers = tuple[tuple[bytes, bytes], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -24,6 +26,7 @@ class Record:
     status: int
     body: bytes | None
     created_at: datetime
+    headers: Headers = ()
 
     def is_expired(self, now: datetime) -> bool:
         return now - self.created_at >= RETENTION
@@ -54,3 +57,13 @@ def fingerprint(method: str, target: bytes, body: bytes, *, is_ingest_only: bool
 
 def is_kept(status: int) -> bool:
     return status in _SUCCESSES or status in _KEPT_REFUSALS
+
+
+def write_headers(headers: Headers) -> str | None:
+    """Headers as they are stored: `name: value`, one a line. Names and values are visible ASCII."""
+    return "\n".join([f"{name.decode()}: {value.decode()}" for name, value in headers]) or None
+
+
+def read_headers(text: str | None) -> Headers:
+    lines = () if text is None else text.encode().split(b"\n")
+    return tuple([(name, value) for name, _, value in [line.partition(b": ") for line in lines]])

@@ -4,27 +4,31 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from regulars.idempotency.model import Record
+from regulars.idempotency.model import Record, read_headers, write_headers
 from regulars.kit.db import Tx
 
 
 async def find_records(tx: Tx, organization_id: UUID, keys: Collection[str]) -> list[Record]:
     rows = await tx.fetch(
         # One key at a time: before the first ANALYZE a plan for `= ANY` reads the whole organization.
-        "SELECT found.key, found.fingerprint, found.status, found.body, found.created_at"
+        "SELECT found.key, found.fingerprint, found.status, found.body, found.created_at, found.headers"
         " FROM unnest(%s::text[]) AS wanted (key) CROSS JOIN LATERAL ("
-        "   SELECT key, fingerprint, status, body, created_at FROM idempotency_keys"
+        "   SELECT key, fingerprint, status, body, created_at, headers FROM idempotency_keys"
         "   WHERE organization_id = %s AND key = wanted.key LIMIT 1) AS found",
         (list(keys), organization_id),
     )
-    return [Record(*row) for row in rows]
+    return [
+        Record(key, fingerprint, status, body, created_at, read_headers(headers))
+        for key, fingerprint, status, body, created_at, headers in rows
+    ]
 
 
 async def insert_records(tx: Tx, organization_id: UUID, records: Sequence[Record]) -> None:
     await tx.execute(
-        "INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, created_at)"
-        " SELECT %s, key, fingerprint, status, body, %s"
-        " FROM unnest(%s::text[], %s::bytea[], %s::smallint[], %s::bytea[]) AS r (key, fingerprint, status, body)",
+        "INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, headers, created_at)"
+        " SELECT %s, key, fingerprint, status, body, headers, %s"
+        " FROM unnest(%s::text[], %s::bytea[], %s::smallint[], %s::bytea[], %s::text[])"
+        "   AS r (key, fingerprint, status, body, headers)",
         (
             organization_id,
             records[0].created_at,
@@ -32,6 +36,7 @@ async def insert_records(tx: Tx, organization_id: UUID, records: Sequence[Record
             [record.fingerprint for record in records],
             [record.status for record in records],
             [record.body for record in records],
+            [write_headers(record.headers) for record in records],
         ),
     )
 

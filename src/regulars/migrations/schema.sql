@@ -76,7 +76,8 @@ CREATE TABLE idempotency_keys (
     fingerprint bytea NOT NULL,
     status smallint NOT NULL,
     body bytea,
-    created_at timestamp with time zone NOT NULL
+    created_at timestamp with time zone NOT NULL,
+    headers text
 );
 
 CREATE TABLE migrations (

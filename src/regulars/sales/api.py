@@ -16,6 +16,7 @@ from regulars.http.route import (
     BATCH_REQUEST_ITEMS_MAX,
     BATCH_REQUESTS_AT_ONCE,
     BATCH_REQUESTS_TOGETHER,
+    PAYLOAD_MISMATCH,
     Answer,
     Caller,
     MakeAnswer,
@@ -54,7 +55,6 @@ from regulars.sales.model import Recorded, Sale, automation_state
 from regulars.sales.quick import QuickRecorder, SalesRequest
 from regulars.sales.record import record_sales
 
-MISMATCH = (b"x-payload-mismatch", b"true")
 RECORD_SALE = "recordSalesEvent"
 RECORD_SALES = "recordSalesEvents"
 _RECORD_ERRORS = (ReservedExternalId, OccurredAtInFuture, StoreNotFound, ProfileNotFound)
@@ -121,7 +121,7 @@ def _answer(recorded: Recorded, tx: Tx, caller: Caller) -> Answer:
     state = automation_state(recorded.sale, is_new=recorded.is_new, now=tx.now)
     encode_it = encode_receipt if caller.is_ingest_only and not _tells_what_was_sent(recorded) else encode_envelope
     body = encode_it(recorded.sale, state)
-    return Answer(201 if recorded.is_new else 200, body, (MISMATCH,) if recorded.differs else ())
+    return Answer(201 if recorded.is_new else 200, body, (PAYLOAD_MISMATCH,) if recorded.differs else ())
 
 
 def _tells_what_was_sent(recorded: Recorded) -> bool:
@@ -188,7 +188,7 @@ def _as_one(write: Write) -> SalesRequest:
         answers = [item if isinstance(item, ApiError) else Answer(201, next(recorded)) for item in items]
         return answer_batch(answers, write.request.request_id).body
 
-    return SalesRequest(sales, write.key, write.fingerprint, join)
+    return SalesRequest(sales, write.key, write.fingerprint, join, write.notes)
 
 
 def _encoded(status: int, encode: Callable[[], bytes]) -> Answer:

@@ -25,6 +25,7 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.idempotency.model import Headers
 from regulars.kit.clock import monotonic, truncate_to_milliseconds
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuids
@@ -54,6 +55,8 @@ class KeyedSale(Protocol):
     def key(self) -> str | None: ...
     @property
     def fingerprint(self) -> bytes: ...
+    @property
+    def notes(self) -> Headers: ...
 
 
 class SalesRequest(msgspec.Struct, frozen=True):
@@ -63,6 +66,7 @@ class SalesRequest(msgspec.Struct, frozen=True):
     key: str | None
     fingerprint: bytes
     join: Join
+    notes: Headers = ()
 
 
 class QuickRecorder:
@@ -87,7 +91,7 @@ class QuickRecorder:
             if not batch.chosen:
                 return [None] * len(writes)
             kept = {
-                one.new.id: Kept(one.new.id, write.key, write.fingerprint, batch.encode_halves(one))
+                one.new.id: Kept(one.new.id, write.key, write.fingerprint, batch.encode_halves(one), write.notes)
                 for one in batch.chosen
                 if (write := writes[one.place]).key is not None
             }
@@ -120,8 +124,9 @@ class QuickRecorder:
             for number, ones in whole.items():
                 if (key := requests[number].key) is not None:
                     known_before = _WentIn(batch, {one.new.id: one.new.profile for one in ones})
-                    body = known_before.answer(ones, requests[number].join)
-                    kept[number] = Kept(ones[0].new.id, key, requests[number].fingerprint, Split(body, None))
+                    request = requests[number]
+                    body = known_before.answer(ones, request.join)
+                    kept[number] = Kept(ones[0].new.id, key, request.fingerprint, Split(body, None), request.notes)
             in_order = sorted(kept.values(), key=_BY_KEY)
             inserted = await self._insert(
                 connection, statements.RECORD_ALL, organization_id, batch, in_order, status=status

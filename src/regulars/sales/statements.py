@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.idempotency.model import Headers, write_headers
 from regulars.kit.arrays import Blobs, Texts, Uuids, read_timestamp, read_uuids, timestamp
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, new_uuid
@@ -55,15 +56,15 @@ WITH inserted AS (
     SELECT $1, n.id, n.external_id, $2, $2 FROM unnest($19::uuid[], $20::text[]) AS n (id, external_id)
     WHERE n.id IN (SELECT profile_id FROM inserted)
 ), answers AS (
-    INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, created_at)
+    INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, headers, created_at)
     SELECT $1, k.key, k.fingerprint, $21::smallint,
-        k.head || COALESCE(convert_to(canonical_id('{profile}', i.profile_id), 'UTF8') || k.tail, ''), $2
-    FROM unnest($22::uuid[], $23::text[], $24::bytea[], $25::bytea[], $26::bytea[])
-        AS k (sale_id, key, fingerprint, head, tail)
+        k.head || COALESCE(convert_to(canonical_id('{profile}', i.profile_id), 'UTF8') || k.tail, ''), k.headers, $2
+    FROM unnest($22::uuid[], $23::text[], $24::bytea[], $25::bytea[], $26::bytea[], $27::text[])
+        AS k (sale_id, key, fingerprint, head, tail, headers)
     JOIN inserted i ON i.id = k.sale_id
 ), fact AS (
     INSERT INTO outbox (organization_id, id, topic, payload, created_at)
-    SELECT $1, $27::uuid, $28::text, json_build_array(json_build_object('sales', json_agg(id))), $2
+    SELECT $1, $28::uuid, $29::text, json_build_array(json_build_object('sales', json_agg(id))), $2
     FROM inserted HAVING count(*) > 0
 )
 SELECT now(), array_agg(id), array_agg(profile_id) FROM inserted
@@ -114,6 +115,7 @@ class Kept(msgspec.Struct, frozen=True, gc=False):
     key: str
     fingerprint: bytes
     body: Split
+    headers: Headers = ()
 
 
 class Inserted(NamedTuple):
@@ -186,6 +188,7 @@ async def insert(
             Blobs([answer.fingerprint for answer in kept]).payload,
             Blobs([answer.body.head for answer in kept]).payload,
             Blobs([answer.body.tail for answer in kept]).payload,
+            Texts([write_headers(answer.headers) for answer in kept]).payload,
             new_uuid().bytes,
             SalesRecorded.topic.encode(),
         ],

@@ -30,6 +30,7 @@ from regulars.organizations.authenticate import Authenticator
 from regulars.postgres import embedded
 from regulars.privacy import api as privacy
 from regulars.profiles import api as profiles
+from regulars.request_log.note import RequestLog
 from regulars.sales import api as sales
 from regulars.sales.quick import QuickRecorder
 from regulars.stores import api as stores
@@ -91,12 +92,14 @@ def create_app(settings: Settings) -> "Application":
     rate_limiter = RateLimiter(
         per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, processes=settings.workers
     )
+    request_log = RequestLog(database)
     api = JsonApi(
         routes,
         database=database,
         authenticate=authenticator.authenticate,
         rate_limiter=rate_limiter,
         writes=writes,
+        note=request_log.note,
         public_url=settings.public_url,
     )
 
@@ -105,11 +108,14 @@ def create_app(settings: Settings) -> "Application":
         await database.open()
         await waker.open()
         noting = asyncio.create_task(authenticator.note_use_forever())
+        logging = asyncio.create_task(request_log.write_forever())
         yield
         noting.cancel()
+        logging.cancel()
         await writes.coalescer.drain()
         with contextlib.suppress(*CONNECTION_ERRORS):
             await authenticator.note_use()
+        await request_log.write()
         await waker.close()
         recorder.close()
         await database.close()
@@ -128,6 +134,7 @@ def create_app(settings: Settings) -> "Application":
         cached_caller=authenticator.cached,
         rate_limiter=rate_limiter,
         writes=writes,
+        note=request_log.note,
     )
     return Application(api, service, lane if settings.fast_lane == "on" else None)
 

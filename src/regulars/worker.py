@@ -13,6 +13,7 @@ from regulars.kit.settings import Settings
 from regulars.organizations.manage import list_organizations
 from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.privacy.jobs import anonymise_stragglers, read_on
+from regulars.request_log.sweep import sweep as sweep_request_log
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, register_new_product_keys
 from regulars.work.facts import Listeners
@@ -25,7 +26,10 @@ LISTENERS: Final[Listeners] = {
     AnswersUnread: (read_on,),
 }
 
-SWEEPS: Final = (Sweep(name="idempotency.sweep", cron="*/5 * * * *", run=sweep_idempotency_keys),)
+SWEEPS: Final = (
+    Sweep(name="idempotency.sweep", cron="*/5 * * * *", run=sweep_idempotency_keys),
+    Sweep(name="request_log.sweep", cron="7 * * * *", run=sweep_request_log),
+)
 
 
 def run(settings: Settings, url: str, *, lifeline: int | None = None) -> None:

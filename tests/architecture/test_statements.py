@@ -15,6 +15,7 @@ OWNERS = {
         "procrastinate_periodic_defers",
         "procrastinate_events",
     },
+    "request_log": {"request_log", "request_counts"},
     "stores": {"stores"},
     "profiles": {"profiles"},
     "catalog": {"profile_attributes", "product_properties"},

@@ -6,6 +6,7 @@ have been done for it here: the rate limit is charged last, when it is known tha
 
 from collections.abc import Callable, Mapping
 
+from regulars.http.answered import Answered, Note, note_nothing
 from regulars.http.fast_lane import Head, Headers, Reply
 from regulars.http.json_api import HEADER_BYTES_MAX, SANE_REQUEST_ID, answer_head
 from regulars.http.pending import Outcome
@@ -29,7 +30,9 @@ class ApiLane:
         cached_caller: Callable[[bytes], Caller | None],
         rate_limiter: RateLimiter,
         writes: Writes,
+        note: Note = note_nothing,
     ) -> None:
+        self._note = note
         self.url = route.path.encode()
         self._route = route
         self._cached_caller = cached_caller
@@ -69,7 +72,9 @@ class ApiLane:
         def answer(outcome: Outcome) -> None:
             shown = outcome.answer
             reply(shown.status, answer_head(shown, request_id, rate_headers) + shown.body)
-            self._counted.observe(shown.status, monotonic() - started)
+            ended = monotonic()
+            self._counted.observe(shown.status, ended - started)
+            self._note(caller, Answered(self._route, (), request_id, shown.status, started, ended, shown.body))
 
         self._writes.submit_now(self._route, Write(request, command, text, mark), answer)
         return True

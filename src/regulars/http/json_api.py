@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from regulars.http.address import base_url
+from regulars.http.answered import Answered, Note, note_nothing
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
 from regulars.http.rate_limit import Headers, RateLimiter
 from regulars.http.route import Answer, Caller, Document, Mutation, Read, Request, Route
@@ -65,8 +66,10 @@ class JsonApi:
         authenticate: Authenticate,
         rate_limiter: RateLimiter,
         writes: Writes,
+        note: Note = note_nothing,
         public_url: str | None = None,
     ) -> None:
+        self._note = note
         self._public_url = public_url
         self._router = Router(routes)
         self._database = database
@@ -95,11 +98,17 @@ class JsonApi:
         self._bodies_bytes -= exchange.body_bytes
         await _send(send, answer, exchange)
         counted = self._metrics[exchange.route.operation_id] if exchange.route is not None else self._unrouted
-        counted.observe(answer.status, monotonic() - started)
+        ended = monotonic()
+        counted.observe(answer.status, ended - started)
+        if exchange.caller is not None and exchange.route is not None:
+            answered = Answered(
+                exchange.route, exchange.references, exchange.request_id, answer.status, started, ended, answer.body
+            )
+            self._note(exchange.caller, answered)
 
     async def _answer(self, exchange: "_Exchange", receive: Receive) -> Answer:
         route, references = self._router.find(exchange.scope["method"], exchange.scope["raw_path"])
-        exchange.route = route
+        exchange.route, exchange.references = route, references
         if isinstance(route, Document):
             exchange.check_size()
             _read_query(exchange.scope["query_string"], ())
@@ -108,6 +117,7 @@ class JsonApi:
         caller = await self._authenticate(exchange.api_key()) if exchange.one_api_key() else None
         if caller is None:
             raise Unauthorized("Send a valid API key in the x-api-key header.")
+        exchange.caller = caller
         if caller.is_ingest_only and not route.takes_ingest_keys:
             raise Forbidden("This key may only ingest; use one with the permission full.")
         exchange.rate_headers = self._rate_limiter.take(caller.api_key_id)
@@ -175,9 +185,11 @@ class _Exchange:
     __slots__ = (
         "api_keys",
         "body_bytes",
+        "caller",
         "headers",
         "idempotency_keys",
         "rate_headers",
+        "references",
         "request_id",
         "route",
         "scope",
@@ -187,6 +199,8 @@ class _Exchange:
         self.scope = scope
         self.body_bytes = 0
         self.route: Route | None = None
+        self.references: tuple[str, ...] = ()
+        self.caller: Caller | None = None
         self.rate_headers: Headers = ()
         self.headers: dict[bytes, bytes] = {}
         self.api_keys: list[bytes] = []

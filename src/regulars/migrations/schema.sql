@@ -137,6 +137,29 @@ CREATE TABLE profiles (
     updated_at timestamp with time zone NOT NULL
 );
 
+CREATE TABLE request_counts (
+    organization_id uuid NOT NULL,
+    hour timestamp with time zone NOT NULL,
+    api_key_id uuid NOT NULL,
+    answers bigint NOT NULL,
+    refusals bigint NOT NULL
+);
+
+CREATE TABLE request_log (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    api_key_id uuid NOT NULL,
+    answered_at timestamp with time zone NOT NULL,
+    method text NOT NULL,
+    target text NOT NULL,
+    status smallint NOT NULL,
+    code text,
+    duration_us bigint NOT NULL,
+    request_id text NOT NULL,
+    profile_id uuid,
+    problem json
+);
+
 CREATE TABLE sales_events (
     organization_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -250,6 +273,12 @@ ALTER TABLE ONLY profiles
 ALTER TABLE ONLY profiles
     ADD CONSTRAINT profiles_pkey PRIMARY KEY (organization_id, id);
 
+ALTER TABLE ONLY request_counts
+    ADD CONSTRAINT request_counts_pkey PRIMARY KEY (organization_id, hour, api_key_id);
+
+ALTER TABLE ONLY request_log
+    ADD CONSTRAINT request_log_pkey PRIMARY KEY (organization_id, id);
+
 ALTER TABLE ONLY sales_events
     ADD CONSTRAINT sales_events_organization_id_external_id_key UNIQUE (organization_id, external_id);
 
@@ -283,6 +312,12 @@ CREATE INDEX hourly_totals_fills_due ON hourly_totals_fills USING btree (due_at,
 CREATE INDEX idempotency_keys_created_at ON idempotency_keys USING brin (created_at) WITH (pages_per_range='32');
 
 CREATE INDEX profiles_by_phone_number ON profiles USING btree (organization_id, "left"(phone_number, 64)) WHERE (phone_number IS NOT NULL);
+
+CREATE INDEX request_log_of_key ON request_log USING btree (organization_id, api_key_id, id);
+
+CREATE INDEX request_log_refused ON request_log USING btree (organization_id, id) WHERE (status >= 400);
+
+CREATE INDEX request_log_refused_of_key ON request_log USING btree (organization_id, api_key_id, id) WHERE (status >= 400);
 
 CREATE INDEX sales_events_by_profile ON sales_events USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);
 

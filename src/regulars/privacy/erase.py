@@ -14,6 +14,7 @@ from regulars.privacy.answers import read_answers
 from regulars.privacy.facts import ProfileErased
 from regulars.profiles.erase import delete_profiles, lock_profiles_to_erase
 from regulars.profiles.model import Profile
+from regulars.request_log.erase import erase_entries
 from regulars.sales.anonymise import anonymise_sales
 from regulars.work import outbox
 
@@ -58,6 +59,7 @@ async def _erase(tx: Tx, organization_id: UUID, profiles: Sequence[Profile], *, 
     names = [name for profile in profiles for name in (profile.external_id, PROFILE.encode(profile.id))]
     await anonymise_sales(tx, organization_id, ids, references=names)
     await delete_profiles(tx, organization_id, ids)
+    await erase_entries(tx, organization_id, ids)
     facts = [ProfileErased(identifier, tx.now) for identifier in ids]
     await outbox.record(tx, organization_id, facts, not_before=tx.now + STRAGGLERS_AFTER)
     await read_answers(tx, organization_id, ids, forgotten, seconds_max=READ_ANSWERS_S_MAX)

@@ -9,6 +9,7 @@ from regulars.idempotency.erase import FIRST_STRETCH, erase_answers
 from regulars.kit.db import Tx
 from regulars.privacy.answers import needles_of, read_answers
 from regulars.privacy.facts import AnswersUnread, ProfileErased
+from regulars.request_log.erase import erase_entries
 from regulars.sales.anonymise import anonymise_sales
 
 READ_ON_S_MAX = 5.0
@@ -23,6 +24,7 @@ async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[Pr
     """
     ids = [fact.profile_id for fact in facts]
     await anonymise_sales(tx, organization_id, ids)
+    await erase_entries(tx, organization_id, ids)
     await erase_answers(tx, organization_id, needles_of(ids), since=_start_of(facts), seconds_max=math.inf)
 
 

@@ -1,0 +1,69 @@
+"""An entry of the log, and the bounds of the log."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.ids import PROFILE, RESERVED_PREFIXES
+
+RETENTION: Final = timedelta(days=7)
+ENTRIES_PER_KEY_MAX: Final = 1_000
+REFUSALS_PER_DAY_MAX: Final = 10_000
+REFUSED_STATUS_MIN: Final = 400
+FAILED_STATUS_MIN: Final = 500
+# Placeholders of paths whose reference tells who somebody is, unless it is a canonical id.
+_PERSONAL: Final = frozenset({"{profile_id}", "{subscription_id}"})
+
+
+class Kind(StrEnum):
+    """Which answers to show."""
+
+    ALL = "all"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One answer. `problem` is the body of a refusal, as JSON."""
+
+    id: UUID
+    api_key_id: UUID
+    answered_at: datetime
+    method: str
+    target: str
+    status: int
+    code: str | None
+    duration_us: int
+    request_id: str
+    profile_id: UUID | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many answers there were, kept in the log or not."""
+
+    answers: int = 0
+    refusals: int = 0
+
+
+def masked_target(template: str, references: tuple[str, ...]) -> str:
+    """The path, with its references filled in where they name no person."""
+    left = iter(references)
+    parts = []
+    for part in template.split("/"):
+        if not part.startswith("{"):
+            parts.append(part)
+            continue
+        reference = next(left, part)
+        is_hidden = part in _PERSONAL and not reference.startswith(RESERVED_PREFIXES)
+        parts.append(part if is_hidden else reference)
+    return "/".join(parts)
+
+
+def profile_named(references: tuple[str, ...]) -> UUID | None:
+    """The profile that a path names by its canonical id."""
+    return next((found for reference in references if (found := PROFILE.decode(reference)) is not None), None)

@@ -1,0 +1,182 @@
+"""Note answers in memory, and write them down a moment later, outside of any request."""
+
+import asyncio
+import contextlib
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+from uuid import UUID
+
+import msgspec
+import psycopg
+
+from regulars.kit import log
+from regulars.kit.clock import monotonic, truncate_to_milliseconds
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
+from regulars.kit.ids import new_uuid
+from regulars.request_log import queries
+from regulars.request_log.model import (
+    ENTRIES_PER_KEY_MAX,
+    REFUSALS_PER_DAY_MAX,
+    REFUSED_STATUS_MIN,
+    Counts,
+    Entry,
+    masked_target,
+    profile_named,
+)
+
+WRITE_EVERY_S: Final = 2.0
+# What one process writes of one key each time: the last successes, and more of the refusals, which people look for.
+SUCCESSES_PER_WRITE_MAX: Final = 20
+REFUSALS_PER_WRITE_MAX: Final = 100
+KEYS_PER_WRITE_MAX: Final = 1_000
+PROBLEM_BYTES_MAX: Final = 8 << 10
+# Trimming a key reads its whole log, so it is not done for a few entries.
+TRIM_AFTER_ENTRIES: Final = 200
+DAY: Final = timedelta(days=1)
+
+_log = log.get(__name__)
+
+
+class Caller(Protocol):
+    @property
+    def organization_id(self) -> UUID: ...
+    @property
+    def api_key_id(self) -> UUID: ...
+
+
+class Route(Protocol):
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+
+
+class Answered(Protocol):
+    """An answer as the API tells of it; the times are of the process's own clock."""
+
+    @property
+    def route(self) -> Route: ...
+    @property
+    def references(self) -> tuple[str, ...]: ...
+    @property
+    def request_id(self) -> str: ...
+    @property
+    def status(self) -> int: ...
+    @property
+    def started(self) -> float: ...
+    @property
+    def ended(self) -> float: ...
+    @property
+    def body(self) -> bytes: ...
+
+
+class _OfKey:
+    """What was noted of one key since the last write."""
+
+    __slots__ = ("answers", "organization_id", "refusals", "refused", "succeeded")
+
+    def __init__(self, organization_id: UUID) -> None:
+        self.organization_id = organization_id
+        self.answers = 0
+        self.refusals = 0
+        self.succeeded: deque[Answered] = deque(maxlen=SUCCESSES_PER_WRITE_MAX)
+        self.refused: deque[Answered] = deque(maxlen=REFUSALS_PER_WRITE_MAX)
+
+
+class RequestLog:
+    """One per process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._noted: dict[UUID, _OfKey] = {}
+        self._untrimmed: Counter[UUID] = Counter()
+
+    def note(self, caller: Caller, answered: Answered) -> None:
+        """Remember an answer. This runs within requests: it appends, and leaves all else to the writing."""
+        of_key = self._noted.get(caller.api_key_id)
+        if of_key is None:
+            if len(self._noted) >= KEYS_PER_WRITE_MAX:
+                return
+            of_key = self._noted[caller.api_key_id] = _OfKey(caller.organization_id)
+        of_key.answers += 1
+        if answered.status < REFUSED_STATUS_MIN:
+            of_key.succeeded.append(answered)
+        else:
+            of_key.refusals += 1
+            of_key.refused.append(answered)
+
+    async def write_forever(self) -> None:
+        while True:
+            await asyncio.sleep(WRITE_EVERY_S)
+            await self.write()
+
+    async def write(self) -> None:
+        """Write what was noted; what cannot be written now is lost, and the log says of itself that it is lossy."""
+        noted, self._noted = self._noted, {}
+        by_organization: dict[UUID, dict[UUID, _OfKey]] = {}
+        for api_key_id, of_key in noted.items():
+            by_organization.setdefault(of_key.organization_id, {})[api_key_id] = of_key
+        for organization_id, keys in by_organization.items():
+            try:
+                async with self._database.transaction() as tx:
+                    await self._write(tx, organization_id, keys)
+            except (*CONNECTION_ERRORS, psycopg.Error) as error:
+                _log.warning("request_log.lost", organization_id=str(organization_id), error=type(error).__name__)
+
+    async def _write(self, tx: Tx, organization_id: UUID, keys: Mapping[UUID, _OfKey]) -> None:
+        hour = tx.now.replace(minute=0, second=0, microsecond=0)
+        counts = {api_key_id: Counts(of_key.answers, of_key.refusals) for api_key_id, of_key in keys.items()}
+        before = await queries.sum_counts(tx, organization_id, since=hour - DAY)
+        await queries.add_counts(tx, organization_id, counts, hour=hour)
+        room = max(0, REFUSALS_PER_DAY_MAX - before.refusals)
+        moment = _clock(tx.now)
+        refused = [_entry(key, one, moment) for key, of_key in keys.items() for one in of_key.refused][:room]
+        succeeded = [_entry(key, one, moment) for key, of_key in keys.items() for one in of_key.succeeded]
+        entries = sorted([*refused, *succeeded], key=lambda entry: entry.answered_at)
+        await queries.insert_entries(tx, organization_id, entries)
+        self._untrimmed.update(entry.api_key_id for entry in entries)
+        for api_key_id in keys:
+            if self._untrimmed[api_key_id] >= TRIM_AFTER_ENTRIES:
+                del self._untrimmed[api_key_id]
+                await queries.delete_all_but_last(tx, organization_id, api_key_id, kept=ENTRIES_PER_KEY_MAX)
+
+
+def _clock(now: datetime) -> Callable[[float], datetime]:
+    """From the process's clock to the database's, which all entries are dated by."""
+    reading = monotonic()
+    return lambda moment: truncate_to_milliseconds(now - timedelta(seconds=max(0.0, reading - moment)))
+
+
+def _entry(api_key_id: UUID, answered: Answered, moment: Callable[[float], datetime]) -> Entry:
+    is_refused = answered.status >= REFUSED_STATUS_MIN
+    code, problem = _read_problem(answered.body) if is_refused else (None, None)
+    return Entry(
+        # In the order they are written, which is near enough to the order of time.
+        id=new_uuid(),
+        api_key_id=api_key_id,
+        answered_at=moment(answered.ended),
+        method=answered.route.method,
+        target=masked_target(answered.route.path, answered.references),
+        status=answered.status,
+        code=code,
+        duration_us=round((answered.ended - answered.started) * 1e6),
+        request_id=answered.request_id,
+        profile_id=profile_named(answered.references),
+        problem=problem,
+    )
+
+
+class _Problem(msgspec.Struct):
+    code: str | None = None
+
+
+def _read_problem(body: bytes) -> tuple[str | None, str | None]:
+    """The code of a refusal, and its body if that is not too long."""
+    code = None
+    with contextlib.suppress(msgspec.MsgspecError):
+        code = msgspec.json.decode(body, type=_Problem).code
+        if len(body) <= PROBLEM_BYTES_MAX:
+            return code, body.decode()
+    return code, None

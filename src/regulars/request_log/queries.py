@@ -1,0 +1,175 @@
+"""The SQL of the request log."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.request_log.model import Counts, Entry
+
+
+async def insert_entries(tx: Tx, organization_id: UUID, entries: Sequence[Entry]) -> None:
+    await tx.execute(
+        """
+        INSERT INTO request_log (organization_id, id, api_key_id, answered_at, method, target, status, code,
+            duration_us, request_id, profile_id, problem)
+        SELECT %(organization_id)s, row.id, row.api_key_id, row.answered_at, row.method, row.target, row.status,
+            row.code, row.duration_us, row.request_id, row.profile_id, row.problem::json
+        FROM unnest(%(ids)s::uuid[], %(keys)s::uuid[], %(times)s::timestamptz[], %(methods)s::text[],
+            %(targets)s::text[], %(statuses)s::smallint[], %(codes)s::text[], %(durations)s::bigint[],
+            %(request_ids)s::text[], %(profiles)s::uuid[], %(problems)s::text[])
+            AS row (id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
+            problem)
+        """,
+        {
+            "organization_id": organization_id,
+            "ids": [entry.id for entry in entries],
+            "keys": [entry.api_key_id for entry in entries],
+            "times": [entry.answered_at for entry in entries],
+            "methods": [entry.method for entry in entries],
+            "targets": [entry.target for entry in entries],
+            "statuses": [entry.status for entry in entries],
+            "codes": [entry.code for entry in entries],
+            "durations": [entry.duration_us for entry in entries],
+            "request_ids": [entry.request_id for entry in entries],
+            "profiles": [entry.profile_id for entry in entries],
+            "problems": [entry.problem for entry in entries],
+        },
+    )
+
+
+async def add_counts(tx: Tx, organization_id: UUID, counts: Mapping[UUID, Counts], *, hour: datetime) -> None:
+    """Add to the hour's counts, in the order of keys, so that two processes do not wait for each other crosswise."""
+    in_order = sorted(counts.items())
+    await tx.execute(
+        """
+        INSERT INTO request_counts (organization_id, hour, api_key_id, answers, refusals)
+        SELECT %(organization_id)s, %(hour)s, row.api_key_id, row.answers, row.refusals
+        FROM unnest(%(keys)s::uuid[], %(answers)s::bigint[], %(refusals)s::bigint[])
+            AS row (api_key_id, answers, refusals)
+        ON CONFLICT (organization_id, hour, api_key_id) DO UPDATE
+        SET answers = request_counts.answers + excluded.answers, refusals = request_counts.refusals + excluded.refusals
+        """,
+        {
+            "organization_id": organization_id,
+            "hour": hour,
+            "keys": [api_key_id for api_key_id, _ in in_order],
+            "answers": [count.answers for _, count in in_order],
+            "refusals": [count.refusals for _, count in in_order],
+        },
+    )
+
+
+async def sum_counts(tx: Tx, organization_id: UUID, *, since: datetime) -> Counts:
+    [(answers, refusals)] = await tx.fetch(
+        """
+        SELECT coalesce(sum(answers), 0)::bigint, coalesce(sum(refusals), 0)::bigint
+        FROM request_counts WHERE organization_id = %s AND hour > %s
+        """,
+        (organization_id, since),
+    )
+    return Counts(answers, refusals)
+
+
+async def sum_counts_by_key(tx: Tx, organization_id: UUID, *, since: datetime) -> dict[UUID, Counts]:
+    rows = await tx.fetch(
+        """
+        SELECT api_key_id, sum(answers)::bigint, sum(refusals)::bigint
+        FROM request_counts WHERE organization_id = %s AND hour > %s GROUP BY api_key_id
+        """,
+        (organization_id, since),
+    )
+    return {api_key_id: Counts(answers, refusals) for api_key_id, answers, refusals in rows}
+
+
+async def list_entries(
+    tx: Tx, organization_id: UUID, *, status_min: int, before: UUID | None, limit: int
+) -> list[Entry]:
+    """The newest entries with at least this status, from before this one."""
+    rows = await tx.fetch(
+        """
+        SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
+            problem::text
+        FROM request_log
+        WHERE organization_id = %(organization_id)s AND status >= %(status_min)s
+          AND (%(before)s::uuid IS NULL OR id < %(before)s)
+        ORDER BY id DESC LIMIT %(limit)s
+        """,
+        {"organization_id": organization_id, "status_min": status_min, "before": before, "limit": limit},
+    )
+    return [Entry(*row) for row in rows]
+
+
+async def list_entries_of_key(
+    tx: Tx, organization_id: UUID, api_key_id: UUID, *, status_min: int, before: UUID | None, limit: int
+) -> list[Entry]:
+    rows = await tx.fetch(
+        """
+        SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
+            problem::text
+        FROM request_log
+        WHERE organization_id = %(organization_id)s AND api_key_id = %(api_key_id)s AND status >= %(status_min)s
+          AND (%(before)s::uuid IS NULL OR id < %(before)s)
+        ORDER BY id DESC LIMIT %(limit)s
+        """,
+        {
+            "organization_id": organization_id,
+            "api_key_id": api_key_id,
+            "status_min": status_min,
+            "before": before,
+            "limit": limit,
+        },
+    )
+    return [Entry(*row) for row in rows]
+
+
+async def find_entry(tx: Tx, organization_id: UUID, entry_id: UUID) -> Entry | None:
+    rows = await tx.fetch(
+        """
+        SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
+            problem::text
+        FROM request_log WHERE organization_id = %s AND id = %s
+        """,
+        (organization_id, entry_id),
+    )
+    return Entry(*rows[0]) if rows else None
+
+
+async def delete_all_but_last(tx: Tx, organization_id: UUID, api_key_id: UUID, *, kept: int) -> None:
+    await tx.execute(
+        """
+        DELETE FROM request_log
+        WHERE organization_id = %(organization_id)s AND api_key_id = %(api_key_id)s AND id <= (
+            SELECT id FROM request_log
+            WHERE organization_id = %(organization_id)s AND api_key_id = %(api_key_id)s
+            ORDER BY id DESC OFFSET %(kept)s LIMIT 1
+        )
+        """,
+        {"organization_id": organization_id, "api_key_id": api_key_id, "kept": kept},
+    )
+
+
+async def delete_entries_of_profiles(tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM request_log WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])",
+        (organization_id, list(profile_ids)),
+    )
+
+
+async def delete_entries_before(tx: Tx, organization_id: UUID, *, until: datetime, at_most: int) -> int:
+    """Delete the oldest entries up to this time; answer how many there were."""
+    rows = await tx.fetch(
+        """
+        DELETE FROM request_log
+        WHERE organization_id = %(organization_id)s AND answered_at < %(until)s AND id IN (
+            SELECT id FROM request_log WHERE organization_id = %(organization_id)s ORDER BY id LIMIT %(at_most)s
+        )
+        RETURNING id
+        """,
+        {"organization_id": organization_id, "until": until, "at_most": at_most},
+    )
+    return len(rows)
+
+
+async def delete_counts_before(tx: Tx, organization_id: UUID, *, until: datetime) -> None:
+    await tx.execute("DELETE FROM request_counts WHERE organization_id = %s AND hour < %s", (organization_id, until))

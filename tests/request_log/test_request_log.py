@@ -1,0 +1,161 @@
+"""The request log: noted within requests, written outside of them, and bounded on every side."""
+
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+
+from regulars.http.answered import Answered
+from regulars.kit.clock import monotonic
+from regulars.kit.ids import PROFILE, new_uuid
+from regulars.kit.settings import Settings
+from regulars.organizations.model import KeyHolder
+from regulars.request_log import note, queries
+from regulars.request_log.erase import erase_entries
+from regulars.request_log.model import ENTRIES_PER_KEY_MAX, RETENTION, Kind, masked_target
+from regulars.request_log.note import REFUSALS_PER_WRITE_MAX, SUCCESSES_PER_WRITE_MAX, RequestLog
+from regulars.request_log.read import count_answers, find_answer, list_answers
+from regulars.request_log.sweep import sweep
+from regulars.server import api_routes
+
+pytestmark = pytest.mark.anyio
+
+ROUTES = {route.operation_id: route for route in api_routes(Settings())}
+REFUSAL = msgspec.json.encode({"code": "STORE_NOT_FOUND", "detail": "No store has this id or external_id."})
+
+
+def answered(status=201, *, operation="recordSalesEvent", references=(), body=b"") -> Answered:
+    now = monotonic()
+    return Answered(ROUTES[operation], references, "req_1", status, now - 0.009, now, body)
+
+
+@pytest.fixture
+def caller(organization_id) -> KeyHolder:
+    return KeyHolder(organization_id, uuid4(), b"", None)
+
+
+@pytest.fixture
+def request_log(database) -> RequestLog:
+    return RequestLog(database)
+
+
+@pytest.fixture
+def shown(database, organization_id):
+    async def read(kind=Kind.ALL, api_key_id: UUID | None = None, before: UUID | None = None, limit=10_000):
+        async with database.reading() as tx:
+            return await list_answers(tx, organization_id, kind=kind, api_key_id=api_key_id, before=before, limit=limit)
+
+    return read
+
+
+async def test_an_answer_is_written_a_moment_later_with_what_it_said(request_log, caller, shown, database):
+    request_log.note(caller, answered())
+    request_log.note(caller, answered(404, body=REFUSAL))
+    assert await shown() == []
+    await request_log.write()
+    refused, succeeded = sorted(await shown(), key=lambda entry: entry.status, reverse=True)
+    assert (succeeded.method, succeeded.target, succeeded.status) == ("POST", "/v1/sales-events", 201)
+    assert 8_000 < succeeded.duration_us < 20_000
+    assert (succeeded.code, succeeded.problem) == (None, None)
+    assert (refused.code, refused.request_id) == ("STORE_NOT_FOUND", "req_1")
+    assert refused.problem == REFUSAL.decode()
+    async with database.reading() as tx:
+        assert await find_answer(tx, caller.organization_id, refused.id) == refused
+        assert await find_answer(tx, uuid4(), refused.id) is None
+
+
+async def test_the_body_of_a_success_is_never_kept(request_log, caller, shown):
+    request_log.note(caller, answered(200, body=b'{"first_name":"Ada"}'))
+    await request_log.write()
+    [entry] = await shown()
+    assert entry.problem is None
+
+
+def test_a_path_shows_canonical_ids_and_shops_and_hides_customers_own_ids():
+    canonical = PROFILE.encode(new_uuid())
+    template = "/v1/profiles/{profile_id}/attributes"
+    assert masked_target(template, (canonical,)) == f"/v1/profiles/{canonical}/attributes"
+    assert masked_target(template, ("ada@example.org",)) == template
+    assert masked_target("/v1/stores/{store_id}", ("PARIS-01",)) == "/v1/stores/PARIS-01"
+
+
+async def test_of_a_busy_key_only_the_last_answers_are_written_and_all_are_counted(
+    request_log, caller, shown, database
+):
+    for _ in range(1_000):
+        request_log.note(caller, answered())
+        request_log.note(caller, answered(400, body=REFUSAL))
+    await request_log.write()
+    assert len(await shown(Kind.REFUSED)) == REFUSALS_PER_WRITE_MAX
+    assert len(await shown()) == REFUSALS_PER_WRITE_MAX + SUCCESSES_PER_WRITE_MAX
+    async with database.reading() as tx:
+        counts = await count_answers(tx, caller.organization_id)
+    assert (counts[caller.api_key_id].answers, counts[caller.api_key_id].refusals) == (2_000, 1_000)
+
+
+async def test_a_key_keeps_its_last_thousand(request_log, caller, shown):
+    for _ in range(15):
+        for _ in range(REFUSALS_PER_WRITE_MAX):
+            request_log.note(caller, answered(400, body=REFUSAL))
+        await request_log.write()
+    assert ENTRIES_PER_KEY_MAX <= len(await shown()) < ENTRIES_PER_KEY_MAX + note.TRIM_AFTER_ENTRIES
+
+
+async def test_refusals_beyond_the_day_s_limit_are_counted_and_not_kept(request_log, caller, shown, monkeypatch):
+    monkeypatch.setattr(note, "REFUSALS_PER_DAY_MAX", 30)
+    for _ in range(3):
+        for _ in range(20):
+            request_log.note(caller, answered(400, body=REFUSAL))
+        await request_log.write()
+    assert len(await shown()) == 30
+
+
+async def test_it_is_read_by_key_by_kind_and_page_by_page(request_log, caller, shown):
+    other = KeyHolder(caller.organization_id, uuid4(), b"", None)
+    for status in (201, 400, 503):
+        request_log.note(caller, answered(status, body=REFUSAL))
+    request_log.note(other, answered())
+    await request_log.write()
+    everything = await shown()
+    assert len(everything) == 4
+    assert {entry.status for entry in await shown(Kind.REFUSED)} == {400, 503}
+    assert {entry.status for entry in await shown(Kind.FAILED)} == {503}
+    assert [entry.api_key_id for entry in await shown(api_key_id=other.api_key_id)] == [other.api_key_id]
+    assert await shown(before=everything[1].id, limit=1) == [everything[2]]
+
+
+async def test_another_organization_sees_nothing_of_it(request_log, caller, database):
+    request_log.note(caller, answered())
+    await request_log.write()
+    async with database.reading() as tx:
+        assert await list_answers(tx, uuid4(), kind=Kind.ALL, api_key_id=None, before=None, limit=10) == []
+
+
+async def test_an_erasure_removes_the_entries_that_name_the_person(request_log, caller, shown, database):
+    erased, other = new_uuid(), new_uuid()
+    for profile_id in (erased, other):
+        request_log.note(caller, answered(200, operation="getProfile", references=(PROFILE.encode(profile_id),)))
+    await request_log.write()
+    async with database.transaction() as tx:
+        await erase_entries(tx, caller.organization_id, [erased])
+    [entry] = await shown()
+    assert entry.profile_id == other
+
+
+async def test_after_seven_days_it_is_forgotten(request_log, caller, shown, database):
+    request_log.note(caller, answered())
+    await request_log.write()
+    assert await sweep(database, caller.organization_id) == 0
+    async with database.transaction() as tx:
+        until = tx.now + timedelta(seconds=1)
+        deleted = await queries.delete_entries_before(tx, caller.organization_id, until=until, at_most=10)
+    assert (deleted, await shown(), RETENTION.days) == (1, [], 7)
+
+
+async def test_a_database_that_is_gone_costs_entries_and_no_request(caller, database):
+    log_of_a_dead_server = RequestLog(database)
+    await database.close()
+    log_of_a_dead_server.note(caller, answered())
+    await log_of_a_dead_server.write()
+    log_of_a_dead_server.note(caller, answered())

@@ -3,7 +3,7 @@
 import json
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,18 +11,12 @@ from tests.support import raw, samples
 from tests.support.api import StartServer
 from tests.support.client import Api
 from tests.support.raw import Answer
-from tests.support.server import Server, running_server
+from tests.support.server import Server
 from tests.support.tenant import Tenant, new_tenant
 
 TARGET = b"/v1/sales-events"
 JSON = (b"Content-Type", b"application/json")
 VARIES = re.compile(rb'"(?:id|created_at|request_id)":"[^"]*"')
-
-
-@pytest.fixture(scope="module")
-def plain_server(api_database_url: str) -> Iterator[Server]:
-    with running_server(api_database_url, fast_lane="off") as server:
-        yield server
 
 
 def key_of(tenant: Tenant) -> raw.Header:
@@ -87,9 +81,9 @@ def conversation(key: raw.Header) -> list[bytes]:
     ]
 
 
-def test_it_answers_like_the_plain_path(server: Server, plain_server: Server, api_database_url: str) -> None:
+def test_it_answers_like_the_plain_path(server: Server, laneless_server: Server, api_database_url: str) -> None:
     heard = []
-    for where in (server, plain_server):
+    for where in (server, laneless_server):
         tenant = new_tenant(api_database_url)
         key = key_of(tenant)
         raw.send(where.address, "POST", "/v1/stores", headers=[key, JSON], body=raw.json_body({"external_id": "S1"}))
@@ -218,10 +212,10 @@ def repeated_heads(key: raw.Header) -> list[bytes]:
 
 
 def test_heads_that_come_again_are_read_as_the_plain_path_reads_them(
-    server: Server, plain_server: Server, api_database_url: str
+    server: Server, laneless_server: Server, api_database_url: str
 ) -> None:
     heard = []
-    for where in (server, plain_server):
+    for where in (server, laneless_server):
         key = key_of(new_tenant(api_database_url))
         raw.send(where.address, "POST", "/v1/stores", headers=[key, JSON], body=raw.json_body({"external_id": "S1"}))
         answers = []

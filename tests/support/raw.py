@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from email.message import Message
+from io import BufferedIOBase
 
 from regulars.kit.json import encode
 
@@ -33,6 +34,11 @@ def chunked_bytes(method: bytes, target: bytes, headers: Iterable[Header], chunk
     return head + b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in [*chunks, b""])
 
 
+def kept_alive(request: bytes) -> bytes:
+    """The same request on a connection that stays open."""
+    return request.replace(b"Connection: close\r\n", b"", 1)
+
+
 def exchange(address: tuple[str, int], *pieces: bytes) -> Answer:
     """Send the pieces and read one answer. A server that refuses early may close before all was sent."""
     with socket.create_connection(address, timeout=ANSWER_SECONDS_MAX) as connection:
@@ -48,6 +54,13 @@ def send(
     address: tuple[str, int], method: str, target: str, *, headers: Sequence[Header] = (), body: bytes | None = None
 ) -> Answer:
     return exchange(address, request_bytes(method.encode(), target.encode("latin-1"), headers, body))
+
+
+def read_one(reader: BufferedIOBase) -> Answer:
+    """The next of several answers on one connection (`connection.makefile("rb")`)."""
+    status = int(reader.readline().split()[1])
+    headers = http.client.parse_headers(reader)
+    return Answer(status, headers, reader.read(int(headers.get("content-length", 0))))
 
 
 def read_answer(connection: socket.socket, *, method: str | None = None) -> Answer:

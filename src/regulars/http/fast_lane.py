@@ -96,8 +96,6 @@ _NOTHING = _Nothing()
 class _LaneProtocol(GuardedProtocol):
     lane: ClassVar[Lane]
     known_heads: ClassVar[dict[bytes, Head]]
-    # Whether the parser stands between two requests.
-    _is_between = True
     # The packet that is being parsed, if a request starts with it.
     _packet = b""
     # The body of a request for the lane while it is being parsed; None at any other time.
@@ -110,6 +108,8 @@ class _LaneProtocol(GuardedProtocol):
                 return
             self._packet = data
         super().data_received(data)
+
+    def on_packet_complete(self) -> None:
         self._packet = b""
         if self._collected is not None:
             # The rest of the body has yet to come: uvicorn waits for it, with its limits and our deadline.
@@ -139,10 +139,6 @@ class _LaneProtocol(GuardedProtocol):
             return True
         return False
 
-    def on_message_begin(self) -> None:
-        self._is_between = False
-        super().on_message_begin()
-
     def on_headers_complete(self) -> None:
         if (
             self.url == self.lane.url
@@ -164,10 +160,10 @@ class _LaneProtocol(GuardedProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._is_between = True
         if self._collected is None:
             super().on_message_complete()
             return
+        self._is_between = True
         read = self.lane.read_head(self.headers, keep_alive=self.parser.should_keep_alive())
         if read is not None and self._take(*read, b"".join(self._collected)):
             self._collected = None

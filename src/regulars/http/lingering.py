@@ -1,0 +1,71 @@
+"""A connection that is closed without taking its last answer back.
+
+A socket that is closed while the caller still sends answers with a reset, and a reset throws away what the caller has
+not read yet: a refusal in the middle of a body would never be heard. So the connection is closed for writing only,
+and what still comes is read and thrown away, until the caller is done or has had enough time and bytes.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+LINGER_S = 30.0
+LINGER_BYTES_MAX = 80 << 20
+
+
+class LingeringTransport:
+    """Stands before the event loop's transport, and is what uvicorn's protocol writes to and closes."""
+
+    def __init__(
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, *, may_hear_more: Callable[[], bool]
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._may_hear_more = may_hear_more
+        self._timer: asyncio.TimerHandle | None = None
+        self._bytes_left = LINGER_BYTES_MAX
+        self._is_over = False
+        # Bound here, so that writing costs what it cost before.
+        self.write = transport.write
+        self.get_extra_info = transport.get_extra_info
+        self.pause_reading = transport.pause_reading
+        self.resume_reading = transport.resume_reading
+
+    @property
+    def is_lingering(self) -> bool:
+        return self._timer is not None
+
+    def is_closing(self) -> bool:
+        return self._timer is not None or self._transport.is_closing()
+
+    def close(self) -> None:
+        """Close once the caller has had the chance to read what was written."""
+        if self._timer is not None:
+            return
+        if self._is_over or self._transport.is_closing() or not self._may_hear_more():
+            self._transport.close()
+            return
+        self._timer = self._loop.call_later(LINGER_S, self.abort)
+        self._transport.write_eof()
+        self._transport.resume_reading()
+
+    def discard(self, data: bytes) -> None:
+        """Read on, for nothing."""
+        self._bytes_left -= len(data)
+        if self._bytes_left < 0:
+            self.abort()
+
+    def end(self) -> None:
+        """Linger no more, now or later: the server stops, or the connection is gone."""
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once, whatever was not sent yet."""
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._transport.abort()

@@ -78,7 +78,8 @@ def create_app(settings: Settings) -> "Application":
         statement_timeout_ms=settings.statement_timeout_ms,
         lock_timeout_ms=settings.lock_timeout_ms,
     )
-    waker = Waker(url)
+    waker = Waker(database)
+    database.after_commit = waker.wake
     authenticator = Authenticator(database, default_country=settings.default_country)
     recorder = QuickRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
     routes = api_routes(settings)
@@ -87,7 +88,6 @@ def create_app(settings: Settings) -> "Application":
         database,
         mutations,
         quick=sales.quick_ways(recorder) if settings.write_path == "quick" else {},
-        committed=waker.wake,
     )
     rate_limiter = RateLimiter(
         per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, processes=settings.workers

@@ -1,35 +1,49 @@
-"""Composition root of the worker: who listens to which fact, and what is done for every organization on a schedule."""
+"""Composition root of the worker: who listens to which fact, and which queues there are."""
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
 from typing import Final
-from uuid import UUID
 
+from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
 from regulars.kit.db import Database
 from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.settings import Settings
-from regulars.organizations.manage import list_organizations
 from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.privacy.jobs import anonymise_stragglers, read_on
+from regulars.request_log.model import RETENTION as REQUEST_LOG_RETENTION
 from regulars.request_log.sweep import sweep as sweep_request_log
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, register_new_product_keys
 from regulars.work.facts import Listeners
-from regulars.work.jobs import Sweep, Work
+from regulars.work.outbox import OutboxQueue
+from regulars.work.queue import Due, Queue
+from regulars.work.retries import RetryQueue
 from regulars.work.run import run_worker
+from regulars.work.sweeps import Sweep
 
+# The name of a listener never changes: a fact that it failed on waits under that name.
 LISTENERS: Final[Listeners] = {
-    SalesRecorded: (register_new_product_keys, count_new_sales),
-    ProfileErased: (anonymise_stragglers,),
-    AnswersUnread: (read_on,),
+    SalesRecorded: {"catalog.product_keys": register_new_product_keys, "sales.hourly_totals": count_new_sales},
+    ProfileErased: {"privacy.stragglers": anonymise_stragglers},
+    AnswersUnread: {"privacy.answers": read_on},
 }
 
-SWEEPS: Final = (
-    Sweep(name="idempotency.sweep", cron="*/5 * * * *", run=sweep_idempotency_keys),
-    Sweep(name="request_log.sweep", cron="7 * * * *", run=sweep_request_log),
-)
+# What is kept for a time, and the column that says since when.
+IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", delay=IDEMPOTENCY_RETENTION)
+REQUEST_LOG: Final = Due(table="request_log", column="answered_at", delay=REQUEST_LOG_RETENTION)
+REQUEST_COUNTS: Final = Due(table="request_counts", column="hour", delay=REQUEST_LOG_RETENTION)
+
+
+def queues() -> list[Queue]:
+    """Everything that waits in a table for its time, new for each worker."""
+    return [
+        OutboxQueue(LISTENERS),
+        RetryQueue(LISTENERS),
+        Sweep("idempotency.sweep", IDEMPOTENCY_KEYS, sweep_idempotency_keys, look_every_s=300),
+        Sweep("request_log.sweep", REQUEST_LOG, sweep_request_log, look_every_s=3600),
+        Sweep("request_log.sweep_counts", REQUEST_COUNTS, sweep_request_log, look_every_s=3600),
+    ]
 
 
 def run(settings: Settings, url: str, *, lifeline: int | None = None) -> None:
@@ -49,14 +63,8 @@ async def _run(settings: Settings, url: str, *, lifeline: int | None) -> None:
         lock_timeout_ms=settings.lock_timeout_ms,
     )
     await database.open()
-    work = Work(database=database, organization_ids=_organization_ids, listeners=LISTENERS, sweeps=SWEEPS)
     try:
-        await run_worker(work, stop=stop, grace_s=settings.shutdown_grace_s)
+        await run_worker(database, queues(), stop=stop, grace_s=settings.shutdown_grace_s)
     finally:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(database.close(), settings.shutdown_grace_s)
-
-
-async def _organization_ids(database: Database) -> Sequence[UUID]:
-    async with database.connection() as connection:
-        return [organization.id for organization in await list_organizations(connection)]

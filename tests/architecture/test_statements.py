@@ -10,6 +10,8 @@ OWNERS = {
     "idempotency": {"idempotency_keys"},
     "work": {
         "outbox",
+        "outbox_retries",
+        "interests",
         "procrastinate_workers",
         "procrastinate_jobs",
         "procrastinate_periodic_defers",

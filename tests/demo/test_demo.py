@@ -5,6 +5,7 @@ from uuid import uuid4
 import msgspec
 import phonenumbers
 import pytest
+from tests.support.draining import drain
 from tests.support.room import SECRET
 
 from regulars.demo import load
@@ -18,7 +19,6 @@ from regulars.profiles.upsert import upsert_profiles
 from regulars.sales.decode import decode_sale
 from regulars.sales.load import load_sales
 from regulars.sales.model import Sale
-from regulars.work import outbox
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
@@ -70,7 +70,7 @@ async def test_bulk_loading_leaves_the_rows_that_the_use_case_leaves(database):
     for organization_id in (one_by_one, in_bulk):
         await prepare(database, organization_id)
     await record_tickets(database, one_by_one, tickets(), lambda *_: None)
-    await outbox.drain(database, one_by_one, LISTENERS)
+    await drain(database, one_by_one, LISTENERS)
     await load_tickets(database, in_bulk, tickets(), people(), lambda *_: None)
     expected, found = await rows_of(database, one_by_one), await rows_of(database, in_bulk)
     assert [len(rows) for rows in expected] == [SALES, len(expected[1]), 5]

@@ -27,7 +27,6 @@ class Workshop:
         self.batches: list[list[str]] = []
         self.gate = asyncio.Event()
         self.gate.set()
-        self.committed = 0
         self.route = Mutation(
             path="/v1/things",
             operation_id="makeThing",
@@ -36,14 +35,8 @@ class Workshop:
             answers={},
             prepare=self._prepare,
             run=self._run,
-            records_facts=True,
         )
-        self.writes = Writes(
-            database, [self.route], quick=options.get("quick", {}), committed=lambda _: self._count_commit()
-        )
-
-    def _count_commit(self) -> None:
-        self.committed += 1
+        self.writes = Writes(database, [self.route], quick=options.get("quick", {}))
 
     def _prepare(self, asked: Any) -> str:
         name = msgspec.json.decode(asked.body)

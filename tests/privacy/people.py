@@ -5,6 +5,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from psycopg import sql
+from tests.support.draining import drain
 from tests.support.room import SECRET
 
 from regulars.consent.ledger import Origin, Recorded
@@ -21,7 +22,6 @@ from regulars.sales.decode import decode_sale
 from regulars.sales.record import record_sales
 from regulars.stores.model import StoreUpsert
 from regulars.stores.upsert import upsert_stores
-from regulars.work.outbox import drain
 from regulars.worker import LISTENERS
 
 TOLERANCE = timedelta(seconds=30)
@@ -139,7 +139,7 @@ async def look_for_stragglers(database: Database, organization_id: UUID) -> None
     await drain(database, organization_id, LISTENERS)
     async with database.transaction() as tx:
         due = await tx.fetch(
-            "UPDATE outbox SET not_before = NULL WHERE organization_id = %s AND not_before > %s RETURNING topic",
+            "UPDATE outbox SET not_before = NULL, due_at = created_at WHERE organization_id = %s AND due_at > %s RETURNING topic",
             (organization_id, tx.now),
         )
         assert due == [("privacy.profile_erased",)]

@@ -14,6 +14,7 @@ from tests.privacy.people import (
     plant,
     remember,
 )
+from tests.support.draining import drain
 from tests.support.room import SECRET
 
 from regulars.consent.ledger import Origin
@@ -21,7 +22,6 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import PROFILE, SUBSCRIPTION, ByExternalId, ById
 from regulars.privacy import erase as erasing
 from regulars.privacy import jobs
-from regulars.work.outbox import drain
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio

@@ -126,7 +126,7 @@ def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> C
 
     quick_ways = {} if recorder is None else api.quick_ways(recorder)
     ways = {name: counting(way) for name, way in quick_ways.items()}
-    writes = Writes(database, list(routes.values()), quick=ways, committed=lambda _: None)
+    writes = Writes(database, list(routes.values()), quick=ways)
     return Counter(Desk(database, organization_id), writes, recorder, routes, sizes)
 
 

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 from tests.sales.desk import ticket
 from tests.support import samples
+from tests.support.draining import drain
 
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import register_new_product_keys
-from regulars.work.outbox import drain
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
@@ -18,7 +18,7 @@ def with_properties(**properties):
 
 
 async def test_the_worker_listens_to_recorded_sales():
-    assert register_new_product_keys in LISTENERS[SalesRecorded]
+    assert register_new_product_keys in LISTENERS[SalesRecorded].values()
 
 
 async def test_new_product_keys_are_in_the_catalog_as_text(desk):

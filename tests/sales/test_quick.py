@@ -11,6 +11,7 @@ from tests.sales.counter import TARGET, Counter, Told
 from tests.sales.desk import STORE, database_time
 from tests.sales.traffic import Traffic
 from tests.support import samples
+from tests.support.draining import drain
 
 from regulars.idempotency.model import fingerprint
 from regulars.kit.clock import monotonic
@@ -18,7 +19,6 @@ from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE as PROFILE_ID
 from regulars.kit.ids import new_uuid
 from regulars.sales import statements
-from regulars.work.outbox import drain
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio

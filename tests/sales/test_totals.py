@@ -49,7 +49,7 @@ async def begin_fill(desk, *, fence: datetime):
 
 
 async def test_the_worker_counts_new_sales():
-    assert count_new_sales in LISTENERS[SalesRecorded]
+    assert count_new_sales in LISTENERS[SalesRecorded].values()
 
 
 async def test_sales_are_counted_in_their_hour_per_store_currency_and_type(desk):

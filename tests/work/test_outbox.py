@@ -1,16 +1,23 @@
 import asyncio
 import contextlib
+from datetime import timedelta
 from typing import ClassVar
 from uuid import UUID
 
 import psycopg
 import pytest
+from tests.support.draining import drain
 
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.work import outbox
 from regulars.work.facts import Fact
-from regulars.work.outbox import ATTEMPTS_MAX, CHUNK_ROWS, RETRY_SCHEDULE_S
+from regulars.work.interest import register_interest, withdraw_interest
+from regulars.work.outbox import RETRIES
+from regulars.work.queue import BITE_ROWS
+from regulars.work.retries import RetryQueue
+
+ATTEMPTS_MAX = len(RETRIES.waits_s) + 1
 
 
 class SaleSeen(Fact, frozen=True):
@@ -23,16 +30,25 @@ class StoreOpened(Fact, frozen=True):
     name: str
 
 
+class Whispered(Fact, frozen=True):
+    topic: ClassVar[str] = "test.whispered"
+    on_interest: ClassVar[bool] = True
+    word: str
+
+
 class Listening:
     """Notes what it hears, and the order; fails for numbers that it is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, mark: int = 0) -> None:
+        self.mark = mark
         self.heard: list[int] = []
+        self.calls: list[list[int]] = []
         self.failing: set[int] = set()
 
     async def __call__(self, tx, organization_id, facts) -> None:
+        self.calls.append([fact.number for fact in facts])
         for fact in facts:
-            await tx.execute("INSERT INTO heard (number) VALUES (%s)", (fact.number,))
+            await tx.execute("INSERT INTO heard (number) VALUES (%s)", (self.mark + fact.number,))
             if fact.number in self.failing:
                 raise RuntimeError("planted")
             self.heard.append(fact.number)
@@ -69,13 +85,14 @@ async def record(database, organization_id, *numbers):
             await outbox.record(tx, organization_id, [SaleSeen(number=number)])
 
 
+async def retry(database, organization_id, listeners):
+    query(database, "UPDATE outbox_retries SET due_at = created_at WHERE due_at IS NOT NULL RETURNING 1")
+    return await RetryQueue(listeners).take_turn(database, organization_id)
+
+
 def query(database, sql, *params):
     with psycopg.connect(database.url, autocommit=True) as connection:
         return connection.execute(sql, params).fetchall()
-
-
-def make_due(database):
-    query(database, "UPDATE outbox SET not_before = NULL WHERE not_before < 'infinity' RETURNING 1")
 
 
 def test_facts_of_one_topic_become_one_row_in_the_order_given(database, organization_id):
@@ -92,7 +109,10 @@ def test_facts_of_one_topic_become_one_row_in_the_order_given(database, organiza
 
 
 def test_nothing_is_recorded_when_the_transaction_rolls_back(database, organization_id):
+    woken = []
+
     async def work():
+        database.after_commit = lambda queue, organization: woken.append((queue, organization))
         with contextlib.suppress(RuntimeError):
             async with database.transaction() as tx:
                 await outbox.record(tx, organization_id, [SaleSeen(number=1)])
@@ -100,6 +120,23 @@ def test_nothing_is_recorded_when_the_transaction_rolls_back(database, organizat
 
     run(database, work)
     assert query(database, "SELECT count(*) FROM outbox") == [(0,)]
+    assert woken == []
+
+
+def test_recording_a_fact_wakes_the_worker_once_it_is_committed(database, organization_id):
+    woken = []
+
+    async def work():
+        database.after_commit = lambda queue, organization: woken.append((queue, organization))
+        async with database.transaction() as tx:
+            await outbox.record(tx, organization_id, [SaleSeen(number=1)])
+            await outbox.record(tx, organization_id, [SaleSeen(number=2)])
+            assert woken == []
+        async with database.transaction() as tx:
+            await outbox.record(tx, organization_id, [Whispered(word="nobody waits for it")])
+
+    run(database, work)
+    assert woken == [("outbox", organization_id)]
 
 
 def test_no_facts_write_no_row(database, organization_id):
@@ -111,18 +148,48 @@ def test_no_facts_write_no_row(database, organization_id):
     assert query(database, "SELECT count(*) FROM outbox") == [(0,)]
 
 
+def test_a_fact_that_needs_interest_is_recorded_only_while_somebody_registered_it(database, organization_id):
+    other = new_uuid()
+
+    async def whisper(word):
+        async with database.transaction() as tx:
+            await outbox.record(tx, organization_id, [Whispered(word=word)])
+
+    async def work():
+        async with database.transaction() as tx:
+            await register_interest(tx, other, Whispered, needed_by="another organization")
+        await whisper("too early")
+        async with database.transaction() as tx:
+            await register_interest(tx, organization_id, Whispered, needed_by="first")
+            await register_interest(tx, organization_id, Whispered, needed_by="first")
+            await register_interest(tx, organization_id, Whispered, needed_by="second")
+        await whisper("for two")
+        async with database.transaction() as tx:
+            await withdraw_interest(tx, organization_id, Whispered, needed_by="first")
+        await whisper("for one")
+        async with database.transaction() as tx:
+            await withdraw_interest(tx, organization_id, Whispered, needed_by="second")
+        await whisper("too late")
+
+    run(database, work)
+    words = [payload[0]["word"] for (payload,) in query(database, "SELECT payload FROM outbox ORDER BY id")]
+    assert words == ["for two", "for one"]
+
+
 def test_a_drain_hands_over_every_fact_in_order_and_empties_the_outbox(database, organization_id):
     listening = Listening()
-    numbers = list(range(CHUNK_ROWS * 2 + 3))
+    numbers = list(range(BITE_ROWS * 2 + 3))
 
     async def work():
         await record(database, organization_id, *numbers)
-        return await outbox.drain(database, organization_id, {SaleSeen: [listening]})
+        return await drain(database, organization_id, {SaleSeen: {"a": listening}})
 
     assert run(database, work) == len(numbers)
     assert listening.heard == numbers
     assert query(database, "SELECT count(*) FROM outbox") == [(0,)]
     assert query(database, "SELECT number FROM heard") == [(number,) for number in numbers]
+    # What is taken together is handed over together.
+    assert [len(call) for call in listening.calls] == [BITE_ROWS, BITE_ROWS, 3]
 
 
 def test_another_organization_is_left_alone(database, organization_id):
@@ -131,7 +198,7 @@ def test_another_organization_is_left_alone(database, organization_id):
 
     async def work():
         await record(database, other, 1)
-        return await outbox.drain(database, organization_id, {SaleSeen: [listening]})
+        return await drain(database, organization_id, {SaleSeen: {"a": listening}})
 
     assert run(database, work) == 0
     assert listening.heard == []
@@ -141,10 +208,27 @@ def test_another_organization_is_left_alone(database, organization_id):
 def test_a_topic_nobody_knows_waits_for_the_release_that_does(database, organization_id):
     async def work():
         await record(database, organization_id, 1)
-        return await outbox.drain(database, organization_id, {StoreOpened: []})
+        return await drain(database, organization_id, {StoreOpened: {}})
 
     assert run(database, work) == 0
     assert query(database, "SELECT attempts, not_before FROM outbox") == [(0, None)]
+
+
+def test_a_row_of_the_release_before_waits_for_its_time_and_is_then_taken(database, organization_id):
+    listening = Listening()
+    insert = (
+        "INSERT INTO outbox (organization_id, id, topic, payload, created_at, not_before)"
+        " VALUES (%s, %s, 'test.sale_seen', '[{\"number\": 7}]', now(), now() + %s) RETURNING 1"
+    )
+
+    async def work():
+        query(database, insert, organization_id, new_uuid(), timedelta(hours=1))
+        assert await drain(database, organization_id, {SaleSeen: {"a": listening}}) == 0
+        query(database, insert, organization_id, new_uuid(), None)
+        assert await drain(database, organization_id, {SaleSeen: {"a": listening}}) == 1
+
+    run(database, work)
+    assert listening.heard == [7]
 
 
 def test_a_failing_row_loses_only_its_own_writes_and_waits(database, organization_id):
@@ -153,15 +237,47 @@ def test_a_failing_row_loses_only_its_own_writes_and_waits(database, organizatio
 
     async def work():
         await record(database, organization_id, 1, 2, 3)
-        return await outbox.drain(database, organization_id, {SaleSeen: [listening]})
+        return await drain(database, organization_id, {SaleSeen: {"a": listening}})
 
     assert run(database, work) == 2
-    # All three were tried together first; what that did was undone, so each took effect once.
-    assert listening.heard == [1, 1, 3]
     assert query(database, "SELECT number FROM heard ORDER BY 1") == [(1,), (3,)]
-    ((attempts, wait),) = query(database, "SELECT attempts, extract(epoch FROM not_before - now())::float FROM outbox")
-    assert attempts == 1
-    assert RETRY_SCHEDULE_S[0] - 1 < wait <= RETRY_SCHEDULE_S[0]
+    ((listener, attempts, wait),) = query(
+        database, "SELECT listener, attempts, extract(epoch FROM due_at - created_at)::float FROM outbox_retries"
+    )
+    assert (listener, attempts) == ("a", 1)
+    assert RETRIES.waits_s[0] <= wait < RETRIES.waits_s[1]
+    assert query(database, "SELECT count(*) FROM outbox") == [(0,)]
+
+
+def test_a_guilty_row_is_found_by_halves(database, organization_id):
+    listening = Listening()
+    listening.failing = {77}
+
+    async def work():
+        await record(database, organization_id, *range(128))
+        return await drain(database, organization_id, {SaleSeen: {"a": listening}})
+
+    assert run(database, work) == 127
+    # The whole, then the whole alone in its savepoint, then two halves for each of seven levels.
+    assert len(listening.calls) == 2 + 2 * 7
+
+
+def test_listeners_of_one_fact_do_not_suffer_from_each_other(database, organization_id):
+    good, bad = Listening(), Listening(mark=100)
+    bad.failing = {2}
+    listeners = {SaleSeen: {"bad": bad, "good": good}}
+
+    async def work():
+        await record(database, organization_id, 1, 2, 3)
+        await drain(database, organization_id, listeners)
+        assert query(database, "SELECT number FROM heard ORDER BY 1") == [(1,), (2,), (3,), (101,), (103,)]
+        bad.failing = set()
+        await retry(database, organization_id, listeners)
+
+    run(database, work)
+    # The one that failed was told again alone, and the other was not.
+    assert query(database, "SELECT number FROM heard ORDER BY 1") == [(1,), (2,), (3,), (101,), (102,), (103,)]
+    assert query(database, "SELECT count(*) FROM outbox_retries") == [(0,)]
 
 
 def test_a_waiting_row_is_not_tried_before_its_time(database, organization_id):
@@ -170,49 +286,62 @@ def test_a_waiting_row_is_not_tried_before_its_time(database, organization_id):
 
     async def work():
         await record(database, organization_id, 1)
-        await outbox.drain(database, organization_id, {SaleSeen: [listening]})
+        await drain(database, organization_id, {SaleSeen: {"a": listening}})
         listening.failing = set()
-        return await outbox.drain(database, organization_id, {SaleSeen: [listening]})
+        await RetryQueue({SaleSeen: {"a": listening}}).take_turn(database, organization_id)
+        assert listening.heard == []
+        await retry(database, organization_id, {SaleSeen: {"a": listening}})
 
-    assert run(database, work) == 0
-    make_due(database)
-
-    async def later():
-        return await outbox.drain(database, organization_id, {SaleSeen: [listening]})
-
-    database = Database(database.url)
-    assert run(database, later) == 1
+    run(database, work)
     assert listening.heard == [1]
 
 
 def test_a_poisonous_row_is_parked_and_blocks_nobody(database, organization_id):
     listening = Listening()
     listening.failing = {1}
+    listeners = {SaleSeen: {"a": listening}}
 
     async def work():
         await record(database, organization_id, 1)
-        for _ in range(ATTEMPTS_MAX):
-            make_due(database)
-            await outbox.drain(database, organization_id, {SaleSeen: [listening]})
+        await drain(database, organization_id, listeners)
+        for _ in range(ATTEMPTS_MAX + 2):
+            await retry(database, organization_id, listeners)
         await record(database, organization_id, 2)
-        await outbox.drain(database, organization_id, {SaleSeen: [listening]})
+        await drain(database, organization_id, listeners)
 
     run(database, work)
     assert listening.heard == [2]
-    rows = query(database, "SELECT attempts, not_before = 'infinity' FROM outbox")
-    assert rows == [(ATTEMPTS_MAX, True)]
+    assert query(database, "SELECT attempts, due_at FROM outbox_retries") == [(ATTEMPTS_MAX, None)]
 
 
-def test_a_payload_that_does_not_decode_is_parked_like_any_failure(database, organization_id):
+def test_a_payload_that_does_not_decode_waits_like_any_failure(database, organization_id):
     listening = Listening()
 
     async def work():
         await record(database, organization_id, 1)
         query(database, """UPDATE outbox SET payload = '[{"number": "x"}]' RETURNING 1""")
-        return await outbox.drain(database, organization_id, {SaleSeen: [listening]})
+        return await drain(database, organization_id, {SaleSeen: {"a": listening}})
 
     assert run(database, work) == 0
-    assert query(database, "SELECT attempts FROM outbox") == [(1,)]
+    assert query(database, "SELECT attempts FROM outbox_retries") == [(1,)]
+
+
+def test_what_waits_for_a_listener_that_is_gone_is_dropped_after_an_hour(database, organization_id):
+    listening = Listening()
+    listening.failing = {1}
+
+    async def work():
+        await record(database, organization_id, 1)
+        await drain(database, organization_id, {SaleSeen: {"old name": listening}})
+        # It may be a name of the next release, which is just starting.
+        await RetryQueue({SaleSeen: {"new name": listening}}).take_turn(database, organization_id)
+        assert query(database, "SELECT listener FROM outbox_retries") == [("old name",)]
+        query(database, "UPDATE outbox_retries SET due_at = now() - interval '61 minutes' RETURNING 1")
+        await RetryQueue({SaleSeen: {"new name": listening}}).take_turn(database, organization_id)
+
+    run(database, work)
+    assert query(database, "SELECT listener FROM outbox_retries") == []
+    assert listening.heard == []
 
 
 def test_drains_at_the_same_time_hand_over_each_fact_once(database, organization_id):
@@ -221,9 +350,8 @@ def test_drains_at_the_same_time_hand_over_each_fact_once(database, organization
 
     async def work():
         await record(database, organization_id, *numbers)
-        drains = [outbox.drain(database, organization_id, {SaleSeen: [listening]}) for _ in range(4)]
-        return sum(await asyncio.gather(*drains))
+        await asyncio.gather(*[drain(database, organization_id, {SaleSeen: {"a": listening}}) for _ in range(4)])
 
-    assert run(database, work) == len(numbers)
+    run(database, work)
     assert sorted(listening.heard) == numbers
     assert query(database, "SELECT count(*), count(DISTINCT number) FROM heard") == [(120, 120)]

@@ -1,61 +1,131 @@
 import asyncio
+import contextlib
 
 import psycopg
+import pytest
 
+from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
-from regulars.work.wake import INTERVAL_S, Waker
+from regulars.work.wake import CHANNEL, INTERVAL_S, ORGANIZATIONS_PER_WAKE_MAX, Waker, listen_forever, payloads
 
 
-def waiting_jobs(url):
-    with psycopg.connect(url, autocommit=True) as connection:
-        return connection.execute(
-            "SELECT task_name, queue_name, args, queueing_lock FROM procrastinate_jobs WHERE status = 'todo' ORDER BY id"
-        ).fetchall()
+@contextlib.asynccontextmanager
+async def overheard(database):
+    """What a worker of its own connection hears, in the order it comes."""
+    heard = []
+    listening = asyncio.create_task(listen_forever(database, lambda queue, one: heard.append((queue, one))))
+    await asyncio.sleep(0.5)
+    try:
+        yield heard
+    finally:
+        listening.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await listening
 
 
-def test_many_wakes_of_many_organizations_become_one_job(database_url):
+async def until(condition):
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  # what is waited for has no event
+            await asyncio.sleep(0.02)
+
+
+def test_the_first_wake_goes_at_once_and_those_of_the_interval_after_it_together(database_url):
     first, second = new_uuid(), new_uuid()
 
     async def scenario():
-        waker = Waker(database_url)
-        await waker.open()
-        for _ in range(100):
-            waker.wake(first)
-            waker.wake(second)
-        await asyncio.sleep(INTERVAL_S * 4)
-        waker.wake(first)
-        await waker.close()
+        database = Database(database_url)
+        sent = []
+        async with overheard(database) as heard:
+            waker = Waker(database)
+            await waker.open()
+            notify = waker._notify
 
-    asyncio.run(scenario())
-    jobs = waiting_jobs(database_url)
-    assert [(job[0], job[2]) for job in jobs] == [
-        ("work.drain", {"organization_ids": sorted([str(first), str(second)])})
-    ]
+            async def count(payload):
+                sent.append(payload)
+                await notify(payload)
+
+            waker._notify = count
+            waker.wake("outbox", first)
+            await asyncio.sleep(0)
+            for _ in range(100):
+                waker.wake("outbox", first)
+                waker.wake("outbox", second)
+            await until(lambda: len(heard) >= 3)
+            await waker.close()
+        return heard, sent
+
+    heard, sent = asyncio.run(scenario())
+    assert heard[0] == ("outbox", first)
+    assert set(heard) == {("outbox", first), ("outbox", second)}
+    assert len(sent) == 2
+
+
+def test_every_organization_is_in_a_payload_that_postgresql_takes(database_url):
+    many = [new_uuid() for _ in range(ORGANIZATIONS_PER_WAKE_MAX * 3 + 1)]
+    texts = list(payloads("outbox.retries", many))
+    assert len(texts) == 4
+    assert all(len(text.encode()) < 8000 for text in texts)
+
+    async def scenario():
+        database = Database(database_url)
+        async with overheard(database) as heard:
+            waker = Waker(database)
+            await waker.open()
+            for organization_id in many:
+                waker.wake("outbox.retries", organization_id)
+            await until(lambda: len(heard) >= len(many))
+            await waker.close()
+        return heard
+
+    assert sorted(one for _, one in asyncio.run(scenario())) == sorted(many)
 
 
 def test_closing_sends_what_is_still_waiting(database_url):
     async def scenario():
-        waker = Waker(database_url)
-        await waker.open()
-        waker.wake(new_uuid())
-        await waker.close()
+        database = Database(database_url)
+        async with overheard(database) as heard:
+            waker = Waker(database)
+            await waker.open()
+            waker.wake("outbox", new_uuid())
+            await asyncio.sleep(0)
+            waker.wake("outbox", new_uuid())
+            await waker.close()
+            await until(lambda: len(heard) == 2)
 
     asyncio.run(scenario())
-    assert len(waiting_jobs(database_url)) == 1
 
 
-def test_a_wake_up_that_fails_hurts_nobody(empty_database_url):
+def test_a_wake_up_that_fails_hurts_nobody_and_the_next_one_dials_again(database_url):
     async def scenario():
-        waker = Waker(empty_database_url)
+        database = Database(database_url)
+        waker = Waker(database)
         await waker.open()
-        waker.wake(new_uuid())
-        await asyncio.sleep(INTERVAL_S * 4)
-        waker.wake(new_uuid())
+        waker.wake("outbox", new_uuid())
+        await until(lambda: waker._connection is not None)
+        await waker._connection.close()
+        async with overheard(database) as heard:
+            await asyncio.sleep(INTERVAL_S)
+            waker.wake("outbox", new_uuid())
+            await until(lambda: len(heard) == 1)
         await waker.close()
 
     asyncio.run(scenario())
 
 
 def test_a_wake_on_a_closed_waker_is_ignored(database_url):
-    Waker(database_url).wake(new_uuid())
-    assert waiting_jobs(database_url) == []
+    Waker(Database(database_url)).wake("outbox", new_uuid())
+
+
+@pytest.mark.parametrize("payload", ["", "outbox", "outbox:", "outbox:not-an-id"])
+def test_a_payload_of_somebody_else_is_passed_over(database_url, payload):
+    organization_id = new_uuid()
+
+    async def scenario():
+        async with overheard(Database(database_url)) as heard:
+            with psycopg.connect(database_url, autocommit=True) as connection:
+                connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+                connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"outbox:{organization_id.hex}"))
+            await until(lambda: heard)
+        return heard
+
+    assert asyncio.run(scenario()) == [("outbox", organization_id)]

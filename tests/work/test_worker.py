@@ -12,7 +12,8 @@ from regulars.kit.ids import new_uuid
 from regulars.work import outbox
 from regulars.work.app import create_app
 from regulars.work.facts import Fact
-from regulars.work.jobs import STALLED_AFTER_S, Sweep, Work, for_every_organization, register, rescue_stalled_jobs
+from regulars.work.jobs import STALLED_AFTER_S, register, rescue_stalled_jobs
+from regulars.work.outbox import OutboxQueue
 from regulars.work.run import run_worker
 from regulars.work.wake import Waker
 
@@ -37,16 +38,8 @@ class House:
         self.heard.extend(fact.number for fact in facts)
         self.heard_something.set()
 
-    async def organization_ids(self, database):
-        return [self.organization_id]
-
-    def work(self, *sweeps: Sweep) -> Work:
-        return Work(
-            database=self.database,
-            organization_ids=self.organization_ids,
-            listeners={Rang: [self.listen]},
-            sweeps=sweeps,
-        )
+    def queues(self):
+        return [OutboxQueue({Rang: {"house": self.listen}})]
 
     async def ring(self, number: int) -> None:
         async with self.database.transaction() as tx:
@@ -55,7 +48,7 @@ class House:
     @contextlib.asynccontextmanager
     async def worker(self):
         await self.database.open()
-        running = asyncio.create_task(run_worker(self.work(), stop=self.stop, grace_s=5))
+        running = asyncio.create_task(run_worker(self.database, self.queues(), stop=self.stop, grace_s=5))
         try:
             yield
         finally:
@@ -84,7 +77,7 @@ def test_a_worker_finds_facts_by_polling_when_nobody_woke_it(database_url):
 def test_a_wake_up_is_quicker_than_the_poll(database_url):
     async def scenario():
         house = House(database_url)
-        waker = Waker(database_url)
+        waker = Waker(Database(database_url))
         await waker.open()
         waits = []
         async with house.worker():
@@ -93,7 +86,7 @@ def test_a_wake_up_is_quicker_than_the_poll(database_url):
                 house.heard_something.clear()
                 await house.ring(number)
                 began = time.monotonic()
-                waker.wake(house.organization_id)
+                waker.wake("outbox", house.organization_id)
                 await asyncio.wait_for(house.heard_something.wait(), 10)
                 waits.append(time.monotonic() - began)
             await waker.close()
@@ -189,33 +182,25 @@ def test_a_job_of_a_live_worker_is_left_alone(database_url):
     assert asyncio.run(rescue(database_url)) == 0
 
 
-def test_one_organization_that_fails_holds_up_no_other(database_url):
-    good, bad = new_uuid(), new_uuid()
-    done = []
-
-    async def both(database):
-        return [bad, good]
-
-    async def run(database, organization_id):
-        if organization_id == bad:
-            raise RuntimeError("planted")
-        done.append(organization_id)
-
-    work = Work(database=Database(database_url), organization_ids=both, listeners={}, sweeps=())
-    asyncio.run(for_every_organization(work, "test", run))
-    assert done == [good]
-
-
-def test_sweeps_are_on_the_schedule(database_url):
-    async def nothing(database, organization_id):
-        return None
-
+def test_the_housekeeping_of_jobs_is_on_the_schedule(database_url):
     app = create_app(database_url, pool_max=1)
-    house = House(database_url)
-    register(app, house.work(Sweep(name="test.sweep", cron="*/5 * * * *", run=nothing)))
-    crons = {task.task.name: task.cron for task in app.periodic_registry.periodic_tasks.values()}
-    assert crons["test.sweep"] == "*/5 * * * *"
-    assert {"work.rescue", "work.forget"} <= set(crons)
+    register(app, lambda queue, organization_id: None)
+    assert {task.task.name for task in app.periodic_registry.periodic_tasks.values()} == {"work.rescue", "work.forget"}
+
+
+def test_a_server_of_the_release_before_wakes_the_worker_with_a_job(database_url):
+    woken = []
+    app = create_app(database_url, pool_max=2)
+    register(app, lambda queue, organization_id: woken.append((queue, organization_id)))
+    organization_id = new_uuid()
+
+    async def scenario():
+        async with app.open_async():
+            await app.configure_task("work.drain", queue="drain").defer_async(organization_ids=[str(organization_id)])
+            await app.run_worker_async(wait=False, install_signal_handlers=False)
+
+    asyncio.run(scenario())
+    assert woken == [("outbox", organization_id)]
 
 
 @pytest.mark.parametrize("table", ["procrastinate_jobs", "procrastinate_workers", "procrastinate_events"])

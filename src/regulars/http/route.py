@@ -153,5 +153,3 @@ class Mutation(Route):
     tries_alone: bool = False
     # What the request costs in tokens of the rate limit, known once it is decoded.
     cost: Callable[[Any], int] | None = None
-    # Whether a commit leaves facts in the outbox that the worker should be woken for.
-    records_facts: bool = False

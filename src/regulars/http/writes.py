@@ -66,12 +66,10 @@ class Writes:
         routes: Sequence[Mutation],
         *,
         quick: Mapping[str, Quick],
-        committed: Callable[[UUID], None],
     ) -> None:
         self._database = database
         self._routes = {route.operation_id: route for route in routes}
         self._quick = quick
-        self._committed = committed
         self._in_flight: dict[tuple[UUID, str], Pending] = {}
         self._arrivals = 0
         self._batch_sizes = {name: PROCESS.batches(name) for name in self._routes}
@@ -168,7 +166,7 @@ class Writes:
         asyncio.get_running_loop().call_soon(_tell, outcomes)
 
     async def _flush(self, lane: Lane, batch: list[Pending]) -> None:
-        organization_id, name, _ = lane
+        _, name, _ = lane
         self._batch_sizes[name].observe(len(batch))
         try:
             quick = self._quick.get(name)
@@ -185,8 +183,6 @@ class Writes:
         except Exception:  # noqa: BLE001  # whatever happened, every waiting caller gets an answer
             _log.exception("writes.failed", operation=name, request_ids=_ids_of(batch))
             self._refuse(batch, InternalError("The request could not be carried out; nothing was written."))
-        if self._routes[name].records_facts:
-            self._committed(organization_id)
 
     def _writes_per_batch(self, lane: Lane) -> int:
         if self._alone_until.get(lane, 0.0) > monotonic():

@@ -5,11 +5,12 @@ that decides anything (`Tx.now`); SQL texts never store `now()` themselves.
 """
 
 import select
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, LiteralString
+from uuid import UUID
 
 import psycopg
 from psycopg import AsyncConnection
@@ -42,6 +43,8 @@ class Tx:
 
     connection: AsyncConnection[TupleRow]
     now: datetime
+    # The queues that this transaction put rows into, each with the organization: told to `Database.after_commit`.
+    touched: set[tuple[str, UUID]] = field(default_factory=set)
 
     async def fetch(self, query: Query, params: Params = ()) -> list[TupleRow]:
         cursor = await self.connection.execute(query, params)
@@ -62,6 +65,8 @@ class Database:
         lock_timeout_ms: int = LOCK_TIMEOUT_MS,
     ) -> None:
         self.url = url
+        # Called for each queue that a transaction touched, once it is committed; whoever has a worker to wake sets it.
+        self.after_commit: Callable[[str, UUID], None] | None = None
         self._options = (
             f"-c timezone=UTC -c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms}"
             " -c idle_in_transaction_session_timeout=60000 -c jit=off"
@@ -135,7 +140,15 @@ class Database:
             row = await cursor.fetchone()
             if row is None:
                 raise psycopg.InterfaceError("the database did not tell the time")
-            yield Tx(connection, truncate_to_milliseconds(row[0]))
+            tx = Tx(connection, truncate_to_milliseconds(row[0]))
+            yield tx
+        self.tell_committed(tx.touched)
+
+    def tell_committed(self, touched: Iterable[tuple[str, UUID]]) -> None:
+        """For whoever commits without a `Tx`: these queues have new rows."""
+        if self.after_commit is not None:
+            for queue, organization_id in touched:
+                self.after_commit(queue, organization_id)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Tx]:

@@ -31,3 +31,8 @@ CREATE TABLE request_counts (
     refusals bigint NOT NULL,
     PRIMARY KEY (organization_id, hour, api_key_id)
 );
+
+-- Organizations with entries past their time are found by time, across organizations. Entries come in its order, so
+-- the smallest of indexes is enough.
+CREATE INDEX request_log_answered_at ON request_log USING brin (answered_at) WITH (pages_per_range = 32);
+CREATE INDEX request_counts_hour ON request_counts USING brin (hour) WITH (pages_per_range = 32);

@@ -80,6 +80,12 @@ CREATE TABLE idempotency_keys (
     headers text
 );
 
+CREATE TABLE interests (
+    organization_id uuid NOT NULL,
+    topic text NOT NULL,
+    needed_by text NOT NULL
+);
+
 CREATE TABLE migrations (
     name text NOT NULL,
     applied_at timestamp with time zone DEFAULT now() NOT NULL
@@ -100,8 +106,22 @@ CREATE TABLE outbox (
     payload json NOT NULL,
     created_at timestamp with time zone NOT NULL,
     attempts integer DEFAULT 0 NOT NULL,
-    not_before timestamp with time zone
-);
+    not_before timestamp with time zone,
+    due_at timestamp with time zone DEFAULT now() NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='2000', autovacuum_vacuum_cost_delay='0', autovacuum_vacuum_insert_scale_factor='0', autovacuum_vacuum_insert_threshold='20000', autovacuum_analyze_scale_factor='0', autovacuum_analyze_threshold='2000');
+
+CREATE TABLE outbox_retries (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    listener text NOT NULL,
+    topic text NOT NULL,
+    payload json NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    attempts integer NOT NULL,
+    due_at timestamp with time zone
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='2000', autovacuum_vacuum_cost_delay='0');
 
 CREATE TABLE product_properties (
     organization_id uuid NOT NULL,
@@ -249,6 +269,9 @@ ALTER TABLE ONLY hourly_totals
 ALTER TABLE ONLY idempotency_keys
     ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (organization_id, key);
 
+ALTER TABLE ONLY interests
+    ADD CONSTRAINT interests_pkey PRIMARY KEY (organization_id, topic, needed_by);
+
 ALTER TABLE ONLY migrations
     ADD CONSTRAINT migrations_pkey PRIMARY KEY (name);
 
@@ -260,6 +283,9 @@ ALTER TABLE ONLY organizations
 
 ALTER TABLE ONLY outbox
     ADD CONSTRAINT outbox_pkey PRIMARY KEY (organization_id, id);
+
+ALTER TABLE ONLY outbox_retries
+    ADD CONSTRAINT outbox_retries_pkey PRIMARY KEY (organization_id, id, listener);
 
 ALTER TABLE ONLY product_properties
     ADD CONSTRAINT product_properties_pkey PRIMARY KEY (organization_id, key);
@@ -311,7 +337,15 @@ CREATE INDEX hourly_totals_fills_due ON hourly_totals_fills USING btree (due_at,
 
 CREATE INDEX idempotency_keys_created_at ON idempotency_keys USING brin (created_at) WITH (pages_per_range='32');
 
+CREATE INDEX outbox_due ON outbox USING btree (due_at, organization_id);
+
+CREATE INDEX outbox_retries_due ON outbox_retries USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
 CREATE INDEX profiles_by_phone_number ON profiles USING btree (organization_id, "left"(phone_number, 64)) WHERE (phone_number IS NOT NULL);
+
+CREATE INDEX request_counts_hour ON request_counts USING brin (hour) WITH (pages_per_range='32');
+
+CREATE INDEX request_log_answered_at ON request_log USING brin (answered_at) WITH (pages_per_range='32');
 
 CREATE INDEX request_log_of_key ON request_log USING btree (organization_id, api_key_id, id);
 

@@ -41,6 +41,5 @@ ROUTES: tuple[Route, ...] = (
         prepare=prepare_erasure,
         run=run_erasures,
         writes_per_batch_max=ERASURES_PER_BATCH_MAX,
-        records_facts=True,
     ),
 )

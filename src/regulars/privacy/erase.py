@@ -61,5 +61,5 @@ async def _erase(tx: Tx, organization_id: UUID, profiles: Sequence[Profile], *, 
     await delete_profiles(tx, organization_id, ids)
     await erase_entries(tx, organization_id, ids)
     facts = [ProfileErased(identifier, tx.now) for identifier in ids]
-    await outbox.record(tx, organization_id, facts, not_before=tx.now + STRAGGLERS_AFTER)
+    await outbox.record(tx, organization_id, facts, due_at=tx.now + STRAGGLERS_AFTER)
     await read_answers(tx, organization_id, ids, forgotten, seconds_max=READ_ANSWERS_S_MAX)

@@ -245,7 +245,6 @@ def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
             examples={"purchase": EXAMPLE},
             prepare=_prepare,
             run=partial(_run, tolerance=tolerance),
-            records_facts=True,
         ),
         Mutation(
             path="/v1/sales-events/batch",
@@ -263,7 +262,6 @@ def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
             parallel_batches=BATCH_REQUESTS_AT_ONCE,
             tries_alone=True,
             cost=len,
-            records_facts=True,
         ),
         Read(
             path="/v1/sales-events",

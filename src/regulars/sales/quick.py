@@ -34,6 +34,7 @@ from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, Split, encode_new, split_at_profile
 from regulars.sales.model import Sale, freshness, is_in_future
 from regulars.sales.statements import Inserted, Kept, NewSale
+from regulars.work.outbox import OutboxQueue
 
 CLOCK_READING_S_MAX = 1.0
 STORES_CACHED_MAX = 100_000
@@ -204,6 +205,8 @@ class QuickRecorder:
             now=batch.now,
         )
         self._set_clock(inserted.now)
+        if inserted.profiles:
+            self._database.tell_committed([(OutboxQueue.name, organization_id)])
         return inserted
 
     async def _learn(self, connection: PreparedConnection, organization_id: UUID, sales: Sequence[Sale]) -> "_Known":

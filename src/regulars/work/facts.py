@@ -13,9 +13,13 @@ class Fact(msgspec.Struct, frozen=True):
     """Base of every fact; a subclass names its `topic` once and for all, because rows with it wait in databases."""
 
     topic: ClassVar[str]
+    # Whether it is recorded only for organizations in which somebody registered interest (`interest.py`).
+    on_interest: ClassVar[bool] = False
 
 
-# A listener gets every fact of one outbox row and works in the transaction that removes the row: its own writes and
-# the removal commit together, so each fact takes effect exactly once. It must not talk to the network.
+# A listener gets all facts of its topic that were taken together, in their order, and works in the transaction that
+# removes them: its own writes and the removal commit together, so each fact takes effect exactly once. It must not
+# talk to the network.
 Listener = Callable[[Tx, UUID, Sequence[Any]], Awaitable[None]]
-Listeners = Mapping[type[Fact], Sequence[Listener]]
+# The listeners of each fact by their names. A name is stable, because a fact that a listener failed on waits under it.
+Listeners = Mapping[type[Fact], Mapping[str, Listener]]

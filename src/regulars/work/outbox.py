@@ -1,132 +1,119 @@
-"""The outbox: facts are recorded in the transaction that made them true, and drained by the worker afterwards."""
+"""The outbox: facts are recorded in the transaction that made them true, and handed to their listeners afterwards.
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+Listeners of one fact do not know each other. If one fails, the others' success is committed with a row for the one
+that failed (`retries.py`), which is tried again alone.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 import msgspec
-import psycopg
 
-from regulars.kit import ids, log
+from regulars.kit import ids
 from regulars.kit.db import Database, Tx
 from regulars.work import queries
-from regulars.work.facts import Fact, Listeners
+from regulars.work.facts import Fact, Listener, Listeners
+from regulars.work.queries import OutboxRow
+from regulars.work.queue import (
+    BITE_ROWS,
+    Due,
+    Queue,
+    RowsFailedError,
+    Schedule,
+    find_guilty,
+    log_failure,
+    raise_if_lost,
+)
 
-CHUNK_ROWS: Final = 50
-# Waits before the second, third, … try. A row that fails after all of them is parked: it stays for a person to look
-# at, and nothing waits behind it.
-RETRY_SCHEDULE_S: Final = (1, 5, 30, 120, 600, 1800, 3600)
-ATTEMPTS_MAX: Final = len(RETRY_SCHEDULE_S) + 1
-# A bound on one call, so that a worker comes back to its other organizations; the next poll continues.
-CHUNKS_MAX: Final = 1000
-
-_log = log.get(__name__)
+# Waits before the second, third, … try. A fact that a listener fails on after all of them is parked: it stays for a
+# person to look at, and nothing waits behind it.
+RETRIES: Final = Schedule(waits_s=(1, 5, 30, 120, 600, 1800, 3600))
 
 
-async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, not_before: datetime | None = None) -> None:
-    """Write the facts: one row for each topic, whose payload is the list of its facts in the order given."""
-    by_topic: dict[str, list[Fact]] = {}
+Tell = Callable[[Tx, UUID, str, Sequence[OutboxRow]], Awaitable[None]]
+
+
+async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, due_at: datetime | None = None) -> None:
+    """Write the facts: one row for each topic, whose payload is the list of its facts in the order given.
+
+    Facts that wait for interest are written only if there is any. The worker is woken after the commit.
+    """
+    by_type: dict[type[Fact], list[Fact]] = {}
     for fact in facts:
-        by_topic.setdefault(fact.topic, []).append(fact)
+        by_type.setdefault(type(fact), []).append(fact)
     rows = [
-        queries.NewOutboxRow(ids.new_uuid(), topic, msgspec.json.encode(together).decode())
-        for topic, together in by_topic.items()
+        queries.NewOutboxRow(
+            ids.new_uuid(), kind.topic, msgspec.json.encode(together).decode(), on_interest=kind.on_interest
+        )
+        for kind, together in by_type.items()
     ]
-    if rows:
-        await queries.insert_outbox_rows(tx, organization_id, rows, not_before=not_before)
+    if rows and await queries.insert_outbox_rows(tx, organization_id, rows, due_at=due_at):
+        tx.touched.add((OutboxQueue.name, organization_id))
 
 
-async def drain(database: Database, organization_id: UUID, listeners: Listeners) -> int:
-    """Hand every due fact of one organization to its listeners; answer how many rows took effect.
+class OutboxQueue(Queue):
+    """Hands every due fact to its listeners.
 
     Rows whose topic no listener table names are left alone: they may belong to a newer version of the code that is
     starting up beside this one.
     """
-    done = 0
-    topics = [fact_type.topic for fact_type in listeners]
-    async with database.reading() as tx:
-        # Most organizations have nothing new most of the time, and one statement without a transaction says so.
-        if not await queries.has_due_rows(tx, organization_id, topics):
-            return 0
-    for _ in range(CHUNKS_MAX):
-        taken, succeeded = await _drain_chunk(database, organization_id, listeners)
-        done += succeeded
-        if taken < CHUNK_ROWS:
-            break
-    return done
 
+    name = "outbox"
+    due = Due(table="outbox")
+    turns_at_once = 4
 
-class _RowFailedError(Exception):
-    """A row's listener failed, and the rows that were taken together are to be tried one by one."""
+    def __init__(self, listeners: Listeners) -> None:
+        self._listeners = {kind.topic: (kind, by_name) for kind, by_name in listeners.items()}
 
-
-async def _drain_chunk(database: Database, organization_id: UUID, listeners: Listeners) -> tuple[int, int]:
-    """Take a chunk of rows; answer how many were taken, and how many of them took effect."""
-    try:
-        taken = await _drain_together(database, organization_id, listeners)
-    except _RowFailedError:
-        return await _drain_one_by_one(database, organization_id, listeners)
-    return taken, taken
-
-
-async def _drain_together(database: Database, organization_id: UUID, listeners: Listeners) -> int:
-    """The usual case, with as few round trips as there are: if any row fails, none has taken effect."""
-    types = {fact_type.topic: fact_type for fact_type in listeners}
-    async with database.transaction() as tx:
-        rows = await queries.take_due_rows(tx, organization_id, list(types), limit=CHUNK_ROWS)
+    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
         try:
+            return await self._hand_over(database, organization_id, self._tell_all)
+        except RowsFailedError:
+            return await self._hand_over(database, organization_id, self._tell_each)
+
+    async def _hand_over(self, database: Database, organization_id: UUID, tell: Tell) -> bool:
+        async with database.transaction() as tx:
+            rows = await queries.take_due_rows(tx, organization_id, list(self._listeners), limit=BITE_ROWS)
+            by_topic: dict[str, list[OutboxRow]] = {}
             for row in rows:
-                await _tell(tx, organization_id, row, types[row.topic], listeners)
+                by_topic.setdefault(row.topic, []).append(row)
+            for topic, together in by_topic.items():
+                await tell(tx, organization_id, topic, together)
+            if rows:
+                await queries.delete_rows(tx, organization_id, [row.id for row in rows])
+        return len(rows) == BITE_ROWS
+
+    async def _tell_all(self, tx: Tx, organization_id: UUID, topic: str, rows: Sequence[OutboxRow]) -> None:
+        """The usual case, with as few round trips as there are: if any row fails, none has taken effect."""
+        kind, listeners = self._listeners[topic]
+        try:
+            facts = decode_facts(kind, rows)
+            for listener in listeners.values():
+                await listener(tx, organization_id, facts)
         except Exception as error:
-            if tx.connection.broken or isinstance(error, psycopg.InterfaceError):
-                raise
-            raise _RowFailedError from error
-        if rows:
-            await queries.delete_rows(tx, organization_id, [row.id for row in rows])
-    return len(rows)
+            raise_if_lost(tx, error)
+            raise RowsFailedError from error
+
+    async def _tell_each(self, tx: Tx, organization_id: UUID, topic: str, rows: Sequence[OutboxRow]) -> None:
+        """Each listener by itself, in halves where it fails; what it fails on waits for it alone."""
+        kind, listeners = self._listeners[topic]
+        for name, listener in listeners.items():
+
+            async def tell(some: Sequence[OutboxRow], listener: Listener = listener) -> None:
+                await listener(tx, organization_id, decode_facts(kind, some))
+
+            guilty = await find_guilty(tx, rows, tell)
+            for row, error in guilty:
+                about = {"row": str(row.id), "topic": topic, "listener": name}
+                log_failure(self.name, organization_id, error, attempts=1, is_parked=False, **about)
+            if guilty:
+                due_at = RETRIES.due_at(tx.now, attempts=1)
+                ids_of_guilty = [row.id for row, _ in guilty]
+                await queries.insert_retries(tx, organization_id, ids_of_guilty, listener=name, due_at=due_at)
 
 
-async def _drain_one_by_one(database: Database, organization_id: UUID, listeners: Listeners) -> tuple[int, int]:
-    types = {fact_type.topic: fact_type for fact_type in listeners}
-    async with database.transaction() as tx:
-        rows = await queries.take_due_rows(tx, organization_id, list(types), limit=CHUNK_ROWS)
-        finished = [row.id for row in rows if await _apply(tx, organization_id, row, types[row.topic], listeners)]
-        if finished:
-            await queries.delete_rows(tx, organization_id, finished)
-    return len(rows), len(finished)
-
-
-async def _apply(
-    tx: Tx, organization_id: UUID, row: queries.OutboxRow, fact_type: type[Fact], listeners: Listeners
-) -> bool:
-    try:
-        # A savepoint, so that a failing row takes back only its own writes and its neighbours still commit.
-        async with tx.connection.transaction():
-            await _tell(tx, organization_id, row, fact_type, listeners)
-    except Exception as error:
-        if tx.connection.broken or isinstance(error, psycopg.InterfaceError):
-            raise
-        await _postpone(tx, organization_id, row)
-        return False
-    return True
-
-
-async def _tell(
-    tx: Tx, organization_id: UUID, row: queries.OutboxRow, fact_type: type[Fact], listeners: Listeners
-) -> None:
-    facts = msgspec.json.decode(row.payload, type=list[fact_type])  # type: ignore[valid-type]  # known at run time only
-    for listener in listeners[fact_type]:
-        await listener(tx, organization_id, facts)
-
-
-async def _postpone(tx: Tx, organization_id: UUID, row: queries.OutboxRow) -> None:
-    attempts = row.attempts + 1
-    about = {"organization_id": str(organization_id), "row": str(row.id), "topic": row.topic, "attempts": attempts}
-    if attempts >= ATTEMPTS_MAX:
-        _log.exception("outbox.parked", **about)
-        await queries.park_row(tx, organization_id, row.id, attempts=attempts)
-        return
-    _log.warning("outbox.postponed", exc_info=True, **about)
-    wait = timedelta(seconds=RETRY_SCHEDULE_S[attempts - 1])
-    await queries.postpone_row(tx, organization_id, row.id, attempts=attempts, not_before=tx.now + wait)
+def decode_facts(kind: type[Fact], rows: Sequence[queries.Waiting]) -> list[Fact]:
+    decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]  # known at run time only
+    return [fact for row in rows for fact in decoder.decode(row.payload)]

@@ -1,15 +1,29 @@
-"""The SQL of the outbox."""
+"""The SQL of the outbox, of its retries, and of interest."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from regulars.kit.db import Tx
 
 
+class Waiting(Protocol):
+    """A row that holds facts."""
+
+    @property
+    def payload(self) -> str: ...
+
+
 class OutboxRow(NamedTuple):
     id: UUID
+    topic: str
+    payload: str
+
+
+class RetryRow(NamedTuple):
+    id: UUID
+    listener: str
     topic: str
     payload: str
     attempts: int
@@ -19,37 +33,52 @@ class NewOutboxRow(NamedTuple):
     id: UUID
     topic: str
     payload: str
+    on_interest: bool
 
 
 async def insert_outbox_rows(
-    tx: Tx, organization_id: UUID, rows: Sequence[NewOutboxRow], *, not_before: datetime | None
-) -> None:
-    await tx.execute(
+    tx: Tx, organization_id: UUID, rows: Sequence[NewOutboxRow], *, due_at: datetime | None
+) -> int:
+    """Insert the rows that somebody waits for; give how many there were.
+
+    A worker of the release before knows only `not_before`, so a row that has to wait says so there too.
+    """
+    return await tx.execute(
         """
-        INSERT INTO outbox (organization_id, id, topic, payload, created_at, not_before)
-        SELECT %(organization_id)s, row.id, row.topic, row.payload::json, %(now)s, %(not_before)s
-        FROM unnest(%(ids)s::uuid[], %(topics)s::text[], %(payloads)s::text[]) AS row (id, topic, payload)
+        INSERT INTO outbox (organization_id, id, topic, payload, created_at, due_at, not_before)
+        SELECT %(organization_id)s, row.id, row.topic, row.payload::json, %(now)s,
+               COALESCE(%(due_at)s, %(now)s), %(due_at)s
+        FROM unnest(%(ids)s::uuid[], %(topics)s::text[], %(payloads)s::text[], %(on_interest)s::boolean[])
+            AS row (id, topic, payload, on_interest)
+        WHERE NOT row.on_interest OR EXISTS (
+            SELECT FROM interests WHERE organization_id = %(organization_id)s AND topic = row.topic
+        )
         """,
         {
             "organization_id": organization_id,
             "now": tx.now,
-            "not_before": not_before,
+            "due_at": due_at,
             "ids": [row.id for row in rows],
             "topics": [row.topic for row in rows],
             "payloads": [row.payload for row in rows],
+            "on_interest": [row.on_interest for row in rows],
         },
     )
 
 
 async def take_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str], *, limit: int) -> list[OutboxRow]:
-    """The oldest due rows that no other worker holds; they stay locked until the transaction ends."""
+    """The oldest due rows that no other worker holds; they stay locked until the transaction ends.
+
+    They are read in the order of their ids, of which hardly any are not due. `IS TRUE` keeps the planner from reading
+    all that is due by the index of due times and sorting it, which it would do while it takes the table for empty.
+    """
     rows = await tx.fetch(
         """
-        SELECT id, topic, payload::text, attempts
+        SELECT id, topic, payload::text
         FROM outbox
         WHERE organization_id = %(organization_id)s
           AND topic = ANY (%(topics)s::text[])
-          AND (not_before IS NULL OR not_before <= %(now)s)
+          AND (due_at <= %(now)s AND (not_before IS NULL OR not_before <= %(now)s)) IS TRUE
         ORDER BY id
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
@@ -59,21 +88,6 @@ async def take_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str], *,
     return [OutboxRow(*row) for row in rows]
 
 
-async def has_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str]) -> bool:
-    rows = await tx.fetch(
-        """
-        SELECT 1
-        FROM outbox
-        WHERE organization_id = %(organization_id)s
-          AND topic = ANY (%(topics)s::text[])
-          AND (not_before IS NULL OR not_before <= %(now)s)
-        LIMIT 1
-        """,
-        {"organization_id": organization_id, "topics": list(topics), "now": tx.now},
-    )
-    return bool(rows)
-
-
 async def delete_rows(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
     await tx.execute(
         "DELETE FROM outbox WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])",
@@ -81,21 +95,98 @@ async def delete_rows(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> Non
     )
 
 
-async def postpone_row(tx: Tx, organization_id: UUID, row_id: UUID, *, attempts: int, not_before: datetime) -> None:
+async def insert_retries(
+    tx: Tx, organization_id: UUID, ids: Sequence[UUID], *, listener: str, due_at: datetime | None
+) -> None:
+    """Keep these rows of the outbox for one listener that failed on them."""
     await tx.execute(
         """
-        UPDATE outbox SET attempts = %(attempts)s, not_before = %(not_before)s
-        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        INSERT INTO outbox_retries (organization_id, id, listener, topic, payload, created_at, attempts, due_at)
+        SELECT organization_id, id, %(listener)s, topic, payload, created_at, 1, %(due_at)s
+        FROM outbox
+        WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])
         """,
-        {"organization_id": organization_id, "id": row_id, "attempts": attempts, "not_before": not_before},
+        {"organization_id": organization_id, "ids": list(ids), "listener": listener, "due_at": due_at},
     )
 
 
-async def park_row(tx: Tx, organization_id: UUID, row_id: UUID, *, attempts: int) -> None:
+async def take_due_retries(tx: Tx, organization_id: UUID, listeners: Sequence[str], *, limit: int) -> list[RetryRow]:
+    rows = await tx.fetch(
+        """
+        SELECT id, listener, topic, payload::text, attempts
+        FROM outbox_retries
+        WHERE organization_id = %(organization_id)s
+          AND listener = ANY (%(listeners)s::text[])
+          AND due_at <= %(now)s
+        ORDER BY id
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+        """,
+        {"organization_id": organization_id, "listeners": list(listeners), "now": tx.now, "limit": limit},
+    )
+    return [RetryRow(*row) for row in rows]
+
+
+async def delete_vanished_retries(
+    tx: Tx, organization_id: UUID, listeners: Sequence[str], *, until: datetime
+) -> list[tuple[UUID, str]]:
+    """Delete what has been due since before `until` for a listener of another name than these."""
+    rows = await tx.fetch(
+        """
+        DELETE FROM outbox_retries
+        WHERE organization_id = %(organization_id)s
+          AND listener <> ALL (%(listeners)s::text[])
+          AND due_at <= %(until)s
+        RETURNING id, listener
+        """,
+        {"organization_id": organization_id, "listeners": list(listeners), "until": until},
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+async def delete_retries(tx: Tx, organization_id: UUID, rows: Sequence[RetryRow]) -> None:
     await tx.execute(
         """
-        UPDATE outbox SET attempts = %(attempts)s, not_before = 'infinity'
-        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        DELETE FROM outbox_retries
+        WHERE organization_id = %(organization_id)s
+          AND (id, listener) IN (SELECT * FROM unnest(%(ids)s::uuid[], %(listeners)s::text[]))
         """,
-        {"organization_id": organization_id, "id": row_id, "attempts": attempts},
+        {
+            "organization_id": organization_id,
+            "ids": [row.id for row in rows],
+            "listeners": [row.listener for row in rows],
+        },
+    )
+
+
+async def postpone_retry(
+    tx: Tx, organization_id: UUID, row: RetryRow, *, attempts: int, due_at: datetime | None
+) -> None:
+    await tx.execute(
+        """
+        UPDATE outbox_retries SET attempts = %(attempts)s, due_at = %(due_at)s
+        WHERE organization_id = %(organization_id)s AND id = %(id)s AND listener = %(listener)s
+        """,
+        {
+            "organization_id": organization_id,
+            "id": row.id,
+            "listener": row.listener,
+            "attempts": attempts,
+            "due_at": due_at,
+        },
+    )
+
+
+async def insert_interest_if_new(tx: Tx, organization_id: UUID, *, topic: str, needed_by: str) -> None:
+    await tx.execute(
+        "INSERT INTO interests (organization_id, topic, needed_by) VALUES (%s, %s, %s)"
+        " ON CONFLICT (organization_id, topic, needed_by) DO NOTHING",
+        (organization_id, topic, needed_by),
+    )
+
+
+async def delete_interest(tx: Tx, organization_id: UUID, *, topic: str, needed_by: str) -> None:
+    await tx.execute(
+        "DELETE FROM interests WHERE organization_id = %s AND topic = %s AND needed_by = %s",
+        (organization_id, topic, needed_by),
     )

@@ -2,78 +2,75 @@
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import Final
 
 import psycopg
 from procrastinate import exceptions
 
 from regulars.kit import log
-from regulars.kit.db import CONNECTION_ERRORS
+from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.work import jobs
 from regulars.work.app import create_app
+from regulars.work.loop import Loop
+from regulars.work.queue import Queue
+from regulars.work.wake import listen_forever
 
 CONCURRENT_JOBS: Final = 4
 # Jobs, the heartbeat and the periodic deferrer ask for a connection at the same time.
 POOL_MAX: Final = 4
-POLL_INTERVAL_S: Final = 1.0
 RESTART_WAITS_S: Final = (1.0, 2.0, 5.0, 10.0)
 
 _log = log.get(__name__)
 
 
-async def run_worker(work: jobs.Work, *, stop: asyncio.Event, grace_s: float) -> None:
+async def run_worker(database: Database, queues: Sequence[Queue], *, stop: asyncio.Event, grace_s: float) -> None:
     """Work until `stop` is set, then finish what is running, for `grace_s` at most."""
+    loop = Loop(database, queues)
+    # What a turn leaves for another queue is taken up at once.
+    database.after_commit = loop.wake
+    async with asyncio.TaskGroup() as group:
+        serving = [
+            group.create_task(loop.run()),
+            group.create_task(listen_forever(database, loop.wake)),
+            group.create_task(_run_jobs(database, loop, stop=stop, grace_s=grace_s)),
+        ]
+        _log.info("worker.started")
+        await stop.wait()
+        for task in serving:
+            task.cancel()
+        _, unfinished = await asyncio.wait(serving, timeout=grace_s)
+        for task in unfinished:
+            # It went on to finish what was running, and its time is over: claims lapse, transactions roll back.
+            task.cancel()
+    _log.info("worker.stopped")
+
+
+async def _run_jobs(database: Database, loop: Loop, *, stop: asyncio.Event, grace_s: float) -> None:
+    """Procrastinate, through losses of the database; the queues of ours go on by themselves."""
     failures = 0
     while not stop.is_set():
         started = asyncio.get_running_loop().time()
         try:
-            await _run_once(work, stop=stop, grace_s=grace_s)
+            await _run_jobs_once(database, loop, grace_s=grace_s)
         except (*CONNECTION_ERRORS, exceptions.ConnectorException, psycopg.Error) as error:
             _log.warning("worker.lost_database", error=type(error).__name__)
-        if stop.is_set():
-            return
         # A run that lasted had a working database: its end starts the waits anew.
         failures = 0 if asyncio.get_running_loop().time() - started > RESTART_WAITS_S[-1] else failures + 1
-        wait = RESTART_WAITS_S[min(failures, len(RESTART_WAITS_S) - 1)]
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), wait)
+            await asyncio.wait_for(stop.wait(), RESTART_WAITS_S[min(failures, len(RESTART_WAITS_S) - 1)])
 
 
-async def _run_once(work: jobs.Work, *, stop: asyncio.Event, grace_s: float) -> None:
-    app = create_app(work.database.url, pool_max=POOL_MAX)
-    jobs.register(app, work)
+async def _run_jobs_once(database: Database, loop: Loop, *, grace_s: float) -> None:
+    app = create_app(database.url, pool_max=POOL_MAX)
+    jobs.register(app, loop.wake)
     async with app.open_async():
         await jobs.rescue_stalled_jobs(app)
-        runner = asyncio.create_task(
-            app.run_worker_async(
-                concurrency=CONCURRENT_JOBS,
-                delete_jobs="successful",
-                install_signal_handlers=False,
-                shutdown_graceful_timeout=grace_s,
-                update_heartbeat_interval=jobs.HEARTBEAT_S,
-                stalled_worker_timeout=jobs.STALLED_AFTER_S,
-            )
+        await app.run_worker_async(
+            concurrency=CONCURRENT_JOBS,
+            delete_jobs="successful",
+            install_signal_handlers=False,
+            shutdown_graceful_timeout=grace_s,
+            update_heartbeat_interval=jobs.HEARTBEAT_S,
+            stalled_worker_timeout=jobs.STALLED_AFTER_S,
         )
-        poller = asyncio.create_task(_poll(work, stop))
-        _log.info("worker.started")
-        try:
-            # The poller ends when the worker is told to stop; the runner ends first only when something broke.
-            await asyncio.wait({runner, poller}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            await _end(runner, poller)
-        _log.info("worker.stopped")
-
-
-async def _end(*tasks: "asyncio.Task[None]") -> None:
-    for task in tasks:
-        task.cancel()
-    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(outcome, Exception):
-            raise outcome
-
-
-async def _poll(work: jobs.Work, stop: asyncio.Event) -> None:
-    while not stop.is_set():
-        await jobs.drain_all(work)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), POLL_INTERVAL_S)

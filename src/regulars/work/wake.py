@@ -1,25 +1,29 @@
-"""Telling the worker that an outbox has something new: after the commit, on a connection of its own, and rarely.
+"""Waking the worker: after the commit, on a connection of its own, and rarely.
 
-A job is never deferred inside a write transaction. Procrastinate's insert notifies, and PostgreSQL commits
-transactions that notified one after another under one lock, which would end group commit for every writer. So the
-write only records its fact; this sends at most one wake-up per interval, for all organizations that wrote. A lost
-wake-up costs a second at most, because the worker polls.
+A writing transaction never notifies: PostgreSQL commits transactions that notified one after another under one lock,
+which would end group commit for every writer. So the write only leaves its row; this sends at most one round of
+wake-ups per interval, for all organizations that wrote. A lost wake-up costs a second at most, because the worker
+looks by itself.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 from uuid import UUID
 
-import procrastinate
-from procrastinate import exceptions
+from psycopg import AsyncConnection, Notify
+from psycopg.rows import TupleRow
 
 from regulars.kit import log
-from regulars.work.app import DRAIN_JOB, DRAIN_QUEUE, create_app
+from regulars.kit.db import CONNECTION_ERRORS, Database
 
+CHANNEL: Final = "regulars_work"
 INTERVAL_S: Final = 0.5
 CLOSE_WAIT_S: Final = 2.0
+RECONNECT_S: Final = 1.0
+# PostgreSQL takes payloads of fewer than 8,000 bytes; each organization has 32 digits and a comma.
+ORGANIZATIONS_PER_WAKE_MAX: Final = 200
 
 _log = log.get(__name__)
 
@@ -27,47 +31,77 @@ _log = log.get(__name__)
 class Waker:
     """One per server process; `wake` is cheap enough for the hot path."""
 
-    def __init__(self, url: str) -> None:
-        self._app = create_app(url, pool_max=1)
-        self._waiting: set[UUID] = set()
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connection: AsyncConnection[TupleRow] | None = None
+        self._waiting: dict[str, set[UUID]] = {}
         self._task: asyncio.Task[None] | None = None
         self._open = False
 
     async def open(self) -> None:
-        await self._app.open_async()
         self._open = True
 
     async def close(self) -> None:
         """Send what is waiting, then let go of the connection."""
-        if not self._open:
-            return
         self._open = False
         if self._task is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._task, CLOSE_WAIT_S)
-        await self._app.close_async()
+        if self._connection is not None:
+            await self._connection.close()
 
-    def wake(self, organization_id: UUID) -> None:
-        """Ask for a drain soon; calls within the interval become one."""
+    def wake(self, queue: str, organization_id: UUID) -> None:
+        """Ask for a turn soon: the first at once, and all within the interval after it together."""
         if not self._open:
             return
-        self._waiting.add(organization_id)
+        self._waiting.setdefault(queue, set()).add(organization_id)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._send())
 
     async def _send(self) -> None:
         while self._waiting:
-            await asyncio.sleep(INTERVAL_S)
-            batch, self._waiting = self._waiting, set()
-            await _defer_drain(self._app, batch)
+            batch, self._waiting = self._waiting, {}
+            try:
+                for queue, organization_ids in batch.items():
+                    for payload in payloads(queue, organization_ids):
+                        await self._notify(payload)
+            except Exception as error:  # noqa: BLE001  # a wake-up is a courtesy: whatever is wrong, a look finds the rows
+                _log.warning("wake.failed", organizations=sum(map(len, batch.values())), error=type(error).__name__)
+            await asyncio.sleep(INTERVAL_S if self._open else 0)
+
+    async def _notify(self, payload: str) -> None:
+        if self._connection is None or self._connection.closed:
+            self._connection = await self._database.dial()
+        await self._connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
 
 
-async def _defer_drain(app: procrastinate.App, organization_ids: Collection[UUID]) -> None:
-    """One job for all of them. While one waits, another is not queued: the poll finds what it would have found."""
-    job = app.configure_task(DRAIN_JOB, queue=DRAIN_QUEUE, queueing_lock=DRAIN_JOB)
+def payloads(queue: str, organization_ids: Collection[UUID]) -> Iterator[str]:
+    """The wake-ups for all of them, each of a size that PostgreSQL takes; none is left out."""
+    texts = [organization_id.hex for organization_id in organization_ids]
+    for first in range(0, len(texts), ORGANIZATIONS_PER_WAKE_MAX):
+        yield f"{queue}:{','.join(texts[first : first + ORGANIZATIONS_PER_WAKE_MAX])}"
+
+
+async def listen_forever(database: Database, wake: Callable[[str, UUID], None]) -> None:
+    """Pass wake-ups on, through losses of the connection; what is missed meanwhile the looks find."""
+    while True:
+        try:
+            connection = await database.dial()
+            async with connection:
+                await connection.execute("LISTEN regulars_work")
+                async for notify in connection.notifies():
+                    _pass_on(notify, wake)
+        except CONNECTION_ERRORS as error:
+            _log.warning("wake.lost_database", error=type(error).__name__)
+        await asyncio.sleep(RECONNECT_S)
+
+
+def _pass_on(notify: Notify, wake: Callable[[str, UUID], None]) -> None:
+    queue, _, texts = notify.payload.partition(":")
     try:
-        await job.defer_async(organization_ids=[*sorted(map(str, organization_ids))])
-    except exceptions.AlreadyEnqueued:
-        pass
-    except Exception as error:  # noqa: BLE001  # a wake-up is a courtesy: whatever is wrong, the poll finds the rows
-        _log.warning("wake.failed", organizations=len(organization_ids), error=type(error).__name__)
+        organization_ids = [UUID(text) for text in texts.split(",")]
+    except ValueError:
+        _log.warning("wake.not_understood")
+        return
+    for organization_id in organization_ids:
+        wake(queue, organization_id)

@@ -1,0 +1,105 @@
+"""A queue for whatever talks to a network: claim, commit, talk outside any transaction, write down what came of it.
+
+A claim is a row with an owner and a deadline, which is its due time. If the owner dies, the row is due again at the
+deadline, and whoever takes it sees from the owner that a claim lapsed. Talking ends before the deadline, so two
+workers never talk about one row at the same time.
+"""
+
+import abc
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, Generic, TypeVar
+from uuid import UUID
+
+from regulars.kit import ids, log
+from regulars.kit.db import Database, Tx
+from regulars.work.queue import Queue
+
+CLAIM_FOR: Final = timedelta(seconds=30)
+# Between the end of talking and the end of the claim: enough to write the outcome down.
+SETTLE_S: Final = 5.0
+
+_log = log.get(__name__)
+
+Claim = TypeVar("Claim")
+Outcome = TypeVar("Outcome")
+
+
+class ClaimQueue(Queue, Generic[Claim, Outcome]):
+    """Implement `claim`, `act` and `settle`. Attempts, the schedule and parking are decided in `settle`."""
+
+    claim_for: timedelta = CLAIM_FOR
+    # How many rows may be claimed at a time by one turn, and by this process in all.
+    bite_rows: int = 64
+    at_once_max: int = 512
+
+    def __init__(self) -> None:
+        self.owner: Final = ids.new_uuid()
+        self._acting: set[asyncio.Task[None]] = set()
+        self._unsettled: dict[UUID, list[tuple[Claim, Outcome]]] = {}
+        self._settlers: dict[UUID, asyncio.Task[None]] = {}
+        self._held_up: set[UUID] = set()
+
+    @abc.abstractmethod
+    async def claim(
+        self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
+    ) -> Sequence[Claim]:
+        """Take due rows with FOR UPDATE SKIP LOCKED, and note the owner and the deadline as their due time.
+
+        A due row that has an owner already is one whose claim lapsed; what that means is the queue's to decide here.
+        """
+
+    @abc.abstractmethod
+    async def act(self, organization_id: UUID, claim: Claim) -> Outcome:
+        """Talk; no transaction is open. What it raises is logged, and the claim lapses."""
+
+    @abc.abstractmethod
+    async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claim, Outcome]]) -> None:
+        """Write the outcomes to rows that still have this owner and deadline; others were claimed anew meanwhile."""
+
+    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+        room = min(self.bite_rows, self.at_once_max - len(self._acting))
+        if room <= 0:
+            self._held_up.add(organization_id)
+            return False
+        async with database.transaction() as tx:
+            until = tx.now + self.claim_for
+            claims = await self.claim(tx, organization_id, limit=room, owner=self.owner, until=until)
+        for claim in claims:
+            task = asyncio.create_task(self._act(database, organization_id, claim))
+            self._acting.add(task)
+            task.add_done_callback(self._acting.discard)
+        return len(claims) == room
+
+    async def finish(self) -> None:
+        while self._acting or self._settlers:
+            await asyncio.gather(*self._acting, *self._settlers.values(), return_exceptions=True)
+
+    async def _act(self, database: Database, organization_id: UUID, claim: Claim) -> None:
+        try:
+            async with asyncio.timeout(self.claim_for.total_seconds() - SETTLE_S):
+                outcome = await self.act(organization_id, claim)
+        except Exception as error:  # noqa: BLE001  # the claim lapses, and the row is tried again
+            _log.error("work.act_failed", queue=self.name, organization_id=str(organization_id), exc_info=error)
+            return
+        self._unsettled.setdefault(organization_id, []).append((claim, outcome))
+        if organization_id not in self._settlers:
+            task = asyncio.create_task(self._settle_all(database, organization_id))
+            self._settlers[organization_id] = task
+
+    async def _settle_all(self, database: Database, organization_id: UUID) -> None:
+        """Everything that ended while the last outcomes were being committed is written in one transaction."""
+        try:
+            while done := self._unsettled.pop(organization_id, []):
+                async with database.transaction() as tx:
+                    await self.settle(tx, organization_id, done)
+                    # Places are free again: whoever waited for one, and this organization itself, may go on.
+                    held_up = {organization_id, *self._held_up}
+                    tx.touched.update((self.name, waiting) for waiting in held_up)
+                self._held_up -= held_up
+        except Exception as error:  # noqa: BLE001  # the claims lapse, and the rows are tried again
+            _log.error("work.settle_failed", queue=self.name, organization_id=str(organization_id), exc_info=error)
+            self._unsettled.pop(organization_id, None)
+        finally:
+            del self._settlers[organization_id]

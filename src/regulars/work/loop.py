@@ -1,0 +1,126 @@
+"""The worker's loop over every queue: find who has something due, give each a turn, and start again.
+
+Organizations stand in a ring for each queue. A turn is a bounded bite, and whoever has more goes to the end of the
+ring, so a busy organization never starves a quiet one. A look finds only what became due since the last, so that it
+stays cheap beside a long backlog: those with a backlog are in the ring already. What a look may miss, because its
+transaction committed late or its turn was lost with another worker, the next full look finds.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.kit import log
+from regulars.kit.clock import monotonic
+from regulars.kit.db import Database
+from regulars.work.due import find_due_organizations
+from regulars.work.queue import Queue
+
+# Rows carry the time their transaction began, and show when it commits: a look goes back by this much.
+COMMITS_LATE_BY: Final = timedelta(seconds=5)
+FULL_LOOK_EVERY_S: Final = 60.0
+# After a turn that failed; a database that is gone is not asked in a tight circle.
+AFTER_FAILURE_S: Final = 1.0
+
+_log = log.get(__name__)
+
+
+class Loop:
+    """One per worker process; it runs until it is cancelled."""
+
+    def __init__(self, database: Database, queues: Sequence[Queue]) -> None:
+        self._servers = {queue.name: _Server(database, queue) for queue in queues}
+
+    def wake(self, queue: str, organization_id: UUID) -> None:
+        """Give the organization a turn soon; a queue of a newer release is left to it."""
+        server = self._servers.get(queue)
+        if server is not None:
+            server.ring.add(organization_id)
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for server in self._servers.values():
+                    group.create_task(server.look_forever())
+                    for _ in range(server.queue.turns_at_once):
+                        group.create_task(server.serve_forever())
+        finally:
+            for server in self._servers.values():
+                await server.queue.finish()
+
+
+class _Ring:
+    """Organizations that wait for a turn, each once; one that is asked for during its turn gets another."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[UUID] = asyncio.Queue()
+        self._queued: set[UUID] = set()
+        self._running: set[UUID] = set()
+        self._again: set[UUID] = set()
+
+    def add(self, organization_id: UUID) -> None:
+        if organization_id in self._running:
+            self._again.add(organization_id)
+        elif organization_id not in self._queued:
+            self._queued.add(organization_id)
+            self._waiting.put_nowait(organization_id)
+
+    async def next(self) -> UUID:
+        organization_id = await self._waiting.get()
+        self._queued.discard(organization_id)
+        self._running.add(organization_id)
+        return organization_id
+
+    def release(self, organization_id: UUID, *, has_more: bool) -> None:
+        self._running.discard(organization_id)
+        if has_more or organization_id in self._again:
+            self._again.discard(organization_id)
+            self.add(organization_id)
+
+
+class _Server:
+    """One queue being served."""
+
+    def __init__(self, database: Database, queue: Queue) -> None:
+        self.queue = queue
+        self.ring = _Ring()
+        self._database = database
+        self._looked_until: datetime | None = None
+        self._looked_fully_at = float("-inf")
+
+    async def look_forever(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except Exception as error:  # noqa: BLE001  # whatever is wrong with this look, the next one must come
+                _log.warning("work.look_failed", queue=self.queue.name, error=type(error).__name__)
+                self._looked_until = None
+            await asyncio.sleep(self.queue.look_every_s)
+
+    async def _look(self) -> None:
+        started = monotonic()
+        is_full = self._looked_until is None or started - self._looked_fully_at >= FULL_LOOK_EVERY_S
+        after = None if is_full or self._looked_until is None else self._looked_until - COMMITS_LATE_BY
+        async with self._database.transaction() as tx:
+            found = await find_due_organizations(tx, self.queue.due, after=after)
+        self._looked_until = tx.now
+        if is_full:
+            self._looked_fully_at = started
+        for organization_id in found:
+            self.ring.add(organization_id)
+
+    async def serve_forever(self) -> None:
+        while True:
+            organization_id = await self.ring.next()
+            has_more = False
+            try:
+                has_more = await self.queue.take_turn(self._database, organization_id)
+            except Exception as error:  # noqa: BLE001  # it is logged with its traceback; the others must get their turn
+                _log.warning(
+                    "work.turn_failed", queue=self.queue.name, organization_id=str(organization_id), exc_info=error
+                )
+                asyncio.get_running_loop().call_later(AFTER_FAILURE_S, self.ring.add, organization_id)
+            finally:
+                self.ring.release(organization_id, has_more=has_more)

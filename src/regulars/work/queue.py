@@ -1,0 +1,173 @@
+"""What a queue is: a table whose rows become due. A room describes its own, and the loop serves them all.
+
+There are two kinds. A `RowQueue` acts on its rows in the transaction that takes them. A `ClaimQueue` (`claims.py`)
+is for whatever talks to a network: it claims rows, talks outside any transaction, and writes down what came of it.
+"""
+
+import abc
+import dataclasses
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Final, Generic, LiteralString, Protocol, TypeVar
+from uuid import UUID
+
+import psycopg
+
+from regulars.kit import log
+from regulars.kit.db import Database, Tx
+
+BITE_ROWS: Final = 200
+
+_log = log.get(__name__)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Due:
+    """Where the loop looks for organizations with something to do.
+
+    The table has an index on (column, organization_id) of only the rows that wait: those that are done or parked have
+    no time there. `delay` is for rows that become due some time after the moment in the column, such as those kept
+    for 24 hours.
+    """
+
+    table: LiteralString
+    column: LiteralString = "due_at"
+    delay: timedelta = timedelta(0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """The waits before the second, third, … attempt; a row that failed after all of them is parked."""
+
+    waits_s: tuple[float, ...]
+    # Each wait is made longer by up to this part of it, and never shorter.
+    jitter: float = 0.0
+
+    def due_at(self, now: datetime, *, attempts: int, chance: float = 0.0) -> datetime | None:
+        """When to try again after so many failed attempts; None means never. `chance` is from 0 to 1."""
+        if attempts > len(self.waits_s):
+            return None
+        return now + timedelta(seconds=self.waits_s[attempts - 1] * (1 + self.jitter * chance))
+
+
+class Queue(abc.ABC):
+    """Rows of organizations that become due. The name is stable: logs, metrics and wake-ups use it."""
+
+    name: str
+    due: Due
+    # How often the loop looks by itself. A wake-up makes work prompt; the look makes it certain.
+    look_every_s: float = 1.0
+    # How many organizations are served at the same time; one organization has one turn at a time.
+    turns_at_once: int = 2
+
+    @abc.abstractmethod
+    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+        """Do a bounded bite of this organization's due work; answer whether more may be due already."""
+
+    async def finish(self) -> None:  # noqa: B027  # most queues have nothing left to end
+        """Called once when the loop stops: wait for whatever a turn left running."""
+
+
+class TriedRow(Protocol):
+    """A row knows how often it was tried before."""
+
+    @property
+    def attempts(self) -> int: ...
+
+
+Row = TypeVar("Row", bound=TriedRow)
+Item = TypeVar("Item")
+
+
+class RowQueue(Queue, Generic[Row]):
+    """A queue whose rows are acted on in the transaction that takes them, so each takes effect exactly once.
+
+    It must not talk to the network. If a bite fails it is undone and split by halves until only the guilty rows fail;
+    these wait for their next attempt, or are parked, and hold nobody back.
+    """
+
+    schedule: Schedule
+    bite_rows: int = BITE_ROWS
+
+    @abc.abstractmethod
+    async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[Row]:
+        """The due rows that nobody else holds, locked with FOR UPDATE SKIP LOCKED, the first to act on first."""
+
+    @abc.abstractmethod
+    async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[Row]) -> None:
+        """Act on the rows and write their outcome: delete them, or give them another due time, or none."""
+
+    @abc.abstractmethod
+    async def postpone(
+        self, tx: Tx, organization_id: UUID, row: Row, *, attempts: int, due_at: datetime | None
+    ) -> None:
+        """Note a failed attempt and when to try again; without a time the row is parked."""
+
+    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+        try:
+            async with database.transaction() as tx:
+                rows = await self.take(tx, organization_id, limit=self.bite_rows)
+                if rows:
+                    await self._act_on_all(tx, organization_id, rows)
+        except RowsFailedError:
+            async with database.transaction() as tx:
+                rows = await self.take(tx, organization_id, limit=self.bite_rows)
+                await self._act_by_halves(tx, organization_id, rows)
+        return len(rows) == self.bite_rows
+
+    async def _act_on_all(self, tx: Tx, organization_id: UUID, rows: Sequence[Row]) -> None:
+        """The usual case, with as few round trips as there are: if any row fails, none has taken effect."""
+        try:
+            await self.act(tx, organization_id, rows)
+        except Exception as error:
+            raise_if_lost(tx, error)
+            raise RowsFailedError from error
+
+    async def _act_by_halves(self, tx: Tx, organization_id: UUID, rows: Sequence[Row]) -> None:
+        async def act(some: Sequence[Row]) -> None:
+            await self.act(tx, organization_id, some)
+
+        for row, error in await find_guilty(tx, rows, act):
+            attempts = row.attempts + 1
+            due_at = self.schedule.due_at(tx.now, attempts=attempts)
+            log_failure(self.name, organization_id, error, attempts=attempts, is_parked=due_at is None)
+            await self.postpone(tx, organization_id, row, attempts=attempts, due_at=due_at)
+
+
+class RowsFailedError(Exception):
+    """A row failed, and what was taken together is to be tried again in halves."""
+
+
+async def find_guilty(
+    tx: Tx, items: Sequence[Item], act: Callable[[Sequence[Item]], Awaitable[None]]
+) -> list[tuple[Item, Exception]]:
+    """Act on the items, in halves where they fail; give those that fail alone. All others have taken effect."""
+    if not items:
+        return []
+    try:
+        # A savepoint, so that what fails takes back only its own writes and its neighbours still commit.
+        async with tx.connection.transaction():
+            await act(items)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is this item's, and its neighbours must not pay
+        raise_if_lost(tx, error)
+        if len(items) == 1:
+            return [(items[0], error)]
+        half = len(items) // 2
+        return [*await find_guilty(tx, items[:half], act), *await find_guilty(tx, items[half:], act)]
+    return []
+
+
+def raise_if_lost(tx: Tx, error: Exception) -> None:
+    """A lost connection is nobody's guilt: the rows are still there for the next turn."""
+    if tx.connection.broken or isinstance(error, psycopg.InterfaceError):
+        raise error
+
+
+def log_failure(
+    name: str, organization_id: UUID, error: Exception, *, attempts: int, is_parked: bool, **about: str
+) -> None:
+    """One line for an attempt that failed: a warning while there are more, an error with the last."""
+    note = _log.error if is_parked else _log.warning
+    room = name.partition(".")[0]
+    event = f"{room}.parked" if is_parked else f"{room}.postponed"
+    note(event, organization_id=str(organization_id), attempts=attempts, exc_info=error, **about)

@@ -1,0 +1,358 @@
+"""The loop over queues, with two small queues as a room would write them: letters are read here, calls are made outside."""
+
+import asyncio
+import contextlib
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from regulars.kit.db import Database
+from regulars.kit.ids import new_uuid
+from regulars.work import loop as loop_module
+from regulars.work.claims import ClaimQueue
+from regulars.work.loop import Loop
+from regulars.work.queue import Due, RowQueue, Schedule
+
+TABLES = """
+CREATE TABLE letters (
+    organization_id uuid NOT NULL, id uuid NOT NULL, word text NOT NULL, attempts integer NOT NULL DEFAULT 0,
+    due_at timestamptz, owner uuid, lapses integer NOT NULL DEFAULT 0, PRIMARY KEY (organization_id, id)
+);
+CREATE INDEX letters_due ON letters (due_at, organization_id) WHERE due_at IS NOT NULL;
+"""
+
+
+class Letter(NamedTuple):
+    id: UUID
+    word: str
+    attempts: int
+
+
+class Letters(RowQueue[Letter]):
+    name = "letters"
+    due = Due(table="letters")
+    look_every_s = 0.2
+    bite_rows = 3
+    schedule = Schedule(waits_s=(60,))
+
+    def __init__(self):
+        self.read: list[tuple[UUID, str]] = []
+
+    async def take(self, tx, organization_id, *, limit):
+        rows = await tx.fetch(
+            "SELECT id, word, attempts FROM letters WHERE organization_id = %s AND due_at <= %s"
+            " ORDER BY due_at, id LIMIT %s FOR UPDATE SKIP LOCKED",
+            (organization_id, tx.now, limit),
+        )
+        return [Letter(*row) for row in rows]
+
+    async def act(self, tx, organization_id, rows):
+        await tx.execute(
+            "UPDATE letters SET due_at = NULL WHERE organization_id = %s AND id = ANY (%s)",
+            (organization_id, [row.id for row in rows]),
+        )
+        if any(row.word == "poison" for row in rows):
+            raise RuntimeError("planted")
+        self.read += [(organization_id, row.word) for row in rows]
+
+    async def postpone(self, tx, organization_id, row, *, attempts, due_at):
+        await tx.execute(
+            "UPDATE letters SET attempts = %s, due_at = %s WHERE organization_id = %s AND id = %s",
+            (attempts, due_at, organization_id, row.id),
+        )
+
+
+class Call(NamedTuple):
+    id: UUID
+    word: str
+
+
+class Calls(ClaimQueue[Call, bool]):
+    name = "calls"
+    due = Due(table="letters")
+    look_every_s = 0.2
+
+    def __init__(self):
+        super().__init__()
+        self.made: list[str] = []
+        self.at_once = self.most_at_once = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def claim(self, tx, organization_id, *, limit, owner, until):
+        rows = await tx.fetch(
+            "SELECT id, word, owner FROM letters WHERE organization_id = %s AND due_at <= %s"
+            " ORDER BY due_at, id LIMIT %s FOR UPDATE SKIP LOCKED",
+            (organization_id, tx.now, limit),
+        )
+        for identifier, _, lapsed in rows:
+            await tx.execute(
+                "UPDATE letters SET owner = %s, due_at = %s, lapses = lapses + %s WHERE organization_id = %s AND id = %s",
+                (owner, until, 0 if lapsed is None else 1, organization_id, identifier),
+            )
+        return [Call(identifier, word) for identifier, word, _ in rows]
+
+    async def act(self, organization_id, claim):
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            await self.gate.wait()
+            if claim.word == "poison":
+                raise RuntimeError("planted")
+            self.made.append(claim.word)
+            return True
+        finally:
+            self.at_once -= 1
+
+    async def settle(self, tx, organization_id, done):
+        for claim, _ in done:
+            await tx.execute(
+                "UPDATE letters SET due_at = NULL, owner = NULL WHERE organization_id = %s AND id = %s AND owner = %s",
+                (organization_id, claim.id, self.owner),
+            )
+
+
+@pytest.fixture
+def url(database_url):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(TABLES)
+    return database_url
+
+
+def post(url, organization_id, *words, due_in=timedelta(0)):
+    with psycopg.connect(url) as connection:
+        for word in words:
+            connection.execute(
+                "INSERT INTO letters (organization_id, id, word, due_at) VALUES (%s, %s, %s, now() + %s)",
+                (organization_id, new_uuid(), word, due_in),
+            )
+
+
+def rows(url, sql):
+    with psycopg.connect(url, autocommit=True) as connection:
+        return connection.execute(sql).fetchall()
+
+
+@contextlib.asynccontextmanager
+async def served(url, *queues):
+    database = Database(url, pool_max=6)
+    await database.open()
+    loop = Loop(database, queues)
+    database.after_commit = loop.wake
+    running = asyncio.create_task(loop.run())
+    try:
+        yield loop
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        await database.close()
+
+
+async def until(condition):
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110  # what is waited for has no event
+            await asyncio.sleep(0.02)
+
+
+def test_what_is_due_is_found_without_a_wake_up_and_what_is_not_due_is_left(url):
+    one, other = new_uuid(), new_uuid()
+    post(url, one, "first")
+    post(url, one, "later", due_in=timedelta(hours=1))
+
+    async def scenario():
+        letters = Letters()
+        async with served(url, letters):
+            await until(lambda: letters.read)
+            post(url, other, "second")
+            await until(lambda: len(letters.read) == 2)
+        return letters.read
+
+    assert asyncio.run(scenario()) == [(one, "first"), (other, "second")]
+    assert rows(url, "SELECT word FROM letters WHERE due_at IS NOT NULL") == [("later",)]
+
+
+def test_a_long_backlog_of_one_does_not_starve_another(url):
+    busy, quiet = new_uuid(), new_uuid()
+    post(url, busy, *["backlog"] * 90)
+
+    async def scenario():
+        letters = Letters()
+        letters.turns_at_once = 1
+        async with served(url, letters) as loop:
+            await until(lambda: letters.read)
+            post(url, quiet, "urgent")
+            already = len(letters.read)
+            loop.wake("letters", quiet)
+            await until(lambda: (quiet, "urgent") in letters.read)
+            place = letters.read.index((quiet, "urgent"))
+            await until(lambda: len(letters.read) == 91)
+        return place - already
+
+    # At most the bite that was running, and one that had begun meanwhile.
+    assert asyncio.run(scenario()) <= 3 * Letters.bite_rows
+
+
+def test_a_wake_up_during_a_turn_gives_another_turn(url):
+    organization_id = new_uuid()
+
+    class Slow(Letters):
+        look_every_s = 3600.0
+
+        async def act(self, tx, organization_id, rows):
+            await super().act(tx, organization_id, rows)
+            if len(self.read) == 1:
+                post(url, organization_id, "second")
+                self.loop.wake("letters", organization_id)
+
+    async def scenario():
+        letters = Slow()
+        async with served(url, letters) as loop:
+            letters.loop = loop
+            post(url, organization_id, "first")
+            loop.wake("letters", organization_id)
+            await until(lambda: len(letters.read) == 2)
+        return letters.read
+
+    assert [word for _, word in asyncio.run(scenario())] == ["first", "second"]
+
+
+def test_a_poisonous_row_waits_and_is_parked_while_its_neighbours_go_on(url):
+    organization_id = new_uuid()
+    post(url, organization_id, "one", "poison", "three")
+
+    async def scenario():
+        letters = Letters()
+        async with served(url, letters):
+            await until(lambda: len(letters.read) == 2)
+            await until(lambda: rows(url, "SELECT attempts FROM letters WHERE word = 'poison'") == [(1,)])
+            rows(url, "UPDATE letters SET due_at = now() WHERE word = 'poison' RETURNING 1")
+            await until(lambda: rows(url, "SELECT attempts, due_at FROM letters WHERE word = 'poison'") == [(2, None)])
+        return letters.read
+
+    assert [word for _, word in asyncio.run(scenario())] == ["one", "three"]
+
+
+def test_a_turn_that_fails_is_taken_again_and_holds_up_no_other_organization(url, monkeypatch):
+    monkeypatch.setattr(loop_module, "AFTER_FAILURE_S", 0.1)
+    bad, good = new_uuid(), new_uuid()
+
+    class Broken(Letters):
+        look_every_s = 3600.0
+        turns_at_once = 1
+        failures = 0
+
+        async def take(self, tx, organization_id, *, limit):
+            if organization_id == bad and self.failures < 2:
+                self.failures += 1
+                raise RuntimeError("planted")
+            return await super().take(tx, organization_id, limit=limit)
+
+    async def scenario():
+        letters = Broken()
+        post(url, bad, "patient")
+        post(url, good, "quick")
+        async with served(url, letters):
+            await until(lambda: len(letters.read) == 2)
+        return letters.read
+
+    assert asyncio.run(scenario()) == [(good, "quick"), (bad, "patient")]
+
+
+def test_claims_are_committed_before_anything_is_said_and_settled_afterwards(url):
+    organization_id = new_uuid()
+    post(url, organization_id, "a", "b")
+
+    async def scenario():
+        calls = Calls()
+        calls.gate.clear()
+        async with served(url, calls):
+            await until(lambda: calls.at_once == 2)
+            claimed = rows(url, "SELECT owner, due_at > now() + interval '20 s' FROM letters")
+            calls.gate.set()
+            await until(lambda: rows(url, "SELECT count(*) FROM letters WHERE due_at IS NULL") == [(2,)])
+        return calls, claimed
+
+    calls, claimed = asyncio.run(scenario())
+    assert claimed == [(calls.owner, True)] * 2
+    assert sorted(calls.made) == ["a", "b"]
+
+
+def test_no_more_than_the_limit_is_claimed_at_once_and_the_rest_follows(url):
+    one, other = new_uuid(), new_uuid()
+    post(url, one, *["x"] * 9)
+    post(url, other, *["y"] * 2)
+
+    async def scenario():
+        calls = Calls()
+        calls.at_once_max = 4
+        calls.look_every_s = 3600.0
+        async with served(url, calls):
+            await until(lambda: len(calls.made) == 11)
+        return calls
+
+    assert asyncio.run(scenario()).most_at_once <= 4
+
+
+def test_a_claim_whose_owner_died_returns_at_its_deadline_and_says_so(url):
+    organization_id = new_uuid()
+    post(url, organization_id, "lost")
+
+    async def scenario():
+        dead = Calls()
+        dead.gate.clear()
+        database = Database(url, pool_max=2)
+        await database.open()
+        await dead.take_turn(database, organization_id)
+        for task in dead._acting:
+            task.cancel()
+        calls = Calls()
+        async with served(url, calls):
+            await asyncio.sleep(0.5)
+            assert calls.made == []
+            rows(url, "UPDATE letters SET due_at = now() RETURNING 1")
+            await until(lambda: calls.made == ["lost"])
+            await until(lambda: rows(url, "SELECT lapses, due_at FROM letters") == [(1, None)])
+        await database.close()
+
+    asyncio.run(scenario())
+
+
+def test_an_act_that_fails_leaves_its_claim_to_lapse_and_its_neighbours_settle(url):
+    organization_id = new_uuid()
+    post(url, organization_id, "poison", "fine")
+
+    async def scenario():
+        calls = Calls()
+        async with served(url, calls):
+            await until(lambda: rows(url, "SELECT count(*) FROM letters WHERE due_at IS NULL") == [(1,)])
+
+    asyncio.run(scenario())
+    assert rows(url, "SELECT word FROM letters WHERE owner IS NOT NULL") == [("poison",)]
+
+
+def test_stopping_waits_for_what_was_begun(url):
+    organization_id = new_uuid()
+    post(url, organization_id, "last words")
+
+    async def scenario():
+        calls = Calls()
+        calls.gate.clear()
+        async with served(url, calls):
+            await until(lambda: calls.at_once == 1)
+            asyncio.get_running_loop().call_later(0.3, calls.gate.set)
+        return calls.made
+
+    assert asyncio.run(scenario()) == ["last words"]
+    assert rows(url, "SELECT due_at FROM letters") == [(None,)]
+
+
+def test_a_schedule_waits_longer_by_its_jitter_and_never_shorter():
+    schedule = Schedule(waits_s=(10, 100), jitter=0.1)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert schedule.due_at(now, attempts=1) == now + timedelta(seconds=10)
+    assert schedule.due_at(now, attempts=2, chance=1.0) == now + timedelta(seconds=110)
+    assert schedule.due_at(now, attempts=3) is None

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 from typing import Final
 
+from regulars.catalog.counts.queue import CountQueue
+from regulars.catalog.model import Catalog
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
 from regulars.kit.db import Database
@@ -11,10 +13,12 @@ from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.settings import Settings
 from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.privacy.jobs import anonymise_stragglers, read_on
+from regulars.profiles.values import AttributeValues
 from regulars.request_log.model import RETENTION as REQUEST_LOG_RETENTION
 from regulars.request_log.sweep import sweep as sweep_request_log
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, register_new_product_keys
+from regulars.sales.values.read import PropertyValues
 from regulars.work.facts import Listeners
 from regulars.work.outbox import OutboxQueue
 from regulars.work.queue import Due, Queue
@@ -40,6 +44,7 @@ def queues() -> list[Queue]:
     return [
         OutboxQueue(LISTENERS),
         RetryQueue(LISTENERS),
+        CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
         Sweep("idempotency.sweep", IDEMPOTENCY_KEYS, sweep_idempotency_keys, look_every_s=300),
         Sweep("request_log.sweep", REQUEST_LOG, sweep_request_log, look_every_s=3600),
         Sweep("request_log.sweep_counts", REQUEST_COUNTS, sweep_request_log, look_every_s=3600),

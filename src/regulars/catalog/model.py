@@ -19,6 +19,13 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _BOOLEANS = {"true": True, "false": False}
 
 
+class Catalog(StrEnum):
+    """The two catalogs: keys of profile attributes, and keys of product properties."""
+
+    ATTRIBUTES = "attributes"
+    PRODUCTS = "products"
+
+
 class AttributeType(StrEnum):
     TEXT = "text"
     NUMBER = "number"
@@ -38,6 +45,8 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     type: AttributeType
     allowed_values: tuple[str, ...] = ()
+    # Its first value was a number with leading zeros.
+    looks_like_code: bool = False
     created_at: datetime
     updated_at: datetime
 

@@ -5,8 +5,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from psycopg.rows import TupleRow
+from psycopg.sql import SQL
 
-from regulars.catalog.model import AttributeType, CatalogEntry
+from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
 from regulars.kit.db import Tx
 
 
@@ -17,11 +18,12 @@ class NewAttribute(NamedTuple):
 
 
 def _entry(row: TupleRow) -> CatalogEntry:
-    key, declared, allowed_values, created_at, updated_at = row
+    key, declared, allowed_values, created_at, updated_at, *rest = row
     return CatalogEntry(
         key=key,
         type=AttributeType(declared),
         allowed_values=tuple(allowed_values),
+        looks_like_code=bool(rest and rest[0]),
         created_at=created_at,
         updated_at=updated_at,
     )
@@ -117,3 +119,90 @@ async def retype_product_property(
         },
     )
     return _entry(rows[0]) if rows else None
+
+
+async def find_entries(tx: Tx, organization_id: UUID, catalog: Catalog, keys: Sequence[str]) -> list[CatalogEntry]:
+    find = _find_attributes if catalog is Catalog.ATTRIBUTES else _find_product_properties
+    return [_entry(row) for row in await find(tx, organization_id, keys)]
+
+
+async def _find_attributes(tx: Tx, organization_id: UUID, keys: Sequence[str]) -> list[TupleRow]:
+    return await tx.fetch(
+        """
+        SELECT key, type, allowed_values, created_at, updated_at, looks_like_code FROM profile_attributes
+        WHERE organization_id = %s AND key = ANY (%s::text[])
+        """,
+        (organization_id, list(keys)),
+    )
+
+
+async def _find_product_properties(tx: Tx, organization_id: UUID, keys: Sequence[str]) -> list[TupleRow]:
+    return await tx.fetch(
+        """
+        SELECT key, type, allowed_values, created_at, updated_at FROM product_properties
+        WHERE organization_id = %s AND key = ANY (%s::text[])
+        """,
+        (organization_id, list(keys)),
+    )
+
+
+class Wanted(NamedTuple):
+    """Which keys to list: those that contain a text, those of a type, and those that follow a key or stand before it.
+
+    In backward order the key that stands last comes first.
+    """
+
+    containing: str | None = None
+    type: AttributeType | None = None
+    after: str | None = None
+    is_backward: bool = False
+
+
+async def list_entries(
+    tx: Tx, organization_id: UUID, catalog: Catalog, wanted: Wanted, *, limit: int
+) -> list[CatalogEntry]:
+    table = _LIST_ATTRIBUTES if catalog is Catalog.ATTRIBUTES else _LIST_PRODUCT_PROPERTIES
+    order = _BACKWARD if wanted.is_backward else _FORWARD
+    rows = await tx.fetch(
+        table + _NARROWED + order,
+        {
+            "organization_id": organization_id,
+            "containing": None if wanted.containing is None else wanted.containing.lower(),
+            "type": None if wanted.type is None else wanted.type.value,
+            "after": wanted.after,
+            "limit": limit,
+        },
+    )
+    return [_entry(row) for row in rows]
+
+
+_LIST_ATTRIBUTES = SQL("""
+SELECT key, type, allowed_values, created_at, updated_at, looks_like_code FROM profile_attributes
+WHERE organization_id = %(organization_id)s
+""")
+_LIST_PRODUCT_PROPERTIES = SQL("""
+SELECT key, type, allowed_values, created_at, updated_at FROM product_properties
+WHERE organization_id = %(organization_id)s
+""")
+_NARROWED = SQL("""
+  AND (%(containing)s::text IS NULL OR position(%(containing)s IN lower(key)) > 0)
+  AND (%(type)s::text IS NULL OR type = %(type)s)
+""")
+_FORWARD = SQL("AND (%(after)s::text IS NULL OR key > %(after)s) ORDER BY key LIMIT %(limit)s")
+_BACKWARD = SQL("AND (%(after)s::text IS NULL OR key < %(after)s) ORDER BY key DESC LIMIT %(limit)s")
+
+
+async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, at_most: int) -> int:
+    """How many keys there are, counted up to so many."""
+    count = _COUNT_ATTRIBUTES if catalog is Catalog.ATTRIBUTES else _COUNT_PRODUCT_PROPERTIES
+    [(number,)] = await tx.fetch(count, (organization_id, at_most))
+    counted: int = number
+    return counted
+
+
+_COUNT_ATTRIBUTES = """
+SELECT count(*) FROM (SELECT 1 FROM profile_attributes WHERE organization_id = %s LIMIT %s) AS known
+"""
+_COUNT_PRODUCT_PROPERTIES = """
+SELECT count(*) FROM (SELECT 1 FROM product_properties WHERE organization_id = %s LIMIT %s) AS known
+"""

@@ -12,12 +12,14 @@ from regulars.catalog.model import AttributeType, CatalogEntry
 from regulars.kit.db import Tx
 from regulars.kit.errors import invalid
 
+ALLOWED_VALUES_MAX = 1_000
+
 
 async def retype_attribute(
     tx: Tx, organization_id: UUID, key: str, *, declared: AttributeType, allowed_values: Sequence[str] = ()
 ) -> CatalogEntry | None:
     """Give a profile attribute another type; None if nobody has used the key yet."""
-    values = _closed_list(declared, allowed_values)
+    values = closed_list(declared, allowed_values)
     return await queries.retype_attribute(tx, organization_id, key, declared=declared, allowed_values=values)
 
 
@@ -25,15 +27,17 @@ async def retype_product_property(
     tx: Tx, organization_id: UUID, key: str, *, declared: AttributeType, allowed_values: Sequence[str] = ()
 ) -> CatalogEntry | None:
     """Give a product property another type; None if nobody has used the key yet."""
-    values = _closed_list(declared, allowed_values)
+    values = closed_list(declared, allowed_values)
     return await queries.retype_product_property(tx, organization_id, key, declared=declared, allowed_values=values)
 
 
-def _closed_list(declared: AttributeType, allowed_values: Sequence[str]) -> list[str]:
+def closed_list(declared: AttributeType, allowed_values: Sequence[str]) -> list[str]:
     """An enum needs its list of values, each once; any other type has none."""
     if declared is not AttributeType.ENUM:
         return []
     values = list(dict.fromkeys(allowed_values))
     if not values:
         raise invalid("allowed_values", "REQUIRED", "An enum needs at least one allowed value.")
+    if len(values) > ALLOWED_VALUES_MAX:
+        raise invalid("allowed_values", "LENGTH", f"An enum may have {ALLOWED_VALUES_MAX} allowed values.")
     return values

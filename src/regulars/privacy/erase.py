@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.catalog.counts.ask import forget_values
 from regulars.consent.erase import erase_consent
 from regulars.kit.db import Tx
 from regulars.kit.errors import ProfileNotFound
@@ -60,6 +61,7 @@ async def _erase(tx: Tx, organization_id: UUID, profiles: Sequence[Profile], *, 
     await anonymise_sales(tx, organization_id, ids, references=names)
     await delete_profiles(tx, organization_id, ids)
     await erase_entries(tx, organization_id, ids)
+    await forget_values(tx, organization_id)
     facts = [ProfileErased(identifier, tx.now) for identifier in ids]
     await outbox.record(tx, organization_id, facts, due_at=tx.now + STRAGGLERS_AFTER)
     await read_answers(tx, organization_id, ids, forgotten, seconds_max=READ_ANSWERS_S_MAX)

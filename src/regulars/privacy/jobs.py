@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
+from regulars.catalog.counts.ask import forget_values
 from regulars.idempotency.erase import FIRST_STRETCH, erase_answers
 from regulars.kit.db import Tx
 from regulars.privacy.answers import needles_of, read_answers
@@ -25,6 +26,7 @@ async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[Pr
     ids = [fact.profile_id for fact in facts]
     await anonymise_sales(tx, organization_id, ids)
     await erase_entries(tx, organization_id, ids)
+    await forget_values(tx, organization_id)
     await erase_answers(tx, organization_id, needles_of(ids), since=_start_of(facts), seconds_max=math.inf)
 
 

@@ -1,0 +1,225 @@
+"""The SQL of the counts."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+from psycopg.rows import TupleRow
+
+from regulars.catalog.counts.model import Count, Tally
+from regulars.catalog.model import AttributeType, Catalog
+from regulars.kit.db import Tx
+
+
+def _count(row: TupleRow) -> Count:
+    return Count(
+        id=row[0],
+        catalog=Catalog(row[1]),
+        key=row[2],
+        type=None if row[3] is None else AttributeType(row[3]),
+        allowed_values=tuple(row[4]),
+        walked_to=row[5],
+        rows_read=row[6],
+        rows_total=row[7],
+        created_at=row[8],
+        finished_at=row[9],
+        attempts=row[10],
+        due_at=row[11],
+    )
+
+
+async def insert_count(tx: Tx, organization_id: UUID, count: Count) -> None:
+    await tx.execute(
+        """
+        INSERT INTO catalog_counts
+            (organization_id, id, catalog, key, type, allowed_values, walked_to, created_at, due_at)
+        VALUES (%(organization_id)s, %(id)s, %(catalog)s, %(key)s, %(type)s, %(allowed_values)s::text[],
+            %(walked_to)s, %(created_at)s, %(due_at)s)
+        """,
+        {
+            "organization_id": organization_id,
+            "id": count.id,
+            "catalog": count.catalog.value,
+            "key": count.key,
+            "type": None if count.type is None else count.type.value,
+            "allowed_values": list(count.allowed_values),
+            "walked_to": count.walked_to,
+            "created_at": count.created_at,
+            "due_at": count.due_at,
+        },
+    )
+
+
+async def take_due_counts(tx: Tx, organization_id: UUID, *, limit: int) -> list[Count]:
+    """The due counts that nobody else works on; they stay locked until the transaction ends."""
+    rows = await tx.fetch(
+        """
+        SELECT id, catalog, key, type, allowed_values, walked_to, rows_read, rows_total, created_at, finished_at,
+            attempts, due_at
+        FROM catalog_counts
+        WHERE organization_id = %(organization_id)s AND due_at <= %(now)s
+        ORDER BY due_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+        """,
+        {"organization_id": organization_id, "now": tx.now, "limit": limit},
+    )
+    return [_count(row) for row in rows]
+
+
+async def find_count(tx: Tx, organization_id: UUID, count_id: UUID) -> Count | None:
+    rows = await tx.fetch(
+        """
+        SELECT id, catalog, key, type, allowed_values, walked_to, rows_read, rows_total, created_at, finished_at,
+            attempts, due_at
+        FROM catalog_counts WHERE organization_id = %s AND id = %s
+        """,
+        (organization_id, count_id),
+    )
+    return _count(rows[0]) if rows else None
+
+
+async def list_overviews(tx: Tx, organization_id: UUID, catalog: Catalog) -> list[Count]:
+    """The counts of every key, newest first: one that runs, and the last that was finished."""
+    rows = await tx.fetch(
+        """
+        SELECT id, catalog, key, type, allowed_values, walked_to, rows_read, rows_total, created_at, finished_at,
+            attempts, due_at
+        FROM catalog_counts
+        WHERE organization_id = %s AND catalog = %s AND key IS NULL
+        ORDER BY id DESC
+        """,
+        (organization_id, catalog.value),
+    )
+    return [_count(row) for row in rows]
+
+
+async def update_progress(
+    tx: Tx,
+    organization_id: UUID,
+    count_id: UUID,
+    *,
+    walked_to: UUID,
+    rows_read: int,
+    rows_total: int,
+    finished_at: datetime | None,
+    due_at: datetime | None,
+) -> None:
+    await tx.execute(
+        """
+        UPDATE catalog_counts
+        SET walked_to = %(walked_to)s, rows_read = %(rows_read)s, rows_total = %(rows_total)s,
+            finished_at = %(finished_at)s, due_at = %(due_at)s, attempts = 0
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {
+            "organization_id": organization_id,
+            "id": count_id,
+            "walked_to": walked_to,
+            "rows_read": rows_read,
+            "rows_total": rows_total,
+            "finished_at": finished_at,
+            "due_at": due_at,
+        },
+    )
+
+
+async def postpone_count(
+    tx: Tx, organization_id: UUID, count_id: UUID, *, attempts: int, due_at: datetime | None
+) -> None:
+    await tx.execute(
+        "UPDATE catalog_counts SET attempts = %s, due_at = %s WHERE organization_id = %s AND id = %s",
+        (attempts, due_at, organization_id, count_id),
+    )
+
+
+async def delete_counts(tx: Tx, organization_id: UUID, count_ids: Sequence[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM catalog_counts WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(count_ids)),
+    )
+
+
+async def delete_tallies(tx: Tx, organization_id: UUID, count_ids: Sequence[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM catalog_tallies WHERE organization_id = %s AND count_id = ANY (%s::uuid[])",
+        (organization_id, list(count_ids)),
+    )
+
+
+async def list_previews(tx: Tx, organization_id: UUID, catalog: Catalog, key: str) -> list[UUID]:
+    rows = await tx.fetch(
+        "SELECT id FROM catalog_counts WHERE organization_id = %s AND catalog = %s AND key = %s",
+        (organization_id, catalog.value, key),
+    )
+    return [row[0] for row in rows]
+
+
+async def find_tallies(
+    tx: Tx, organization_id: UUID, count_id: UUID, *, keys: Sequence[str] | None = None
+) -> dict[str, Tally]:
+    """The tallies of a count: of all keys, or of these."""
+    rows = await tx.fetch(
+        """
+        SELECT key, readable, unreadable, leading_zeros, samples::text, common::text FROM catalog_tallies
+        WHERE organization_id = %(organization_id)s AND count_id = %(count_id)s
+          AND (%(keys)s::text[] IS NULL OR key = ANY (%(keys)s::text[]))
+        """,
+        {"organization_id": organization_id, "count_id": count_id, "keys": None if keys is None else list(keys)},
+    )
+    return {
+        row[0]: Tally(
+            readable=row[1],
+            unreadable=row[2],
+            leading_zeros=row[3],
+            samples=_values(row[4]),
+            common=_values(row[5]),
+        )
+        for row in rows
+    }
+
+
+def _values(text: str) -> dict[str, int]:
+    """Kept as pairs, because an object would lose their order."""
+    return dict(msgspec.json.decode(text, type=list[tuple[str, int]]))
+
+
+def _pairs(values: Mapping[str, int]) -> str:
+    return msgspec.json.encode(list(values.items())).decode()
+
+
+async def upsert_tallies(tx: Tx, organization_id: UUID, count_id: UUID, tallies: Mapping[str, Tally]) -> None:
+    await tx.execute(
+        """
+        INSERT INTO catalog_tallies
+            (organization_id, count_id, key, readable, unreadable, leading_zeros, samples, common)
+        SELECT %(organization_id)s, %(count_id)s, row.key, row.readable, row.unreadable, row.leading_zeros,
+            row.samples::jsonb, row.common::jsonb
+        FROM unnest(%(keys)s::text[], %(readable)s::bigint[], %(unreadable)s::bigint[], %(leading_zeros)s::bigint[],
+            %(samples)s::text[], %(common)s::text[])
+            AS row (key, readable, unreadable, leading_zeros, samples, common)
+        ON CONFLICT (organization_id, count_id, key) DO UPDATE
+        SET readable = excluded.readable, unreadable = excluded.unreadable, leading_zeros = excluded.leading_zeros,
+            samples = excluded.samples, common = excluded.common
+        """,
+        {
+            "organization_id": organization_id,
+            "count_id": count_id,
+            "keys": list(tallies),
+            "readable": [one.readable for one in tallies.values()],
+            "unreadable": [one.unreadable for one in tallies.values()],
+            "leading_zeros": [one.leading_zeros for one in tallies.values()],
+            "samples": [_pairs(one.samples) for one in tallies.values()],
+            "common": [_pairs(one.common) for one in tallies.values()],
+        },
+    )
+
+
+async def blank_values(tx: Tx, organization_id: UUID) -> None:
+    """Forget the values themselves, and keep how many there were."""
+    await tx.execute(
+        """
+        UPDATE catalog_tallies SET samples = '[]', common = '[]'
+        WHERE organization_id = %s AND (samples <> '[]' OR common <> '[]')
+        """,
+        (organization_id,),
+    )

@@ -1,0 +1,41 @@
+"""Read the catalogs."""
+
+from uuid import UUID
+
+from regulars.catalog import queries
+from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
+from regulars.kit.db import Tx
+
+
+async def find_entry(tx: Tx, organization_id: UUID, catalog: Catalog, key: str) -> CatalogEntry | None:
+    if "\0" in key:
+        # PostgreSQL cannot even be asked for it.
+        return None
+    found = await queries.find_entries(tx, organization_id, catalog, [key])
+    return found[0] if found else None
+
+
+async def find_attributes(tx: Tx, organization_id: UUID, keys: list[str]) -> dict[str, CatalogEntry]:
+    """How these attributes are read; one that is not declared is missing."""
+    found = await queries.find_entries(tx, organization_id, Catalog.ATTRIBUTES, keys)
+    return {entry.key: entry for entry in found}
+
+
+async def list_entries(
+    tx: Tx,
+    organization_id: UUID,
+    catalog: Catalog,
+    *,
+    containing: str | None = None,
+    declared: AttributeType | None = None,
+    after: str | None = None,
+    is_backward: bool = False,
+    limit: int,
+) -> list[CatalogEntry]:
+    """The keys in their order, or from one backwards."""
+    wanted = queries.Wanted(containing, declared, after, is_backward)
+    return await queries.list_entries(tx, organization_id, catalog, wanted, limit=limit)
+
+
+async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, at_most: int) -> int:
+    return await queries.count_entries(tx, organization_id, catalog, at_most=at_most)

@@ -1,0 +1,225 @@
+"""Counting how many stored values a type can read: in bites, resumable, and before a type is changed."""
+
+import pytest
+
+from regulars.catalog import find
+from regulars.catalog.counts import ask, bite, read
+from regulars.catalog.counts.model import State, Tally
+from regulars.catalog.counts.queue import CountQueue
+from regulars.catalog.model import AttributeType, Catalog
+from regulars.kit.errors import ValidationError
+from regulars.profiles.model import ProfileUpsert
+from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.values import AttributeValues
+from regulars.sales.values.read import PropertyValues
+
+pytestmark = pytest.mark.anyio
+
+SIZES = ["1", "2", "n/a", "2", "007"]
+
+
+@pytest.fixture
+def queue() -> CountQueue:
+    return CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()})
+
+
+@pytest.fixture
+async def customers(database, organization_id):
+    """Five customers with a household size, which was first sent as a number."""
+    async with database.transaction() as tx:
+        upserts = [
+            ProfileUpsert(external_id=f"c{place}", attributes={"size": size, "city": "Lyon"})
+            for place, size in enumerate(SIZES)
+        ]
+        await upsert_profiles(tx, organization_id, upserts)
+
+
+async def run(queue, database, organization_id) -> int:
+    turns = 1
+    while await queue.take_turn(database, organization_id):
+        turns += 1
+    return turns
+
+
+@pytest.fixture
+def counted(queue, database, organization_id):
+    async def count(catalog=Catalog.ATTRIBUTES) -> dict[str, Tally]:
+        async with database.transaction() as tx:
+            await ask.count_every_key(tx, organization_id, catalog)
+        await run(queue, database, organization_id)
+        async with database.reading() as tx:
+            overviews = await read.find_overviews(tx, organization_id, catalog)
+            assert overviews.current is None
+            return await read.find_tallies(tx, organization_id, overviews.done)
+
+    return count
+
+
+@pytest.fixture
+def previewed(queue, database, organization_id):
+    async def preview(declared: AttributeType, *, key="size", allowed_values=()):
+        async with database.transaction() as tx:
+            await ask.preview_type(
+                tx, organization_id, Catalog.ATTRIBUTES, key, declared=declared, allowed_values=allowed_values
+            )
+        await run(queue, database, organization_id)
+        async with database.reading() as tx:
+            count = await read.find_preview(tx, organization_id, Catalog.ATTRIBUTES, key)
+            tallies = await read.find_tallies(tx, organization_id, count)
+        return count, tallies.get(key, Tally())
+
+    return preview
+
+
+async def test_every_key_is_counted_by_its_declared_type(customers, counted):
+    tallies = await counted()
+    assert (tallies["size"].readable, tallies["size"].unreadable) == (4, 1)
+    assert (tallies["city"].readable, tallies["city"].unreadable) == (5, 0)
+    assert tallies["size"].leading_zeros == 1
+
+
+async def test_the_list_keeps_no_values(customers, counted):
+    tallies = await counted()
+    assert [(one.samples, one.common) for one in tallies.values()] == [({}, {})] * 2
+
+
+async def test_counting_again_replaces_the_count_before(customers, counted, database, organization_id):
+    await counted()
+    async with database.transaction() as tx:
+        await upsert_profiles(tx, organization_id, [ProfileUpsert(external_id="c9", attributes={"size": "?"})])
+    assert (await counted())["size"].unreadable == 2
+    async with database.reading() as tx:
+        rows = await tx.fetch("SELECT 1 FROM catalog_counts WHERE organization_id = %s", (organization_id,))
+    assert len(rows) == 1
+
+
+async def test_asking_twice_is_asking_once(customers, database, organization_id):
+    async with database.transaction() as tx:
+        first = await ask.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+        assert (await ask.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)).id == first.id
+        other = await ask.count_every_key(tx, organization_id, Catalog.PRODUCTS)
+    assert other.id != first.id
+
+
+@pytest.mark.parametrize(
+    ("declared", "allowed", "unread"),
+    [
+        (AttributeType.TEXT, (), {}),
+        (AttributeType.NUMBER, (), {"n/a": 1}),
+        (AttributeType.BOOLEAN, (), {"1": 1, "2": 2, "n/a": 1, "007": 1}),
+        (AttributeType.ENUM, ("2", "n/a"), {"1": 1, "007": 1}),
+    ],
+)
+async def test_a_preview_says_what_the_type_could_read(customers, previewed, declared, allowed, unread):
+    count, tally = await previewed(declared, allowed_values=allowed)
+    assert (count.state, count.rows_read, count.rows_total) == (State.DONE, 5, 5)
+    assert (tally.readable, tally.values, tally.samples) == (5 - sum(unread.values()), 5, unread)
+    assert tally.common == {"1": 1, "2": 2, "n/a": 1, "007": 1}
+    assert tally.has_all_values
+
+
+async def test_a_preview_changes_nothing_until_it_is_confirmed(
+    customers, counted, previewed, database, organization_id
+):
+    await counted()
+    count, _ = await previewed(AttributeType.ENUM, allowed_values=["1", "2", "2"])
+    async with database.transaction() as tx:
+        before = await find.find_entry(tx, organization_id, Catalog.ATTRIBUTES, "size")
+        entry = await ask.confirm(tx, organization_id, count)
+    assert (before.type, entry.type, entry.allowed_values) == (AttributeType.NUMBER, AttributeType.ENUM, ("1", "2"))
+    async with database.reading() as tx:
+        overviews = await read.find_overviews(tx, organization_id, Catalog.ATTRIBUTES)
+        tallies = await read.find_tallies(tx, organization_id, overviews.done)
+        assert await read.find_preview(tx, organization_id, Catalog.ATTRIBUTES, "size") is None
+    assert (tallies["size"].readable, tallies["size"].samples) == (3, {})
+
+
+async def test_a_preview_that_still_runs_cannot_be_confirmed(customers, database, organization_id):
+    async with database.transaction() as tx:
+        count = await ask.preview_type(tx, organization_id, Catalog.ATTRIBUTES, "size", declared=AttributeType.BOOLEAN)
+        assert await ask.confirm(tx, organization_id, count) is None
+        overview = await ask.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+        assert await ask.confirm(tx, organization_id, overview) is None
+        entry = await find.find_entry(tx, organization_id, Catalog.ATTRIBUTES, "size")
+    assert entry.type is AttributeType.NUMBER
+
+
+async def test_an_enum_without_values_is_refused(database, organization_id):
+    async with database.transaction() as tx:
+        with pytest.raises(ValidationError):
+            await ask.preview_type(tx, organization_id, Catalog.ATTRIBUTES, "x", declared=AttributeType.ENUM)
+
+
+async def test_it_goes_bite_by_bite_with_progress_and_goes_on_after_a_crash(
+    customers, database, organization_id, queue, monkeypatch
+):
+    monkeypatch.setattr(bite, "BITE_ROWS", 2)
+    async with database.transaction() as tx:
+        started = await ask.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+    assert await queue.take_turn(database, organization_id)
+    async with database.reading() as tx:
+        halfway = await read.find_count(tx, organization_id, started.id)
+    assert (halfway.state, halfway.rows_read, halfway.rows_total) == (State.RUNNING, 2, 5)
+    fresh_worker = CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()})
+    assert await run(fresh_worker, database, organization_id) == 3
+    async with database.reading() as tx:
+        done = await read.find_count(tx, organization_id, started.id)
+        tallies = await read.find_tallies(tx, organization_id, done)
+    assert (done.state, done.rows_read, tallies["size"].values) == (State.DONE, 5, 5)
+
+
+class Broken(AttributeValues):
+    async def read_stretch(self, *args, **kwargs):
+        raise RuntimeError("planted")
+
+
+async def test_a_count_that_keeps_failing_is_parked_and_can_be_asked_for_again(
+    customers, database, organization_id, counted
+):
+    broken = CountQueue({Catalog.ATTRIBUTES: Broken()})
+    async with database.transaction() as tx:
+        count = await ask.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+    for _ in range(len(broken.schedule.waits_s) + 1):
+        await broken.take_turn(database, organization_id)
+        async with database.transaction() as tx:
+            await tx.execute(
+                "UPDATE catalog_counts SET due_at = %s WHERE organization_id = %s AND due_at IS NOT NULL",
+                (tx.now, organization_id),
+            )
+    async with database.reading() as tx:
+        assert (await read.find_count(tx, organization_id, count.id)).state is State.FAILED
+    assert (await counted())["size"].values == 5
+
+
+async def test_a_preview_nobody_confirmed_goes_after_a_day(customers, previewed, database, organization_id, queue):
+    count, _ = await previewed(AttributeType.TEXT)
+    assert count.due_at - count.finished_at == bite.PREVIEW_KEPT
+    async with database.transaction() as tx:
+        await tx.execute("UPDATE catalog_counts SET due_at = %s WHERE organization_id = %s", (tx.now, organization_id))
+    await run(queue, database, organization_id)
+    async with database.reading() as tx:
+        assert await read.find_count(tx, organization_id, count.id) is None
+        assert await read.find_tallies(tx, organization_id, count) == {}
+
+
+async def test_an_erasure_takes_the_samples_and_leaves_the_numbers(customers, previewed, database, organization_id):
+    count, _ = await previewed(AttributeType.NUMBER)
+    async with database.transaction() as tx:
+        await ask.forget_values(tx, organization_id)
+        tallies = await read.find_tallies(tx, organization_id, count)
+    assert tallies["size"] == Tally(readable=4, unreadable=1, leading_zeros=1)
+
+
+async def test_keys_are_listed_in_order_by_text_and_type_and_page_by_page(customers, database, organization_id):
+    async with database.reading() as tx:
+
+        async def keys(**wanted):
+            found = await find.list_entries(tx, organization_id, Catalog.ATTRIBUTES, limit=10, **wanted)
+            return [entry.key for entry in found]
+
+        assert await keys() == ["city", "size"]
+        assert await keys(containing="IZ") == ["size"]
+        assert await keys(declared=AttributeType.TEXT) == ["city"]
+        assert await keys(after="city") == ["size"]
+        assert await keys(after="size", is_backward=True) == ["city"]
+        assert await find.count_entries(tx, organization_id, Catalog.ATTRIBUTES, at_most=1) == 1

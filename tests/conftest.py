@@ -10,7 +10,7 @@ from tests.support import database
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-pytest_plugins = ["tests.support.api"]
+pytest_plugins = ["tests.support.api", "tests.support.visitor"]
 
 SERVER_VARIABLE = "REGULARS_TEST_DATABASE_URL"
 

@@ -11,6 +11,8 @@ from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from regulars.accounts import pages as accounts
+from regulars.accounts.sessions import Doorkeeper
 from regulars.consent import api as consent
 from regulars.explore import pages
 from regulars.http import openapi
@@ -34,6 +36,9 @@ from regulars.request_log.note import RequestLog
 from regulars.sales import api as sales
 from regulars.sales.quick import QuickRecorder
 from regulars.stores import api as stores
+from regulars.web import theme
+from regulars.web.app import WebApp
+from regulars.web.route import Page
 from regulars.work.wake import Waker
 
 API_PREFIX: Final = b"/v"
@@ -67,6 +72,14 @@ def api_routes(settings: Settings) -> tuple[Route, ...]:
         render=lambda base_url: described().replace(encode(ADDRESS_PLACE), encode(base_url)),
     )
     return (*routes, document)
+
+
+def page_table() -> tuple[Page, ...]:
+    """Every page and form of the web application."""
+    return (
+        *theme.PAGES,
+        *accounts.pages(),
+    )
 
 
 def create_app(settings: Settings) -> "Application":
@@ -128,6 +141,7 @@ def create_app(settings: Settings) -> "Application":
     )
     # A redirect to the path without a slash would repeat the caller's Host header.
     service.router.redirect_slashes = False
+    web = WebApp(page_table(), database=database, doorkeeper=Doorkeeper(database), public_url=settings.public_url)
     by_operation = {route.operation_id: route for route in mutations}
     lane = ApiLane(
         by_operation[sales.RECORD_SALE],
@@ -136,7 +150,7 @@ def create_app(settings: Settings) -> "Application":
         writes=writes,
         note=request_log.note,
     )
-    return Application(api, service, lane if settings.fast_lane == "on" else None)
+    return Application(api, web, service, lane if settings.fast_lane == "on" else None)
 
 
 def _show_levels(writes: Writes, database: Database) -> None:
@@ -149,11 +163,12 @@ def _show_levels(writes: Writes, database: Database) -> None:
 
 
 class Application:
-    """Paths of the JSON API go to it raw; everything else, the lifespan included, goes to Starlette."""
+    """Paths of the JSON API and of the pages go there raw; everything else, the lifespan included, to Starlette."""
 
-    def __init__(self, api: JsonApi, service: Starlette, lane: ApiLane | None) -> None:
+    def __init__(self, api: JsonApi, web: WebApp, service: Starlette, lane: ApiLane | None) -> None:
         self._lane = lane
         self._api = api
+        self._web = web
         self._service = service
 
     def http_protocol(self) -> type[HttpToolsProtocol]:
@@ -163,8 +178,9 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and _is_api(scope["raw_path"]):
             await self._api(scope, receive, send)
-        else:
-            await self._service(scope, receive, with_request_id(scope, send))
+            return
+        app = self._web if scope["type"] == "http" and self._web.serves(scope["raw_path"]) else self._service
+        await app(scope, receive, with_request_id(scope, send))
 
 
 def _is_api(raw_path: bytes) -> bool:

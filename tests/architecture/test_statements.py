@@ -6,7 +6,8 @@ from tests.support.project import PACKAGE, ROOT
 from tests.support.statements import Statement, statements
 
 OWNERS = {
-    "organizations": {"organizations", "api_keys"},
+    "organizations": {"organizations", "organization_slugs", "api_keys"},
+    "accounts": {"users", "memberships", "sessions"},
     "idempotency": {"idempotency_keys"},
     "work": {
         "outbox",
@@ -37,7 +38,7 @@ NO_ROOM = {"migrations"}
 MAY_WRITE_ANYTHING = {PACKAGE / "sales" / "statements.py"}
 # Looked up before the organization is known, or shared by all of them.
 DIRECTORY_TABLES = re.compile(
-    r"organizations|users|memberships|sessions|api_keys|invitations|sign_in_links|link_codes|migrations|procrastinate_\w+"
+    r"organizations|organization_slugs|users|memberships|sessions|api_keys|invitations|sign_in_links|link_codes|migrations|procrastinate_\w+"
 )
 
 

@@ -281,6 +281,7 @@ def with_request_id(scope: Scope, send: Send) -> Send:
     if scope["type"] != "http":
         return send
     request_id = _choose_request_id(dict(scope["headers"]).get(b"x-request-id", b"")).encode()
+    scope["regulars_request_id"] = request_id.decode()
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -115,9 +115,24 @@ CREATE TABLE interests (
     needed_by text NOT NULL
 );
 
+CREATE TABLE memberships (
+    organization_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    role text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT memberships_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'marketer'::text, 'analyst'::text, 'developer'::text])))
+);
+
 CREATE TABLE migrations (
     name text NOT NULL,
     applied_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE organization_slugs (
+    slug text NOT NULL,
+    organization_id uuid NOT NULL,
+    is_current boolean NOT NULL,
+    created_at timestamp with time zone NOT NULL
 );
 
 CREATE TABLE organizations (
@@ -125,7 +140,9 @@ CREATE TABLE organizations (
     name text NOT NULL,
     default_country text,
     secret bytea NOT NULL,
-    created_at timestamp with time zone NOT NULL
+    created_at timestamp with time zone NOT NULL,
+    time_zone text DEFAULT 'UTC'::text NOT NULL,
+    locale text DEFAULT 'en-GB'::text NOT NULL
 );
 
 CREATE TABLE outbox (
@@ -229,6 +246,18 @@ CREATE TABLE sales_events (
     line_items json NOT NULL
 );
 
+CREATE TABLE sessions (
+    token_hash bytea NOT NULL,
+    id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    last_seen_at timestamp with time zone NOT NULL,
+    idle_s integer NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    address text,
+    agent text
+);
+
 CREATE TABLE stores (
     organization_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -277,6 +306,19 @@ CREATE TABLE ticket_collisions (
     times_seen bigint NOT NULL
 );
 
+CREATE TABLE users (
+    id uuid NOT NULL,
+    email text NOT NULL,
+    name text NOT NULL,
+    password_hash text,
+    locale text,
+    created_at timestamp with time zone NOT NULL,
+    disabled_at timestamp with time zone,
+    totp_secret bytea,
+    totp_enabled_at timestamp with time zone,
+    totp_step bigint
+);
+
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_key_hash_key UNIQUE (key_hash);
 
@@ -307,8 +349,14 @@ ALTER TABLE ONLY idempotency_keys
 ALTER TABLE ONLY interests
     ADD CONSTRAINT interests_pkey PRIMARY KEY (organization_id, topic, needed_by);
 
+ALTER TABLE ONLY memberships
+    ADD CONSTRAINT memberships_pkey PRIMARY KEY (organization_id, user_id);
+
 ALTER TABLE ONLY migrations
     ADD CONSTRAINT migrations_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY organization_slugs
+    ADD CONSTRAINT organization_slugs_pkey PRIMARY KEY (slug);
 
 ALTER TABLE ONLY organizations
     ADD CONSTRAINT organizations_name_key UNIQUE (name);
@@ -346,6 +394,12 @@ ALTER TABLE ONLY sales_events
 ALTER TABLE ONLY sales_events
     ADD CONSTRAINT sales_events_pkey PRIMARY KEY (organization_id, id);
 
+ALTER TABLE ONLY sessions
+    ADD CONSTRAINT sessions_id_key UNIQUE (id);
+
+ALTER TABLE ONLY sessions
+    ADD CONSTRAINT sessions_pkey PRIMARY KEY (token_hash);
+
 ALTER TABLE ONLY stores
     ADD CONSTRAINT stores_organization_id_external_id_key UNIQUE (organization_id, external_id);
 
@@ -364,6 +418,12 @@ ALTER TABLE ONLY ticket_collision_totals
 ALTER TABLE ONLY ticket_collisions
     ADD CONSTRAINT ticket_collisions_pkey PRIMARY KEY (organization_id, sales_event_id, content_hash);
 
+ALTER TABLE ONLY users
+    ADD CONSTRAINT users_email_key UNIQUE (email);
+
+ALTER TABLE ONLY users
+    ADD CONSTRAINT users_pkey PRIMARY KEY (id);
+
 CREATE INDEX catalog_counts_due ON catalog_counts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX catalog_counts_newest ON catalog_counts USING btree (organization_id, catalog, id);
@@ -375,6 +435,10 @@ CREATE INDEX hourly_totals_by_store ON hourly_totals USING btree (organization_i
 CREATE INDEX hourly_totals_fills_due ON hourly_totals_fills USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX idempotency_keys_created_at ON idempotency_keys USING brin (created_at) WITH (pages_per_range='32');
+
+CREATE INDEX memberships_by_user ON memberships USING btree (user_id);
+
+CREATE UNIQUE INDEX organization_slugs_current ON organization_slugs USING btree (organization_id) WHERE is_current;
 
 CREATE INDEX outbox_due ON outbox USING btree (due_at, organization_id);
 
@@ -398,9 +462,23 @@ CREATE INDEX sales_events_by_store ON sales_events USING btree (organization_id,
 
 CREATE INDEX sales_events_by_time ON sales_events USING btree (organization_id, occurred_at, id);
 
+CREATE INDEX sessions_by_user ON sessions USING btree (user_id);
+
 CREATE INDEX subscriptions_by_profile ON subscriptions USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);
 
 CREATE INDEX subscriptions_by_status ON subscriptions USING btree (organization_id, status, id);
 
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id);
+
+ALTER TABLE ONLY memberships
+    ADD CONSTRAINT memberships_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id);
+
+ALTER TABLE ONLY memberships
+    ADD CONSTRAINT memberships_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id);
+
+ALTER TABLE ONLY organization_slugs
+    ADD CONSTRAINT organization_slugs_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id);
+
+ALTER TABLE ONLY sessions
+    ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id);

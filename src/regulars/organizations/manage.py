@@ -20,22 +20,21 @@ from regulars.organizations.model import (
     hash_key,
     new_key,
 )
+from regulars.organizations.slugs import ensure_slug
 
 Connection = AsyncConnection[TupleRow]
 
 
 async def create_organization(connection: Connection, name: str) -> Organization:
     """Creating an organization again gives the same one: its name decides."""
+    now = await _now(connection)
     await queries.insert_organization_if_new(
-        connection,
-        identifier=new_uuid(),
-        name=name,
-        secret=secrets.token_bytes(SECRET_BYTES),
-        now=await _now(connection),
+        connection, identifier=new_uuid(), name=name, secret=secrets.token_bytes(SECRET_BYTES), now=now
     )
     organization = await queries.find_organization(connection, name)
     if organization is None:
         raise LookupError(f"The organization {name} vanished while it was created.")
+    await ensure_slug(connection, organization.id, name, now=now)
     return organization
 
 

@@ -104,3 +104,43 @@ async def touch_keys(connection: Connection, key_ids: Sequence[UUID], *, now: da
         "UPDATE api_keys SET last_used_at = %s WHERE id = ANY(%s) AND (last_used_at IS NULL OR last_used_at < %s)",
         (now, list(key_ids), before),
     )
+
+
+async def find_current_slug(connection: Connection, organization_id: UUID) -> str | None:
+    cursor = await connection.execute(
+        "SELECT slug FROM organization_slugs WHERE organization_id = %s AND is_current", (organization_id,)
+    )
+    row = await cursor.fetchone()
+    return None if row is None else str(row[0])
+
+
+async def find_slug_owner(connection: Connection, slug: str) -> UUID | None:
+    cursor = await connection.execute("SELECT organization_id FROM organization_slugs WHERE slug = %s", (slug,))
+    row = await cursor.fetchone()
+    return None if row is None else row[0]
+
+
+async def insert_slug_if_free(connection: Connection, organization_id: UUID, slug: str, now: datetime) -> None:
+    await connection.execute(
+        "INSERT INTO organization_slugs (slug, organization_id, is_current, created_at) VALUES (%s, %s, true, %s)"
+        " ON CONFLICT DO NOTHING",
+        (slug, organization_id, now),
+    )
+
+
+async def retire_slug(connection: Connection, organization_id: UUID) -> None:
+    await connection.execute(
+        "UPDATE organization_slugs SET is_current = false WHERE organization_id = %s AND is_current",
+        (organization_id,),
+    )
+
+
+async def make_slug_current(connection: Connection, organization_id: UUID, slug: str, now: datetime) -> bool:
+    """A slug the organization had before is taken up again; one that somebody took in between is not touched."""
+    cursor = await connection.execute(
+        "INSERT INTO organization_slugs (slug, organization_id, is_current, created_at) VALUES (%s, %s, true, %s)"
+        " ON CONFLICT (slug) DO UPDATE SET is_current = true"
+        " WHERE organization_slugs.organization_id = excluded.organization_id",
+        (slug, organization_id, now),
+    )
+    return cursor.rowcount == 1

@@ -1,0 +1,86 @@
+"""Passwords: argon2id, at least twelve characters, none of the most common; no rules about kinds of characters."""
+
+import asyncio
+import string
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from argon2 import PasswordHasher, Type
+from argon2.exceptions import Argon2Error, InvalidHashError
+
+CHARACTERS_MIN: Final = 12
+CHARACTERS_MAX: Final = 256
+DISTINCT_MIN: Final = 4
+# Digits and signs alone hold less than letters.
+DIGITS_MIN: Final = 16
+_RUNS: Final = "01234567890"
+_DECORATION: Final = string.digits + string.punctuation + string.whitespace
+_LEET: Final = str.maketrans("013457@$!", "oleastasi")
+# RFC 9106, second recommendation: 64 MiB, three passes, four lanes.
+_HASHER: Final = PasswordHasher(time_cost=3, memory_cost=65_536, parallelism=4, type=Type.ID)
+# At most so many at once in a process: each takes 64 MiB and a core for tens of milliseconds.
+_AT_ONCE: Final = 2
+
+
+@cache
+def _common() -> frozenset[str]:
+    text = (Path(__file__).parent / "common_passwords.txt").read_text(encoding="utf-8")
+    return frozenset(line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+def objection(password: str, *, email: str = "") -> str | None:
+    """What is wrong with a new password, as a sentence; None if it can be taken."""
+    if len(password) < CHARACTERS_MIN:
+        return f"Use at least {CHARACTERS_MIN} characters; this has {len(password)}. A few words in a row are good."
+    if len(password) > CHARACTERS_MAX:
+        return f"Use at most {CHARACTERS_MAX} characters."
+    if _is_common(password.casefold(), email):
+        return "This password is one of the first that others would try; choose another."
+    return None
+
+
+def _is_common(folded: str, email: str) -> bool:
+    """Whether it is a common word, two of them, or somebody's own address, under digits and signs at its ends."""
+    if len(set(folded)) < DISTINCT_MIN or folded in _RUNS * 3 or folded[::-1] in _RUNS * 3:
+        return True
+    own = {email, *email.split("@")} if email else set()
+    for spelled in (folded, folded.translate(_LEET)):
+        core = spelled.strip(_DECORATION)
+        if (not core and len(spelled) < DIGITS_MIN) or {core, spelled} & (_common() | own):
+            return True
+        # Half and half: a word twice, or two of them with something between.
+        if any(
+            core[:cut].strip(_DECORATION) in _common() and core[cut:].strip(_DECORATION) in _common()
+            for cut in range(1, len(core))
+        ):
+            return True
+    return False
+
+
+class Passwords:
+    """Hashing off the event loop, a few at a time; one per process."""
+
+    def __init__(self) -> None:
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._nobody = ""
+
+    async def hash(self, password: str) -> str:
+        async with self._turns:
+            return await asyncio.to_thread(_HASHER.hash, password)
+
+    async def matches(self, password_hash: str | None, password: str) -> bool:
+        """Whether it is the password. An account without one takes as long, so time does not tell who exists."""
+        async with self._turns:
+            if password_hash is None:
+                self._nobody = self._nobody or await asyncio.to_thread(_HASHER.hash, "nobody's password")
+                await asyncio.to_thread(_verify, self._nobody, password)
+                return False
+            return await asyncio.to_thread(_verify, password_hash, password)
+
+
+def _verify(password_hash: str, password: str) -> bool:
+    try:
+        return _HASHER.verify(password_hash, password)
+    except (Argon2Error, InvalidHashError):
+        return False

@@ -1,0 +1,172 @@
+"""The statements on `users`, `memberships` and `sessions`, all directory tables."""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from psycopg.rows import TupleRow
+
+from regulars.accounts.model import Member, Membership, Person, Session
+from regulars.kit.db import Tx
+from regulars.web.access import Role
+
+_PERSON = (
+    "SELECT id, email, name, locale, created_at, disabled_at, password_hash IS NOT NULL, totp_enabled_at IS NOT NULL"
+    " FROM users"
+)
+_SESSION = "SELECT id, user_id, created_at, last_seen_at, idle_s, ends_at, address, agent FROM sessions"
+
+
+async def insert_user_if_new(
+    tx: Tx, *, identifier: UUID, email: str, name: str, password_hash: str | None = None
+) -> bool:
+    count = await tx.execute(
+        "INSERT INTO users (id, email, name, password_hash, created_at) VALUES (%s, %s, %s, %s, %s)"
+        " ON CONFLICT (email) DO NOTHING",
+        (identifier, email, name, password_hash, tx.now),
+    )
+    return count == 1
+
+
+async def find_person(tx: Tx, user_id: UUID) -> Person | None:
+    rows = await tx.fetch(_PERSON + " WHERE id = %s", (user_id,))
+    return _person(rows[0]) if rows else None
+
+
+async def find_person_by_email(tx: Tx, email: str) -> Person | None:
+    rows = await tx.fetch(_PERSON + " WHERE email = %s", (email,))
+    return _person(rows[0]) if rows else None
+
+
+async def lock_user(tx: Tx, user_id: UUID) -> bool:
+    return bool(await tx.fetch("SELECT 1 FROM users WHERE id = %s FOR UPDATE", (user_id,)))
+
+
+async def has_users(tx: Tx) -> bool:
+    return bool(await tx.fetch("SELECT 1 FROM users LIMIT 1"))
+
+
+async def upsert_membership(tx: Tx, organization_id: UUID, user_id: UUID, role: Role) -> None:
+    await tx.execute(
+        "INSERT INTO memberships (organization_id, user_id, role, created_at) VALUES (%s, %s, %s, %s)"
+        " ON CONFLICT (organization_id, user_id) DO UPDATE SET role = excluded.role",
+        (organization_id, user_id, role.value, tx.now),
+    )
+
+
+async def find_memberships(tx: Tx, user_id: UUID) -> list[Membership]:
+    rows = await tx.fetch(
+        "SELECT o.id, s.slug, o.name, m.role FROM memberships m"
+        " JOIN organizations o ON o.id = m.organization_id"
+        " JOIN organization_slugs s ON s.organization_id = o.id AND s.is_current"
+        " WHERE m.user_id = %s ORDER BY o.name",
+        (user_id,),
+    )
+    return [Membership(row[0], row[1], row[2], Role(row[3])) for row in rows]
+
+
+async def list_members(tx: Tx, organization_id: UUID) -> list[Member]:
+    rows = await tx.fetch(
+        "SELECT u.id, u.email, u.name, m.role, m.created_at, u.disabled_at, u.totp_enabled_at IS NOT NULL,"
+        " (SELECT max(s.last_seen_at) FROM sessions s WHERE s.user_id = u.id)"
+        " FROM memberships m JOIN users u ON u.id = m.user_id"
+        " WHERE m.organization_id = %s ORDER BY u.name, u.id LIMIT 1000",
+        (organization_id,),
+    )
+    return [Member(row[0], row[1], row[2], Role(row[3]), row[4], row[5], row[6], row[7]) for row in rows]
+
+
+class Entrance(NamedTuple):
+    """The organization behind a slug, as a member finds it."""
+
+    organization_id: UUID
+    current_slug: str
+    name: str
+    time_zone: str
+    locale: str
+    default_country: str | None
+    secret: bytes
+    role: str
+
+
+async def find_entrance(tx: Tx, slug: str, user_id: UUID) -> Entrance | None:
+    rows = await tx.fetch(
+        "SELECT o.id, now_.slug, o.name, o.time_zone, o.locale, o.default_country, o.secret, m.role"
+        " FROM organization_slugs asked"
+        " JOIN organizations o ON o.id = asked.organization_id"
+        " JOIN organization_slugs now_ ON now_.organization_id = o.id AND now_.is_current"
+        " JOIN memberships m ON m.organization_id = o.id AND m.user_id = %s"
+        " WHERE asked.slug = %s",
+        (user_id, slug),
+    )
+    return Entrance(*rows[0]) if rows else None
+
+
+async def insert_session(tx: Tx, session: Session, *, token_hash: bytes) -> None:
+    await tx.execute(
+        "INSERT INTO sessions (token_hash, id, user_id, created_at, last_seen_at, idle_s, ends_at, address, agent)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        (
+            token_hash,
+            session.id,
+            session.user_id,
+            session.created_at,
+            session.last_seen_at,
+            int(session.idle.total_seconds()),
+            session.ends_at,
+            session.address,
+            session.agent,
+        ),
+    )
+
+
+async def find_session(tx: Tx, token_hash: bytes) -> tuple[Session, Person] | None:
+    rows = await tx.fetch(
+        "SELECT s.id, s.user_id, s.created_at, s.last_seen_at, s.idle_s, s.ends_at, s.address, s.agent,"
+        " u.id, u.email, u.name, u.locale, u.created_at, u.disabled_at, u.password_hash IS NOT NULL,"
+        " u.totp_enabled_at IS NOT NULL"
+        " FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.token_hash = %s",
+        (token_hash,),
+    )
+    return (_session(rows[0][:8]), _person(rows[0][8:])) if rows else None
+
+
+async def list_sessions(tx: Tx, user_id: UUID) -> list[Session]:
+    rows = await tx.fetch(_SESSION + " WHERE user_id = %s ORDER BY last_seen_at DESC LIMIT 200", (user_id,))
+    return [_session(row) for row in rows]
+
+
+async def touch_session(tx: Tx, session_id: UUID, now: datetime) -> None:
+    await tx.execute("UPDATE sessions SET last_seen_at = greatest(last_seen_at, %s) WHERE id = %s", (now, session_id))
+
+
+async def delete_session(tx: Tx, user_id: UUID, session_id: UUID) -> bool:
+    return await tx.execute("DELETE FROM sessions WHERE user_id = %s AND id = %s", (user_id, session_id)) == 1
+
+
+async def delete_sessions(tx: Tx, user_id: UUID, *, but: UUID | None = None) -> int:
+    return await tx.execute("DELETE FROM sessions WHERE user_id = %s AND id IS DISTINCT FROM %s", (user_id, but))
+
+
+def _person(row: TupleRow) -> Person:
+    return Person(*row)
+
+
+def _session(row: TupleRow) -> Session:
+    identifier, user_id, created_at, last_seen_at, idle_s, ends_at, address, agent = row
+    return Session(identifier, user_id, created_at, last_seen_at, timedelta(seconds=idle_s), ends_at, address, agent)
+
+
+class KeptPassword(NamedTuple):
+    user_id: UUID
+    password_hash: str | None
+
+
+async def find_password(tx: Tx, email: str) -> KeptPassword | None:
+    """Nobody who is disabled has a password."""
+    rows = await tx.fetch("SELECT id, password_hash FROM users WHERE email = %s AND disabled_at IS NULL", (email,))
+    return KeptPassword(*rows[0]) if rows else None
+
+
+async def set_password(tx: Tx, user_id: UUID, password_hash: str) -> None:
+    await tx.execute("UPDATE users SET password_hash = %s WHERE id = %s", (password_hash, user_id))

@@ -1,0 +1,85 @@
+"""Sessions: started at sign-in, known by a cookie, ended by rest, by age, by their owner."""
+
+from uuid import UUID
+
+from regulars.accounts import queries
+from regulars.accounts.model import (
+    ABSOLUTE,
+    AGENT_CHARACTERS_MAX,
+    IDLE,
+    IDLE_KEPT,
+    SEEN_EVERY,
+    Session,
+    hash_token,
+    new_token,
+)
+from regulars.kit.db import Database, Tx
+from regulars.kit.ids import new_uuid
+from regulars.web.access import Role
+from regulars.web.visit import Place, User
+
+
+async def start_session(tx: Tx, user_id: UUID, *, is_kept: bool, address: str, agent: str) -> str:
+    """The token goes into the cookie and nowhere else; the database keeps its hash."""
+    token = new_token()
+    session = Session(
+        id=new_uuid(),
+        user_id=user_id,
+        created_at=tx.now,
+        last_seen_at=tx.now,
+        idle=IDLE_KEPT if is_kept else IDLE,
+        ends_at=tx.now + ABSOLUTE,
+        address=address or None,
+        agent=agent[:AGENT_CHARACTERS_MAX] or None,
+    )
+    await queries.insert_session(tx, session, token_hash=hash_token(token))
+    return token
+
+
+async def list_sessions(tx: Tx, user_id: UUID) -> list[Session]:
+    """Those that are alive, the latest seen first."""
+    return [session for session in await queries.list_sessions(tx, user_id) if session.is_alive(tx.now)]
+
+
+async def end_session(tx: Tx, user_id: UUID, session_id: UUID) -> bool:
+    return await queries.delete_session(tx, user_id, session_id)
+
+
+async def end_sessions(tx: Tx, user_id: UUID, *, but: UUID | None = None) -> int:
+    """Everywhere, or everywhere but here."""
+    return await queries.delete_sessions(tx, user_id, but=but)
+
+
+class Doorkeeper:
+    """Tells the pages who visits; asked with every request, so a session that was ended ends at once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def identify(self, token: str) -> User | None:
+        async with self._database.reading() as tx:
+            found = await queries.find_session(tx, hash_token(token))
+            if found is None:
+                return None
+            session, person = found
+            if person.disabled_at is not None or not session.is_alive(tx.now):
+                return None
+            if tx.now - session.last_seen_at >= SEEN_EVERY:
+                await queries.touch_session(tx, session.id, tx.now)
+        return User(person.id, person.email, person.name, person.locale, session.id)
+
+    async def enter(self, user: User, slug: str) -> Place | None:
+        async with self._database.reading() as tx:
+            found = await queries.find_entrance(tx, slug, user.id)
+        if found is None:
+            return None
+        return Place(
+            organization_id=found.organization_id,
+            slug=found.current_slug,
+            name=found.name,
+            time_zone=found.time_zone,
+            locale=found.locale,
+            default_country=found.default_country,
+            secret=bytes(found.secret),
+            role=Role(found.role),
+        )

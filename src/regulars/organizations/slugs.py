@@ -1,0 +1,56 @@
+"""The name of an organization in addresses: made from its name, changeable, and old ones lead on for good."""
+
+import re
+import unicodedata
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from regulars.organizations import queries
+
+SLUG_CHARACTERS_MAX: Final = 48
+NAME_CHARACTERS_USED: Final = 40
+FALLBACK: Final = "organization"
+SLUG: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+# More organizations of one name get a longer, certain suffix.
+NUMBERS_TRIED_MAX: Final = 20
+
+Connection = AsyncConnection[TupleRow]
+
+
+def slug_of(name: str) -> str:
+    """`Maison Corvelle & Fils` is `maison-corvelle-fils`; accents are dropped, other scripts leave the fallback."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:NAME_CHARACTERS_USED].strip("-") or FALLBACK
+
+
+def is_slug(text: str) -> bool:
+    return len(text) <= SLUG_CHARACTERS_MAX and SLUG.fullmatch(text) is not None
+
+
+async def ensure_slug(connection: Connection, organization_id: UUID, name: str, *, now: datetime) -> str:
+    """The current slug; an organization that has none, such as one made by an older release, gets one."""
+    base = slug_of(name)
+    numbered = [base, *(f"{base}-{number}" for number in range(2, NUMBERS_TRIED_MAX)), f"{base[:12]}-{organization_id}"]
+    for candidate in numbered:
+        current = await queries.find_current_slug(connection, organization_id)
+        if current is not None:
+            return current
+        # The unique keys decide: of the slug, against other organizations, and of the current one, against ourselves.
+        await queries.insert_slug_if_free(connection, organization_id, candidate, now)
+    current = await queries.find_current_slug(connection, organization_id)
+    if current is None:
+        raise LookupError(f"No slug could be found for the organization {organization_id}.")
+    return current
+
+
+async def change_slug(connection: Connection, organization_id: UUID, slug: str, *, now: datetime) -> bool:
+    """Whether it could be had: a slug that another organization has or had is refused. Call it in a transaction."""
+    owner = await queries.find_slug_owner(connection, slug)
+    if owner is not None and owner != organization_id:
+        return False
+    await queries.retire_slug(connection, organization_id)
+    return await queries.make_slug_current(connection, organization_id, slug, now)

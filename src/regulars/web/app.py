@@ -1,0 +1,228 @@
+"""The pages as a plain ASGI application: route → session → organization → role → form → the handler."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import parse_qsl, quote
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from regulars.kit import log
+from regulars.kit.clock import monotonic
+from regulars.kit.db import CONNECTION_ERRORS, Database
+from regulars.kit.errors import ApiError
+from regulars.kit.metrics import PROCESS
+from regulars.web import cookies, csrf
+from regulars.web.access import Action, may
+from regulars.web.error_pages import api_refusal_page, broken_page, refusal_page, unavailable_page
+from regulars.web.errors import BadForm, ForeignForm, FormTooLarge, NotAllowed, PageNotFound, PageRefusal
+from regulars.web.navigation import Navigation
+from regulars.web.render import NAVIGATION_STATE, SECRET_STATE, headers
+from regulars.web.route import Door, Form, Page
+from regulars.web.router import PageRouter
+from regulars.web.static import ASSETS_PATH, asset_response
+from regulars.web.visit import Doorkeeper, Place, User, Visit
+
+FORM_WAIT_S: Final = 12.0
+FIELDS_MAX: Final = 500
+URL_BYTES_MAX: Final = 8 << 10
+SIGN_IN_PATH: Final = "/sign-in"
+_URLENCODED: Final = "application/x-www-form-urlencoded"
+
+_log = log.get(__name__)
+
+
+class WebApp:
+    """`doorkeeper` knows sessions and memberships; `public_url` is the address that people use, where it is set."""
+
+    def __init__(
+        self, pages: Sequence[Page], *, database: Database, doorkeeper: Doorkeeper, public_url: str | None = None
+    ) -> None:
+        self.pages = tuple(pages)
+        self._router = PageRouter(pages)
+        self._navigation = Navigation(pages)
+        self._database = database
+        self._doorkeeper = doorkeeper
+        self._public_url = public_url
+        self._metrics = {page: PROCESS.route(f"{page.method} {page.address}") for page in self.pages}
+
+    def serves(self, raw_path: bytes) -> bool:
+        """Everything below an organization is ours, also what is not there: its 404 stands in the frame."""
+        return raw_path.startswith((b"/o/", ASSETS_PATH.encode())) or self._router.serves(raw_path)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = monotonic()
+        request = Request(scope, receive)
+        exchange = _Exchange(request, scope.get("regulars_request_id", ""))
+        response = await self._respond(exchange)
+        await response(scope, receive, send)
+        if exchange.page is not None:
+            self._metrics[exchange.page].observe(response.status_code, monotonic() - started)
+
+    async def _respond(self, exchange: "_Exchange") -> Response:
+        path = exchange.request.url.path
+        if path.startswith(ASSETS_PATH) and (asset := asset_response(path)) is not None:
+            return asset
+        exchange.visit = self._first_visit(exchange)
+        try:
+            return await self._answer(exchange)
+        except PageRefusal as refusal:
+            return refusal_page(exchange.visit, refusal)
+        except ApiError as error:
+            return api_refusal_page(exchange.visit, error)
+        except CONNECTION_ERRORS as error:
+            _log.warning("web.database_unavailable", request_id=exchange.request_id, error=type(error).__name__)
+            return unavailable_page(exchange.visit)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Exception:  # noqa: BLE001  # a page that breaks is shown as broken, in the frame
+            _log.exception("web.failed", request_id=exchange.request_id)
+            return broken_page(exchange.visit)
+
+    def _first_visit(self, exchange: "_Exchange") -> Visit:
+        """All that is known without asking anybody."""
+        request = exchange.request
+        setattr(request.state, NAVIGATION_STATE, self._navigation)
+        client = request.client
+        return Visit(
+            request=request,
+            request_id=exchange.request_id,
+            database=self._database,
+            query={},
+            csrf="",
+            is_https=cookies.is_https(request, self._public_url),
+            client_address=client.host if client is not None else "",
+            now=datetime.now(UTC),
+        )
+
+    async def _answer(self, exchange: "_Exchange") -> Response:
+        request = exchange.request
+        exchange.visit = visit = replace(exchange.visit, query=_read_query(request))
+        visit = await self._recognise(exchange, visit)
+        raw_path: bytes = request.scope["raw_path"]
+        if raw_path.startswith(b"/o/") and visit.visitor is not None:
+            slug = raw_path.split(b"/")[2].decode("latin-1")
+            place = await self._doorkeeper.enter(visit.visitor, slug)
+            if place is None:
+                raise PageNotFound
+            exchange.visit = visit = replace(visit, at=place)
+            if place.slug != slug:
+                return _moved(visit, slug, place)
+        page, references = self._router.find(request.method, raw_path)
+        exchange.page = page
+        if page.needs is not Door.OPEN and visit.visitor is None:
+            return _to_sign_in(visit)
+        if isinstance(page.needs, Action):
+            references = references[1:]
+            if not may(visit.place.role, page.needs):
+                raise NotAllowed(page.needs)
+        visit = replace(visit, references=references)
+        if isinstance(page, Form):
+            visit = await self._with_form(visit, page)
+        response = await page.handle(visit)
+        exchange.keep_guest(response)
+        return response
+
+    async def _recognise(self, exchange: "_Exchange", visit: Visit) -> Visit:
+        """Who it is by the session cookie; a visitor without one gets a guest cookie that their forms are bound to."""
+        token = visit.request.cookies.get(cookies.session_name(is_https=visit.is_https))
+        user: User | None = await self._doorkeeper.identify(token) if token else None
+        if user is None or token is None:
+            known = visit.request.cookies.get(cookies.guest_name(is_https=visit.is_https))
+            secret = known or csrf.new_guest_secret()
+            exchange.new_guest_secret = None if known else secret
+        else:
+            secret = token
+        setattr(visit.request.state, SECRET_STATE, secret)
+        exchange.visit = replace(visit, visitor=user, csrf=csrf.token_for(secret))
+        return exchange.visit
+
+    async def _with_form(self, visit: Visit, page: Form) -> Visit:
+        if csrf.comes_from_elsewhere(visit.request, public_url=self._public_url):
+            raise ForeignForm
+        fields = await _read_form(visit.request, page.bytes_max)
+        given = visit.request.headers.get(csrf.HEADER) or fields.pop(csrf.FIELD, [""])[0]
+        if not csrf.is_right(given, visit.csrf):
+            raise ForeignForm
+        first = {name: values[0] for name, values in fields.items()}
+        return replace(visit, form=first, form_lists=fields)
+
+
+class _Exchange:
+    """One request on its way, so that whatever goes wrong can be shown to whoever is known by then."""
+
+    __slots__ = ("new_guest_secret", "page", "request", "request_id", "visit")
+
+    visit: Visit
+
+    def __init__(self, request: Request, request_id: str) -> None:
+        self.request = request
+        self.request_id = request_id
+        self.page: Page | None = None
+        self.new_guest_secret: str | None = None
+
+    def keep_guest(self, response: Response) -> None:
+        if self.new_guest_secret is not None:
+            secure = self.visit.is_https
+            cookies.set_cookie(response, cookies.guest_name(is_https=secure), self.new_guest_secret, is_https=secure)
+
+
+def _to_sign_in(visit: Visit) -> Response:
+    """Come back here afterwards, if this is a page and not the target of a form."""
+    url = visit.request.url
+    wanted = url.path + (f"?{url.query}" if url.query else "")
+    target = f"{SIGN_IN_PATH}?next={quote(wanted, safe='')}" if visit.request.method == "GET" else SIGN_IN_PATH
+    return RedirectResponse(target, 303, headers(visit))
+
+
+def _moved(visit: Visit, old: str, place: Place) -> Response:
+    """The organization's address changed; 308 keeps the method, so a form that was open is not lost."""
+    raw = visit.request.scope["raw_path"].decode("latin-1")
+    query = visit.request.url.query
+    target = f"/o/{place.slug}{raw.removeprefix(f'/o/{old}')}"
+    return RedirectResponse(target + (f"?{query}" if query else ""), 308, headers(visit))
+
+
+def _read_query(request: Request) -> dict[str, str]:
+    """The first value of each name; what cannot be text is left out."""
+    if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > URL_BYTES_MAX:
+        raise BadForm(f"An address may have {URL_BYTES_MAX} bytes.")
+    query: dict[str, str] = {}
+    for name, value in _pairs(request.scope["query_string"]):
+        query.setdefault(name, value)
+    return query
+
+
+async def _read_form(request: Request, bytes_max: int) -> dict[str, list[str]]:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != _URLENCODED:
+        raise BadForm("It must come as an ordinary form.")
+    body = b""
+    try:
+        async with asyncio.timeout(FORM_WAIT_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > bytes_max:
+                    raise FormTooLarge(f"It may have {bytes_max} bytes.")
+    except TimeoutError:
+        raise BadForm("It did not arrive in time; send it again.") from None
+    fields: dict[str, list[str]] = {}
+    for name, value in _pairs(body):
+        fields.setdefault(name, []).append(value)
+    return fields
+
+
+def _pairs(encoded: bytes) -> list[tuple[str, str]]:
+    if not encoded:
+        return []
+    try:
+        pairs = parse_qsl(encoded.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX)
+    except ValueError:
+        raise BadForm("Its characters cannot be read; open the page again and repeat the step.") from None
+    if any("\x00" in text for pair in pairs for text in pair):
+        raise BadForm("It holds a character that no text has (U+0000).")
+    return pairs

@@ -1,0 +1,51 @@
+"""The cookies of the application: what each is called, and how it is set."""
+
+import ipaddress
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+# `__Host-` makes the browser insist on HTTPS, on this very host and on the whole site. Browsers refuse such a cookie on
+# plain http, so there it has another name, which a cookie of an https visit can never be mistaken for.
+SESSION_HTTPS: Final = "__Host-regulars"
+SESSION_HTTP: Final = "regulars-session"
+GUEST: Final = "regulars-guest"
+THEME: Final = "regulars-theme"
+FLASH: Final = "regulars-flash"
+THEMES: Final = ("light", "dark")
+THEME_S: Final = 365 * 24 * 3600
+
+
+def session_name(*, is_https: bool) -> str:
+    return SESSION_HTTPS if is_https else SESSION_HTTP
+
+
+def guest_name(*, is_https: bool) -> str:
+    return f"__Host-{GUEST}" if is_https else GUEST
+
+
+def set_cookie(response: Response, name: str, value: str, *, is_https: bool, max_age_s: int | None = None) -> None:
+    response.set_cookie(name, value, max_age=max_age_s, path="/", secure=is_https, httponly=True, samesite="lax")
+
+
+def drop_cookie(response: Response, name: str, *, is_https: bool) -> None:
+    response.delete_cookie(name, path="/", secure=is_https, httponly=True, samesite="lax")
+
+
+def is_https(request: Request, public_url: str | None) -> bool:
+    """Whether the browser speaks https: said by the server or a trusted proxy, or the public address says so."""
+    if request.url.scheme == "https":
+        return True
+    public = urlsplit(public_url or "")
+    return public.scheme == "https" and request.headers.get("host", "").lower() == public.netloc.lower()
+
+
+def is_loopback(request: Request) -> bool:
+    """Whether the browser believes to speak to its own machine: then plain http is no danger."""
+    host = request.url.hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

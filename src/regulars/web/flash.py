@@ -1,0 +1,30 @@
+"""One sentence about what was just done, carried to the next page in a cookie that only we can sign."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from typing import Final
+
+FLASH_S: Final = 60
+TEXT_CHARACTERS_MAX: Final = 300
+_SIGNATURE_BYTES: Final = 16
+
+
+def pack(text: str, secret: str) -> str:
+    """`secret` is the session's own, so nobody else's sentence is ever shown."""
+    payload = text[:TEXT_CHARACTERS_MAX].encode()
+    return base64.urlsafe_b64encode(_sign(payload, secret) + payload).decode()
+
+
+def unpack(value: str, secret: str) -> str | None:
+    try:
+        decoded = base64.urlsafe_b64decode(value)
+        signature, payload = decoded[:_SIGNATURE_BYTES], decoded[_SIGNATURE_BYTES:]
+        return payload.decode() if hmac.compare_digest(signature, _sign(payload, secret)) else None
+    except (binascii.Error, UnicodeError, ValueError):
+        return None
+
+
+def _sign(payload: bytes, secret: str) -> bytes:
+    return hmac.digest(secret.encode(), b"flash" + payload, hashlib.sha256)[:_SIGNATURE_BYTES]

@@ -1,0 +1,167 @@
+"""Numbers, money and times as the reader's locale writes them and the organization's zone tells them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_DOWN, Decimal
+from functools import cache
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from babel import Locale
+from babel.core import UnknownLocaleError
+from babel.dates import format_date, format_skeleton
+from babel.numbers import format_currency, format_decimal, format_percent
+from markupsafe import Markup
+
+NOTHING: Final = "\N{EN DASH}"
+MINUS: Final = "\N{MINUS SIGN}"
+NO_BREAK: Final = "\N{NO-BREAK SPACE}"
+# In overviews the cents of a sum this large are noise.
+ROUND_FROM_CENTS: Final = 10_000_00
+WEEKDAY_DAYS: Final = 14
+LOCALES: Final = {
+    "en-GB": "English (United Kingdom)",
+    "en-US": "English (United States)",
+    "fr-FR": "French (France)",
+    "fr-CH": "French (Switzerland)",
+    "fr-BE": "French (Belgium)",
+    "de-DE": "German (Germany)",
+    "de-CH": "German (Switzerland)",
+    "de-AT": "German (Austria)",
+    "it-IT": "Italian (Italy)",
+    "es-ES": "Spanish (Spain)",
+    "nl-NL": "Dutch (Netherlands)",
+    "pt-PT": "Portuguese (Portugal)",
+}
+_PERCENT_STEP: Final = Decimal("0.001")
+
+
+@cache
+def _locale(tag: str) -> Locale:
+    try:
+        return Locale.parse(tag, sep="-")
+    except (UnknownLocaleError, ValueError):
+        return Locale.parse("en-GB", sep="-")
+
+
+@cache
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo("UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One reader's way to write things; `now` is the moment of the visit, which "this year" and "ago" are seen from."""
+
+    locale_tag: str
+    time_zone: str
+    now: datetime = field(default_factory=lambda: datetime.now(UTC), kw_only=True)
+
+    @property
+    def locale(self) -> Locale:
+        return _locale(self.locale_tag)
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return _zone(self.time_zone)
+
+    def number(self, value: float | Decimal) -> str:
+        exact = Decimal(str(value))
+        return _signed(exact < 0, str(format_decimal(abs(exact), locale=self.locale)))
+
+    def money(self, cents: int, currency: str) -> str:
+        """With its cents: on a ticket, a customer, a cost."""
+        return self._money(Decimal(abs(cents)) / 100, currency, is_negative=cents < 0)
+
+    def money_round(self, cents: int, currency: str) -> str:
+        """For overviews: without cents from 10,000 on."""
+        if abs(cents) < ROUND_FROM_CENTS:
+            return self.money(cents, currency)
+        whole = (Decimal(abs(cents)) / 100).quantize(Decimal(1))
+        text = self._money(whole, currency, is_negative=cents < 0)
+        return text.replace(f"{self.locale.number_symbols['latn']['decimal']}00", "", 1)
+
+    def monies(self, sums: Iterable[tuple[str, int]]) -> list[str]:
+        """One line a currency, the larger first: sums of several are never added."""
+        return [self.money(cents, currency) for currency, cents in sorted(sums, key=lambda one: (-abs(one[1]), one[0]))]
+
+    def share(self, part: float, whole: float) -> str:
+        """A percentage that never rounds to 0 or 100 when it is neither."""
+        if not whole:
+            return NOTHING
+        exact = Decimal(part) / Decimal(whole)
+        rounded = exact.quantize(_PERCENT_STEP)
+        if rounded == 0 and exact != 0:
+            return f"<{self._percent(_PERCENT_STEP)}"
+        if rounded == 1 and exact != 1:
+            rounded = exact.quantize(_PERCENT_STEP, ROUND_DOWN)
+        return _signed(rounded < 0, self._percent(abs(rounded)))
+
+    def day(self, value: datetime | date) -> str:
+        """A date, with its year when that is not this one."""
+        local = self._local_day(value)
+        if local.year == self._today.year:
+            return str(format_skeleton("MMMd", local, locale=self.locale))
+        return self.full_day(local)
+
+    def full_day(self, value: datetime | date) -> str:
+        return str(format_date(self._local_day(value), "medium", locale=self.locale))
+
+    def list_day(self, value: datetime | date) -> str:
+        """A date in a list: with its weekday while it is one of the last 14 days."""
+        local = self._local_day(value)
+        if timedelta(0) <= self._today - local < timedelta(days=WEEKDAY_DAYS):
+            return str(format_skeleton("MMMEd", local, locale=self.locale))
+        return self.day(local)
+
+    def clock(self, moment: datetime, *, seconds: bool = False) -> str:
+        return moment.astimezone(self.zone).strftime("%H:%M:%S" if seconds else "%H:%M")
+
+    def moment(self, moment: datetime, *, seconds: bool = False) -> str:
+        return f"{self.day(moment)}, {self.clock(moment, seconds=seconds)}"
+
+    def full_moment(self, moment: datetime, *, seconds: bool = False) -> str:
+        return f"{self.full_day(moment)}, {self.clock(moment, seconds=seconds)}"
+
+    def ago(self, moment: datetime) -> str:
+        """How long ago, in its largest unit; it only ever stands beside the exact time."""
+        seconds = max(0, int((self.now - moment).total_seconds()))
+        for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+            if seconds >= length:
+                return f"{seconds // length} {unit} ago"
+        return f"{seconds} s ago"
+
+    def time_tag(self, moment: datetime, shown: str | None = None, *, seconds: bool = False) -> Markup:
+        """The time as an element that carries it in UTC."""
+        machine = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        return Markup('<time datetime="{}">{}</time>').format(machine, shown or self.moment(moment, seconds=seconds))
+
+    @property
+    def _today(self) -> date:
+        return self.now.astimezone(self.zone).date()
+
+    def _local_day(self, value: datetime | date) -> date:
+        return value.astimezone(self.zone).date() if isinstance(value, datetime) else value
+
+    def _money(self, amount: Decimal, currency: str, *, is_negative: bool) -> str:
+        text = format_currency(amount, currency, locale=self.locale)
+        # Babel writes "CHF412.80" in English; a code and its digits are two words.
+        if text.startswith(currency) and text[len(currency)].isdigit():
+            text = f"{currency}{NO_BREAK}{text[len(currency) :]}"
+        return _signed(is_negative, text)
+
+    def _percent(self, value: Decimal) -> str:
+        return str(format_percent(value, locale=self.locale, decimal_quantization=False))
+
+
+def short_id(identifier: str, *, head: int = 9, tail: int = 4) -> str:
+    """A canonical id shortened in the middle; it is copied whole."""
+    return identifier if len(identifier) <= head + tail + 1 else f"{identifier[:head]}…{identifier[-tail:]}"
+
+
+def _signed(is_negative: bool, text: str) -> str:
+    return f"{MINUS}{text}" if is_negative else text

@@ -1,0 +1,121 @@
+"""How a page is made: templates beside their rooms that escape everything and know no undefined name."""
+
+import importlib.metadata
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from regulars.web import cookies, csrf, flash, mask
+from regulars.web.access import Action, Role
+from regulars.web.form import FormState
+from regulars.web.format import short_id
+from regulars.web.headers import NOT_KEPT, ONE_YEAR_HTTPS, SECURITY_HEADERS
+from regulars.web.navigation import Navigation, entry_of
+from regulars.web.static import asset_url
+from regulars.web.visit import Visit
+
+PACKAGE: Final = Path(__file__).parent.parent
+SECRET_STATE: Final = "regulars_secret"  # noqa: S105  # where the session's own stands in the request
+NAVIGATION_STATE: Final = "regulars_navigation"
+
+
+def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Response:
+    """A whole page: `customers/list.html` is `list.html` in the `templates` folder of the room `customers`."""
+    html = _TEMPLATES.get_template(template).render({**_context(visit), **values})
+    response = HTMLResponse(html, status, headers(visit))
+    if _flash_of(visit) is not None:
+        cookies.drop_cookie(response, cookies.FLASH, is_https=visit.is_https)
+    return response
+
+
+def refused(visit: Visit, template: str, form: FormState, **values: Any) -> Response:
+    """The form again, whole, with what is wrong."""
+    return render(visit, template, status=400, form=form, **values)
+
+
+def redirect(visit: Visit, url: str, *, done: str | None = None) -> Response:
+    """After a form: to the page that shows what came of it, where `done` is said once."""
+    response = RedirectResponse(url, 303, headers(visit))
+    secret = getattr(visit.request.state, SECRET_STATE, None)
+    if done is not None and secret is not None:
+        packed = flash.pack(done, secret)
+        cookies.set_cookie(response, cookies.FLASH, packed, is_https=visit.is_https, max_age_s=flash.FLASH_S)
+    return response
+
+
+def headers(visit: Visit) -> dict[str, str]:
+    secure = ONE_YEAR_HTTPS if visit.is_https else {}
+    return {**SECURITY_HEADERS, **secure, "Cache-Control": NOT_KEPT, "Vary": "Cookie, HX-Request"}
+
+
+def installed_version() -> str:
+    try:
+        return importlib.metadata.version("regulars")
+    except importlib.metadata.PackageNotFoundError:
+        return "from source"
+
+
+def segment(text: str) -> str:
+    """A reference as one path segment."""
+    return quote(text, safe="")
+
+
+def initials(name: str) -> str:
+    """Two letters for the round mark beside a name."""
+    words = [word for word in name.replace("@", " ").replace(".", " ").split() if word[0].isalnum()]
+    return "".join(word[0] for word in words[:2]).upper() or "?"
+
+
+def _flash_of(visit: Visit) -> str | None:
+    value = visit.request.cookies.get(cookies.FLASH)
+    secret = getattr(visit.request.state, SECRET_STATE, None)
+    return flash.unpack(value, secret) if value and secret else None
+
+
+def _context(visit: Visit) -> dict[str, Any]:
+    theme = visit.request.cookies.get(cookies.THEME)
+    navigation: Navigation | None = getattr(visit.request.state, NAVIGATION_STATE, None)
+    path = visit.request.url.path
+    context: dict[str, Any] = {
+        "visit": visit,
+        "format": visit.format,
+        "theme": theme if theme in cookies.THEMES else None,
+        "flash": _flash_of(visit),
+        "is_plain_http": not visit.is_https and not cookies.is_loopback(visit.request),
+        "here_url": path + (f"?{visit.request.url.query}" if visit.request.url.query else ""),
+        "areas": (),
+        "has_search": False,
+        "mask": _Masks(visit),
+    }
+    if visit.at is not None and navigation is not None:
+        below = path.removeprefix(f"/o/{visit.at.slug}") or "/"
+        context["areas"] = navigation.shown(visit, entry_of(below), {})
+        context["has_search"] = navigation.has_search
+    return context
+
+
+class _Masks:
+    """The masks, bound to the reader, so that a template cannot forget whose eyes it is for."""
+
+    def __init__(self, visit: Visit) -> None:
+        self.name = partial(mask.name, visit)
+        self.text = partial(mask.text, visit)
+        self.phone = partial(mask.phone, visit)
+
+
+def _loader() -> PrefixLoader:
+    folders = sorted(path for path in PACKAGE.glob("*/templates") if path.is_dir())
+    return PrefixLoader({folder.parent.name: FileSystemLoader(folder) for folder in folders})
+
+
+_TEMPLATES: Final = Environment(
+    loader=_loader(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+_TEMPLATES.filters.update(segment=segment, short_id=short_id, initials=initials)
+_TEMPLATES.globals.update(
+    asset_url=asset_url, version=installed_version(), Action=Action, Role=Role, token_field=csrf.FIELD
+)

@@ -1,0 +1,85 @@
+"""The files that pages load, each under a name with its own hash, so that a browser keeps it for ever."""
+
+import hashlib
+import mimetypes
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from starlette.responses import Response
+
+from regulars.web.headers import KEPT_FOR_EVER, SECURITY_HEADERS
+
+FOLDER: Final = Path(__file__).parent / "static"
+VENDOR: Final = Path(__file__).parent.parent / "vendor"
+ASSETS_PATH: Final = "/assets/"
+HASH_CHARACTERS: Final = 12
+# One file per component is served as one style sheet, in this order: later rules win.
+STYLES: Final = (
+    "tokens",
+    "base",
+    "shell",
+    "button",
+    "badge",
+    "card",
+    "table",
+    "filter",
+    "form",
+    "timeline",
+    "ledger",
+    "empty",
+    "notice",
+    "dialog",
+    "tabs",
+    "pager",
+    "code",
+    "phone",
+    "builder",
+    "flow",
+    "chart",
+    "loading",
+    "receipt",
+)
+_REFERENCE = re.compile(r'url\("([\w.-]+)"\)')
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    content: bytes
+    media_type: str
+    path: str
+
+
+def asset_url(name: str) -> str:
+    """The address of a file by its plain name: `app.css`, `app.js`, `icons.svg`, `htmx.js`."""
+    return _BY_NAME[name].path
+
+
+def asset_response(path: str) -> Response | None:
+    """The file at this address, or None; an address with another release's hash is not one of ours."""
+    asset = _BY_PATH.get(path)
+    if asset is None:
+        return None
+    headers = {**SECURITY_HEADERS, "Cache-Control": KEPT_FOR_EVER}
+    return Response(asset.content, media_type=asset.media_type, headers=headers)
+
+
+def _asset(name: str, content: bytes) -> Asset:
+    stem, _, suffix = name.rpartition(".")
+    media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    digest = hashlib.sha256(content).hexdigest()[:HASH_CHARACTERS]
+    return Asset(content, media_type, f"{ASSETS_PATH}{stem}-{digest}.{suffix}")
+
+
+def _read_all() -> dict[str, Asset]:
+    assets = {path.name: _asset(path.name, path.read_bytes()) for path in FOLDER.iterdir() if path.suffix != ".css"}
+    assets["htmx.js"] = _asset("htmx.js", (VENDOR / "htmx" / "htmx.min.js").read_bytes())
+    styles = "".join((FOLDER / f"{name}.css").read_text(encoding="utf-8") for name in STYLES)
+    styles = _REFERENCE.sub(lambda match: f'url("{assets[match[1]].path}")', styles)
+    assets["app.css"] = _asset("app.css", styles.encode())
+    return assets
+
+
+_BY_NAME: Final = _read_all()
+_BY_PATH: Final = {asset.path: asset for asset in _BY_NAME.values()}

@@ -1,0 +1,90 @@
+"""A person who is signed in: friendly calls of the pages, with the cookie and the token that a browser would send."""
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+import httpx
+import pytest
+from tests.support.client import new_http
+from tests.support.server import Server
+from tests.support.tenant import Tenant
+
+from regulars.accounts import people, sessions
+from regulars.kit.db import Database
+from regulars.web import cookies, csrf
+from regulars.web.access import Role
+
+BECOME = Callable[[Role], "Visitor"]
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """What a sign-in leaves: who, where, and the secret of the session."""
+
+    user_id: UUID
+    email: str
+    slug: str
+    token: str
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """One browser, signed in, at one organization. Paths are below it: `/customers`; absolute ones begin with `//`."""
+
+    http: httpx.Client
+    base_url: str
+    who: SignedIn
+
+    def url(self, path: str) -> str:
+        below = path[1:] if path.startswith("//") else f"/o/{self.who.slug}{path}"
+        return f"{self.base_url}{below}"
+
+    def get(self, path: str, **query: str) -> httpx.Response:
+        return self.http.get(self.url(path), params=query or None, headers=self._headers())
+
+    def post(self, path: str, **fields: str) -> httpx.Response:
+        """Send a form as its page would; the answer is the redirect or the refusal itself."""
+        data = {csrf.FIELD: csrf.token_for(self.who.token), **fields}
+        return self.http.post(self.url(path), data=data, headers=self._headers())
+
+    def _headers(self) -> dict[str, str]:
+        return {"Cookie": f"{cookies.SESSION_HTTP}={self.who.token}"}
+
+
+async def sign_in(database: Database, organization_id: UUID, role: Role) -> SignedIn:
+    """A new person of this role with a session, made by the use cases."""
+    async with database.transaction() as tx:
+        email = f"{role.value}-{uuid.uuid4().hex[:8]}@shop.example"
+        person = await people.create_person(tx, email=email, name=f"Some {role.value}")
+        await people.join(tx, organization_id, "Shop", person.id, role)
+        token = await sessions.start_session(tx, person.id, is_kept=False, address="127.0.0.1", agent="a test")
+        found = await people.find_memberships(tx, person.id)
+    return SignedIn(person.id, email, next(one.slug for one in found if one.organization_id == organization_id), token)
+
+
+def sign_in_now(database_url: str, organization_id: UUID, role: Role) -> SignedIn:
+    async def run() -> SignedIn:
+        database = Database(database_url, pool_max=2)
+        await database.open()
+        try:
+            return await sign_in(database, organization_id, role)
+        finally:
+            await database.close()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def visitor_as(server: Server, api_database_url: str, tenant: Tenant) -> Iterator[BECOME]:
+    """Make signed-in visitors of the test's organization: `visitor_as(Role.ANALYST).get("/customers")`."""
+    with contextlib.ExitStack() as stack:
+
+        def become(role: Role) -> Visitor:
+            who = sign_in_now(api_database_url, tenant.organization_id, role)
+            return Visitor(stack.enter_context(new_http()), server.url, who)
+
+        yield become

@@ -1,0 +1,38 @@
+import pytest
+from tests.web.drain import drained
+
+from regulars.web.csv import ROWS_PER_CHUNK, csv_response, safe_cell
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "−=", "+33 6 39"])
+def test_a_cell_that_could_be_a_formula_is_quoted(cell):
+    expected = cell if cell.startswith("−") else f"'{cell}"
+    assert safe_cell(cell) == expected
+
+
+@pytest.mark.parametrize("cell", ["+33639984107", "-19.90", "-5", "12", "Zoé", "", "C-100", "a=b"])
+def test_numbers_in_international_form_and_plain_numbers_stay_as_they_are(cell):
+    assert safe_cell(cell) == cell
+
+
+async def rows(count):
+    for number in range(count):
+        yield [f"C-{number}", "=1"]
+
+
+@pytest.mark.anyio
+async def test_it_streams_every_row_in_chunks():
+    response = csv_response("customers of today.csv", ["id", "note"], rows(ROWS_PER_CHUNK * 2 + 1))
+    chunks = await drained(response)
+    assert len(chunks) == 3
+    lines = "".join(chunks).splitlines()
+    assert lines[0] == "id,note"
+    assert lines[1] == "C-0,'=1"
+    assert len(lines) == ROWS_PER_CHUNK * 2 + 2
+    assert response.headers["content-disposition"] == 'attachment; filename="customers-of-today.csv"'
+    assert response.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.anyio
+async def test_an_empty_list_still_has_its_header():
+    assert await drained(csv_response("x.csv", ["id"], rows(0))) == ["id\r\n"]

@@ -1,0 +1,105 @@
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import parse_qsl, urlsplit
+from uuid import uuid4
+
+import pytest
+from starlette.requests import Request
+
+from regulars.web.access import Role
+from regulars.web.format import Format
+from regulars.web.listing import COUNT_MAX, Count, Filter, cut, read_view
+from regulars.web.visit import Place, Visit
+
+FILTERS = (
+    Filter("q", "Name or number", kind="search"),
+    Filter("status", "Status", choices=(("on", "Subscribed"), ("off", "Withdrawn"))),
+    Filter("store", "Store"),
+)
+PLACE = Place(uuid4(), "shop", "Shop", "UTC", "en-GB", None, b"s" * 32, Role.OWNER)
+
+
+def look(address: str = ""):
+    query = dict(parse_qsl(urlsplit(address).query))
+    visit = Visit(
+        request=Request({"type": "http", "headers": [], "path": "/o/shop/things", "query_string": b""}),
+        request_id="",
+        database=None,
+        query=query,
+        csrf="",
+        is_https=False,
+        client_address="",
+        at=PLACE,
+        now=datetime.now(UTC),
+    )
+    return read_view(visit, "things", "/things", filters=FILTERS, sorts=("newest", "name"))
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A list of numbers as a room would give it: in the view's direction, from its position."""
+
+    numbers: list[int]
+
+    def fetch(self, view):
+        found = self.numbers if not view.is_backward else list(reversed(self.numbers))
+        if view.position is not None:
+            at = int(view.position[0])
+            found = [one for one in found if (one < at if view.is_backward else one > at)]
+        return found[: view.fetch_limit]
+
+    def page(self, address):
+        view = look(address)
+        return cut(view, self.fetch(view), lambda number: (str(number),))
+
+
+def test_the_address_says_what_is_filtered_and_misspelt_filters_are_left_out():
+    view = look("?status=on&store=PARIS-1&sort=name&colour=red&q=")
+    assert view.values == {"status": "on", "store": "PARIS-1"}
+    assert view.sort == "name"
+    assert look("?status=maybe&sort=worst").values == {}
+    assert look("?sort=worst").sort == "newest"
+
+
+def test_a_chip_says_the_filter_in_words_and_links_to_the_list_without_it():
+    view = look("?status=on&store=PARIS-1&sort=name")
+    assert [(chip.label, chip.value, chip.remove_url) for chip in view.chips] == [
+        ("Status", "Subscribed", "/o/shop/things?store=PARIS-1&sort=name"),
+        ("Store", "PARIS-1", "/o/shop/things?status=on&sort=name"),
+    ]
+
+
+def test_the_file_has_the_same_filters():
+    assert look("?status=on&after=xyz").csv_url() == "/o/shop/things.csv?status=on"
+
+
+@pytest.mark.parametrize("count", [0, 1, 49, 50, 51, 100, 101, 250])
+def test_a_walk_forth_and_back_sees_every_row_once(count):
+    shelf = Shelf(list(range(count)))
+    seen, address, last = [], "", ""
+    while address is not None:
+        page = shelf.page(address)
+        seen += page.rows
+        last, address = address, page.next_url
+    assert seen == list(range(count))
+    back, address = [], last
+    while address is not None:
+        page = shelf.page(address)
+        back = [*page.rows, *back]
+        address = page.previous_url
+    assert back == list(range(count))
+
+
+def test_a_cursor_of_other_filters_begins_at_the_beginning():
+    shelf = Shelf(list(range(120)))
+    onward = shelf.page("?status=on").next_url
+    assert look(onward).position == ("49",)
+    assert look(onward.replace("status=on", "status=off")).position is None
+    assert look("?after=garbage").position is None
+
+
+def test_a_count_stops_at_its_cap():
+    formats = Format("en-GB", "UTC")
+    assert Count(9_999).shown(formats) == "9,999"
+    assert Count(COUNT_MAX).shown(formats) == "10,000"
+    assert Count(COUNT_MAX + 1).shown(formats) == "10,000+"

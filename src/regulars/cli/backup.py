@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, err
-from regulars.kit import migrate, settings
+from regulars.kit import migrate, settings, vault
 from regulars.kit.log import scrub
 from regulars.postgres import wheel
 from regulars.processes import in_use, serve_lock
@@ -40,7 +40,8 @@ def backup(
         raise CommandError(f"{file} exists already; choose another name or add --force.", code=Exit.USAGE)
     if not file.absolute().parent.is_dir():
         raise CommandError(f"The folder {file.absolute().parent} does not exist.", code=Exit.USAGE)
-    with database.opened(settings.load()) as url, _unfinished(file) as unfinished:
+    loaded = settings.load()
+    with database.opened(loaded) as url, _unfinished(file) as unfinished:
         address, environment = _without_password(url)
         arguments = ["--format=custom", "--no-owner", "--no-privileges", f"--file={unfinished}", f"--dbname={address}"]
         done = subprocess.run(  # noqa: S603  # our own program and arguments, no shell
@@ -51,6 +52,11 @@ def backup(
         size = unfinished.stat().st_size
         unfinished.replace(file)
     err.print(f"Wrote {file} ({size:,} bytes).", markup=False)
+    # The commonest way to lose every second factor: a backup without the key that opens it.
+    place = str(loaded.data_dir / vault.KEY_FILE_NAME) if loaded.is_embedded else "REGULARS_SECRET_KEY"
+    if loaded.secret_key is not None:
+        place = "REGULARS_SECRET_KEY"
+    err.print(f"The key of its secrets is not in it: keep a copy of {place} elsewhere.", markup=False)
 
 
 def restore(

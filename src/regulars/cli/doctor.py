@@ -13,7 +13,7 @@ import typer
 
 from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, out, print_json
-from regulars.kit import durability, migrate
+from regulars.kit import durability, migrate, vault
 from regulars.kit.migrate import MigrationError
 from regulars.kit.settings import Settings, SettingsError, load
 from regulars.postgres.errors import EmbeddedDatabaseError
@@ -153,12 +153,33 @@ def _connections(settings: Settings, connection: psycopg.Connection[Any]) -> Fin
     )
 
 
+def _secret_key(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+    known = connection.execute("SELECT to_regclass('vault_key') IS NOT NULL").fetchone() == (True,)
+    fingerprint = vault.known_fingerprint(connection) if known else None
+    is_file = settings.secret_key is None and settings.is_embedded
+    try:
+        own = vault.of(vault.with_key(settings, may_make=False)).fingerprint
+    except vault.VaultError as error:
+        return Finding(name="secret key", ok=False, found=str(error))
+    if fingerprint is None and own is None:
+        where = "`regulars serve` makes one." if is_file else "Set REGULARS_SECRET_KEY before secrets are stored."
+        return Finding(name="secret key", ok=True, found=f"None yet. {where}")
+    ok = fingerprint in {None, own}
+    return Finding(
+        name="secret key",
+        ok=ok,
+        found=f"The key here is {own or 'missing'}, the database's is {fingerprint or 'not noted yet'}.",
+        advice="" if ok else "Start with the key the secrets were sealed with; without it they cannot be opened.",
+    )
+
+
 CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]] = (
     _durable,
     _encoding,
     _rights,
     _clock,
     _connections,
+    _secret_key,
 )
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import typer
 import uvloop
 
-from regulars.cli import database
+from regulars.cli import database, unlock
 from regulars.cli.output import CommandError, out
 from regulars.kit import log, metrics, migrate
 from regulars.kit.process import Lifeline, on_stop_signals, when_ended
@@ -55,6 +55,7 @@ def serve(
     ):
         _prepare_schema(settings, url)
         own_data = settings.data_dir if settings.is_embedded else None
+        settings = unlock.unlocked(settings, url)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
         came_up = _run(_serve_all(settings, listening, with_worker=not no_worker, own_data=own_data))
     if not came_up:
@@ -74,7 +75,7 @@ def serve_process(
     log.configure(settings)
     with database.opened(settings) as url:
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker=str(slot))
-        settings = dataclasses.replace(settings, database_url=url)
+        settings = dataclasses.replace(unlock.unlocked(settings, url), database_url=url)
 
         async def run() -> bool:
             stop = asyncio.Event()

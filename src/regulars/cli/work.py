@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from regulars import worker as worker_process
-from regulars.cli import database
+from regulars.cli import database, unlock
 from regulars.kit import log
 from regulars.kit.settings import load
 from regulars.processes import in_use
@@ -21,4 +21,4 @@ def worker(
     log.configure(settings)
     with database.opened(settings) as url, in_use.shared(url):
         database.refuse_pending(url)
-        worker_process.run(settings, url, lifeline=lifeline)
+        worker_process.run(unlock.unlocked(settings, url), url, lifeline=lifeline)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+SECRET_CHARACTERS_MIN: Final = 32
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Kind:
@@ -100,9 +102,19 @@ def country(value: object) -> str:
     return text
 
 
+def secret(value: object) -> str:
+    text = nonblank(value)
+    if len(text) < SECRET_CHARACTERS_MIN:
+        raise ValueError(
+            f"must have at least {SECRET_CHARACTERS_MIN} characters, such as `openssl rand -base64 32` gives"
+        )
+    return text
+
+
 TEXT: Final = Kind(name="text", parse=nonblank)
 FOLDER: Final = Kind(name="folder", parse=folder)
 DATABASE_URL: Final = Kind(name="address", parse=database_url, is_secret=True)
 PUBLIC_URL: Final = Kind(name="address", parse=public_url)
 NETWORKS: Final = Kind(name="list of networks", parse=networks)
 COUNTRY: Final = Kind(name="country code", parse=country)
+SECRET: Final = Kind(name="secret text", parse=secret, is_secret=True)

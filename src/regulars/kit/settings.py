@@ -82,6 +82,12 @@ class Settings:
         "Address callers and people use, for links, signatures and the API description; without it the address the"
         " server listens on.",
     ] = None
+    secret_key: Annotated[
+        str | None,
+        kinds.SECRET,
+        "Key that seals secrets in the database: second factors, webhook secrets, provider credentials. Without it the"
+        " embedded database keeps one in the file secret.key of the data folder; an external database needs it.",
+    ] = None
     trusted_proxies: Annotated[
         tuple[str, ...],
         kinds.NETWORKS,
@@ -297,4 +303,6 @@ def _shown(value: object, declaration: Declaration) -> str:
         return ""
     if isinstance(value, tuple):
         return ",".join(str(item) for item in value)
+    if declaration.kind is kinds.SECRET:
+        return MASK
     return masked_url(str(value)) if declaration.kind.is_secret else str(value)

@@ -319,6 +319,13 @@ CREATE TABLE users (
     totp_step bigint
 );
 
+CREATE TABLE vault_key (
+    only_one boolean DEFAULT true NOT NULL,
+    fingerprint text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT vault_key_only_one_check CHECK (only_one)
+);
+
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_key_hash_key UNIQUE (key_hash);
 
@@ -423,6 +430,9 @@ ALTER TABLE ONLY users
 
 ALTER TABLE ONLY users
     ADD CONSTRAINT users_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY vault_key
+    ADD CONSTRAINT vault_key_pkey PRIMARY KEY (only_one);
 
 CREATE INDEX catalog_counts_due ON catalog_counts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 

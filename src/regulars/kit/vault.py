@@ -1,0 +1,145 @@
+"""Secrets at rest: sealed with a key that is not in the database, so that a copy of the database alone opens none.
+
+The key is the setting `secret_key`; on the embedded database it is otherwise a file in the data folder that only its
+owner can read. A fingerprint of the key stands in the database, and another key is refused at the start.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import os
+import secrets
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from regulars.kit.settings import Settings
+
+KEY_FILE_NAME: Final = "secret.key"
+KEY_BYTES: Final = 32
+NONCE_BYTES: Final = 12
+FINGERPRINT_CHARACTERS: Final = 16
+# The first byte of what is sealed says how, so that another way can follow.
+_AES_256_GCM: Final = b"\x01"
+
+
+class VaultError(Exception):
+    """The message is one sentence for the operator."""
+
+
+class Vault:
+    """Seals and opens secrets. `context` says whose it is (`"totp <user>"`): none can be put in another's place."""
+
+    def __init__(self, key: str) -> None:
+        self._cipher = AESGCM(_derive(key, b"regulars: secrets at rest"))
+        self.fingerprint = hashlib.sha256(_derive(key, b"regulars: fingerprint")).hexdigest()[:FINGERPRINT_CHARACTERS]
+
+    def seal(self, secret: bytes, *, context: str) -> bytes:
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        return _AES_256_GCM + nonce + self._cipher.encrypt(nonce, secret, context.encode())
+
+    def open(self, sealed: bytes, *, context: str) -> bytes:
+        nonce, content = sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
+        try:
+            if sealed[:1] != _AES_256_GCM:
+                raise InvalidTag
+            return self._cipher.decrypt(nonce, content, context.encode())
+        except (InvalidTag, ValueError):
+            raise VaultError("A secret in the database cannot be opened with this key.") from None
+
+
+class NoVault:
+    """Stands where there is no key: whoever needs one is told what to set."""
+
+    fingerprint: Final = None
+
+    def seal(self, _secret: bytes, *, context: str) -> bytes:
+        raise VaultError(f"Set REGULARS_SECRET_KEY before the first secret is stored ({context.partition(' ')[0]}).")
+
+    def open(self, _sealed: bytes, *, context: str) -> bytes:
+        raise VaultError(f"Set REGULARS_SECRET_KEY: the database holds secrets ({context.partition(' ')[0]}).")
+
+
+AnyVault = Vault | NoVault
+
+
+def of(settings: Settings) -> AnyVault:
+    """The vault of these settings, which `with_key` has completed."""
+    return Vault(settings.secret_key) if settings.secret_key is not None else NoVault()
+
+
+def with_key(settings: Settings, *, may_make: bool) -> Settings:
+    """The settings with the key in them: on the embedded database it is made once and kept in the data folder."""
+    if settings.secret_key is not None or not settings.is_embedded:
+        return settings
+    path = settings.data_dir / KEY_FILE_NAME
+    if not path.exists():
+        if not may_make:
+            return settings
+        _make_key_file(path)
+    return dataclasses.replace(settings, secret_key=_read_key_file(path))
+
+
+def register(connection: psycopg.Connection[Any], vault: AnyVault) -> None:
+    """Compare the key with the one this database knows; the first one becomes it."""
+    if vault.fingerprint is not None:
+        connection.execute(
+            "INSERT INTO vault_key (fingerprint, created_at) VALUES (%s, now()) ON CONFLICT DO NOTHING",
+            (vault.fingerprint,),
+        )
+    known = known_fingerprint(connection)
+    if known is None or known == vault.fingerprint:
+        return
+    if vault.fingerprint is None:
+        raise VaultError(
+            f"The secret key is missing (REGULARS_SECRET_KEY, or {KEY_FILE_NAME} in the data folder of an embedded"
+            f" database), and this database's secrets need the one with the fingerprint {known}."
+        )
+    raise VaultError(
+        f"The secret key has the fingerprint {vault.fingerprint}, and this database's secrets were sealed with"
+        f" {known}; start with that one (REGULARS_SECRET_KEY, or {KEY_FILE_NAME} in the data folder)."
+    )
+
+
+def known_fingerprint(connection: psycopg.Connection[Any]) -> str | None:
+    row = connection.execute("SELECT fingerprint FROM vault_key").fetchone()
+    return None if row is None else str(row[0])
+
+
+def _derive(key: str, purpose: bytes) -> bytes:
+    return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=purpose).derive(key.encode())
+
+
+def _make_key_file(path: Path) -> None:
+    """Whole or not at all, and of two commands that start together one wins: a link does not replace a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, unfinished = tempfile.mkstemp(prefix=f".{KEY_FILE_NAME}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(KEY_BYTES) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(unfinished, path)
+    finally:
+        Path(unfinished).unlink()
+
+
+def _read_key_file(path: Path) -> str:
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        key = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise VaultError(f"The key file {path} cannot be read: {error}.") from error
+    if mode & 0o077:
+        raise VaultError(f"The key file {path} can be read by others than its owner; run `chmod 600 {path}`.")
+    if len(key) < KEY_BYTES:
+        raise VaultError(f"The key file {path} is damaged; bring it back from where you keep copies of it.")
+    return key

@@ -1,5 +1,6 @@
 """Recall, store and sweep on a real database; the write engine's tests show them at work."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from regulars.idempotency import sweep as sweeping
 from regulars.idempotency.model import RETENTION, Record
 from regulars.idempotency.remember import recall, store
 from regulars.idempotency.sweep import sweep
+from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 
 pytestmark = pytest.mark.anyio
@@ -60,3 +62,55 @@ async def test_the_sweep_takes_all_that_expired_in_small_bites_and_nothing_else(
     assert await keys(database, organization_id) == ["young"]
     assert await keys(database, other) == ["old"]
     assert await sweep(database, organization_id) == 0
+
+
+async def test_what_another_transaction_holds_is_left_to_the_next_sweep(database, organization_id, monkeypatch):
+    monkeypatch.setattr(sweeping, "ROWS_PER_LOOK_MAX", 2)
+    async with database.transaction() as tx:
+        for key in ("a", "b"):
+            await store(tx, organization_id, [record(key, tx.now - RETENTION)])
+    async with database.transaction() as tx:
+        await tx.fetch(
+            "SELECT 1 FROM idempotency_keys WHERE organization_id = %s AND key = 'a' FOR UPDATE", (organization_id,)
+        )
+        assert await sweep(database, organization_id) == 1
+        assert await sweep(database, organization_id) == 0
+    assert await sweep(database, organization_id) == 1
+
+
+PLANT = """
+    INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, created_at)
+    SELECT %s, gen_random_uuid()::text, '\\x00', 201, '\\x00', now() - interval '25 hours' FROM generate_series(1, %s)
+"""
+
+
+async def test_the_work_of_a_sweep_grows_with_what_it_deletes_also_where_statistics_know_nothing(
+    database, database_url, organization_id
+):
+    known, rows = new_uuid(), 6_000
+    async with database.connection() as connection:
+        await connection.execute("ALTER TABLE idempotency_keys SET (autovacuum_enabled = off)")
+        await connection.execute(PLANT, (known, 20_000))
+        await connection.execute("ANALYZE idempotency_keys")
+        await connection.execute(PLANT, (organization_id, rows))
+    before = await rows_read(database)
+    sweeper = Database(database_url)
+    await sweeper.open()
+    assert await sweep(sweeper, organization_id) == rows
+    # A connection tells what it has read a moment after it has ended.
+    await sweeper.close()
+    read = 0
+    while read < rows:
+        await asyncio.sleep(0.05)
+        read = await rows_read(database) - before
+    assert read <= 5 * rows
+
+
+async def rows_read(database) -> int:
+    async with database.connection() as connection:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+        cursor = await connection.execute(
+            "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'idempotency_keys'"
+        )
+        (count,) = await cursor.fetchone()
+        return count

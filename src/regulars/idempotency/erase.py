@@ -1,10 +1,11 @@
 """Take a person out of the stored answers: the body goes, key and fingerprint stay to their 24 hours.
 
-Nothing leads from a person to the answers that hold them, because such an index would cost every write. So the answers
-of the last 24 hours are read, newest first, one stretch of time after the other. Each stretch is a statement of its own
-and an hour at most, so that none comes near the statement timeout however many answers a day has. There are few of
-them, because a part of the table that was written since the last vacuum is read again by each. Whoever has no time for
-a whole day reads as long as it has, and somebody else reads on.
+Nothing leads from a person to the answers that hold them, because such an index would cost every write. So every
+answer that is still stored is read, newest first, one stretch of time after the other: those of the last 24 hours, and
+older ones that no sweep has deleted yet. Each stretch is a statement of its own and an hour at most, so that none comes
+near the statement timeout however many answers a day has. There are few of them, because a part of the table that was
+written since the last vacuum is read again by each. Whoever has no time for a whole day reads as long as it has, and
+somebody else reads on.
 """
 
 from collections.abc import Sequence
@@ -34,13 +35,13 @@ async def erase_answers(
     until: datetime | None = None,
     seconds_max: float,
 ) -> datetime | None:
-    """Blank every answer of the last 24 hours in which one of the needles stands; stop after about `seconds_max`.
+    """Blank every stored answer in which one of the needles stands; stop after about `seconds_max`.
 
     Only answers after `since` and not after `until` are looked at. Gives the moment up to which answers are still
     unread, to go on from as `until`, or None when all are read. Without `until` the newest stretch is read in any
     case, with all that was committed up to now.
     """
-    oldest = tx.now - RETENTION if since is None else max(since, tx.now - RETENTION)
+    oldest = since or await _before_the_oldest(tx, organization_id)
     newest, stretch = until, FIRST_STRETCH
     started = monotonic()
     while True:
@@ -48,8 +49,15 @@ async def erase_answers(
         for first in range(0, len(needles), NEEDLES_PER_STATEMENT_MAX):
             some = needles[first : first + NEEDLES_PER_STATEMENT_MAX]
             await queries.blank_bodies(tx, organization_id, some, after=after, until=newest)
-        if after == oldest:
+        if after <= oldest:
             return None
         if monotonic() - started >= seconds_max:
             return after
         newest, stretch = after, min(stretch * STRETCH_GROWTH, STRETCH_MAX)
+
+
+async def _before_the_oldest(tx: Tx, organization_id: UUID) -> datetime:
+    """The end of the last 24 hours, or a moment before the oldest answer that was not swept."""
+    expired = tx.now - RETENTION
+    oldest = await queries.find_oldest(tx, organization_id, until=expired)
+    return expired if oldest is None else oldest - timedelta.resolution

@@ -9,10 +9,11 @@ import typer
 
 from regulars.cli import backup, config, demo, doctor, import_, key, migrating, organization, serve, work
 from regulars.cli.output import CommandError, Exit, err
+from regulars.kit import log
 from regulars.kit.durability import NotDurableError
 from regulars.kit.log import scrub
 from regulars.kit.migrate import MigrationError
-from regulars.kit.settings import SettingsError
+from regulars.kit.settings import Settings, SettingsError
 from regulars.postgres.errors import EmbeddedDatabaseError
 from regulars.processes.errors import InUseError
 
@@ -51,7 +52,8 @@ def _options(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    pass
+    # What a library or a lower room has to say goes to stderr from the first word on: stdout is for data.
+    log.configure(Settings())
 
 
 def main() -> None:

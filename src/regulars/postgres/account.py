@@ -43,22 +43,32 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Runs one of PostgreSQL's programs to its end, under the account, with nothing of our environment but PATH."""
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
-    return subprocess.run(  # noqa: S603  # the programs are PostgreSQL's own and the arguments ours
-        [str(word) for word in command],
-        check=False,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=PROGRAM_SECONDS_MAX,
-        cwd=folder,
-        env=environment,
-        pass_fds=descriptors,
-        umask=0o077,
-        user=account.uid if account.is_other else None,
-        group=account.gid if account.is_other else None,
-        extra_groups=[] if account.is_other else None,
-    )
+    try:
+        return subprocess.run(  # noqa: S603  # the programs are PostgreSQL's own and the arguments ours
+            [str(word) for word in command],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PROGRAM_SECONDS_MAX,
+            cwd=folder,
+            env=environment,
+            pass_fds=descriptors,
+            umask=0o077,
+            user=account.uid if account.is_other else None,
+            group=account.gid if account.is_other else None,
+            extra_groups=[] if account.is_other else None,
+        )
+    except OSError as error:
+        raise EmbeddedDatabaseError(
+            f"PostgreSQL's program {command[0]} cannot be run ({error.strerror});"
+            " install the packages of Regulars again."
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise EmbeddedDatabaseError(
+            f"PostgreSQL's program {command[0]} did not end within {PROGRAM_SECONDS_MAX} seconds."
+        ) from error
 
 
 def _dedicated_account() -> pwd.struct_passwd:

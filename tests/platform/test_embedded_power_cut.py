@@ -96,7 +96,7 @@ def test_a_program_that_cannot_be_run_ends_in_one_sentence(data_dir, tmp_path, m
 
 
 @pytest.mark.parametrize("left", [b"", bytes(64), b"\xff\xfe garbage\nof\nlines\n", b"\n"])
-def test_a_note_that_nobody_can_read_is_explained_and_survived(data_dir, left, capfd):
+def test_a_note_that_nobody_can_read_is_explained_and_survived(data_dir, left, capfd, caplog):
     with Command(data_dir) as killed:
         with psycopg.connect(killed.url(), autocommit=True) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
@@ -106,4 +106,4 @@ def test_a_note_that_nobody_can_read_is_explained_and_survived(data_dir, left, c
     (data_dir / "cluster" / "postmaster.pid").write_bytes(left)
     with psycopg.connect(embedded.ensure_running(data_dir, throwaway=True)) as connection:
         assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
-    assert "postmaster.note_unreadable" in "".join(capfd.readouterr())
+    assert "postmaster.note_unreadable" in caplog.text + "".join(capfd.readouterr())

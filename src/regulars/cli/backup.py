@@ -1,6 +1,7 @@
 """`regulars backup` and `regulars restore`: the whole database as one file in PostgreSQL's own format."""
 
 import contextlib
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit import migrate, settings, vault
 from regulars.kit.log import scrub
-from regulars.postgres import wheel
+from regulars.postgres import programs, relay
 from regulars.processes import in_use, serve_lock
 
 HEADER_LINES_MAX: Final = 60
@@ -27,6 +28,8 @@ TRANSACTION_TIMEOUT_LINE: Final = b"SET transaction_timeout = 0;\n"
 # takes the end of its input for the end of the backup and commits, even when it is we who were killed in the middle.
 BEGIN: Final = b"BEGIN;\n"
 COMMIT: Final = b"COMMIT;\n"
+# What pg_restore says of a file that was cut off.
+CUT_OFF: Final = (b"end of file", b"file is too short")
 EMPTY_THE_DATABASE: Final = b"DROP SCHEMA public CASCADE;\nCREATE SCHEMA public;\n"
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup file.", show_default=False)]
@@ -42,11 +45,14 @@ def backup(
         raise CommandError(f"The folder {file.absolute().parent} does not exist.", code=Exit.USAGE)
     loaded = settings.load()
     with database.opened(loaded) as url, _unfinished(file) as unfinished:
-        address, environment = _without_password(url)
-        arguments = ["--format=custom", "--no-owner", "--no-privileges", f"--file={unfinished}", f"--dbname={address}"]
-        done = subprocess.run(  # noqa: S603  # our own program and arguments, no shell
-            [wheel.locate().bin / "pg_dump", *arguments], env=environment, capture_output=True, check=False
-        )
+        with _reached(url) as way:
+            arguments = ["--format=custom", "--no-owner", "--no-privileges"]
+            done = subprocess.run(  # noqa: S603  # our own program and arguments, no shell
+                [way.programs / "pg_dump", *arguments, f"--file={unfinished}", f"--dbname={way.address}"],
+                env=way.environment,
+                capture_output=True,
+                check=False,
+            )
         if done.returncode != 0:
             raise CommandError(f"The backup failed: {_one_line(done.stderr)}")
         size = unfinished.stat().st_size
@@ -85,26 +91,26 @@ def restore(
 
 def _replay(file: Path, url: str, *, replaces: bool) -> None:
     """Turn the backup into statements and run them as one transaction."""
-    with database.connected(url) as connection:
-        old_server = connection.info.server_version < TRANSACTION_TIMEOUT_SINCE
-    address, environment = _without_password(url)
-    programs = wheel.locate().bin
-    reading: list[str | Path] = [programs / "pg_restore", "--no-owner", "--no-privileges", "--file=-", file]
-    writing: list[str | Path] = [
-        *(programs / "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"),
-        *("--output=/dev/null", f"--dbname={address}"),
-    ]
-    with tempfile.TemporaryFile() as complaints:
-        reader = subprocess.Popen(reading, stdout=subprocess.PIPE, stderr=complaints)  # noqa: S603  # as in backup
+    with (
+        _reached(url) as way,
+        tempfile.TemporaryFile() as of_reader,
+        tempfile.TemporaryFile() as of_writer,
+    ):
+        reading: list[str | Path] = [way.programs / "pg_restore", "--no-owner", "--no-privileges", "--file=-", file]
+        writing: list[str | Path] = [
+            *(way.programs / "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"),
+            *("--output=/dev/null", f"--dbname={way.address}"),
+        ]
+        reader = subprocess.Popen(reading, stdout=subprocess.PIPE, stderr=of_reader)  # noqa: S603  # as in backup
         writer = subprocess.Popen(  # noqa: S603  # as in backup
-            writing, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=complaints, env=environment
+            writing, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=of_writer, env=way.environment
         )
         with reader, writer:
             if reader.stdout is None or writer.stdin is None:
                 raise CommandError("The programs of the restore could not be connected.")
             # psql may refuse and close its end; its exit code and complaint tell the story below.
             with contextlib.suppress(BrokenPipeError):
-                _pass_on(reader.stdout, writer.stdin, replaces=replaces, old_server=old_server)
+                _pass_on(reader.stdout, writer.stdin, replaces=replaces, old_server=way.is_old_server)
             # Then pg_restore must not wait for us to take the rest.
             reader.stdout.close()
             reader_code = reader.wait()
@@ -113,9 +119,8 @@ def _replay(file: Path, url: str, *, replaces: bool) -> None:
                 writer.stdin.write(COMMIT if reader_code == 0 else b"")
                 writer.stdin.close()
             writer_code = writer.wait()
-        complaints.seek(0)
         if reader_code != 0 or writer_code != 0:
-            raise CommandError(f"The restore changed nothing: {_one_line(complaints.read())}")
+            raise CommandError(f"The restore changed nothing: {_reason(file, _said(of_reader), _said(of_writer))}")
 
 
 def _pass_on(source: IO[bytes], target: IO[bytes], *, replaces: bool, old_server: bool) -> None:
@@ -156,14 +161,49 @@ def _unfinished(file: Path) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
-def _without_password(url: str) -> tuple[str, dict[str, str]]:
-    """Arguments are visible to every user of the machine, so the password goes through the environment."""
-    parts = conninfo_to_dict(url)
-    password = parts.pop("password", None)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    if password is not None:
-        environment["PGPASSWORD"] = str(password)
-    return make_conninfo("", **parts), environment
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Way:
+    """How PostgreSQL's programs reach a database: which of them, by what address, with which environment."""
+
+    programs: Path
+    address: str
+    environment: dict[str, str]
+    is_old_server: bool
+
+
+@contextlib.contextmanager
+def _reached(url: str) -> Iterator[Way]:
+    """Over TLS through a relay of ours, because the programs may have been built without it; else directly."""
+    with database.connected(url) as connection, contextlib.ExitStack() as stack:
+        parts = {name: value for name, value in conninfo_to_dict(url).items() if name != "password"}
+        if connection.pgconn.ssl_in_use:
+            folder = stack.enter_context(relay.opened(connection))
+            kept = {name: value for name, value in parts.items() if name in {"options", "application_name"}}
+            parts = {**kept, "host": str(folder), "port": "5432", "sslmode": "disable"}
+        parts |= {"user": connection.info.user, "dbname": connection.info.dbname}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        # Arguments are visible to every user of the machine, so the password goes through the environment.
+        if connection.info.password:
+            environment["PGPASSWORD"] = connection.info.password
+        version = connection.info.server_version
+        yield Way(
+            programs=programs.fitting(version),
+            address=make_conninfo("", **parts),
+            environment=environment,
+            is_old_server=version < TRANSACTION_TIMEOUT_SINCE,
+        )
+
+
+def _said(complaints: IO[bytes]) -> bytes:
+    complaints.seek(0)
+    return complaints.read()
+
+
+def _reason(file: Path, of_reader: bytes, of_writer: bytes) -> str:
+    """What the database said, unless the file itself was at fault: then the database saw only the consequence."""
+    if any(mark in of_reader for mark in CUT_OFF):
+        return f"the file {file} ends in the middle, so it is not a whole backup; take it again or use another."
+    return _one_line(of_reader if of_reader and b"Broken pipe" not in of_reader else of_writer)
 
 
 def _one_line(complaint: bytes) -> str:

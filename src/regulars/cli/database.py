@@ -72,6 +72,12 @@ def check_version(connection: psycopg.Connection[Any]) -> None:
             f"The database is PostgreSQL {version // 10_000}, and Regulars needs version 15 or newer.",
             code=Exit.DATABASE,
         )
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise CommandError(
+            f"The database stores {encoding}; create one with ENCODING 'UTF8' and name it in DATABASE_URL.",
+            code=Exit.DATABASE,
+        )
 
 
 def check_durable(url: str) -> None:

@@ -14,7 +14,7 @@ from regulars.kit.durability import NotDurableError
 from regulars.kit.log import scrub
 from regulars.kit.migrate import MigrationError
 from regulars.kit.settings import Settings, SettingsError
-from regulars.postgres.errors import EmbeddedDatabaseError
+from regulars.postgres.errors import EmbeddedDatabaseError, ProgramsError
 from regulars.processes.errors import InUseError
 
 app = typer.Typer(
@@ -66,7 +66,7 @@ def main() -> None:
         _end(error, Exit.FAILED)
     except SettingsError as error:
         _end(error, Exit.USAGE)
-    except (EmbeddedDatabaseError, MigrationError, NotDurableError) as error:
+    except (EmbeddedDatabaseError, ProgramsError, MigrationError, NotDurableError) as error:
         _end(error, Exit.DATABASE)
     except psycopg.Error as error:
         _end(f"The database refused: {' '.join(str(error).split())}.", Exit.DATABASE)

@@ -60,11 +60,15 @@ def check_major_version(folder: Folder, major: int) -> None:
 
 
 def is_running(folder: Folder) -> bool:
-    """Says whether the process named in postmaster.pid is this cluster's postmaster, and not a later process that got
-    the same number: after a crash in a container numbers come back within seconds.
+    return postmaster(folder) is not None
+
+
+def postmaster(folder: Folder) -> int | None:
+    """The process named in postmaster.pid if it is this cluster's postmaster, and not a later process that got the
+    same number: after a crash in a container numbers come back within seconds.
     """
     pid = _noted_pid(folder)
-    return pid is not None and str(folder.cluster) in _command_line(pid)
+    return pid if pid is not None and str(folder.cluster) in _command_line(pid) else None
 
 
 def start(cluster: Cluster) -> None:

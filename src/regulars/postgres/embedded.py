@@ -48,9 +48,9 @@ def ensure_running(data_dir: Path, *, throwaway: bool = False) -> str:
     return clusters.url(folder)
 
 
-def is_running(data_dir: Path) -> bool:
-    """Costs two small reads, so that a watcher may ask often."""
-    return clusters.is_running(Folder(_absolute(data_dir)))
+def postmaster(data_dir: Path) -> int | None:
+    """The process that runs the database, if one does; two small reads, so that a watcher may ask often."""
+    return clusters.postmaster(Folder(_absolute(data_dir)))
 
 
 def prepare_folder(data_dir: Path) -> None:

@@ -1,5 +1,9 @@
-"""The one error of the embedded database."""
+"""What can go wrong between Regulars and its PostgreSQL."""
 
 
 class EmbeddedDatabaseError(Exception):
     """The embedded PostgreSQL cannot be used; the message is one sentence for the person who runs the command."""
+
+
+class ProgramsError(Exception):
+    """PostgreSQL's programs cannot reach or serve a database; the message is one sentence for whoever runs them."""

@@ -18,13 +18,17 @@ async def keep_alive(data_dir: Path, *, stop: asyncio.Event) -> None:
     failures = 0
     stopped = asyncio.create_task(stop.wait())
     wait = CHECK_INTERVAL_S
+    known = await asyncio.to_thread(embedded.postmaster, data_dir)
     try:
         while not stop.is_set():
             await asyncio.wait({stopped}, timeout=wait)
             if stop.is_set():
                 return
-            if await _is_back(data_dir):
-                failures, wait = 0, CHECK_INTERVAL_S
+            running = await _revived(data_dir)
+            if running is not None:
+                if running != known:
+                    _log.warning("database.restarted")
+                known, failures, wait = running, 0, CHECK_INTERVAL_S
             else:
                 wait = RETRY_WAITS_S[min(failures, len(RETRY_WAITS_S) - 1)]
                 failures += 1
@@ -32,14 +36,15 @@ async def keep_alive(data_dir: Path, *, stop: asyncio.Event) -> None:
         stopped.cancel()
 
 
-async def _is_back(data_dir: Path) -> bool:
+async def _revived(data_dir: Path) -> int | None:
+    """The number of its postmaster, which a child of ours may have started before we noticed; None if there is none."""
     try:
-        if await asyncio.to_thread(embedded.is_running, data_dir):
-            return True
+        running = await asyncio.to_thread(embedded.postmaster, data_dir)
+        if running is not None:
+            return running
         _log.error("database.gone")
         await asyncio.to_thread(embedded.ensure_running, data_dir)
+        return await asyncio.to_thread(embedded.postmaster, data_dir)
     except Exception as error:  # noqa: BLE001  # whatever it is, the watch goes on
         _log.error("database.not_restarted", reason=" ".join(str(error).split()))
-        return False
-    _log.warning("database.restarted")
-    return True
+        return None

@@ -1,0 +1,54 @@
+"""Which of PostgreSQL's programs to use on a server: those of the wheel, or on a newer server the machine's own."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from regulars.postgres import wheel
+from regulars.postgres.errors import EmbeddedDatabaseError, ProgramsError
+
+# Where distributions keep several versions side by side; what is on PATH comes first.
+SYSTEM_FOLDERS: Final = (("/usr/lib/postgresql", "*/bin"), ("/usr", "pgsql-*/bin"))
+VERSION_S_MAX: Final = 10
+MAJOR: Final = 10_000
+
+
+def fitting(server_version: int) -> Path:
+    """The bin folder of programs that are at least as new as the server, as pg_dump demands."""
+    wanted = server_version // MAJOR
+    try:
+        ours = wheel.locate()
+    except EmbeddedDatabaseError:
+        ours = None
+    if ours is not None and ours.major >= wanted:
+        return ours.bin
+    folders = [folder for folder in _system_folders() if (_major(folder) or 0) >= wanted]
+    if not folders:
+        has = f"the programs of this release are of version {ours.major}" if ours else "this release brings no programs"
+        raise ProgramsError(
+            f"The database is PostgreSQL {wanted}, and {has}; install pg_dump, pg_restore and psql of version {wanted} "
+            "or newer."
+        )
+    return folders[0]
+
+
+def _system_folders() -> list[Path]:
+    on_path = shutil.which("pg_dump")
+    kept = [folder for root, pattern in SYSTEM_FOLDERS for folder in sorted(Path(root).glob(pattern), reverse=True)]
+    return [Path(on_path).resolve().parent, *kept] if on_path else kept
+
+
+def _major(folder: Path) -> int | None:
+    """The version that all three programs have in common with pg_dump; None where they are not together."""
+    if not all((folder / program).exists() for program in ("pg_dump", "pg_restore", "psql")):
+        return None
+    try:
+        shown = subprocess.run(  # noqa: S603  # a program of PostgreSQL's, asked for its version
+            [folder / "pg_dump", "--version"], check=False, capture_output=True, text=True, timeout=VERSION_S_MAX
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r"\) (\d+)", shown.stdout)
+    return int(found[1]) if found else None

@@ -1,0 +1,184 @@
+"""Lets PostgreSQL's programs reach a server that wants TLS, although those in the wheel were built without it.
+
+A program talks plainly to a socket in a folder that only we may enter, and what it says is carried on over TLS. How the
+server is found and how far it is trusted is what our own driver has found out for the same address.
+"""
+
+import asyncio
+import contextlib
+import ssl
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+
+from regulars.postgres.errors import ProgramsError
+
+SOCKET_NAME: Final = ".s.PGSQL.5432"
+# "Length 8, let us speak TLS"; a server that will answers with the letter S.
+TLS_REQUEST: Final = bytes((0, 0, 0, 8, 4, 210, 22, 47))
+YES: Final = b"S"
+PIECE_BYTES: Final = 1 << 16
+# The server's question how to prove a password, and the answer to it that is bound to the TLS connection, which a
+# program at our end of it cannot give.
+AUTHENTICATION: Final = b"R"
+SASL: Final = bytes((0, 0, 0, 10))
+WITH_CHANNEL_BINDING: Final = b"SCRAM-SHA-256-PLUS\0"
+CONNECT_S_MAX: Final = 15
+END_S_MAX: Final = 5
+
+Options = dict[str, str]
+
+
+@contextlib.contextmanager
+def opened(connection: psycopg.Connection[Any]) -> Iterator[Path]:
+    """The folder of a socket that leads to the server of this connection, which uses TLS."""
+    options = effective_options(connection)
+    if options.get("channel_binding") == "require":
+        raise ProgramsError(
+            "PostgreSQL's programs are carried over TLS by a relay and cannot keep channel_binding=require;"
+            " leave it out of the address for this command."
+        )
+    with tempfile.TemporaryDirectory(prefix="regulars-relay-") as folder:
+        relay = Relay(Path(folder) / SOCKET_NAME, options, trust(options))
+        with relay.running():
+            yield Path(folder)
+
+
+def effective_options(connection: psycopg.Connection[Any]) -> Options:
+    """All options of the connection, whether they came from the address, the environment or a file."""
+    found = {option.keyword.decode(): option.val.decode() for option in connection.pgconn.info if option.val}
+    # Of several hosts, the one that answered.
+    answered = {"host": connection.info.host, "hostaddr": connection.info.hostaddr, "port": str(connection.info.port)}
+    return found | answered
+
+
+def trust(options: Options) -> ssl.SSLContext:
+    """Whom to believe, by the rules of PostgreSQL's `sslmode`."""
+    mode, roots = options.get("sslmode", "prefer"), options.get("sslrootcert", "")
+    default = Path.home() / ".postgresql" / "root.crt"
+    if not roots and default.is_file():
+        roots = str(default)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # With certificates to check against, `require` checks them too.
+    checks = mode in {"verify-ca", "verify-full"} or (mode == "require" and bool(roots))
+    context.check_hostname = mode == "verify-full" or roots == "system"
+    context.verify_mode = ssl.CERT_REQUIRED if checks or roots == "system" else ssl.CERT_NONE
+    if roots == "system":
+        context.load_default_certs()
+    elif roots and checks:
+        context.load_verify_locations(roots)
+    certificate = options.get("sslcert") or str(default.with_name("postgresql.crt"))
+    if Path(certificate).is_file():
+        key = options.get("sslkey") or str(default.with_name("postgresql.key"))
+        context.load_cert_chain(certificate, key, options.get("sslpassword"))
+    return context
+
+
+class Relay:
+    """A thread with a loop of its own, because the caller waits for a program."""
+
+    def __init__(self, path: Path, options: Options, context: ssl.SSLContext) -> None:
+        self._path = path
+        self._options = options
+        self._context = context
+        self._listening = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._carrying: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        thread = threading.Thread(target=self._run, name="relay", daemon=True)
+        thread.start()
+        try:
+            if not self._listening.wait(CONNECT_S_MAX):
+                raise ProgramsError("The relay to the database could not be set up.")
+            yield
+        finally:
+            self._loop.call_soon_threadsafe(self._stop.set)
+            thread.join(2 * END_S_MAX)
+        if self._failure is not None:
+            raise ProgramsError(
+                f"The database could not be reached over TLS: {' '.join(str(self._failure).split())}."
+            ) from self._failure
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        async with await asyncio.start_unix_server(self._let_in, self._path):
+            self._listening.set()
+            await self._stop.wait()
+        if self._carrying:
+            await asyncio.wait(self._carrying, timeout=END_S_MAX)
+
+    def _let_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = self._loop.create_task(self._carry(reader, writer))
+        self._carrying.add(task)
+        task.add_done_callback(self._carrying.discard)
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(CONNECT_S_MAX):
+                server_reader, server_writer = await self._dial()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            self._failure = error
+            await _closed(writer)
+            return
+        there = asyncio.create_task(_pump(reader, server_writer))
+        back = asyncio.create_task(_pump_answers(server_reader, writer))
+        # Whoever is done first ends both: PostgreSQL's protocol knows no half-closed connections.
+        await asyncio.wait({there, back}, return_when=asyncio.FIRST_COMPLETED)
+        if there.done() and not back.done():
+            await asyncio.wait({back}, timeout=END_S_MAX)
+        there.cancel()
+        back.cancel()
+        await _closed(server_writer)
+        await _closed(writer)
+
+    async def _dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        host = self._options["host"]
+        reader, writer = await asyncio.open_connection(
+            self._options["hostaddr"] or host, int(self._options["port"]), limit=PIECE_BYTES
+        )
+        try:
+            writer.write(TLS_REQUEST)
+            if await reader.readexactly(len(YES)) != YES:
+                raise ConnectionError("the server no longer offers it")
+            await writer.start_tls(self._context, server_hostname=host)
+        except BaseException:
+            await _closed(writer)
+            raise
+        return reader, writer
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(END_S_MAX):
+            await writer.wait_closed()
+
+
+async def _pump_answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """The first message is read by itself: it may offer what only a program that speaks TLS can take."""
+    with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+        kind = await reader.readexactly(1)
+        length = await reader.readexactly(4)
+        body = await reader.readexactly(int.from_bytes(length) - 4)
+        if kind == AUTHENTICATION and body.startswith(SASL):
+            body = body.replace(WITH_CHANNEL_BINDING, b"")
+        writer.write(kind + (len(body) + 4).to_bytes(4) + body)
+    await _pump(reader, writer)
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while piece := await reader.read(PIECE_BYTES):
+            writer.write(piece)
+            await writer.drain()

@@ -23,11 +23,12 @@ from regulars.http.json_api import JsonApi, with_request_id
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.route import Document, Mutation, Route
 from regulars.http.service import Readiness, service_routes
-from regulars.http.writes import Writes
+from regulars.http.writes import REQUEST_S, Writes
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS, Gauge
 from regulars.kit.settings import Settings
+from regulars.kit.writable import Writability
 from regulars.organizations.authenticate import Authenticator
 from regulars.postgres import embedded
 from regulars.privacy import api as privacy
@@ -41,6 +42,7 @@ from regulars.web.app import WebApp
 from regulars.web.route import Page
 from regulars.work.wake import Waker
 
+REQUEST_MS: Final = int(REQUEST_S * 1000)
 API_PREFIX: Final = b"/v"
 API_V1: Final = b"/v1/"
 # Stands in the description where the address goes that the caller used.
@@ -84,13 +86,8 @@ def page_table() -> tuple[Page, ...]:
 
 def create_app(settings: Settings) -> "Application":
     """The ASGI application; its lifespan opens and closes what it stands on."""
-    url = settings.database_url or embedded.ensure_running(settings.data_dir)
-    database = Database(
-        url,
-        pool_max=settings.database_pool_max,
-        statement_timeout_ms=settings.statement_timeout_ms,
-        lock_timeout_ms=settings.lock_timeout_ms,
-    )
+    database = _database(settings)
+    writability = Writability(database)
     waker = Waker(database)
     database.after_commit = waker.wake
     authenticator = Authenticator(database, default_country=settings.default_country)
@@ -101,6 +98,7 @@ def create_app(settings: Settings) -> "Application":
         database,
         mutations,
         quick=sales.quick_ways(recorder) if settings.write_path == "quick" else {},
+        trouble=writability.saw,
     )
     rate_limiter = RateLimiter(
         per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, processes=settings.workers
@@ -113,6 +111,7 @@ def create_app(settings: Settings) -> "Application":
         rate_limiter=rate_limiter,
         writes=writes,
         note=request_log.note,
+        trouble=writability.saw,
         public_url=settings.public_url,
     )
 
@@ -125,16 +124,17 @@ def create_app(settings: Settings) -> "Application":
         yield
         noting.cancel()
         logging.cancel()
-        await writes.coalescer.drain()
-        with contextlib.suppress(*CONNECTION_ERRORS):
-            await authenticator.note_use()
-        await request_log.write()
+        with contextlib.suppress(TimeoutError, *CONNECTION_ERRORS):
+            async with asyncio.timeout(settings.shutdown_grace_s):
+                await writes.coalescer.drain()
+                await authenticator.note_use()
+                await request_log.write()
         await waker.close()
         recorder.close()
         await database.close()
 
     _show_levels(writes, database)
-    readiness = Readiness(database)
+    readiness = Readiness(database, writability=writability, oldest_write_s=writes.oldest_s)
     public = pages.page_routes(routes, missing=readiness.missing, public_url=settings.public_url)
     service = Starlette(
         routes=[*service_routes(readiness), *public], exception_handlers=pages.FAILURES, lifespan=lifespan
@@ -151,6 +151,17 @@ def create_app(settings: Settings) -> "Application":
         note=request_log.note,
     )
     return Application(api, web, service, lane if settings.fast_lane == "on" else None)
+
+
+def _database(settings: Settings) -> Database:
+    """For requests: no statement and no borrowed connection outlasts their time by much."""
+    return Database(
+        settings.database_url or embedded.ensure_running(settings.data_dir),
+        pool_max=settings.database_pool_max,
+        statement_timeout_ms=min(settings.statement_timeout_ms or REQUEST_MS, REQUEST_MS),
+        lock_timeout_ms=settings.lock_timeout_ms,
+        lent_s_max=REQUEST_S,
+    )
 
 
 def _show_levels(writes: Writes, database: Database) -> None:

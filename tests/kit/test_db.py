@@ -4,7 +4,9 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from regulars.kit import connecting
 from regulars.kit.db import CONNECTION_ERRORS, Database
+from regulars.work.app import create_app
 
 pytestmark = pytest.mark.anyio
 
@@ -125,3 +127,55 @@ async def test_a_connection_that_ends_in_the_middle_of_a_transaction_is_an_error
     with pytest.raises(CONNECTION_ERRORS):
         await lose_the_connection()
     assert await use(database) == 1
+
+
+PINNED = {
+    "default_transaction_isolation": ("serializable", "read committed"),
+    "datestyle": ("German", "ISO, MDY"),
+    "standard_conforming_strings": ("off", "on"),
+    "timezone": ("Asia/Kolkata", "UTC"),
+    "search_path": ("pg_temp", "public"),
+    "synchronous_commit": ("off", "on"),
+    "bytea_output": ("escape", "hex"),
+}
+
+
+async def test_settings_of_the_role_or_the_database_change_nothing_for_any_connection_of_ours(database_url):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        name = psycopg.sql.Identifier(connection.info.dbname)
+        for setting, (theirs, _) in PINNED.items():
+            connection.execute(
+                psycopg.sql.SQL("ALTER DATABASE {} SET {} = {}").format(
+                    name, psycopg.sql.Identifier(setting), psycopg.sql.Literal(theirs)
+                )
+            )
+    expected = {setting: ours for setting, (_, ours) in PINNED.items()}
+    database = Database(database_url)
+    await database.open()
+    async with database.reading() as tx:
+        assert await _settings(tx.connection) == expected
+    dialled = await database.dial()
+    assert await _settings(dialled) == expected
+    await dialled.close()
+    await database.close()
+    jobs = create_app(database_url, pool_max=1)
+    async with jobs.open_async():
+        rows = await jobs.connector.execute_query_all_async(SETTINGS, names=sorted(PINNED))
+        assert {row["name"]: row["value"] for row in rows} == expected
+    with connecting.connect(database_url) as command:
+        assert dict(command.execute(SETTINGS, {"names": sorted(PINNED)}).fetchall()) == expected
+
+
+SETTINGS = "SELECT name, current_setting(name) AS value FROM unnest(%(names)s::text[]) AS name"
+
+
+async def _settings(connection):
+    return dict(await (await connection.execute(SETTINGS, {"names": sorted(PINNED)})).fetchall())
+
+
+async def test_the_options_of_the_address_hold_beside_ours(database_url):
+    database = Database(f"{database_url}&options=-c%20work_mem%3D7MB" if "?" in database_url else database_url)
+    await database.open()
+    async with database.reading() as tx:
+        assert await tx.fetch("SELECT current_setting('work_mem'), current_setting('timezone')") == [("7MB", "UTC")]
+    await database.close()

@@ -10,11 +10,10 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from regulars.cli.output import CommandError, Exit
-from regulars.kit import durability, migrate
+from regulars.kit import connecting, durability, migrate
 from regulars.kit.settings import Settings, masked_url
 from regulars.postgres import embedded
 
-CONNECT_TIMEOUT_S: Final = 5
 SERVER_VERSION_MIN: Final = 150_000
 
 Answer = TypeVar("Answer")
@@ -55,7 +54,7 @@ def refuse_pending(url: str) -> None:
 def connected(url: str) -> Iterator[psycopg.Connection[Any]]:
     """A connection, or one sentence about why there is none."""
     try:
-        connection = psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
+        connection = connecting.connect(url)
     except psycopg.OperationalError as error:
         reason = " ".join(str(error).split())
         raise CommandError(
@@ -89,7 +88,7 @@ def run_on(url: str, work: Callable[[AsyncConnection[TupleRow]], Awaitable[Answe
     """Run an asynchronous use case on one connection from a command that is not asynchronous itself."""
 
     async def run() -> Answer:
-        connection = await AsyncConnection.connect(url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
+        connection = await connecting.connect_async(url)
         async with connection:
             return await work(connection)
 

@@ -16,6 +16,7 @@ from regulars.cli.output import CommandError, Exit, out, print_json
 from regulars.kit import durability, migrate, vault
 from regulars.kit.migrate import MigrationError
 from regulars.kit.settings import Settings, SettingsError, load
+from regulars.kit.writable import IS_READ_ONLY
 from regulars.postgres.errors import EmbeddedDatabaseError
 
 DISK_FREE_BYTES_MIN: Final = 1024**3
@@ -104,6 +105,16 @@ def _durable(_settings: Settings, connection: psycopg.Connection[Any]) -> Findin
     )
 
 
+def _writable(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+    read_only = connection.execute(IS_READ_ONLY).fetchone() != (False,)
+    return Finding(
+        name="writes",
+        ok=not read_only,
+        found="The database is read-only." if read_only else "The database takes writes.",
+        advice="Promote it, or point DATABASE_URL at the primary; the server goes on by itself." if read_only else "",
+    )
+
+
 def _encoding(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     encoding = str(connection.info.parameter_status("server_encoding"))
     return Finding(
@@ -175,6 +186,7 @@ def _secret_key(settings: Settings, connection: psycopg.Connection[Any]) -> Find
 
 CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]] = (
     _durable,
+    _writable,
     _encoding,
     _rights,
     _clock,

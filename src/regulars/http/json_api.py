@@ -15,7 +15,7 @@ from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
 from regulars.http.rate_limit import Headers, RateLimiter
 from regulars.http.route import Answer, Caller, Document, Mutation, Read, Request, Route
 from regulars.http.router import Router
-from regulars.http.writes import Writes
+from regulars.http.writes import REQUEST_S, Writes, too_late
 from regulars.idempotency.model import read_key
 from regulars.kit import log
 from regulars.kit.clock import monotonic
@@ -35,6 +35,7 @@ from regulars.kit.errors import (
 )
 from regulars.kit.ids import new_request_id
 from regulars.kit.metrics import PROCESS
+from regulars.kit.writable import trouble
 
 HEADER_BYTES_MAX = 16 << 10
 URL_BYTES_MAX = 8 << 10
@@ -67,9 +68,11 @@ class JsonApi:
         rate_limiter: RateLimiter,
         writes: Writes,
         note: Note = note_nothing,
+        trouble: Callable[[BaseException], str] = trouble,
         public_url: str | None = None,
     ) -> None:
         self._note = note
+        self._trouble = trouble
         self._public_url = public_url
         self._router = Router(routes)
         self._database = database
@@ -82,16 +85,16 @@ class JsonApi:
         self._bodies_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = monotonic()
         exchange = _Exchange(scope)
         try:
             answer = await self._answer(exchange, receive)
         except ApiError as error:
             answer = problem_answer(error, exchange.request_id)
+        except TimeoutError:
+            answer = problem_answer(too_late(), exchange.request_id)
         except CONNECTION_ERRORS as error:
             _log.warning("api.database_unavailable", request_id=exchange.request_id, error=type(error).__name__)
-            unavailable = Unavailable("The database cannot be reached; try again.")
-            answer = problem_answer(unavailable, exchange.request_id)
+            answer = problem_answer(Unavailable(self._trouble(error)), exchange.request_id)
         except Exception:  # noqa: BLE001  # the envelope holds for our own mistakes too
             _log.exception("api.failed", request_id=exchange.request_id)
             answer = problem_answer(InternalError("Something broke on our side."), exchange.request_id)
@@ -99,10 +102,16 @@ class JsonApi:
         await _send(send, answer, exchange)
         counted = self._metrics[exchange.route.operation_id] if exchange.route is not None else self._unrouted
         ended = monotonic()
-        counted.observe(answer.status, ended - started)
+        counted.observe(answer.status, ended - exchange.started)
         if exchange.caller is not None and exchange.route is not None:
             answered = Answered(
-                exchange.route, exchange.references, exchange.request_id, answer.status, started, ended, answer.body
+                exchange.route,
+                exchange.references,
+                exchange.request_id,
+                answer.status,
+                exchange.started,
+                ended,
+                answer.body,
             )
             self._note(exchange.caller, answered)
 
@@ -114,7 +123,8 @@ class JsonApi:
             _read_query(exchange.scope["query_string"], ())
             address = self._public_url or base_url(exchange.scope, exchange.headers.get(b"host", b""))
             return Answer(200, route.render(address))
-        caller = await self._authenticate(exchange.api_key()) if exchange.one_api_key() else None
+        async with asyncio.timeout(REQUEST_S):
+            caller = await self._authenticate(exchange.api_key()) if exchange.one_api_key() else None
         if caller is None:
             raise Unauthorized("Send a valid API key in the x-api-key header.")
         exchange.caller = caller
@@ -127,7 +137,7 @@ class JsonApi:
         if not isinstance(route, Read):
             raise TypeError(f"{route.operation_id} is neither a read nor a write")
         query = _read_query(exchange.scope["query_string"], {parameter.name for parameter in route.parameters})
-        async with self._database.reading() as tx:
+        async with self._database.reading(until=exchange.started + REQUEST_S) as tx:
             return await route.handle(tx, Request(caller, exchange.request_id, references, query, b""))
 
     async def _write(
@@ -154,7 +164,8 @@ class JsonApi:
                 exchange.rate_headers = self._rate_limiter.take(caller.api_key_id, tokens=tokens)
 
         request = Request(caller, exchange.request_id, references, {}, body)
-        return await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
+        async with asyncio.timeout(REQUEST_S):
+            return await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
 
     async def _read_body(self, receive: Receive, bytes_max: int, exchange: "_Exchange") -> bytes:
         """The whole body, cut off when it grows too large or stalls; closing the connection ends the rest of it."""
@@ -193,10 +204,12 @@ class _Exchange:
         "request_id",
         "route",
         "scope",
+        "started",
     )
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
+        self.started = monotonic()
         self.body_bytes = 0
         self.route: Route | None = None
         self.references: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from regulars.http.route import Answer, Write
+from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError
 
 
@@ -20,15 +21,14 @@ class Outcome(msgspec.Struct, frozen=True):
 class Pending:
     """A write on its way. `reply` is called once, with its outcome; others with the same key may wait for it too."""
 
-    __slots__ = ("blocked_since", "outcome", "refusal", "reply", "waited_for", "write")
+    __slots__ = ("arrived_at", "outcome", "refusal", "reply", "waited_for", "write")
 
     def __init__(self, write: Write, refusal: ApiError | None, reply: Callable[[Outcome], None]) -> None:
         self.write = write
         self.refusal = refusal
         self.reply = reply
+        self.arrived_at = monotonic()
         self.outcome: Outcome | None = None
-        # Since when another process has had the key in an open transaction.
-        self.blocked_since: float | None = None
         # Made when somebody first waits, which is rare.
         self.waited_for: asyncio.Event | None = None
 

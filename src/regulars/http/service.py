@@ -1,6 +1,8 @@
 """What operators and probes ask a server: is it alive, is it ready, and how much has it done."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Final
 
 import psycopg
 from starlette.requests import Request
@@ -8,8 +10,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from regulars.kit import migrate
+from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.metrics import CONTENT_TYPE, PROCESS
+from regulars.kit.writable import Writability
+
+# A queue whose oldest write is older than this does not move.
+STANDING_S: Final = 5.0
+ANSWER_S_MAX: Final = 5.0
 
 
 def service_routes(readiness: "Readiness") -> list[BaseRoute]:
@@ -29,10 +37,12 @@ async def _metrics(_request: Request) -> Response:
 
 
 class Readiness:
-    """Ready means: the database answers, and no migration is missing."""
+    """Ready means: the database answers and takes writes, none of them stands still, and no migration is missing."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, writability: Writability, oldest_write_s: Callable[[], float]) -> None:
         self._database = database
+        self._writability = writability
+        self._oldest_write_s = oldest_write_s
         # Migrations only go forward: once none was missing, none will be for this release.
         self._is_migrated = False
 
@@ -44,11 +54,14 @@ class Readiness:
 
     async def missing(self) -> str | None:
         """What keeps the server from being ready, as a sentence; None when nothing does."""
+        if self._oldest_write_s() > STANDING_S:
+            return f"Writes have been waiting for the database for more than {STANDING_S:.0f} seconds."
         try:
-            async with self._database.connection() as connection:
-                await connection.execute("SELECT 1")
+            reason = await self._writability.find_trouble(until=monotonic() + ANSWER_S_MAX)
             if not self._is_migrated:
                 self._is_migrated = not await asyncio.to_thread(migrate.pending, self._database.url)
         except (*CONNECTION_ERRORS, psycopg.Error, migrate.MigrationError):
             return "The database cannot be reached."
-        return None if self._is_migrated else "Migrations are missing: run `regulars migrate`."
+        if not self._is_migrated:
+            return "Migrations are missing: run `regulars migrate`."
+        return reason

@@ -3,10 +3,14 @@
 A batch recalls the keys it knows, runs the list use case on the rest, encodes the answers, stores them and commits;
 only then does anyone get an answer. If the batch fails for a reason that can lie in one of its items, it is halved
 until only the guilty one fails.
+
+Nobody waits for ever: a write without an answer is refused when its time is over, whatever became of its batch, and one
+that still stood in its queue then is not run any more.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -15,24 +19,27 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled, Un
 
 from regulars.http.pending import Outcome, Pending
 from regulars.http.problem import problem_answer
+from regulars.http.replay import KeyInUseError, as_replay, conflict, decided, known_outcome, store_new
 from regulars.http.route import Answer, MakeAnswer, Mutation, Quick, Request, Write
-from regulars.idempotency.model import PRIMARY_KEY, Record, fingerprint, is_kept
-from regulars.idempotency.remember import recall, store
+from regulars.idempotency.model import PRIMARY_KEY, fingerprint
+from regulars.idempotency.remember import recall
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.coalesce import Coalescer, Overloaded
-from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
+from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.errors import (
     ApiError,
-    IdempotencyConflict,
     IdempotencyInProgress,
     InternalError,
-    ProfileNotFound,
     Unavailable,
 )
 from regulars.kit.metrics import PROCESS
+from regulars.kit.writable import trouble
 
-WAIT_FOR_SAME_KEY_S = 10.0
+# A request has its answer this long after its last byte, whatever happens.
+REQUEST_S = 9.0
+LOOK_FOR_LATE_EVERY_S = 0.25
+WAIT_FOR_SAME_KEY_S = 8.0
 ASK_AGAIN_AFTER_S = 0.05
 TRIES_MAX = 3
 BATCH_S_MAX = 5.0
@@ -40,17 +47,11 @@ ALONE_S = 1.0
 LANES_ALONE_MAX = 10_000
 # Decoding more than this takes long enough to be noticed by everybody else's requests.
 DECODE_BESIDE_BYTES = 256 << 10
-REPLAYED = (b"idempotent-replayed", b"true")
-KEPT_NOTE = "This answer is kept for its Idempotency-Key; send a corrected request with a new one."
 
 # Others were in the way; the item itself may be sound.
 _CONTENTION = (DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation)
 
 _log = log.get(__name__)
-
-
-class KeyInUseError(Exception):
-    """Another process holds the same idempotency key in a transaction that is still open."""
 
 
 # The organization, the operation, and one of the queues it has for that organization.
@@ -66,11 +67,16 @@ class Writes:
         routes: Sequence[Mutation],
         *,
         quick: Mapping[str, Quick],
+        trouble: Callable[[BaseException], str] = trouble,
     ) -> None:
         self._database = database
         self._routes = {route.operation_id: route for route in routes}
         self._quick = quick
+        self._trouble = trouble
         self._in_flight: dict[tuple[UUID, str], Pending] = {}
+        # All that have no answer yet, the oldest first.
+        self._open: dict[Pending, None] = {}
+        self._watch: asyncio.TimerHandle | None = None
         self._arrivals = 0
         self._batch_sizes = {name: PROCESS.batches(name) for name in self._routes}
         self._alone_until: dict[Lane, float] = {}
@@ -117,8 +123,8 @@ class Writes:
                 raise _in_progress()
             if outcome.stored:
                 if running.write.fingerprint != write.fingerprint:
-                    raise _conflict()
-                return _as_replay(outcome.answer)
+                    raise conflict()
+                return as_replay(outcome.answer)
         return None
 
     async def _enqueue(self, route: Mutation, write: Write, refusal: ApiError | None) -> Outcome:
@@ -151,22 +157,47 @@ class Writes:
         self._arrivals += 1
         lane = (organization_id, route.operation_id, self._arrivals % route.parallel_batches)
         self.coalescer.put(lane, pending, size=len(write.request.body))
+        self._open[pending] = None
+        if self._watch is None:
+            self._watch = asyncio.get_running_loop().call_later(LOOK_FOR_LATE_EVERY_S, self._refuse_late)
         if write.key is not None:
             self._in_flight[organization_id, write.key] = pending
+
+    def oldest_s(self) -> float:
+        """For how long the oldest write without an answer has been waiting."""
+        return next((monotonic() - pending.arrived_at for pending in self._open), 0.0)
+
+    def _refuse_late(self) -> None:
+        """Refuse what has waited too long, and look again as long as anything waits."""
+        before = monotonic() - REQUEST_S
+        late = list(takewhile(lambda pending: pending.arrived_at <= before, self._open))
+        if late:
+            _log.warning("writes.late", request_ids=_ids_of(late))
+            self._let_go(late)
+            _tell([(p, Outcome(problem_answer(too_late(), p.write.request.request_id))) for p in late])
+        self._watch = (
+            asyncio.get_running_loop().call_later(LOOK_FOR_LATE_EVERY_S, self._refuse_late) if self._open else None
+        )
+
+    def _let_go(self, settled: Iterable[Pending]) -> None:
+        for pending in settled:
+            self._open.pop(pending, None)
+            slot = (pending.write.request.caller.organization_id, pending.write.key or "")
+            # A late one has made room: the key may be in flight again, for another request.
+            if pending.write.key is not None and self._in_flight.get(slot) is pending:
+                del self._in_flight[slot]
 
     def _refuse(self, batch: Sequence[Pending], error: ApiError) -> None:
         self._settle([(p, Outcome(problem_answer(error, p.write.request.request_id))) for p in batch])
 
     def _settle(self, outcomes: Sequence[tuple[Pending, Outcome | MakeAnswer]]) -> None:
         """Answer soon, not now: the next batch is then on its way to the database before the callers are told."""
-        for pending, _ in outcomes:
-            write = pending.write
-            if write.key is not None:
-                self._in_flight.pop((write.request.caller.organization_id, write.key), None)
+        self._let_go(pending for pending, _ in outcomes)
         asyncio.get_running_loop().call_soon(_tell, outcomes)
 
     async def _flush(self, lane: Lane, batch: list[Pending]) -> None:
         _, name, _ = lane
+        batch = [pending for pending in batch if pending.outcome is None]
         self._batch_sizes[name].observe(len(batch))
         try:
             quick = self._quick.get(name)
@@ -179,7 +210,7 @@ class Writes:
             _log.warning(
                 "writes.database_unavailable", operation=name, error=type(error).__name__, request_ids=_ids_of(batch)
             )
-            self._refuse(batch, Unavailable("The database cannot be reached; try again."))
+            self._refuse(batch, Unavailable(self._trouble(error)))
         except Exception:  # noqa: BLE001  # whatever happened, every waiting caller gets an answer
             _log.exception("writes.failed", operation=name, request_ids=_ids_of(batch))
             self._refuse(batch, InternalError("The request could not be carried out; nothing was written."))
@@ -253,18 +284,16 @@ class Writes:
         return None
 
     def _queue_again(self, route: Mutation, pending: Pending) -> None:
-        """Ask again a little later, and again until ten seconds are over; nothing waits on a connection meanwhile."""
-        now = monotonic()
-        if pending.blocked_since is None:
-            pending.blocked_since = now
-        if now - pending.blocked_since >= WAIT_FOR_SAME_KEY_S:
+        """Ask again a little later, and again until its wait is over; nothing waits on a connection meanwhile."""
+        if monotonic() - pending.arrived_at >= WAIT_FOR_SAME_KEY_S:
             self._refuse([pending], _in_progress())
         else:
             asyncio.get_running_loop().call_later(ASK_AGAIN_AFTER_S, self._put_again, route, pending)
 
     def _put_again(self, route: Mutation, pending: Pending) -> None:
         try:
-            self._put(route, pending)
+            if pending.outcome is None:
+                self._put(route, pending)
         except Overloaded:
             self._refuse([pending], _overloaded())
 
@@ -273,58 +302,23 @@ class Writes:
     ) -> list[Outcome]:
         async with self._database.transaction() as tx:
             records = await recall(tx, organization_id, {p.write.key for p in batch if p.write.key is not None})
-            outcomes: list[Outcome | None] = [_known(p, records) for p in batch]
+            outcomes: list[Outcome | None] = [known_outcome(p, records) for p in batch]
             fresh = [i for i, p in enumerate(batch) if outcomes[i] is None and p.refusal is None]
             results = await route.run(tx, organization_id, [batch[i].write for i in fresh]) if fresh else ()
             for i, result in zip(fresh, results, strict=True):
-                outcomes[i] = _decided(batch[i].write, result)
-            decided = [
-                outcome if outcome is not None else _decided(p.write, _required(p.refusal))
+                outcomes[i] = decided(batch[i].write, result)
+            settled = [
+                outcome if outcome is not None else decided(p.write, _required(p.refusal))
                 for p, outcome in zip(batch, outcomes, strict=True)
             ]
-            await _store_new(tx, organization_id, batch, decided, records)
-        return decided
+            await store_new(tx, organization_id, batch, settled, records)
+        return settled
 
 
 async def _prepare(route: Mutation, request: Request) -> Any:
     if len(request.body) <= DECODE_BESIDE_BYTES:
         return route.prepare(request)
     return await asyncio.to_thread(route.prepare, request)
-
-
-async def _store_new(
-    tx: Tx, organization_id: UUID, batch: list[Pending], outcomes: list[Outcome], known: Mapping[str, Record]
-) -> None:
-    records = [
-        Record(p.write.key, p.write.fingerprint, answer.status, answer.body, tx.now, answer.headers)
-        for p, outcome, answer in [(p, it, it.answer) for p, it in zip(batch, outcomes, strict=True)]
-        if outcome.stored and p.write.key is not None and p.write.key not in known
-    ]
-    try:
-        await store(tx, organization_id, records)
-    except LockNotAvailable as error:
-        raise KeyInUseError from error
-
-
-def _known(pending: Pending, records: Mapping[str, Record]) -> Outcome | None:
-    """What the stored record of the key says, if there is one."""
-    record = records.get(pending.write.key) if pending.write.key is not None else None
-    if record is None:
-        return None
-    request_id = pending.write.request.request_id
-    if record.fingerprint != pending.write.fingerprint:
-        return Outcome(problem_answer(_conflict(), request_id))
-    if record.body is None:
-        erased = ProfileNotFound("The profile this answer spoke of was erased; the request did not run again.")
-        return Outcome(_as_replay(problem_answer(erased, request_id)))
-    return Outcome(_as_replay(Answer(record.status, record.body, record.headers)), stored=True)
-
-
-def _decided(write: Write, result: Answer | ApiError) -> Outcome:
-    if isinstance(result, Answer):
-        return Outcome(write.noted(result), stored=write.key is not None and is_kept(result.status))
-    stored = write.key is not None and is_kept(result.status)
-    return Outcome(problem_answer(result, write.request.request_id, note=KEPT_NOTE if stored else ""), stored=stored)
 
 
 def _may_pass(error: Exception, *, is_alone: bool) -> bool:
@@ -345,11 +339,6 @@ def _as_refusal(error: Exception, write: Write, route: Mutation) -> ApiError:
     return InternalError("The request could not be carried out; nothing was written.")
 
 
-def _as_replay(answer: Answer) -> Answer:
-    kept = tuple([header for header in answer.headers if header != REPLAYED])
-    return Answer(answer.status, answer.body, (*kept, REPLAYED))
-
-
 def _in_progress() -> IdempotencyInProgress:
     return IdempotencyInProgress("The first request with this Idempotency-Key has not finished; try again.")
 
@@ -362,8 +351,8 @@ def _overloaded() -> Unavailable:
     return Unavailable("Too much is waiting to be written; try again.")
 
 
-def _conflict() -> IdempotencyConflict:
-    return IdempotencyConflict("This Idempotency-Key was first used with another method, path or body.")
+def too_late() -> Unavailable:
+    return Unavailable("The request could not be carried out in time; try again.")
 
 
 def _required(refusal: ApiError | None) -> ApiError:

@@ -1,40 +1,47 @@
 """The database: a pool that heals itself, and transactions that know their time.
 
-All statements run in READ COMMITTED with UTC as the session's time zone. The transaction's own time is the only clock
-that decides anything (`Tx.now`); SQL texts never store `now()` themselves.
+All statements run in READ COMMITTED with UTC as the session's time zone (`connecting.py`). The transaction's own time
+is the only clock that decides anything (`Tx.now`); SQL texts never store `now()` themselves.
+
+A connection may be lent for a limited time. When that is over its socket is shut down: whoever waits on it then hears
+that it is lost, also when the server is stopped, unreachable or busy and would not answer a request to cancel.
 """
 
+import asyncio
+import os
 import select
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import inf
 from typing import Any, LiteralString
 from uuid import UUID
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.rows import TupleRow
 from psycopg.sql import Composed
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from regulars.kit import arrays
+from regulars.kit import arrays, connecting
 from regulars.kit.clock import monotonic, truncate_to_milliseconds
 
-CONNECT_TIMEOUT_S = 5
 POOL_WAIT_S = 5.0
 # The pool doubles its waits between attempts and would otherwise take as long again to come back as the database took.
 RECONNECT_S = 5.0
-# A network that goes silent is noticed after some twelve seconds instead of the system's quarter of an hour.
-KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 UNANSWERED_SLACK_MS = 5_000
 STATEMENT_TIMEOUT_MS = 30_000
+IDLE_IN_TRANSACTION_MS = 60_000
 LOCK_TIMEOUT_MS = 500
 
 Query = LiteralString | Composed
 Params = Sequence[Any] | Mapping[str, Any]
 
-CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+# What may be gone when somebody tries again.
+CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, ReadOnlySqlTransaction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,35 +70,32 @@ class Database:
         pool_max: int = 10,
         statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
         lock_timeout_ms: int = LOCK_TIMEOUT_MS,
+        lent_s_max: float = inf,
     ) -> None:
+        """`lent_s_max` is how long anyone may keep a connection before it is cut off."""
         self.url = url
         # Called for each queue that a transaction touched, once it is committed; whoever has a worker to wake sets it.
         self.after_commit: Callable[[str, UUID], None] | None = None
-        self._options = (
-            f"-c timezone=UTC -c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms}"
-            " -c idle_in_transaction_session_timeout=60000 -c jit=off"
+        self.lent_s_max = lent_s_max
+        self._connect_arguments = connecting.arguments(
+            url,
+            statement_timeout=statement_timeout_ms,
+            lock_timeout=lock_timeout_ms,
+            idle_in_transaction_session_timeout=IDLE_IN_TRANSACTION_MS,
         )
-        self._unanswered_ms_max = (statement_timeout_ms or STATEMENT_TIMEOUT_MS) + UNANSWERED_SLACK_MS
+        unanswered_ms_max = (statement_timeout_ms or STATEMENT_TIMEOUT_MS) + UNANSWERED_SLACK_MS
+        self._connect_arguments |= {"autocommit": True, "tcp_user_timeout": unanswered_ms_max}
         self.pool: AsyncConnectionPool[AsyncConnection[TupleRow]] = AsyncConnectionPool(
             url,
             min_size=1,
             max_size=pool_max,
             timeout=POOL_WAIT_S,
             reconnect_timeout=RECONNECT_S,
-            kwargs=self.connect_arguments(),
+            kwargs=self._connect_arguments,
             configure=_configure,
             open=False,
             name="regulars",
         )
-
-    def connect_arguments(self) -> dict[str, Any]:
-        return {
-            "autocommit": True,
-            "connect_timeout": CONNECT_TIMEOUT_S,
-            "options": self._options,
-            "tcp_user_timeout": self._unanswered_ms_max,
-            **KEEPALIVE,
-        }
 
     async def open(self) -> None:
         await self.pool.open()
@@ -109,33 +113,39 @@ class Database:
 
     async def dial(self) -> AsyncConnection[TupleRow]:
         """A connection of its own, outside the pool, for a long-lived user such as a flusher."""
-        connection = await AsyncConnection.connect(self.url, **self.connect_arguments())
+        connection = await AsyncConnection.connect(self.url, **self._connect_arguments)
         await _configure(connection)
         return connection
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
-        """An autocommit connection of the pool."""
-        connection = await self._live_connection()
+    async def connection(self, *, until: float = inf) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """An autocommit connection of the pool, until a moment of the monotonic clock at most."""
+        until = min(until, monotonic() + self.lent_s_max)
+        connection = await self._live_connection(until)
         try:
-            async with connection:
-                yield connection
+            with cut_off(connection, until):
+                async with connection:
+                    yield connection
+        except ReadOnlySqlTransaction:
+            # An address with several hosts leads to the one that takes writes, when it is dialled again.
+            await connection.close()
+            raise
         finally:
             await self.pool.putconn(connection)
 
-    async def _live_connection(self) -> AsyncConnection[TupleRow]:
+    async def _live_connection(self, until: float) -> AsyncConnection[TupleRow]:
         """One that the server has not ended: after a restart of PostgreSQL all idle ones are dead, and nobody pays."""
-        deadline = monotonic() + POOL_WAIT_S
+        until = min(until, monotonic() + POOL_WAIT_S)
         while True:
-            connection = await self.pool.getconn(deadline - monotonic())
+            connection = await self.pool.getconn(until - monotonic())
             if not _was_ended(connection):
                 return connection
             # The pool sees that it is closed, forgets it and dials another.
             await self.pool.putconn(connection)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Tx]:
-        async with self.connection() as connection, connection.transaction():
+    async def transaction(self, *, until: float = inf) -> AsyncIterator[Tx]:
+        async with self.connection(until=until) as connection, connection.transaction():
             cursor = await connection.execute("SELECT now()")
             row = await cursor.fetchone()
             if row is None:
@@ -151,19 +161,38 @@ class Database:
                 self.after_commit(queue, organization_id)
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[Tx]:
+    async def reading(self, *, until: float = inf) -> AsyncIterator[Tx]:
         """A connection for reads: every statement sees the newest commit. `now` is the process's own clock."""
-        async with self.connection() as connection:
+        async with self.connection(until=until) as connection:
             yield Tx(connection, truncate_to_milliseconds(datetime.now(UTC)))
+
+
+@contextmanager
+def cut_off(connection: AsyncConnection[TupleRow], until: float) -> Iterator[None]:
+    """Let the connection go at that moment, whatever it is waiting for, unless the block has ended by then."""
+    if until == inf:
+        yield
+        return
+    timer = asyncio.get_running_loop().call_later(until - monotonic(), _shut, connection)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _shut(connection: AsyncConnection[TupleRow]) -> None:
+    """Shut the socket down and leave its number to the driver, which reads the end and closes it."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as shared:
+        shared.shutdown(socket.SHUT_RDWR)
 
 
 def _was_ended(connection: AsyncConnection[TupleRow]) -> bool:
     """Whether the server hung up on an idle connection; its socket tells without a question to the server."""
-    socket = select.poll()
+    polled = select.poll()
     try:
-        socket.register(connection.fileno(), select.POLLIN)
+        polled.register(connection.fileno(), select.POLLIN)
         # A notice or a word of goodbye may come first; what follows it is seen when that is read.
-        while socket.poll(0):
+        while polled.poll(0):
             connection.pgconn.consume_input()
     except psycopg.OperationalError:
         return True
@@ -172,3 +201,5 @@ def _was_ended(connection: AsyncConnection[TupleRow]) -> bool:
 
 async def _configure(connection: AsyncConnection[TupleRow]) -> None:
     arrays.register(connection.adapters)
+    with cut_off(connection, monotonic() + connecting.CONNECT_TIMEOUT_S):
+        await connecting.pin(connection)

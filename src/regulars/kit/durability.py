@@ -23,7 +23,8 @@ def assert_durable(connection: psycopg.Connection[Any]) -> None:
 
 def losing_settings(connection: psycopg.Connection[Any]) -> list[str]:
     """The settings, as `name = value`, under which a crash can take acknowledged writes with it."""
+    # What a session starts with, before it raises a weak setting for itself.
     rows = connection.execute(
-        "SELECT name, setting FROM pg_settings WHERE name = ANY(%s) ORDER BY name", (list(LOSING_SETTINGS),)
+        "SELECT name, reset_val FROM pg_settings WHERE name = ANY(%s) ORDER BY name", (list(LOSING_SETTINGS),)
     ).fetchall()
     return [f"{name} = {setting}" for name, setting in rows if LOSING_SETTINGS[name] == setting]

@@ -7,8 +7,9 @@ from typing import Any
 
 import psycopg
 
+from regulars.kit import connecting
+
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
-CONNECT_SECONDS_MAX = 10
 # Another node that starts at the same time may be migrating: wait for it as long as its migration may take.
 OTHER_NODE_WAIT = "10min"
 # A migration that cannot get its lock at once would make every request behind it wait.
@@ -25,7 +26,7 @@ class MigrationError(Exception):
 def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
     """Applies what is missing and answers the names it applied. Several nodes may call it at once."""
     try:
-        with psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_SECONDS_MAX) as connection:
+        with connecting.connect(url) as connection:
             _create_register(connection)
             return [file.stem for file in _files(folder) if _apply(connection, file)]
     except psycopg.OperationalError as error:
@@ -34,7 +35,7 @@ def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
 
 def pending(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
     """The names of the migrations that this release brings and the database has not had yet."""
-    with psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_SECONDS_MAX) as connection:
+    with connecting.connect(url) as connection:
         known = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone()
         applied = connection.execute("SELECT name FROM migrations").fetchall() if known == (True,) else []
     names = {name for (name,) in applied}

@@ -3,10 +3,17 @@
 A cursor of the driver converts each value through its adapters and waits through a generator, which for a short
 statement costs more than the statement. A connection that runs the same few statements all day uses libpq more
 directly: the driver opens it, and from then on the event loop's own reader collects the answers.
+
+A server that dies may leave its last words and the end of the connection on the socket together. The loop (libuv) then
+tells once that there is something, and not again: so the reader reads until nothing is left. And whoever borrows the
+connection says until when: a server that does not answer by then has lost it.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import select
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import inf
 
 import psycopg
 from psycopg import AsyncConnection
@@ -28,6 +35,8 @@ class PreparedConnection:
         self._pgconn = connection.pgconn
         self._loop = asyncio.get_running_loop()
         self._socket = self._pgconn.socket
+        self._unread = select.poll()
+        self._unread.register(self._socket, select.POLLIN)
         self._answered: asyncio.Future[PGresult] | None = None
         self._result: PGresult | None = None
         self.is_closed = False
@@ -48,6 +57,19 @@ class PreparedConnection:
         """The values of the one row that the statement gives, null as no bytes."""
         result = await self.run(name, parameters)
         return [result.get_value(0, column) or b"" for column in range(result.nfields)]
+
+    @contextmanager
+    def lent(self, seconds: float) -> Iterator[None]:
+        """For statements that must be done by then; otherwise the connection is closed, and whoever waits hears it."""
+        if seconds == inf:
+            yield
+            return
+        late = psycopg.OperationalError("the server did not answer in time")
+        timer = self._loop.call_later(seconds, self._fail, late)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def close(self) -> None:
         if not self.is_closed:
@@ -85,15 +107,21 @@ class PreparedConnection:
 
     def _on_readable(self) -> None:
         try:
-            self._pgconn.consume_input()
-            while not self._pgconn.is_busy():
-                result = self._pgconn.get_result()
-                if result is None:
-                    self._finish()
+            while True:
+                self._pgconn.consume_input()
+                self._collect()
+                if self.is_closed or not self._unread.poll(0):
                     return
-                self._result = result
         except psycopg.Error as error:
             self._fail(error)
+
+    def _collect(self) -> None:
+        while not self._pgconn.is_busy():
+            result = self._pgconn.get_result()
+            if result is None:
+                self._finish()
+                return
+            self._result = result
 
     def _finish(self) -> None:
         """Nothing more will come for this statement."""

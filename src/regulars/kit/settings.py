@@ -141,7 +141,9 @@ class Settings:
         int, kinds.whole(2, 1000, unit="connections"), "Database connections each process keeps at most."
     ] = 10
     statement_timeout_ms: Annotated[
-        int, kinds.whole(0, 3_600_000, unit="ms"), "A statement that runs longer is cancelled; 0 is no limit."
+        int,
+        kinds.whole(0, 3_600_000, unit="ms"),
+        "A statement that runs longer is cancelled; 0 is no limit. Those of requests have 9 s at most.",
     ] = 30_000
     lock_timeout_ms: Annotated[
         int, kinds.whole(1, 60_000, unit="ms"), "A statement that waits longer for a row is cancelled."

@@ -12,12 +12,11 @@ from typing import Any, Final
 
 import psycopg
 
-from regulars.kit import log
+from regulars.kit import connecting, log
 from regulars.processes.errors import InUseError
 
 ADVISORY_LOCK: Final = 7_345_112_002
 CHECK_INTERVAL_S: Final = 2.0
-CONNECT_TIMEOUT_S: Final = 5
 JOIN_S_MAX: Final = 2.0
 # Children of a server that was killed need a moment to notice.
 RESTORE_WAIT: Final = "3s"
@@ -81,9 +80,7 @@ def _keep(url: str, connection: Connection | None, stop: threading.Event) -> Non
 
 def _connected(url: str) -> Connection | None:
     try:
-        return psycopg.connect(
-            url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name="regulars-in-use"
-        )
+        return connecting.connect(url, application_name="regulars in use")
     except psycopg.Error:
         return None
 

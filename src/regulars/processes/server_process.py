@@ -3,14 +3,16 @@
 import asyncio
 import contextlib
 import gc
+import os
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import uvicorn
 
-from regulars.kit import metrics
+from regulars.kit import log, metrics
 from regulars.kit.settings import Settings
 from regulars.server import create_app
 
@@ -23,6 +25,11 @@ YOUNG_OBJECTS_MAX: Final = 20_000
 KEEP_ALIVE_S: Final = 75
 # Of the grace, what is kept for closing the pool after the last answer.
 CLOSING_S: Final = 1
+# What is still open this long after the grace will never end by itself.
+STUCK_S: Final = 5
+EXIT_BY_FORCE: Final = 70
+
+_log = log.get(__name__)
 
 
 class _Server(uvicorn.Server):
@@ -52,11 +59,29 @@ async def serve(settings: Settings, listening: socket.socket, *, stop: asyncio.E
     try:
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         server.should_exit = True
-        await serving
+        with _left_by_force(after_s=settings.shutdown_grace_s + STUCK_S):
+            await serving
     finally:
         for task in (publishing, stopping):
             task.cancel()
     return server.started
+
+
+@contextlib.contextmanager
+def _left_by_force(*, after_s: float) -> Iterator[None]:
+    """Leave the process when the block does not end in time: a thread of its own sees to it, whatever hangs."""
+
+    def leave() -> None:
+        _log.error("server.left_by_force", after_s=after_s)
+        os._exit(EXIT_BY_FORCE)
+
+    timer = threading.Timer(after_s, leave)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 async def _serve(server: _Server, listening: socket.socket) -> None:

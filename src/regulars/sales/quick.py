@@ -24,6 +24,7 @@ from typing import NamedTuple, Protocol
 from uuid import UUID
 
 import msgspec
+from psycopg.errors import ReadOnlySqlTransaction
 
 from regulars.idempotency.model import Headers
 from regulars.kit.clock import monotonic, truncate_to_milliseconds
@@ -249,7 +250,11 @@ class QuickRecorder:
     async def _borrowed_connection(self) -> AsyncIterator[PreparedConnection]:
         connection = await self._connection()
         try:
-            yield connection
+            with connection.lent(self._database.lent_s_max):
+                yield connection
+        except ReadOnlySqlTransaction:
+            connection.close()
+            raise
         finally:
             # A connection that failed is not used again, and neither are its idle neighbours: after a restart of
             # PostgreSQL they are all dead, and one batch should pay for that, not each in turn.

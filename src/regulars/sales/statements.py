@@ -128,9 +128,10 @@ class Inserted(NamedTuple):
 async def connect(database: Database) -> PreparedConnection:
     prepared = PreparedConnection(await database.dial())
     try:
-        await prepared.prepare(_STATEMENTS)
-        for name in _SETTINGS:
-            await prepared.run(name, ())
+        with prepared.lent(database.lent_s_max):
+            await prepared.prepare(_STATEMENTS)
+            for name in _SETTINGS:
+                await prepared.run(name, ())
     except BaseException:
         prepared.close()
         raise

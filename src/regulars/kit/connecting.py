@@ -1,0 +1,93 @@
+"""What every connection to the database has in common, whoever opens it and whatever role or database settings say.
+
+A role or a database may have settings of its own (`ALTER ROLE … SET`), and an operator may change them while the
+server runs. What our statements depend on is therefore said with each connection, where it wins over both. Two settings
+need a look first: the schema is the one that holds our tables, and `synchronous_commit` may be stronger than usual but
+not weaker.
+"""
+
+from typing import Any, Final, LiteralString
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import TupleRow
+
+CONNECT_TIMEOUT_S: Final = 5
+APPLICATION_NAME: Final = "regulars"
+# A network that goes silent is noticed after some twelve seconds instead of the system's quarter of an hour.
+KEEPALIVE: Final = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
+_PINNED: Final = {
+    "timezone": "UTC",
+    "datestyle": "ISO,MDY",
+    "intervalstyle": "postgres",
+    "bytea_output": "hex",
+    "standard_conforming_strings": "on",
+    "default_transaction_isolation": "read\\ committed",
+    "jit": "off",
+}
+
+# The schema is the one in which the role finds the table of migrations by itself, or else the only one that has such a
+# table; a database without one is left as it is. Commits are asked to be as durable as the server's own setting says:
+# a setting of the role, the database or the address is raised to `on` when it is weaker.
+_PIN: Final[LiteralString] = """
+SELECT set_config('search_path', quote_ident(holder.name), false)
+FROM (
+    SELECT COALESCE(min(n.nspname) FILTER (WHERE c.oid = to_regclass('migrations')),
+        CASE WHEN count(*) = 1 THEN min(n.nspname) END) AS name
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relname = 'migrations' AND c.relkind IN ('r', 'p')
+) AS holder
+WHERE holder.name IS NOT NULL
+UNION ALL
+SELECT set_config('synchronous_commit', 'on', false)
+FROM pg_settings
+WHERE name = 'synchronous_commit' AND setting IN ('off', 'local', 'remote_write')
+    AND source NOT IN ('default', 'configuration file', 'command line')
+"""
+
+
+def connect(url: str, *, application_name: str = APPLICATION_NAME) -> psycopg.Connection[TupleRow]:
+    """An autocommit connection for a command, without limits on its statements."""
+    connection = psycopg.connect(url, autocommit=True, **arguments(url, application_name=application_name))
+    try:
+        connection.execute(_PIN)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def connect_async(url: str) -> AsyncConnection[TupleRow]:
+    """The same for a command that is asynchronous."""
+    connection = await AsyncConnection.connect(url, autocommit=True, **arguments(url))
+    try:
+        await pin(connection)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def arguments(url: str, *, application_name: str = APPLICATION_NAME, **limits: int) -> dict[str, Any]:
+    """What to connect with, beside the address: its own options, then ours, then limits such as `lock_timeout`.
+
+    Whoever connects with these calls `pin` before anything else.
+    """
+    given = conninfo_to_dict(url)
+    ours = {**_PINNED, **{name: str(value) for name, value in limits.items()}}
+    options = [str(given["options"])] if given.get("options") else []
+    return {
+        "connect_timeout": CONNECT_TIMEOUT_S,
+        "client_encoding": "UTF8",
+        "application_name": application_name,
+        "options": " ".join([*options, *(f"-c {name}={value}" for name, value in ours.items())]),
+        **KEEPALIVE,
+    }
+
+
+async def pin(connection: AsyncConnection[Any]) -> None:
+    """Settle what could not be said in the first words to the server."""
+    await connection.execute(_PIN)
+    if not connection.autocommit:
+        await connection.commit()

@@ -1,0 +1,157 @@
+"""A database that becomes read-only, or whose disk fills up, is told of as that, and writing resumes by itself."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from tests.cli.conftest import Command, command
+from tests.crash.conftest import Durable
+from tests.support import samples
+from tests.support.commands import postmaster_pid
+from tests.support.database import with_database
+from tests.support.raw import Answer, send
+from tests.support.server import Server, running_server
+from tests.support.tenant import new_tenant
+
+from regulars.postgres import embedded
+
+__all__ = ["command"]
+
+SECONDS_MAX = 40
+
+
+class Till:
+    def __init__(self, server: Server, url: str) -> None:
+        self._server = server
+        self._headers = [(b"x-api-key", new_tenant(url).key.encode()), (b"content-type", b"application/json")]
+        assert self.post("/v1/stores", samples.store(external_id="S1")).status == 201
+
+    def post(self, path: str, body: object) -> Answer:
+        return send(self._server.address, "POST", path, headers=self._headers, body=samples.json_bytes(body))
+
+    def sell(self, **changes: object) -> Answer:
+        line = samples.line()
+        line["product"] = samples.without(line["product"], "properties")
+        return self.post("/v1/sales-events", samples.sale("S1", **{"line_items": [line], **changes}))
+
+    def upsert(self) -> Answer:
+        return self.post("/v1/profiles", samples.profile())
+
+    def readiness(self) -> Answer:
+        return send(self._server.address, "GET", "/readyz")
+
+
+def test_a_failover_to_a_standby_is_told_of_and_writing_resumes_when_it_is_promoted(
+    durable: Durable, command: Command
+) -> None:
+    with running_server(durable.url) as server:
+        till = Till(server, durable.url)
+        assert till.sell().status == 201
+        _restart_as_standby(durable.data_dir)
+        _until(lambda: b"read-only" in till.sell().body)
+        for refused in (till.sell(), till.upsert()):
+            assert refused.status == 503
+            assert b"The database is read-only at the moment" in refused.body
+        assert till.readiness().status == 503
+        assert b"read-only" in till.readiness().body
+        found = {finding["name"]: finding for finding in command("doctor", "--json", DATABASE_URL=durable.url).data}
+        assert found["writes"]["found"] == "The database is read-only."
+        assert not found["writes"]["ok"]
+        with psycopg.connect(durable.url, autocommit=True) as connection:
+            connection.execute("SELECT pg_promote()")
+        _until(lambda: (till.sell().status, till.upsert().status) == (201, 201))
+        _until(lambda: till.readiness().status == 200)
+
+
+def _restart_as_standby(data_dir: Path) -> None:
+    cluster = data_dir / "cluster"
+    stopped = postmaster_pid(data_dir)
+    os.kill(stopped, signal.SIGINT)
+    _until(lambda: not Path(f"/proc/{stopped}").exists())
+    standby = cluster / "standby.signal"
+    standby.touch()
+    owner = cluster.stat()
+    os.chown(standby, owner.st_uid, owner.st_gid)
+    embedded.ensure_running(data_dir)
+
+
+def test_a_full_disk_is_told_of_and_writing_resumes_when_there_is_room(durable: Durable) -> None:
+    with _small_disk() as disk, _database_on(disk, durable.url) as url, running_server(url) as server:
+        till = Till(server, url)
+        assert till.sell().status == 201
+        filler = _fill(disk)
+        notes = {"note": "x" * 15_000}
+        _until(lambda: b"disk is full" in till.sell(metadata=notes).body)
+        assert till.sell(metadata=notes).status == 503
+        assert till.readiness().status == 503
+        assert b"The database's disk is full" in till.readiness().body
+        filler.unlink()
+        # Nobody writes: the server finds out by itself.
+        _until(lambda: till.readiness().status == 200)
+        assert till.sell(metadata=notes).status == 201
+
+
+@contextmanager
+def _small_disk() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="regulars-disk-"))
+    folder.chmod(0o755)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        folder.rmdir()
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+        folder.rmdir()
+
+
+@contextmanager
+def _database_on(disk: Path, url: str) -> Iterator[str]:
+    """A migrated database whose files are on the disk, while its log is on another."""
+    files = disk / "files"
+    files.mkdir(mode=0o700)
+    with psycopg.connect(url, autocommit=True) as connection:
+        [(cluster, origin)] = connection.execute("SELECT current_setting('data_directory'), current_database()")
+        owner = Path(cluster).stat()
+        os.chown(files, owner.st_uid, owner.st_gid)
+        connection.execute(sql.SQL("CREATE TABLESPACE small LOCATION {}").format(sql.Literal(str(files))))
+    admin = with_database(url, "postgres")
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE small TEMPLATE {} TABLESPACE small STRATEGY FILE_COPY").format(
+                sql.Identifier(origin)
+            )
+        )
+    try:
+        yield with_database(url, "small")
+    finally:
+        with psycopg.connect(admin, autocommit=True) as connection:
+            connection.execute("DROP DATABASE small WITH (FORCE)")
+            connection.execute("DROP TABLESPACE small")
+
+
+def _fill(disk: Path) -> Path:
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        while shutil.disk_usage(disk).free > 0:
+            file.write(b"\0" * min(1 << 16, shutil.disk_usage(disk).free))
+    return filler
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

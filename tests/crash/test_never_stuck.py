@@ -1,0 +1,165 @@
+"""A PostgreSQL that dies in the middle of a message leaves nobody without an answer, and no process that cannot stop."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from tests.cli.test_serve import Serving, serving
+from tests.crash.conftest import Durable
+from tests.support import samples
+from tests.support.tenant import new_tenant
+
+TILLS = 8
+ANSWER_SECONDS_MAX = 9 + 6
+RECORDING = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%INSERT INTO sales_events%' AND pid <> pg_backend_pid()"
+
+
+class Tills:
+    """Callers that dial for each sale, so that all server processes get some of them."""
+
+    def __init__(self, server: Serving, url: str) -> None:
+        self._call = partial(_post, server.url, {"x-api-key": new_tenant(url).key})
+        assert self._call("/v1/stores", samples.store(external_id="S1")) == 201
+
+    def sell(self) -> list[int | None]:
+        """One sale at each till, all at once; the statuses, or None where no answer came in time."""
+        with ThreadPoolExecutor(TILLS) as tills:
+            return list(tills.map(lambda _: self._call("/v1/sales-events", _ticket()), range(TILLS)))
+
+    @contextmanager
+    def selling(self) -> Iterator[list[int | None]]:
+        """The same while something else goes on in the block."""
+        answers: list[int | None] = []
+        thread = threading.Thread(target=lambda: answers.extend(self.sell()), daemon=True)
+        thread.start()
+        yield answers
+        thread.join(ANSWER_SECONDS_MAX + 5)
+
+
+def _post(url: str, headers: dict[str, str], path: str, body: dict[str, object]) -> int | None:
+    try:
+        return httpx.post(url + path, json=body, headers=headers, timeout=ANSWER_SECONDS_MAX).status_code
+    except httpx.TransportError:
+        return None
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_backend_that_dies_with_our_statement_unread_keeps_nobody_waiting(durable: Durable, processes: int) -> None:
+    folder = Path(durable.data_dir.parent / "serve")
+    with serving(folder, "--no-worker", "--workers", str(processes), DATABASE_URL=durable.url) as server:
+        tills = Tills(server, durable.url)
+        recording = _recording_backends(tills, durable.url, at_least=processes)
+        for backend in recording:
+            os.kill(backend, signal.SIGSTOP)
+        with tills.selling() as answers:
+            time.sleep(1)
+            # The goodbye of a backend and the end of its connection come in one go for a server that is looking away.
+            with _stopped(*_server_processes(server)):
+                _kill_another_backend(durable.url)
+                time.sleep(0.2)
+                for backend in recording:
+                    os.kill(backend, signal.SIGCONT)
+                _until_gone(recording)
+        assert set(answers) == {503}
+        _until(lambda: tills.sell() == [201] * TILLS)
+        _until(lambda: server.get("/readyz").status_code == 200)
+        assert server.stop() == 0
+
+
+def test_a_backend_that_never_answers_keeps_nobody_waiting_and_the_server_says_that_it_stands(durable: Durable) -> None:
+    folder = Path(durable.data_dir.parent / "serve")
+    with serving(folder, "--no-worker", DATABASE_URL=durable.url) as server:
+        tills = Tills(server, durable.url)
+        with _stopped(*_recording_backends(tills, durable.url, at_least=1)):
+            with tills.selling() as answers:
+                _until(lambda: "waiting for the database" in server.get("/readyz").text)
+            # Those who stood behind the first ones may have been served when these gave up.
+            assert 503 in answers
+            assert set(answers) <= {201, 503}
+            assert tills.sell() == [201] * TILLS
+            with _stopped(*_recording_backends(tills, durable.url, at_least=1)), tills.selling():
+                time.sleep(0.5)
+                started = time.monotonic()
+                assert server.stop() == 0
+                assert time.monotonic() - started < 20
+
+
+def test_a_read_that_is_not_answered_is_refused_in_time(durable: Durable) -> None:
+    folder = Path(durable.data_dir.parent / "serve")
+    with serving(folder, "--no-worker", DATABASE_URL=durable.url) as server:
+        key = {"x-api-key": new_tenant(durable.url).key}
+        assert server.get("/v1/stores", headers=key).status_code == 200
+        with _stopped(*_backends_of_the_server(durable.url)):
+            started = time.monotonic()
+            assert server.get("/v1/stores", headers=key).status_code == 503
+            assert time.monotonic() - started < ANSWER_SECONDS_MAX
+        _until(lambda: server.get("/v1/stores", headers=key).status_code == 200)
+
+
+def _backends_of_the_server(url: str) -> list[int]:
+    with psycopg.connect(url) as connection:
+        rows = connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'regulars'")
+        return [row[0] for row in rows]
+
+
+def _recording_backends(tills: Tills, url: str, *, at_least: int) -> list[int]:
+    """The backends of the connections that record sales, once every server process has one."""
+    found: list[int] = []
+
+    def have_recorded() -> bool:
+        assert tills.sell() == [201] * TILLS
+        with psycopg.connect(url) as connection:
+            found[:] = [row[0] for row in connection.execute(RECORDING)]
+        return len(found) >= at_least
+
+    _until(have_recorded)
+    return found
+
+
+def _server_processes(server: Serving) -> list[int]:
+    children = [pid for pid, arguments in server.children().items() if "serve-process" in arguments]
+    return children or [server.process.pid]
+
+
+@contextmanager
+def _stopped(*processes: int) -> Iterator[None]:
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+
+
+def _until_gone(processes: Sequence[int]) -> None:
+    _until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes))
+
+
+def _kill_another_backend(url: str) -> None:
+    connection = psycopg.connect(url)
+    os.kill(connection.info.backend_pid, signal.SIGKILL)
+    connection.close()
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def _ticket() -> dict[str, object]:
+    """A sale that the one statement takes: without a property key that only the worker would make known."""
+    line = samples.line()
+    line["product"] = samples.without(line["product"], "properties")
+    return samples.sale("S1", line_items=[line])

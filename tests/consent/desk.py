@@ -14,10 +14,11 @@ from regulars.consent import queries
 from regulars.consent.erase import erase_consent
 from regulars.consent.find import find_subscription
 from regulars.consent.inbound import Reply, record_inbound_start, record_inbound_stop
-from regulars.consent.ledger import Origin, Payload, Recorded, Subscription
+from regulars.consent.ledger import Origin, Payload, Recorded
 from regulars.consent.model import Event, OptIn, OptOut, Proof
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, Withdrawn, opt_out
+from regulars.consent.subscription import Subscription
 from regulars.consent.verify import Verification, verify_subscription
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.db import Database, Tx

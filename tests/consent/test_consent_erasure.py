@@ -138,11 +138,11 @@ def test_no_consent_links_to_a_profile_that_is_erased_at_the_same_time(desk: Des
     async def race() -> list[Recorded | ApiError]:
         early = [await consent_to(number) for number in numbers[:3]]
         async with desk.database.transaction() as tx:
-            await lock_profiles_to_erase(tx, desk.organization_id, [ByExternalId("CUST-1")])
+            locked = await lock_profiles_to_erase(tx, desk.organization_id, [ByExternalId("CUST-1")])
             late = [asyncio.create_task(consent_to(number)) for number in numbers[3:]]
             await _until_waiting(desk, len(late))
             await erase_consent(tx, desk.organization_id, {profile_id: OTHER_NUMBER}, secret=desk.secret)
-            await delete_profiles(tx, desk.organization_id, [profile_id])
+            await delete_profiles(tx, desk.organization_id, list(locked.values()))
         return [*early, *await asyncio.gather(*late)]
 
     results = desk.runner.run(race())

@@ -72,6 +72,7 @@ async def test_bulk_loading_leaves_the_rows_that_the_use_case_leaves(database):
     await record_tickets(database, one_by_one, tickets(), lambda *_: None)
     await drain(database, one_by_one, LISTENERS)
     await load_tickets(database, in_bulk, tickets(), people(), lambda *_: None)
+    assert await drain(database, in_bulk, LISTENERS) == 1
     expected, found = await rows_of(database, one_by_one), await rows_of(database, in_bulk)
     assert [len(rows) for rows in expected] == [SALES, len(expected[1]), 5]
     assert found == expected

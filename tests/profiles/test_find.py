@@ -91,8 +91,8 @@ async def test_a_profile_that_someone_refers_to_is_erased_only_afterwards(databa
 
     async def erase() -> None:
         async with database.transaction() as tx:
-            await lock_profiles_to_erase(tx, organization_id, [ById(made.id)])
-            await delete_profiles(tx, organization_id, [made.id])
+            locked = await lock_profiles_to_erase(tx, organization_id, [ById(made.id)])
+            await delete_profiles(tx, organization_id, list(locked.values()))
 
     async with database.transaction() as tx:
         assert await lock_profiles(tx, organization_id, [made.id]) == {made.id}

@@ -9,6 +9,8 @@ from tests.support.room import anyio_backend, database, organization_id
 
 from regulars.catalog.register import register_product_keys
 from regulars.kit.db import Database
+from regulars.profiles.facts import ProfilesChanged
+from regulars.work.interest import register_interest
 
 __all__ = ["anyio_backend", "database", "organization_id"]
 
@@ -46,3 +48,4 @@ async def open_shop(counter: Counter) -> None:
     await counter.desk.open_store(STORE, "LYON-02")
     async with counter.desk.database.transaction() as tx:
         await register_product_keys(tx, counter.desk.organization_id, ["colour"])
+        await register_interest(tx, counter.desk.organization_id, ProfilesChanged, needed_by="test")

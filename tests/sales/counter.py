@@ -74,6 +74,7 @@ class Counter:
         rows = self.desk.rows
         told = [sale for fact in await self.desk.told() for sale in fact]
         known = dict(await rows("SELECT id::text, external_id FROM sales_events WHERE organization_id = %s"))
+        profile_ids = {str(row[0]) for row in await rows("SELECT id FROM profiles WHERE organization_id = %s")}
         keys = await rows(
             "SELECT key, status, convert_from(body, 'UTF8') FROM idempotency_keys WHERE organization_id = %s ORDER BY 1"
         )
@@ -97,6 +98,10 @@ class Counter:
             ),
             "keys": [(key, status, comparable_body(msgspec.json.decode(body), back)) for key, status, body in keys],
             "told": sorted(known[sale] for sale in told),
+            "profiles told": sorted(
+                (one["change"], one["id"] in profile_ids, _without_times(one["shown"], back))
+                for one in await self.desk.profiles_told()
+            ),
             "collisions": sorted((name, _spell(attempt, back), times) for name, attempt, times in collisions),
             "totals": await rows(
                 "SELECT s.external_id, c.times_seen FROM ticket_collision_totals c"
@@ -135,6 +140,11 @@ def _comparable(answer: Answer | ApiError, back: dict[str, str]) -> dict[str, An
         return {"status": answer.status, "raised": answer.code, "detail": answer.detail}
     body = comparable_body(msgspec.json.decode(answer.body), back)
     return {"status": answer.status, "headers": sorted(answer.headers), "body": body}
+
+
+def _without_times(shown: dict[str, Any], back: dict[str, str]) -> str:
+    assert shown["created_at"] == shown["updated_at"]
+    return str({**shown, "id": back[shown["id"]], "created_at": "", "updated_at": ""})
 
 
 def comparable_body(body: Any, back: dict[str, str]) -> Any:

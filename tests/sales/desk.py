@@ -58,8 +58,17 @@ class Desk:
 
     async def told(self) -> list[list[UUID]]:
         """The sales of each fact in the outbox."""
-        rows = await self.rows("SELECT payload::text FROM outbox WHERE organization_id = %s ORDER BY id")
+        rows = await self.rows(
+            "SELECT payload::text FROM outbox WHERE organization_id = %s AND topic = 'sales.recorded' ORDER BY id"
+        )
         return [fact["sales"] for row in rows for fact in msgspec.json.decode(row[0])]
+
+    async def profiles_told(self) -> list[Any]:
+        """The changes of profiles in the outbox, in their order."""
+        rows = await self.rows(
+            "SELECT payload::text FROM outbox WHERE organization_id = %s AND topic = 'profiles.changed' ORDER BY id"
+        )
+        return [change for row in rows for fact in msgspec.json.decode(row[0]) for change in fact["changes"]]
 
     async def elsewhere(self) -> "psycopg.AsyncConnection[Any]":
         """A connection of another process."""

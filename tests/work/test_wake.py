@@ -6,7 +6,7 @@ import pytest
 
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
-from regulars.work.wake import CHANNEL, INTERVAL_S, ORGANIZATIONS_PER_WAKE_MAX, Waker, listen_forever, payloads
+from regulars.work.wake import CHANNEL, ORGANIZATIONS_PER_WAKE_MAX, Waker, listen_forever, payloads
 
 
 @contextlib.asynccontextmanager
@@ -101,10 +101,9 @@ def test_a_wake_up_that_fails_hurts_nobody_and_the_next_one_dials_again(database
         waker = Waker(database)
         await waker.open()
         waker.wake("outbox", new_uuid())
-        await until(lambda: waker._connection is not None)
+        await until(waker._task.done)
         await waker._connection.close()
         async with overheard(database) as heard:
-            await asyncio.sleep(INTERVAL_S)
             waker.wake("outbox", new_uuid())
             await until(lambda: len(heard) == 1)
         await waker.close()

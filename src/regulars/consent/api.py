@@ -1,32 +1,30 @@
 """The JSON routes of consent: opt-in, opt-out, subscriptions and their history."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from uuid import UUID
 
 import msgspec
 
 from regulars.consent.decode import decode_opt_in, decode_opt_out, read_profile
 from regulars.consent.find import find_subscription, list_history, list_subscriptions
-from regulars.consent.ledger import Origin, Recorded, Subscription
+from regulars.consent.ledger import Origin, Recorded
 from regulars.consent.model import AutomationState, Outcome, Status
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, Withdrawn, opt_out
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
 from regulars.consent.queries import EntryRow
+from regulars.consent.subscription import Subscription, show_subscription, show_timestamp
 from regulars.consent.wire import (
     REFERENCE_SCHEMA,
     AutomationOut,
     EntryOut,
     HistoryPageOut,
-    LinkedProfileOut,
     OptInIn,
     OptInOut,
     OptInReceipt,
     OptOutBody,
     OptOutOut,
     OptOutReceipt,
-    ProofOut,
     SubscriptionOut,
     SubscriptionPageOut,
     SubscriptionReceipt,
@@ -45,7 +43,7 @@ from regulars.kit.errors import (
     ValidationError,
     invalid,
 )
-from regulars.kit.ids import PROFILE, SUBSCRIPTION
+from regulars.kit.ids import SUBSCRIPTION
 from regulars.kit.json import encode
 from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
 from regulars.profiles.find import find_profiles
@@ -105,12 +103,12 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
         limit=limit + 1,
     )
     page, following = cut_page(found, limit, secret=caller.secret, scope=scope, position_of=lambda it: (str(it.id),))
-    shown = [_subscription_out(it) for it in page]
+    shown = [show_subscription(it) for it in page]
     return Answer(200, encode(SubscriptionPageOut(shown, following is not None, following)))
 
 
 async def handle_subscription(tx: Tx, request: Request) -> Answer:
-    return Answer(200, encode(_subscription_out(await _referred_subscription(tx, request))))
+    return Answer(200, encode(show_subscription(await _referred_subscription(tx, request))))
 
 
 async def handle_history(tx: Tx, request: Request) -> Answer:
@@ -164,7 +162,7 @@ def _opt_in_answer(recorded: Recorded, caller: Caller) -> Answer:
     if caller.is_ingest_only:
         out = OptInReceipt(_receipt(subscription, names_number=True), outcome, automation)
     else:
-        out = OptInOut(_subscription_out(subscription), outcome, automation)
+        out = OptInOut(show_subscription(subscription), outcome, automation)
     return Answer(201 if recorded.outcome is Outcome.CREATED else 200, encode(out))
 
 
@@ -181,8 +179,8 @@ def _opt_out_answer(withdrawn: Withdrawn, write: Write) -> Answer:
         )
         return Answer(200, encode(out))
     out = OptOutOut(
-        subscription=_subscription_out(withdrawn.subscription),
-        subscriptions=[_subscription_out(it) for it in withdrawn.subscriptions],
+        subscription=show_subscription(withdrawn.subscription),
+        subscriptions=[show_subscription(it) for it in withdrawn.subscriptions],
         outcome=withdrawn.outcome.value,
         automation=AutomationOut(AutomationState.NOT_APPLICABLE.value),
     )
@@ -196,31 +194,13 @@ def _receipt(subscription: Subscription, *, names_number: bool) -> SubscriptionR
     return SubscriptionReceipt(SUBSCRIPTION.encode(subscription.id), state.status.value, number)
 
 
-def _subscription_out(subscription: Subscription) -> SubscriptionOut:
-    state, profile = subscription.state, subscription.profile
-    return SubscriptionOut(
-        id=SUBSCRIPTION.encode(subscription.id),
-        profile=None if profile is None else LinkedProfileOut(PROFILE.encode(profile.id), profile.external_id),
-        phone_number=state.phone_number,
-        status=state.status.value,
-        consent_source=state.source,
-        consented_at=_timestamp_out(state.consented_at),
-        unsubscribed_at=_timestamp_out(state.unsubscribed_at),
-        consent_proof=None
-        if state.proof is None
-        else ProofOut(state.proof.terms_url, state.proof.terms_version, state.proof.source_text),
-        created_at=format_timestamp(subscription.created_at),
-        updated_at=format_timestamp(subscription.updated_at),
-    )
-
-
 def _entry_out(entry: EntryRow) -> EntryOut:
     return EntryOut(
         sequence=entry.sequence,
         kind=entry.kind,
         outcome=entry.outcome,
         effective_at=format_timestamp(entry.effective_at),
-        claimed_at=_timestamp_out(entry.claimed_at),
+        claimed_at=show_timestamp(entry.claimed_at),
         received_at=format_timestamp(entry.received_at),
         payload=_NOTHING if entry.payload is None else msgspec.Raw(entry.payload.encode()),
         salt=None if entry.salt is None else entry.salt.hex(),
@@ -228,10 +208,6 @@ def _entry_out(entry: EntryRow) -> EntryOut:
         previous_hash=entry.previous_hash.hex(),
         hash=entry.hash.hex(),
     )
-
-
-def _timestamp_out(moment: datetime | None) -> str | None:
-    return None if moment is None else format_timestamp(moment)
 
 
 FILTERS = (

@@ -1,14 +1,18 @@
 """Forget people without forgetting that they must not be contacted."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from uuid import UUID
 
+import msgspec
+
 from regulars.consent import chain, queries
+from regulars.consent.facts import SubscriptionsChanged
 from regulars.consent.ledger import Ledger, Origin, Said, open_ledger
 from regulars.consent.model import OptOut
 from regulars.consent.phone import read_consent_number
 from regulars.kit.db import Tx
 from regulars.kit.errors import InvalidPhoneNumber
+from regulars.work.erase import rewrite_waiting_facts
 
 
 async def erase_consent(
@@ -33,7 +37,21 @@ async def erase_consent(
     # Before the new entries are written: theirs say nothing about the person and stay.
     await queries.delete_payloads(tx, organization_id, subscription_ids=forgotten, profile_ids=numbers)
     await ledger.write()
+    await forget_changes(tx, organization_id, profile_ids=numbers, subscription_ids=forgotten)
     return forgotten
+
+
+async def forget_changes(
+    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], subscription_ids: Collection[UUID] = ()
+) -> None:
+    """Take the people out of changes that nobody has heard yet; what their erasure did stays to be told."""
+    gone = {*profile_ids, *subscription_ids}
+
+    def without(fact: SubscriptionsChanged) -> SubscriptionsChanged | None:
+        kept = tuple(one for one in fact.changes if one.by_erasure or not gone & {one.id, one.profile_id})
+        return msgspec.structs.replace(fact, changes=kept) if kept else None
+
+    await rewrite_waiting_facts(tx, organization_id, SubscriptionsChanged, gone, without)
 
 
 def _is_linked(ledger: Ledger, number_hash: bytes, numbers: Mapping[UUID, str | None]) -> bool:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from regulars.consent import chain, queries
-from regulars.consent.ledger import Subscription, subscription_of
 from regulars.consent.model import Status
 from regulars.consent.queries import EntryRow, SubscriptionRow
+from regulars.consent.subscription import Subscription, subscription_of
 from regulars.kit.db import Tx
 
 

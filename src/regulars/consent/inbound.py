@@ -12,9 +12,9 @@ from regulars.consent.ledger import (
     Said,
     find_missing_external_ids,
     open_ledger,
-    subscription_of,
 )
 from regulars.consent.model import OptIn, OptOut, Proof, opt_in_automation
+from regulars.consent.subscription import subscription_of
 from regulars.kit.db import Tx
 from regulars.profiles.find import find_profiles_by_phone, lock_profiles
 

@@ -7,7 +7,6 @@ never deleted, so the lock statement, which is a new one with a new snapshot, al
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 import msgspec
@@ -15,10 +14,11 @@ import msgspec
 from regulars.consent import chain, queries
 from regulars.consent.model import AutomationState, Event, OptIn, Outcome, State, apply
 from regulars.consent.queries import HeadRow
+from regulars.consent.subscription import Subscription
+from regulars.consent.tell import Appended, tell_changed
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
-from regulars.profiles.model import ProfileRef
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,17 +37,6 @@ class Said:
     reason: str | None = None
     source: str | None = None
     message: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
-    """A subscription at one moment; inside a batch each event has the one it left behind."""
-
-    id: UUID
-    state: State
-    profile: ProfileRef | None
-    created_at: datetime
-    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +86,7 @@ class Ledger:
         self._entries: list[queries.NewEntry] = []
         self._payloads: list[queries.NewPayload] = []
         self._changed: dict[bytes, HeadRow] = {}
+        self._appended: list[Appended] = []
 
     def head(self, number_hash: bytes) -> HeadRow | None:
         return self._heads.get(number_hash)
@@ -138,16 +128,19 @@ class Ledger:
             updated_at=before.updated_at if is_unmoved else self._tx.now,
         )
         self._heads[number_hash] = self._changed[number_hash] = after
+        was_erased = before.state is not None and before.state.is_erased
+        self._appended.append(Appended(after, state, outcome, event, was_erased))
         return Entry(head=after, state=state, outcome=outcome)
 
     async def write(self) -> None:
-        """One statement for each of the three tables, whatever the size of the batch."""
+        """One statement for each of the three tables, whatever the size of the batch; then tell who waits for it."""
         if not self._entries:
             return
         await queries.insert_entries(self._tx, self._organization_id, self._entries)
         await queries.insert_payloads(self._tx, self._organization_id, self._payloads)
         updates = [_head_update(head) for head in self._changed.values()]
         await queries.update_heads(self._tx, self._organization_id, updates)
+        await tell_changed(self._tx, self._organization_id, self._appended)
 
 
 async def open_ledger(tx: Tx, organization_id: UUID, *, new: Iterable[bytes], known: Collection[bytes] = ()) -> Ledger:
@@ -163,17 +156,6 @@ async def open_ledger(tx: Tx, organization_id: UUID, *, new: Iterable[bytes], kn
     hashes = {*wanted, *known}
     rows = await queries.lock_heads(tx, organization_id, hashes) if hashes else []
     return Ledger(tx, organization_id, rows)
-
-
-def subscription_of(head: HeadRow, state: State, external_ids: Mapping[UUID, str]) -> Subscription:
-    """The subscription to show; a link to a profile that is gone shows as none."""
-    external_id = external_ids.get(state.profile_id) if state.profile_id is not None else None
-    profile = None
-    if state.profile_id is not None and external_id is not None:
-        profile = ProfileRef(state.profile_id, external_id)
-    return Subscription(
-        id=head.id, state=state, profile=profile, created_at=head.created_at, updated_at=head.updated_at
-    )
 
 
 async def find_missing_external_ids(

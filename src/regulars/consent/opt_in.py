@@ -13,9 +13,9 @@ from regulars.consent.ledger import (
     Said,
     find_missing_external_ids,
     open_ledger,
-    subscription_of,
 )
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptIn, Proof, opt_in_automation
+from regulars.consent.subscription import subscription_of
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, ConsentedAtInFuture, FieldError, ProfileNotFound
 from regulars.kit.ids import Reference

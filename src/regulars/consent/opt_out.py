@@ -11,13 +11,12 @@ from regulars.consent.ledger import (
     Ledger,
     Origin,
     Said,
-    Subscription,
     find_missing_external_ids,
     open_ledger,
-    subscription_of,
 )
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptOut, Outcome
 from regulars.consent.phone import read_consent_number
+from regulars.consent.subscription import Subscription, subscription_of
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidPhoneNumber, ProfileNotFound, SubscriptionNotFound, invalid
 from regulars.kit.ids import Reference

@@ -7,11 +7,9 @@ from itertools import islice
 from typing import Final, TypeVar
 from uuid import UUID
 
-from regulars.catalog.register import register_product_keys
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import opt_out
 from regulars.demo import queries
-from regulars.demo.assortment import PROPERTY_KEYS
 from regulars.demo.chain import SHOPS, Shop
 from regulars.demo.people import Customer, Opinions, describe, make_customers, opinions
 from regulars.demo.tickets import make_tickets
@@ -20,6 +18,8 @@ from regulars.kit.errors import ApiError
 from regulars.kit.ids import ByExternalId, Reference
 from regulars.profiles.find import find_profiles
 from regulars.profiles.light import create_light_profiles, remove_light_profiles
+from regulars.profiles.model import ProfileRef
+from regulars.profiles.tell import tell_light_profiles
 from regulars.profiles.upsert import upsert_profiles
 from regulars.sales.load import load_sales
 from regulars.sales.model import Sale
@@ -110,23 +110,23 @@ async def load_tickets(
     """In bulk. Customers that only tills know get their light profiles first; those who never came lose them again."""
     stores, profiles = await _references(database, organization_id, customers)
     light = [customer.external_id for customer in customers if customer.is_light]
-    made: list[UUID] = []
-    for batch in batches(light, BATCH_ITEMS):
+    made: list[ProfileRef] = []
+    for names in batches(light, BATCH_ITEMS):
         async with database.transaction() as tx:
-            created = await create_light_profiles(tx, organization_id, batch)
+            created = await create_light_profiles(tx, organization_id, names)
         profiles.update({ByExternalId(external_id): profile.id for external_id, profile in created.items()})
-        made += [profile.id for profile in created.values() if profile.is_new]
+        made += [profile for profile in created.values() if profile.is_new]
     loaded = COPY_ROWS
     while loaded == COPY_ROWS:
         async with database.transaction() as tx:
             chunk = islice(tickets, COPY_ROWS)
             loaded = await load_sales(tx, organization_id, chunk, stores=stores, profiles=profiles)
-            await register_product_keys(tx, organization_id, PROPERTY_KEYS)
         progress("tickets", loaded)
-    for ids in batches(made, BATCH_ITEMS):
+    for batch in batches(made, BATCH_ITEMS):
         async with database.transaction() as tx:
-            unused = await queries.find_profiles_without_sales(tx, organization_id, ids)
+            unused = set(await queries.find_profiles_without_sales(tx, organization_id, [one.id for one in batch]))
             await remove_light_profiles(tx, organization_id, unused)
+            await tell_light_profiles(tx, organization_id, [one for one in batch if one.id not in unused])
 
 
 async def record_tickets(

@@ -59,7 +59,7 @@ async def _erase(tx: Tx, organization_id: UUID, profiles: Sequence[Profile], *, 
     ids = list(numbers)
     names = [name for profile in profiles for name in (profile.external_id, PROFILE.encode(profile.id))]
     await anonymise_sales(tx, organization_id, ids, references=names)
-    await delete_profiles(tx, organization_id, ids)
+    await delete_profiles(tx, organization_id, profiles)
     await erase_entries(tx, organization_id, ids)
     await forget_values(tx, organization_id)
     facts = [ProfileErased(identifier, tx.now) for identifier in ids]

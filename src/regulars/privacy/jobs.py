@@ -6,10 +6,12 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.catalog.counts.ask import forget_values
+from regulars.consent import erase as consent
 from regulars.idempotency.erase import FIRST_STRETCH, erase_answers
 from regulars.kit.db import Tx
 from regulars.privacy.answers import needles_of, read_answers
 from regulars.privacy.facts import AnswersUnread, ProfileErased
+from regulars.profiles import erase as profiles
 from regulars.request_log.erase import erase_entries
 from regulars.sales.anonymise import anonymise_sales
 
@@ -27,6 +29,8 @@ async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[Pr
     await anonymise_sales(tx, organization_id, ids)
     await erase_entries(tx, organization_id, ids)
     await forget_values(tx, organization_id)
+    await profiles.forget_changes(tx, organization_id, ids)
+    await consent.forget_changes(tx, organization_id, profile_ids=ids)
     await erase_answers(tx, organization_id, needles_of(ids), since=_start_of(facts), seconds_max=math.inf)
 
 

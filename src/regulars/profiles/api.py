@@ -23,7 +23,6 @@ from regulars.http.route import (
     Route,
     Write,
 )
-from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ProfileNotFound, ReservedExternalId, ValidationError
 from regulars.kit.ids import PROFILE, ByExternalId, read_reference
@@ -39,20 +38,8 @@ from regulars.profiles.model import (
     read_phone,
 )
 from regulars.profiles.set_attributes import AttributeChanges, set_attributes
+from regulars.profiles.shown import ProfileIdsOut, ProfileOut, in_order, show_ids, show_profile
 from regulars.profiles.upsert import Upserted, upsert_profiles
-
-Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-03-02T09:30:00.000Z"])]
-
-
-class ProfileOut(msgspec.Struct):
-    id: Annotated[str, Meta(description="The canonical id.", examples=["prof_01jkv5q8z3f7r9t2x4b6d8h0ma"])]
-    external_id: Annotated[str, Meta(examples=["CUST-1042"])]
-    phone_number: Annotated[str | None, Meta(examples=["+33612345678"])]
-    first_name: str | None
-    last_name: str | None
-    attributes: Annotated[dict[str, str], Meta(description="All attributes, ordered by key.")]
-    created_at: Timestamp
-    updated_at: Annotated[Timestamp, Meta(description="Moves only when a write changes something.")]
 
 
 class ProfilePageOut(msgspec.Struct):
@@ -61,13 +48,8 @@ class ProfilePageOut(msgspec.Struct):
     next_cursor: str | None
 
 
-class AttributedProfileOut(msgspec.Struct):
-    id: str
-    external_id: str
-
-
 class AttributesOut(msgspec.Struct):
-    profile: AttributedProfileOut
+    profile: ProfileIdsOut
     attributes: Annotated[dict[str, str], Meta(description="All attributes of the profile, ordered by key.")]
 
 
@@ -175,7 +157,7 @@ async def run_attributes(tx: Tx, organization_id: UUID, writes: Sequence[Write])
 
 
 async def handle_profile(tx: Tx, request: Request) -> Answer:
-    return Answer(200, encode(_profile_out(await _referred_profile(tx, request))))
+    return Answer(200, encode(show_profile(await _referred_profile(tx, request))))
 
 
 async def handle_attributes(tx: Tx, request: Request) -> Answer:
@@ -199,7 +181,7 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
     page, following = cut_page(
         found, limit, secret=caller.secret, scope=scope, position_of=lambda profile: (str(profile.id),)
     )
-    shown = [_profile_out(profile) for profile in page]
+    shown = [show_profile(profile) for profile in page]
     return Answer(200, encode(ProfilePageOut(shown, following is not None, following)))
 
 
@@ -217,29 +199,16 @@ def _answer(outcome: Upserted | ApiError, caller: Caller) -> Answer | ApiError:
     profile = outcome.profile
     if outcome.change == "created":
         # All of it came with the request.
-        return Answer(201, encode(_profile_out(profile)))
+        return Answer(201, encode(show_profile(profile)))
     if caller.is_ingest_only:
         return Answer(200, encode(ProfileReceipt(PROFILE.encode(profile.id), profile.external_id)))
-    return Answer(200, encode(_profile_out(profile)))
-
-
-def _profile_out(profile: Profile) -> ProfileOut:
-    return ProfileOut(
-        id=PROFILE.encode(profile.id),
-        external_id=profile.external_id,
-        phone_number=profile.phone_number,
-        first_name=profile.first_name,
-        last_name=profile.last_name,
-        attributes=_ordered(profile.attributes),
-        created_at=format_timestamp(profile.created_at),
-        updated_at=format_timestamp(profile.updated_at),
-    )
+    return Answer(200, encode(show_profile(profile)))
 
 
 def _attributes_out(profile: Profile) -> AttributesOut:
     return AttributesOut(
-        profile=AttributedProfileOut(PROFILE.encode(profile.id), profile.external_id),
-        attributes=_ordered(profile.attributes),
+        profile=show_ids(profile),
+        attributes=in_order(profile.attributes),
     )
 
 
@@ -250,12 +219,7 @@ def _attributes_shown(profile: Profile, write: Write) -> AttributesOut | Attribu
     told: AttributeChanges = write.command
     named = profile.external_id if isinstance(told.reference, ByExternalId) else msgspec.UNSET
     sent = {key: value for key, value in told.changes.items() if value is not None}
-    return AttributesReceipt(ProfileReceipt(PROFILE.encode(profile.id), named), _ordered(sent))
-
-
-def _ordered(attributes: dict[str, str]) -> dict[str, str]:
-    """The database has an order of its own; callers see the same one in every answer."""
-    return dict(sorted(attributes.items()))
+    return AttributesReceipt(ProfileReceipt(PROFILE.encode(profile.id), named), in_order(sent))
 
 
 ROUTES: tuple[Route, ...] = (

@@ -11,6 +11,7 @@ from regulars.kit.errors import ProfileNotFound, ValidationError
 from regulars.kit.ids import ByExternalId, ById, Reference, split_references
 from regulars.profiles import queries
 from regulars.profiles.model import Profile, merge, touched
+from regulars.profiles.tell import tell_changed
 
 
 class AttributeChanges(msgspec.Struct, frozen=True):
@@ -33,6 +34,7 @@ async def set_attributes(tx: Tx, organization_id: UUID, wanted: Sequence[Attribu
     id_of |= {ByExternalId(profile.external_id): profile.id for profile in locked}
     first_values: dict[str, str] = {}
     outcomes: list[Outcome] = []
+    updates: list[Profile] = []
     for change in wanted:
         identifier = id_of.get(change.reference)
         if identifier is None:
@@ -47,6 +49,7 @@ async def set_attributes(tx: Tx, organization_id: UUID, wanted: Sequence[Attribu
         if merged != profile.attributes:
             profile = touched(msgspec.structs.replace(profile, attributes=merged), now=tx.now)
             current[identifier] = profile
+            updates.append(profile)
             for key in change.changes.keys() & merged.keys():
                 first_values.setdefault(key, merged[key])
         outcomes.append(profile)
@@ -54,4 +57,5 @@ async def set_attributes(tx: Tx, organization_id: UUID, wanted: Sequence[Attribu
     if changed:
         await queries.update_profiles(tx, organization_id, changed)
     await register_attributes(tx, organization_id, first_values)
+    await tell_changed(tx, organization_id, [(profile, "updated") for profile in updates])
     return outcomes

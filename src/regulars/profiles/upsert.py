@@ -13,7 +13,9 @@ from regulars.kit.errors import ValidationError
 from regulars.kit.ids import new_uuid
 from regulars.kit.rounds import settle_in_rounds
 from regulars.profiles import queries
+from regulars.profiles.facts import Change
 from regulars.profiles.model import Profile, ProfileUpsert, apply, begin
+from regulars.profiles.tell import tell_changed
 
 
 class Upserted(msgspec.Struct, frozen=True):
@@ -37,7 +39,16 @@ async def upsert_profiles(tx: Tx, organization_id: UUID, upserts: Sequence[Profi
         upserts, lambda upsert: upsert.external_id, lambda waiting: _settle(tx, organization_id, waiting)
     )
     await register_attributes(tx, organization_id, first_values(zip(upserts, outcomes, strict=True)))
+    await tell_changed(tx, organization_id, _changes(outcomes))
     return outcomes
+
+
+def _changes(outcomes: Iterable[Outcome]) -> list[tuple[Profile, Change]]:
+    return [
+        (outcome.profile, outcome.change)
+        for outcome in outcomes
+        if isinstance(outcome, Upserted) and outcome.change != "unchanged"
+    ]
 
 
 async def _settle(tx: Tx, organization_id: UUID, upserts: dict[str, list[ProfileUpsert]]) -> dict[str, list[Outcome]]:

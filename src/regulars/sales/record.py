@@ -15,6 +15,7 @@ from regulars.kit.ids import ByExternalId, Reference, new_uuid
 from regulars.profiles.find import find_profiles, lock_profiles
 from regulars.profiles.light import create_light_profiles, remove_light_profiles
 from regulars.profiles.model import ProfileRef
+from regulars.profiles.tell import tell_light_profiles
 from regulars.sales import queries
 from regulars.sales.collide import note_collisions
 from regulars.sales.facts import SalesRecorded
@@ -128,7 +129,8 @@ async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], known: _
     unused = [identifier for identifier in known.light if identifier not in used]
     await remove_light_profiles(tx, organization_id, unused)
     for identifier in unused:
-        del known.profiles[ByExternalId(known.light[identifier].external_id)]
+        del known.profiles[ByExternalId(known.light.pop(identifier).external_id)]
+    await tell_light_profiles(tx, organization_id, known.light.values())
     return inserted
 
 

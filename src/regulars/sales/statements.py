@@ -12,6 +12,8 @@ from regulars.kit.arrays import Blobs, Texts, Uuids, read_timestamp, read_uuids,
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, new_uuid
 from regulars.kit.prepared import PreparedConnection
+from regulars.profiles.facts import ProfilesChanged
+from regulars.profiles.tell import light_profile_texts
 from regulars.sales.encode import Split
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
@@ -55,6 +57,7 @@ WITH inserted AS (
     INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)
     SELECT $1, n.id, n.external_id, $2, $2 FROM unnest($19::uuid[], $20::text[]) AS n (id, external_id)
     WHERE n.id IN (SELECT profile_id FROM inserted)
+    RETURNING id, external_id
 ), answers AS (
     INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, headers, created_at)
     SELECT $1, k.key, k.fingerprint, $21::smallint,
@@ -63,9 +66,17 @@ WITH inserted AS (
         AS k (sale_id, key, fingerprint, head, tail, headers)
     JOIN inserted i ON i.id = k.sale_id
 ), fact AS (
-    INSERT INTO outbox (organization_id, id, topic, payload, created_at)
-    SELECT $1, $28::uuid, $29::text, json_build_array(json_build_object('sales', json_agg(id))), $2
+    INSERT INTO outbox (organization_id, id, topic, payload, created_at, due_at)
+    SELECT $1, $28::uuid, $29::text, json_build_array(json_build_object('sales', json_agg(id))), $2, $2
     FROM inserted HAVING count(*) > 0
+), fact_of_profiles AS (
+    INSERT INTO outbox (organization_id, id, topic, payload, created_at, due_at)
+    SELECT $1, $30::uuid, $31::text, concat('[{{"at":"', $32::text, '","changes":[', string_agg(concat(
+        '{{"id":"', id, '","change":"created","shown":{{"id":"', canonical_id('{profile}', id),
+        '","external_id":', to_json(external_id), $33::text), ','), ']}}]')::json, $2, $2
+    FROM new_profiles
+    WHERE EXISTS (SELECT FROM interests WHERE organization_id = $1 AND topic = $31)
+    HAVING count(*) > 0
 )
 SELECT now(), array_agg(id), array_agg(profile_id) FROM inserted
 """
@@ -192,6 +203,9 @@ async def insert(
             Texts([write_headers(answer.headers) for answer in kept]).payload,
             new_uuid().bytes,
             SalesRecorded.topic.encode(),
+            new_uuid().bytes,
+            ProfilesChanged.topic.encode(),
+            *light_profile_texts(now),
         ],
     )
     went_in = (identifier for identifier in read_uuids(ids) if identifier is not None)

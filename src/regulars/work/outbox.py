@@ -32,6 +32,9 @@ from regulars.work.queue import (
 RETRIES: Final = Schedule(waits_s=(1, 5, 30, 120, 600, 1800, 3600))
 
 
+# Some 6,000 sales; one that is bigger by itself is taken alone.
+BITE_CHARACTERS_MAX: Final = 1 << 18
+
 Tell = Callable[[Tx, UUID, str, Sequence[OutboxRow]], Awaitable[None]]
 
 
@@ -53,6 +56,11 @@ async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, due_at
         tx.touched.add((OutboxQueue.name, organization_id))
 
 
+async def is_wanted(tx: Tx, organization_id: UUID, fact: type[Fact]) -> bool:
+    """Whether anybody waits for the fact: asked by those for whom making it is work, before they make it."""
+    return await queries.has_interest(tx, organization_id, topic=fact.topic)
+
+
 class OutboxQueue(Queue):
     """Hands every due fact to its listeners.
 
@@ -66,6 +74,7 @@ class OutboxQueue(Queue):
 
     def __init__(self, listeners: Listeners) -> None:
         self._listeners = {kind.topic: (kind, by_name) for kind, by_name in listeners.items()}
+        self._bite_rows = BITE_ROWS
 
     async def take_turn(self, database: Database, organization_id: UUID) -> bool:
         try:
@@ -75,7 +84,9 @@ class OutboxQueue(Queue):
 
     async def _hand_over(self, database: Database, organization_id: UUID, tell: Tell) -> bool:
         async with database.transaction() as tx:
-            rows = await queries.take_due_rows(tx, organization_id, list(self._listeners), limit=BITE_ROWS)
+            limit = self._bite_rows
+            taken = await queries.take_due_rows(tx, organization_id, list(self._listeners), limit=limit)
+            rows = self._bite(taken)
             by_topic: dict[str, list[OutboxRow]] = {}
             for row in rows:
                 by_topic.setdefault(row.topic, []).append(row)
@@ -83,7 +94,21 @@ class OutboxQueue(Queue):
                 await tell(tx, organization_id, topic, together)
             if rows:
                 await queries.delete_rows(tx, organization_id, [row.id for row in rows])
-        return len(rows) == BITE_ROWS
+        return len(rows) < len(taken) or len(taken) == limit
+
+    def _bite(self, taken: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
+        """The first of the rows, up to a size: one may tell of one sale and another of a thousand.
+
+        The rest is left to the next turn, and as long as rows are this big fewer of them are taken.
+        """
+        size = 0
+        for count, row in enumerate(taken, 1):
+            size += len(row.payload)
+            if size > BITE_CHARACTERS_MAX:
+                self._bite_rows = count
+                return taken[:count]
+        self._bite_rows = min(BITE_ROWS, self._bite_rows * 2)
+        return taken
 
     async def _tell_all(self, tx: Tx, organization_id: UUID, topic: str, rows: Sequence[OutboxRow]) -> None:
         """The usual case, with as few round trips as there are: if any row fails, none has taken effect."""

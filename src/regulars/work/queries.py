@@ -190,3 +190,56 @@ async def delete_interest(tx: Tx, organization_id: UUID, *, topic: str, needed_b
         "DELETE FROM interests WHERE organization_id = %s AND topic = %s AND needed_by = %s",
         (organization_id, topic, needed_by),
     )
+
+
+async def has_interest(tx: Tx, organization_id: UUID, *, topic: str) -> bool:
+    rows = await tx.fetch(
+        "SELECT FROM interests WHERE organization_id = %s AND topic = %s LIMIT 1", (organization_id, topic)
+    )
+    return bool(rows)
+
+
+async def lock_rows_with(tx: Tx, organization_id: UUID, topic: str, needles: Sequence[str]) -> list[OutboxRow]:
+    """Rows of a topic in whose payload one of the texts stands."""
+    rows = await tx.fetch(
+        """
+        SELECT id, topic, payload::text
+        FROM outbox
+        WHERE organization_id = %(organization_id)s AND topic = %(topic)s
+          AND EXISTS (SELECT FROM unnest(%(needles)s::text[]) AS n (needle) WHERE strpos(payload::text, needle) > 0)
+        ORDER BY id
+        FOR UPDATE
+        """,
+        {"organization_id": organization_id, "topic": topic, "needles": list(needles)},
+    )
+    return [OutboxRow(*row) for row in rows]
+
+
+async def lock_retries_with(tx: Tx, organization_id: UUID, topic: str, needles: Sequence[str]) -> list[RetryRow]:
+    """The same among the rows that wait for one listener, or are parked."""
+    rows = await tx.fetch(
+        """
+        SELECT id, listener, topic, payload::text, attempts
+        FROM outbox_retries
+        WHERE organization_id = %(organization_id)s AND topic = %(topic)s
+          AND EXISTS (SELECT FROM unnest(%(needles)s::text[]) AS n (needle) WHERE strpos(payload::text, needle) > 0)
+        ORDER BY id, listener
+        FOR UPDATE
+        """,
+        {"organization_id": organization_id, "topic": topic, "needles": list(needles)},
+    )
+    return [RetryRow(*row) for row in rows]
+
+
+async def update_payload(tx: Tx, organization_id: UUID, row_id: UUID, payload: str) -> None:
+    await tx.execute(
+        "UPDATE outbox SET payload = %s::json WHERE organization_id = %s AND id = %s",
+        (payload, organization_id, row_id),
+    )
+
+
+async def update_retry_payload(tx: Tx, organization_id: UUID, row: RetryRow, payload: str) -> None:
+    await tx.execute(
+        "UPDATE outbox_retries SET payload = %s::json WHERE organization_id = %s AND id = %s AND listener = %s",
+        (payload, organization_id, row.id, row.listener),
+    )

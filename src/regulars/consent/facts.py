@@ -1,0 +1,35 @@
+"""What this room tells the rooms above."""
+
+from datetime import datetime
+from typing import ClassVar
+from uuid import UUID
+
+import msgspec
+
+from regulars.work.facts import Fact
+
+
+class SubscriptionChange(msgspec.Struct, frozen=True):
+    """One entry of the ledger that changed a subscription, with the subscription as the API would have shown it."""
+
+    id: UUID
+    # With the id it names the entry for ever.
+    sequence: int
+    outcome: str
+    # Whether automations may act on it, judged when it was recorded: the same word that the answer had.
+    automation: str
+    profile_id: UUID | None
+    shown: msgspec.Raw
+    # An erasure made it a do-not-contact entry; `shown` has no number.
+    by_erasure: bool = False
+
+
+class SubscriptionsChanged(Fact, frozen=True):
+    """Consents were given, changed or withdrawn; outcomes that changed nothing are not told."""
+
+    topic: ClassVar[str] = "subscriptions.changed"
+    on_interest: ClassVar[bool] = True
+
+    # The time of the transaction that changed them.
+    at: datetime
+    changes: tuple[SubscriptionChange, ...]

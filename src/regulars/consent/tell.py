@@ -1,0 +1,64 @@
+"""Tell the rooms above which subscriptions changed, where somebody waits for it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from regulars.consent import queries
+from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
+from regulars.consent.model import AutomationState, Event, OptIn, OptOut, Outcome, State, opt_in_automation
+from regulars.consent.queries import HeadRow
+from regulars.consent.subscription import show_subscription, subscription_of
+from regulars.kit.db import Tx
+from regulars.work import outbox
+
+CHANGES = {Outcome.CREATED, Outcome.RESUBSCRIBED, Outcome.UPDATED, Outcome.UNSUBSCRIBED}
+
+
+class Appended(NamedTuple):
+    """An event on the ledger, what came of it, and the head that it left behind."""
+
+    head: HeadRow
+    state: State
+    outcome: Outcome
+    event: Event
+    was_erased: bool
+
+    @property
+    def is_change(self) -> bool:
+        """Whether anything that the API shows is different now; an erasure takes the number off what is withdrawn."""
+        return self.outcome in CHANGES or (self.is_erasure and not self.was_erased)
+
+    @property
+    def is_erasure(self) -> bool:
+        return isinstance(self.event, OptOut) and self.event.erases
+
+
+async def tell_changed(tx: Tx, organization_id: UUID, appended: Sequence[Appended]) -> None:
+    """Record what changed something, in the order of the events."""
+    changes = [one for one in appended if one.is_change]
+    if not changes or not await outbox.is_wanted(tx, organization_id, SubscriptionsChanged):
+        return
+    linked = {one.state.profile_id for one in changes if one.state.profile_id is not None}
+    external_ids = await queries.find_external_ids(tx, organization_id, linked) if linked else {}
+    told = [_told(one, external_ids, now=tx.now) for one in changes]
+    await outbox.record(tx, organization_id, [SubscriptionsChanged(tx.now, tuple(told))])
+
+
+def _told(one: Appended, external_ids: Mapping[UUID, str], *, now: datetime) -> SubscriptionChange:
+    subscription = subscription_of(one.head, one.state, external_ids)
+    automation = AutomationState.NOT_APPLICABLE
+    if isinstance(one.event, OptIn):
+        automation = opt_in_automation(one.outcome, consented_at=one.event.claimed_at, now=now)
+    return SubscriptionChange(
+        id=one.head.id,
+        sequence=one.head.entry_count,
+        outcome=(Outcome.UNSUBSCRIBED if one.is_erasure else one.outcome).value,
+        automation=automation.value,
+        profile_id=None if subscription.profile is None else subscription.profile.id,
+        shown=msgspec.Raw(msgspec.json.encode(show_subscription(subscription))),
+        by_erasure=one.is_erasure,
+    )

@@ -17,9 +17,11 @@ from regulars.consent import api as consent
 from regulars.explore import pages
 from regulars.http import openapi
 from regulars.http.api_lane import ApiLane
+from regulars.http.body import PATIENCE, Patience
+from regulars.http.exchange import has_one_host, with_request_id
 from regulars.http.fast_lane import lane_protocol
 from regulars.http.guarded_protocol import GuardedProtocol
-from regulars.http.json_api import JsonApi, with_request_id
+from regulars.http.json_api import JsonApi
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.route import Document, Mutation, Route
 from regulars.http.service import Readiness, service_routes
@@ -84,7 +86,7 @@ def page_table() -> tuple[Page, ...]:
     )
 
 
-def create_app(settings: Settings) -> "Application":
+def create_app(settings: Settings, *, patience: Patience = PATIENCE) -> "Application":
     """The ASGI application; its lifespan opens and closes what it stands on."""
     database = _database(settings)
     writability = Writability(database)
@@ -113,6 +115,7 @@ def create_app(settings: Settings) -> "Application":
         note=request_log.note,
         trouble=writability.saw,
         public_url=settings.public_url,
+        patience=patience,
     )
 
     @contextlib.asynccontextmanager
@@ -187,7 +190,7 @@ class Application:
         return GuardedProtocol if self._lane is None else lane_protocol(self._lane)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _is_api(scope["raw_path"]):
+        if scope["type"] == "http" and (_is_api(scope["raw_path"]) or not has_one_host(scope)):
             await self._api(scope, receive, send)
             return
         app = self._web if scope["type"] == "http" and self._web.serves(scope["raw_path"]) else self._service

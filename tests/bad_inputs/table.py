@@ -302,7 +302,7 @@ LIST_QUERIES: list[tuple[str, str]] = [
     ("limit=%FF", V),
     ("limit", V),
     ("=", V),
-    ("limit=1&&", V),
+    ("limit=1&&limit", V),
 ]
 
 LISTS = [

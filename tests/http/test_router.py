@@ -55,6 +55,8 @@ def find(method: str, path: bytes) -> tuple[str, tuple[str, ...]]:
         ("GET", b"/v1/profiles", "GET /v1/profiles", ()),
         ("POST", b"/v1/profiles", "POST /v1/profiles", ()),
         ("POST", b"/v1/profiles/batch", "POST /v1/profiles/batch", ()),
+        ("HEAD", b"/v1/profiles", "GET /v1/profiles", ()),
+        ("HEAD", b"/v1/profiles/batch", "GET /v1/profiles/{profile_id}", ("batch",)),
         ("GET", b"/v1/profiles/batch", "GET /v1/profiles/{profile_id}", ("batch",)),
         ("DELETE", b"/v1/profiles/batch", "DELETE /v1/profiles/{profile_id}", ("batch",)),
         ("GET", b"/v1/profiles/b%61tch", "GET /v1/profiles/{profile_id}", ("batch",)),
@@ -115,11 +117,11 @@ def test_a_path_that_names_nothing_is_not_found_whatever_the_method(path):
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
-        ("PUT", b"/v1/profiles", b"GET, POST"),
-        ("HEAD", b"/v1/profiles", b"GET, POST"),
-        ("PUT", b"/v1/profiles/x", b"DELETE, GET"),
-        ("POST", b"/v1/profiles/x", b"DELETE, GET"),
-        ("get", b"/v1/profiles/x/attributes", b"GET, POST"),
+        ("PUT", b"/v1/profiles", b"GET, HEAD, POST"),
+        ("head", b"/v1/profiles", b"GET, HEAD, POST"),
+        ("PUT", b"/v1/profiles/x", b"DELETE, GET, HEAD"),
+        ("POST", b"/v1/profiles/x", b"DELETE, GET, HEAD"),
+        ("get", b"/v1/profiles/x/attributes", b"GET, HEAD, POST"),
     ],
 )
 def test_another_method_is_refused_with_all_that_the_path_takes(method, path, allow):

@@ -13,14 +13,19 @@ def test_no_header_is_no_key_and_one_is_taken_to_the_letter():
     assert read_key([b"x" * 255]) == "x" * 255
 
 
+def test_white_space_around_a_key_is_not_part_of_it():
+    assert [read_key([value]) for value in (b" a", b"a\t", b"\t a \t")] == ["a"] * 3
+
+
 @pytest.mark.parametrize(
     "values",
     [
         [b""],
         [b"x" * 256],
         [b"a b"],
-        [b" a"],
-        [b"a\t"],
+        [b" "],
+        [b"a\t b"],
+        [b"a\x0b"],
         [b"a\x00"],
         [b"a\x7f"],
         [b"\xc3\xa9"],

@@ -1,6 +1,7 @@
 """The real server as a process of its own, on a free loopback port."""
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -23,7 +24,10 @@ class Server:
     server is up waits in the backlog instead of failing.
     """
 
-    def __init__(self, database_url: str, folder: Path, **settings: str) -> None:
+    def __init__(
+        self, database_url: str, folder: Path, *, patience: dict[str, float] | None = None, **settings: str
+    ) -> None:
+        self._patience = json.dumps(patience or {})
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
         self._socket.listen(512)
@@ -44,7 +48,7 @@ class Server:
     def start(self) -> None:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.serve", str(self._socket.fileno())],
+                [sys.executable, "-m", "tests.support.serve", str(self._socket.fileno()), self._patience],
                 cwd=ROOT,
                 env=self._environment,
                 pass_fds=[self._socket.fileno()],
@@ -98,10 +102,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def running_server(database_url: str, **settings: str) -> Iterator[Server]:
+def running_server(database_url: str, *, patience: dict[str, float] | None = None, **settings: str) -> Iterator[Server]:
     """A server for the time of the block; a traceback in its log is a failure whatever the answers said."""
     with tempfile.TemporaryDirectory(prefix="regulars-server-") as folder:
-        server = Server(database_url, Path(folder), **settings)
+        server = Server(database_url, Path(folder), patience=patience, **settings)
         try:
             server.start()
             yield server

@@ -6,9 +6,10 @@ have been done for it here: the rate limit is charged last, when it is known tha
 
 from collections.abc import Callable, Mapping
 
+from regulars.http.answer_head import answer_head
 from regulars.http.answered import Answered, Note, note_nothing
+from regulars.http.exchange import HEADER_BYTES_MAX, SANE_REQUEST_ID
 from regulars.http.fast_lane import Head, Headers, Reply
-from regulars.http.json_api import HEADER_BYTES_MAX, SANE_REQUEST_ID, answer_head
 from regulars.http.pending import Outcome
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.route import Caller, Mutation, Request, Write
@@ -84,6 +85,7 @@ def _is_usual(headers: Mapping[bytes, bytes], *, body_bytes_max: int) -> bool:
     """Plain JSON of a known length, nothing that changes how it is read, and not too much of it all."""
     return (
         headers.get(b"content-type") == _JSON
+        and b"host" in headers
         and b"content-encoding" not in headers
         and b"transfer-encoding" not in headers
         and headers.get(b"content-length", b"").isdigit()

@@ -115,8 +115,9 @@ PAGES: Final[dict[type[ApiError], Page]] = {
         NO,
     ),
     errors.RequestTimeout: Page(
-        "The body did not arrive in time. Nothing ran.",
-        "Send the whole body at once.",
+        "The body stalled: 15 s of silence, less than 10 KB a second on average after the first 15 s, or 120 s in all."
+        " Nothing ran.",
+        "Send the body without pauses, in smaller batches on a slow line.",
         f"Yes, {SAME_KEY}.",
     ),
     errors.IdempotencyConflict: Page(

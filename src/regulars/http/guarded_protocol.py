@@ -12,8 +12,9 @@ import httptools
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from regulars.http.answer_head import answer_head
 from regulars.http.lingering import LingeringTransport
-from regulars.http.problem import problem_bytes
+from regulars.http.problem import problem_answer
 from regulars.kit.errors import HeadersTooLarge
 from regulars.kit.ids import new_request_id
 
@@ -228,8 +229,6 @@ def _refusal_of_garbage() -> bytes:
 
 def _refusal_of_head() -> bytes:
     request_id = new_request_id()
-    body = problem_bytes(HeadersTooLarge("The request's first line and headers do not end."), request_id)
-    return (
-        b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\nx-request-id: %b\r\n"
-        b"content-type: application/problem+json\r\ncontent-length: %d\r\n\r\n%b"
-    ) % (request_id.encode(), len(body), body)
+    answer = problem_answer(HeadersTooLarge("The request's first line and headers do not end."), request_id)
+    start = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n"
+    return start + answer_head(answer, request_id) + answer.body

@@ -241,7 +241,7 @@ def _refusals(route: Route) -> list[type[ApiError]]:
 
 
 def _headers(route: Route, status: int) -> dict[str, Any]:
-    names = ["X-Request-Id"]
+    names = ["X-Request-Id", "X-Content-Type-Options", "Cache-Control"]
     if route.operation_id != DOCUMENT_OPERATION:
         names += ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]
     if status in _STATUSES_TO_RETRY:

@@ -16,7 +16,8 @@ marked `Idempotent-Replayed: true`. Retry 408, 409 `IDEMPOTENCY_IN_PROGRESS`, 42
 where it is given, and with growing pauses.
 
 **Refusals.** Every refusal under `/v1` is `application/problem+json` with a stable `code`. An unknown path is 404 \
-`ROUTE_NOT_FOUND`; a known path with another method is 405 `METHOD_NOT_ALLOWED` with `Allow`.
+`ROUTE_NOT_FOUND`; a known path with another method is 405 `METHOD_NOT_ALLOWED` with `Allow`. `HEAD` is answered \
+wherever `GET` is, without the body.
 
 **Keys.** A key has the permission `full` or `ingest`. An `ingest` key may write, and read stores; to read anything \
 else and to erase is 403 `FORBIDDEN`. Its answers hold what it sent, ids, outcomes and states, and nothing \
@@ -38,6 +39,16 @@ HEADERS: Final[dict[str, Any]] = {
         "description": "Names this request in answers and logs. A sane value sent by the caller is kept.",
         "required": True,
         "schema": {"type": "string", "minLength": 1, "maxLength": 128},
+    },
+    "X-Content-Type-Options": {
+        "description": "The body is of the type that Content-Type says.",
+        "required": True,
+        "schema": {"type": "string", "const": "nosniff"},
+    },
+    "Cache-Control": {
+        "description": "Answers are for their caller alone; nothing on the way keeps them.",
+        "required": True,
+        "schema": {"type": "string", "const": "no-store"},
     },
     "RateLimit-Limit": {
         "description": "Requests the key may make at once after a rest. Absent while no limit is set.",

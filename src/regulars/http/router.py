@@ -20,19 +20,22 @@ class Router:
         self._literal: dict[bytes, dict[str, Route]] = {}
         self._patterns: dict[int, list[tuple[tuple[bytes | None, ...], dict[str, Route]]]] = {}
         for route in routes:
-            if "{" in route.path:
-                self._add_pattern(route)
-            else:
-                self._literal.setdefault(route.path.encode(), {})[route.method] = route
+            methods = self._methods_of(route.path)
+            methods[route.method] = route
+            if route.method == "GET":
+                # The same answer; the HTTP server leaves its body out.
+                methods["HEAD"] = route
 
-    def _add_pattern(self, route: Route) -> None:
-        shape = tuple(None if part.startswith("{") else part.encode() for part in route.path.split("/"))
+    def _methods_of(self, path: str) -> dict[str, Route]:
+        if "{" not in path:
+            return self._literal.setdefault(path.encode(), {})
+        shape = tuple(None if part.startswith("{") else part.encode() for part in path.split("/"))
         patterns = self._patterns.setdefault(len(shape), [])
         for known, methods in patterns:
             if known == shape:
-                methods[route.method] = route
-                return
-        patterns.append((shape, {route.method: route}))
+                return methods
+        patterns.append((shape, {}))
+        return patterns[-1][1]
 
     def find(self, method: str, raw_path: bytes) -> tuple[Route, tuple[str, ...]]:
         """The route and its references, or the refusal: 404 for a path nobody serves, 405 for another method."""

@@ -38,7 +38,8 @@ def read_key(values: list[bytes]) -> str | None:
         return None
     if len(values) > 1:
         raise InvalidIdempotencyKey("Send one Idempotency-Key header, not several.")
-    value = values[0]
+    # White space around a header's value is not part of it, and the parser leaves what follows it.
+    value = values[0].strip(b" \t")
     if not 1 <= len(value) <= KEY_CHARACTERS_MAX or not _VISIBLE.issuperset(value):
         raise InvalidIdempotencyKey(
             f"An Idempotency-Key has 1 to {KEY_CHARACTERS_MAX} visible ASCII characters; a UUID is a good one."

@@ -14,7 +14,7 @@ import uvicorn
 
 from regulars.kit import log, metrics
 from regulars.kit.settings import Settings
-from regulars.server import create_app
+from regulars.server import Application, create_app
 
 BACKLOG: Final = 2048
 # A batch of requests is tens of thousands of objects that all live until it is committed. Looking through them earlier
@@ -49,7 +49,7 @@ class _Server(uvicorn.Server):
 
 async def serve(settings: Settings, listening: socket.socket, *, stop: asyncio.Event, started: asyncio.Event) -> bool:
     """Serve until `stop` is set; answer whether the server came up at all."""
-    server = _Server(uvicorn_config(settings), when_started=started)
+    server = _Server(uvicorn_config(settings, create_app(settings)), when_started=started)
     # What was made to start with stays for good: the collector need not look at it again with every batch.
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS_MAX)
@@ -90,8 +90,7 @@ async def _serve(server: _Server, listening: socket.socket) -> None:
         await server.serve(sockets=[listening])
 
 
-def uvicorn_config(settings: Settings) -> uvicorn.Config:
-    app = create_app(settings)
+def uvicorn_config(settings: Settings, app: Application) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=app.http_protocol(),

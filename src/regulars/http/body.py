@@ -1,0 +1,75 @@
+"""Reading a body: for as long as it keeps coming, and while there is room for it."""
+
+import asyncio
+from dataclasses import dataclass
+
+from regulars.http.asgi import Receive
+from regulars.kit.errors import PayloadTooLarge, RequestTimeout, Unavailable
+
+BODIES_BYTES_MAX = 128 << 20
+
+_CLOSE = ((b"connection", b"close"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How slow a body may be. A shop behind a poor line is slow and steady; whoever stalls is neither."""
+
+    silence_s: float = 15.0
+    # From when on the average counts.
+    grace_s: float = 15.0
+    bytes_per_s_min: int = 10_000
+    whole_s: float = 120.0
+
+    def until(self, *, started: float, heard: float, received: int) -> float:
+        """The moment at which waiting is over if nothing more comes."""
+        too_slow = started + max(self.grace_s, received / self.bytes_per_s_min)
+        return min(heard + self.silence_s, too_slow, started + self.whole_s)
+
+
+PATIENCE = Patience()
+
+
+class Bodies:
+    """The bodies of all requests in this process that have no answer yet."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._bytes = 0
+
+    async def read(self, receive: Receive, *, bytes_max: int) -> bytes:
+        """The whole body, or a refusal when it grows too large or stalls. Who has read one lets go of it as well."""
+        chunks: list[bytes] = []
+        received = 0
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            async with asyncio.timeout(self._patience.silence_s) as waiting:
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise RequestTimeout("The caller hung up before the body was complete.", headers=_CLOSE)
+                    chunk: bytes = message.get("body", b"")
+                    received += len(chunk)
+                    self._bytes += len(chunk)
+                    if received > bytes_max:
+                        raise too_large(bytes_max)
+                    if self._bytes > BODIES_BYTES_MAX:
+                        raise Unavailable("Too many large bodies are being read; try again.")
+                    if not message.get("more_body", False):
+                        return b"".join([*chunks, chunk]) if chunks else chunk
+                    chunks.append(chunk)
+                    waiting.reschedule(self._patience.until(started=started, heard=loop.time(), received=received))
+        except TimeoutError:
+            self._bytes -= received
+            raise RequestTimeout("The body stalled; send it without pauses.", headers=_CLOSE) from None
+        except BaseException:
+            self._bytes -= received
+            raise
+
+    def let_go(self, body: bytes) -> None:
+        self._bytes -= len(body)
+
+
+def too_large(bytes_max: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"A body here may have {bytes_max} bytes.")

@@ -1,0 +1,152 @@
+"""What a request says in its head, read once and held against the limits."""
+
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import parse_qsl
+
+from regulars.http.asgi import Message, Scope, Send
+from regulars.http.body import too_large
+from regulars.http.rate_limit import Headers
+from regulars.http.route import Caller, Route
+from regulars.kit.clock import monotonic
+from regulars.kit.errors import HeadersTooLarge, UnsupportedMediaType, UriTooLong, invalid
+from regulars.kit.ids import new_request_id
+
+HEADER_BYTES_MAX = 16 << 10
+URL_BYTES_MAX = 8 << 10
+QUERY_FIELDS_MAX = 100
+
+SANE_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
+# The media type, and each parameter behind it: a token, and a token or a quoted text.
+_JSON = re.compile(rb"application/json[ \t]*", re.IGNORECASE)
+_PARAMETER = re.compile(rb";[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=([!#$%&'*+.^_`|~\w-]+|\"(?:[^\"\\]|\\.)*\")[ \t]*)?")
+
+
+class Exchange:
+    """The headers of one request, read once, and what its answer will need."""
+
+    __slots__ = (
+        "api_keys",
+        "caller",
+        "headers",
+        "idempotency_keys",
+        "rate_headers",
+        "references",
+        "request_id",
+        "route",
+        "scope",
+        "started",
+    )
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.started = monotonic()
+        self.route: Route | None = None
+        self.references: tuple[str, ...] = ()
+        self.caller: Caller | None = None
+        self.rate_headers: Headers = ()
+        self.headers: dict[bytes, bytes] = {}
+        self.api_keys: list[bytes] = []
+        self.idempotency_keys: list[bytes] = []
+        for name, value in scope["headers"]:
+            if name == b"x-api-key":
+                self.api_keys.append(value)
+            elif name == b"idempotency-key":
+                self.idempotency_keys.append(value)
+            else:
+                self.headers[name] = value
+        self.request_id = _choose_request_id(self.headers.get(b"x-request-id", b""))
+
+    def check_host(self) -> None:
+        if not has_one_host(self.scope):
+            raise invalid("", "HOST", "A request in HTTP/1.1 has exactly one Host header.")
+
+    def one_api_key(self) -> bool:
+        return len(self.api_keys) == 1
+
+    def api_key(self) -> bytes:
+        return self.api_keys[0]
+
+    def check_size(self) -> None:
+        if len(self.scope["raw_path"]) + len(self.scope["query_string"]) > URL_BYTES_MAX:
+            raise UriTooLong(f"A URL may have {URL_BYTES_MAX} bytes.")
+        if sum([len(name) + len(value) for name, value in self.scope["headers"]]) > HEADER_BYTES_MAX:
+            raise HeadersTooLarge(f"All headers together may have {HEADER_BYTES_MAX} bytes.")
+
+    def check_media_type(self) -> None:
+        if not _is_json(self.headers.get(b"content-type", b"")):
+            raise UnsupportedMediaType("Send Content-Type: application/json, in UTF-8.")
+        if self.headers.get(b"content-encoding", b"identity").lower() != b"identity":
+            raise UnsupportedMediaType("Send the body without a Content-Encoding.")
+
+    def check_announced_length(self, bytes_max: int) -> None:
+        length = self.headers.get(b"content-length")
+        if length is not None and length.isdigit() and int(length) > bytes_max:
+            raise too_large(bytes_max)
+
+
+def has_one_host(scope: Scope) -> bool:
+    """Whether it is known whom the caller means to speak to; older versions of HTTP may leave that open."""
+    return [name for name, _ in scope["headers"]].count(b"host") == 1 or scope["http_version"] != "1.1"
+
+
+def _is_json(media_type: bytes) -> bool:
+    """Whether it is `application/json`, in UTF-8 if it says so; other parameters mean nothing to us."""
+    if media_type == b"application/json":
+        return True
+    read = _JSON.match(media_type)
+    while read is not None and read.end() < len(media_type):
+        read = _PARAMETER.match(media_type, read.end())
+        if read is not None and (read[1] or b"").lower() == b"charset" and read[2].strip(b'"').lower() != b"utf-8":
+            return False
+    return read is not None
+
+
+def read_query(query_string: bytes, allowed: Iterable[str]) -> Mapping[str, str]:
+    """The query's parameters: only known ones, each at most once, as UTF-8 text without control characters."""
+    # An empty field, as in `?limit=5&`, says nothing.
+    fields = b"&".join([field for field in query_string.split(b"&") if field])
+    if not fields:
+        return {}
+    try:
+        pairs = parse_qsl(
+            fields.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=True,
+            encoding="utf-8",
+            errors="strict",
+            max_num_fields=QUERY_FIELDS_MAX,
+        )
+    except ValueError:
+        raise invalid("", "FORMAT", "The query string cannot be read.") from None
+    known = frozenset(allowed)
+    query: dict[str, str] = {}
+    for name, value in pairs:
+        if name not in known:
+            raise invalid(name, "UNKNOWN_PARAMETER", "This operation has no such query parameter.")
+        if name in query:
+            raise invalid(name, "REPEATED_PARAMETER", "This query parameter may be given once.")
+        if "\x00" in value:
+            raise invalid(name, "FORBIDDEN_CHARACTER", "U+0000 is not allowed.")
+        query[name] = value
+    return query
+
+
+def _choose_request_id(given: bytes) -> str:
+    """The caller's own, if it is sane."""
+    return given.decode("ascii") if SANE_REQUEST_ID.fullmatch(given) else new_request_id()
+
+
+def with_request_id(scope: Scope, send: Send) -> Send:
+    """For answers that the API does not give: they carry a request id too."""
+    if scope["type"] != "http":
+        return send
+    request_id = _choose_request_id(dict(scope["headers"]).get(b"x-request-id", b"")).encode()
+    scope["regulars_request_id"] = request_id.decode()
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id)]
+        await send(message)
+
+    return sending

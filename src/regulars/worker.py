@@ -18,6 +18,7 @@ from regulars.request_log.model import RETENTION as REQUEST_LOG_RETENTION
 from regulars.request_log.sweep import sweep as sweep_request_log
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, register_new_product_keys
+from regulars.sales.totals.fill import HourlyTotalsFill
 from regulars.sales.values.read import PropertyValues
 from regulars.work.facts import Listeners
 from regulars.work.outbox import OutboxQueue
@@ -45,6 +46,7 @@ def queues() -> list[Queue]:
         OutboxQueue(LISTENERS),
         RetryQueue(LISTENERS),
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
+        HourlyTotalsFill(),
         Sweep("idempotency.sweep", IDEMPOTENCY_KEYS, sweep_idempotency_keys, look_every_s=300),
         Sweep("request_log.sweep", REQUEST_LOG, sweep_request_log, look_every_s=3600),
         Sweep("request_log.sweep_counts", REQUEST_COUNTS, sweep_request_log, look_every_s=3600),

@@ -80,3 +80,45 @@ def test_an_unreachable_server_gives_one_sentence(tmp_path):
 
 def test_the_template_has_every_migration(database_url):
     assert migrate.pending(database_url) == []
+
+
+OUTSIDE = """\
+-- outside a transaction
+DROP INDEX CONCURRENTLY IF EXISTS wide_by_a;
+CREATE INDEX CONCURRENTLY wide_by_a ON wide (a);
+"""
+
+
+def test_an_index_is_built_beside_a_writer_and_nodes_that_start_together(empty_database_url, tmp_path):
+    (tmp_path / "0001_wide.sql").write_text("CREATE TABLE wide (a int);")
+    (tmp_path / "0002_index.sql").write_text(OUTSIDE)
+    barrier = threading.Barrier(3)
+    applied: list[str] = []
+
+    def node() -> None:
+        barrier.wait()
+        applied.extend(migrate.migrate(empty_database_url, folder=tmp_path))
+
+    threads = [threading.Thread(target=node) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(applied) == ["0001_wide", "0002_index"]
+    with psycopg.connect(empty_database_url) as connection:
+        rows = connection.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = 'wide_by_a'::regclass").fetchall()
+    assert rows == [(True,)]
+
+
+def test_a_build_that_broke_off_is_begun_anew(empty_database_url, tmp_path):
+    (tmp_path / "0001_wide.sql").write_text("CREATE TABLE wide (a int); INSERT INTO wide VALUES (1), (1);")
+    broken = OUTSIDE.replace("CREATE INDEX", "CREATE UNIQUE INDEX")
+    (tmp_path / "0002_index.sql").write_text(broken)
+    with pytest.raises(MigrationError, match="0002_index failed and is to be run again: could not create unique"):
+        migrate.migrate(empty_database_url, folder=tmp_path)
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("DELETE FROM wide")
+    assert migrate.migrate(empty_database_url, folder=tmp_path) == ["0002_index"]
+    with psycopg.connect(empty_database_url) as connection:
+        rows = connection.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = 'wide_by_a'::regclass").fetchall()
+    assert rows == [(True,)]

@@ -1,6 +1,7 @@
 """Brings a database to the schema of this release: numbered SQL files, forward only, one transaction each."""
 
 import re
+import time
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,17 @@ from regulars.kit import connecting
 
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
 # Another node that starts at the same time may be migrating: wait for it as long as its migration may take.
-OTHER_NODE_WAIT = "10min"
+OTHER_NODE_WAIT_S = 3600.0
+OTHER_NODE_LOOK_S = 0.2
 # A migration that cannot get its lock at once would make every request behind it wait.
 LOCK_TIMEOUT = "5s"
 STATEMENT_TIMEOUT = "10min"
+# Building an index beside the writers reads the table twice, and waits for whoever was writing before it.
+OUTSIDE_TIMEOUT = "1h"
+OUTSIDE = b"-- outside a transaction\n"
 INCLUDE = re.compile(rb"^-- include: (\S+)$", re.MULTILINE)
-ADVISORY_LOCK = 7_345_112_001
+# Without a parameter: a statement that has one keeps its snapshot until the next, and builds of indexes wait for that.
+TRY_LOCK = "SELECT pg_try_advisory_xact_lock(7345112001)"
 
 
 class MigrationError(Exception):
@@ -28,7 +34,7 @@ def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
     try:
         with connecting.connect(url) as connection:
             _create_register(connection)
-            return [file.stem for file in _files(folder) if _apply(connection, file)]
+            return [file.stem for file in _files(folder) if _apply_any(url, connection, file)]
     except psycopg.OperationalError as error:
         raise MigrationError(f"The database could not be migrated: {_one_line(error)}") from error
 
@@ -63,6 +69,36 @@ def _create_register(connection: psycopg.Connection[Any]) -> None:
         )
 
 
+def _apply_any(url: str, connection: psycopg.Connection[Any], file: Path) -> bool:
+    if not file.read_bytes().startswith(OUTSIDE):
+        return _apply(connection, file)
+    with connecting.connect(url) as outside:
+        return _apply_outside(connection, outside, file)
+
+
+def _apply_outside(connection: psycopg.Connection[Any], outside: psycopg.Connection[Any], file: Path) -> bool:
+    """For what PostgreSQL does in no transaction: building an index on a large table without stopping its writers.
+
+    Each statement is on its own, so the file must be one that can be run again after it broke off. One connection holds
+    the lock, in a transaction that runs nothing meanwhile and so holds up no build; the other one builds.
+    """
+    with connection.transaction():
+        _wait_for_other_nodes(connection)
+        if _is_applied(connection, file):
+            return False
+        # The last statement had a parameter and keeps its snapshot until another one comes.
+        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        outside.execute(
+            "SELECT set_config('lock_timeout', %(it)s, false), set_config('statement_timeout', %(it)s, false)",
+            {"it": OUTSIDE_TIMEOUT},
+        )
+        for statement in _statements(file).split(b";\n"):
+            if statement.strip():
+                _execute(outside, file, statement, left="is to be run again")
+        connection.execute("INSERT INTO migrations (name) VALUES (%s)", (file.stem,))
+    return True
+
+
 def _apply(connection: psycopg.Connection[Any], file: Path) -> bool:
     """Whether it was applied is asked under the lock: the node before us may have done it while we waited.
 
@@ -71,13 +107,13 @@ def _apply(connection: psycopg.Connection[Any], file: Path) -> bool:
     """
     with connection.transaction():
         _wait_for_other_nodes(connection)
-        if connection.execute("SELECT 1 FROM migrations WHERE name = %s", (file.stem,)).fetchone():
+        if _is_applied(connection, file):
             return False
-        connection.execute("SELECT set_config('lock_timeout', %s, true)", (LOCK_TIMEOUT,))
-        try:
-            connection.execute(_statements(file))
-        except psycopg.Error as error:
-            raise MigrationError(f"Migration {file.stem} failed and changed nothing: {_one_line(error)}") from error
+        connection.execute(
+            "SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true)",
+            (LOCK_TIMEOUT, STATEMENT_TIMEOUT),
+        )
+        _execute(connection, file, _statements(file), left="changed nothing")
         connection.execute("INSERT INTO migrations (name) VALUES (%s)", (file.stem,))
     return True
 
@@ -92,12 +128,24 @@ def _file_of_package(path: str) -> bytes:
     return resources.files(package).joinpath(inside).read_bytes()
 
 
+def _is_applied(connection: psycopg.Connection[Any], file: Path) -> bool:
+    return connection.execute("SELECT 1 FROM migrations WHERE name = %s", (file.stem,)).fetchone() is not None
+
+
+def _execute(connection: psycopg.Connection[Any], file: Path, statements: bytes, *, left: str) -> None:
+    try:
+        connection.execute(statements)
+    except psycopg.Error as error:
+        raise MigrationError(f"Migration {file.stem} failed and {left}: {_one_line(error)}") from error
+
+
 def _wait_for_other_nodes(connection: psycopg.Connection[Any]) -> None:
-    connection.execute(
-        "SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true)",
-        (OTHER_NODE_WAIT, STATEMENT_TIMEOUT),
-    )
-    connection.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
+    """Ask again and again: a statement that waits holds a snapshot, and would hold up the index it waits for."""
+    deadline = time.monotonic() + OTHER_NODE_WAIT_S
+    while connection.execute(TRY_LOCK).fetchone() != (True,):
+        if time.monotonic() > deadline:
+            raise MigrationError("Another node has been migrating the database for an hour: look at it first.")
+        time.sleep(OTHER_NODE_LOOK_S)
 
 
 def _one_line(error: psycopg.Error) -> str:

@@ -13,6 +13,10 @@ CREATE FUNCTION canonical_id(prefix text, id uuid) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (prefix || base32_uuid(uuid_send(id)));
 
+CREATE FUNCTION folded_name(one text, other text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN "left"(lower(btrim(regexp_replace(regexp_replace(NORMALIZE("left"((COALESCE((one || ' '::text), ''::text) || COALESCE(other, ''::text)), 64), NFKD), '[\u0300-\u036f]'::text, ''::text, 'g'::text), '[-''’.,[:space:]]+'::text, ' '::text, 'g'::text))), 64);
+
 CREATE TABLE api_keys (
     id uuid NOT NULL,
     organization_id uuid NOT NULL,
@@ -453,6 +457,10 @@ CREATE UNIQUE INDEX organization_slugs_current ON organization_slugs USING btree
 CREATE INDEX outbox_due ON outbox USING btree (due_at, organization_id);
 
 CREATE INDEX outbox_retries_due ON outbox_retries USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX profiles_by_first_name ON profiles USING btree (organization_id, folded_name(first_name, last_name) COLLATE "C", id) WHERE ((first_name IS NOT NULL) OR (last_name IS NOT NULL));
+
+CREATE INDEX profiles_by_last_name ON profiles USING btree (organization_id, folded_name(last_name, first_name) COLLATE "C", id) WHERE ((first_name IS NOT NULL) AND (last_name IS NOT NULL));
 
 CREATE INDEX profiles_by_phone_number ON profiles USING btree (organization_id, "left"(phone_number, 64)) WHERE (phone_number IS NOT NULL);
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from regulars.kit.db import Database
 from regulars.sales.totals import queries
+from regulars.work.queue import Due, Queue
 
 BITE_SALES: Final = 20_000
 BEHIND: Final = timedelta(minutes=2)
@@ -18,6 +19,18 @@ LOOK_AGAIN_AFTER: Final = timedelta(seconds=30)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # What follows the 48 bits of milliseconds in the largest UUIDv7 of its millisecond.
 _LAST_OF_MILLISECOND: Final = 0x7FFF_BFFF_FFFF_FFFF_FFFF
+
+
+class HourlyTotalsFill(Queue):
+    """The fills of all organizations; one that is done is never looked at again."""
+
+    name = "sales.hourly_totals_fill"
+    due = Due(table="hourly_totals_fills")
+    look_every_s = 5.0
+    turns_at_once = 1
+
+    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+        return await take_bite(database, organization_id)
 
 
 async def take_bite(database: Database, organization_id: UUID) -> bool:

@@ -1,0 +1,66 @@
+"""Search for customers by the beginning of a name, by any id, or by a number; and walk through all of them."""
+
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE, ById, read_reference
+from regulars.profiles.browse import queries
+from regulars.profiles.find import find_profile
+from regulars.profiles.model import Profile, read_phone
+
+# A number that more profiles share is a switchboard, and no way to find a person.
+SAME_NUMBER_MAX: Final = 50
+
+
+class Hit(NamedTuple):
+    """A customer in a list, and the position to go on from."""
+
+    profile: Profile
+    position: tuple[str, ...]
+
+
+async def search_exactly(
+    tx: Tx, organization_id: UUID, text: str, *, default_country: str | None, sees_personal: bool
+) -> list[Profile]:
+    """Whom an id means, or whose number it is; whoever sees no personal data finds by canonical id alone."""
+    reference = read_reference(PROFILE, text)
+    if not isinstance(reference, ById) and (not sees_personal or "\0" in text):
+        return []
+    profile = await find_profile(tx, organization_id, reference)
+    if profile is not None:
+        return [profile]
+    if isinstance(reference, ById):
+        return []
+    phone = read_phone(text, default_country=default_country)
+    return await queries.list_profiles_by_number(tx, organization_id, phone.number, limit=SAME_NUMBER_MAX)
+
+
+async def search_by_name(
+    tx: Tx, organization_id: UUID, text: str, *, beyond: tuple[str, ...] | None, is_backward: bool = False, limit: int
+) -> list[Hit]:
+    """Customers whose names begin so, accents and case aside, in alphabetical order."""
+    beginning = "" if "\0" in text else await queries.fold_name(tx, text)
+    if not beginning:
+        return []
+    position = None if beyond is None else queries.NamePosition(beyond[0], UUID(beyond[1]))
+    found = await queries.list_profiles_by_name(
+        tx, organization_id, beginning, beyond=position, is_backward=is_backward, limit=limit
+    )
+    return [Hit(profile, (folded, str(profile.id))) for folded, profile in found]
+
+
+async def list_newest(
+    tx: Tx, organization_id: UUID, *, beyond: tuple[str, ...] | None, is_backward: bool = False, limit: int
+) -> list[Hit]:
+    """All customers, the newest first."""
+    position = None if beyond is None else UUID(beyond[0])
+    found = await queries.list_profiles_by_age(
+        tx, organization_id, beyond=position, is_backward=is_backward, limit=limit
+    )
+    return [Hit(profile, (str(profile.id),)) for profile in found]
+
+
+async def count_profiles(tx: Tx, organization_id: UUID, *, most: int) -> int:
+    """How many customers there are, counted up to `most`."""
+    return await queries.count_profiles(tx, organization_id, most=most)

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from regulars.accounts import pages as accounts
 from regulars.accounts.sessions import Doorkeeper
+from regulars.catalog import pages as catalog
 from regulars.consent import api as consent
 from regulars.explore import pages
 from regulars.http import openapi
@@ -26,6 +27,7 @@ from regulars.http.rate_limit import RateLimiter
 from regulars.http.route import Document, Mutation, Route
 from regulars.http.service import Readiness, service_routes
 from regulars.http.writes import REQUEST_S, Writes
+from regulars.integrate.pages import keys, reference, requests
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS, Gauge
@@ -78,11 +80,15 @@ def api_routes(settings: Settings) -> tuple[Route, ...]:
     return (*routes, document)
 
 
-def page_table() -> tuple[Page, ...]:
+def page_table(settings: Settings) -> tuple[Page, ...]:
     """Every page and form of the web application."""
     return (
         *theme.PAGES,
         *accounts.pages(),
+        *catalog.pages(),
+        *keys.pages(public_url=settings.public_url),
+        *requests.pages(),
+        *reference.pages(api_routes(settings), public_url=settings.public_url),
     )
 
 
@@ -144,7 +150,9 @@ def create_app(settings: Settings, *, patience: Patience = PATIENCE) -> "Applica
     )
     # A redirect to the path without a slash would repeat the caller's Host header.
     service.router.redirect_slashes = False
-    web = WebApp(page_table(), database=database, doorkeeper=Doorkeeper(database), public_url=settings.public_url)
+    web = WebApp(
+        page_table(settings), database=database, doorkeeper=Doorkeeper(database), public_url=settings.public_url
+    )
     by_operation = {route.operation_id: route for route in mutations}
     lane = ApiLane(
         by_operation[sales.RECORD_SALE],

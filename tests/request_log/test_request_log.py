@@ -1,7 +1,8 @@
 """The request log: noted within requests, written outside of them, and bounded on every side."""
 
 from datetime import timedelta
-from uuid import UUID, uuid4
+from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pytest
@@ -42,9 +43,9 @@ def request_log(database) -> RequestLog:
 
 @pytest.fixture
 def shown(database, organization_id):
-    async def read(kind=Kind.ALL, api_key_id: UUID | None = None, before: UUID | None = None, limit=10_000):
+    async def read(kind=Kind.ALL, *, limit=10_000, **wanted: Any):
         async with database.reading() as tx:
-            return await list_answers(tx, organization_id, kind=kind, api_key_id=api_key_id, before=before, limit=limit)
+            return await list_answers(tx, organization_id, kind=kind, limit=limit, **wanted)
 
     return read
 
@@ -122,14 +123,15 @@ async def test_it_is_read_by_key_by_kind_and_page_by_page(request_log, caller, s
     assert {entry.status for entry in await shown(Kind.REFUSED)} == {400, 503}
     assert {entry.status for entry in await shown(Kind.FAILED)} == {503}
     assert [entry.api_key_id for entry in await shown(api_key_id=other.api_key_id)] == [other.api_key_id]
-    assert await shown(before=everything[1].id, limit=1) == [everything[2]]
+    assert await shown(position=everything[1].id, limit=1) == [everything[2]]
+    assert await shown(position=everything[2].id, is_backward=True, limit=1) == [everything[1]]
 
 
 async def test_another_organization_sees_nothing_of_it(request_log, caller, database):
     request_log.note(caller, answered())
     await request_log.write()
     async with database.reading() as tx:
-        assert await list_answers(tx, uuid4(), kind=Kind.ALL, api_key_id=None, before=None, limit=10) == []
+        assert await list_answers(tx, uuid4(), limit=10) == []
 
 
 async def test_an_erasure_removes_the_entries_that_name_the_person(request_log, caller, shown, database):

@@ -1,10 +1,12 @@
-"""One organization's turns at the outbox, as the worker would give them."""
+"""One organization's turns, as the worker would give them."""
 
+import asyncio
 from uuid import UUID
 
 from regulars.kit.db import Database
 from regulars.work.facts import Listeners
 from regulars.work.outbox import OutboxQueue
+from regulars.worker import queues
 
 
 async def drain(database: Database, organization_id: UUID, listeners: Listeners) -> int:
@@ -21,3 +23,19 @@ async def drain(database: Database, organization_id: UUID, listeners: Listeners)
 async def _ids(database: Database, organization_id: UUID, query: str) -> set[UUID]:
     async with database.reading() as tx:
         return {row[0] for row in await tx.fetch(query, (organization_id,))}  # type: ignore[arg-type]  # a literal above
+
+
+def work_through(database_url: str, organization_id: UUID) -> None:
+    """Give the organization a turn at every queue of the worker until none has more."""
+
+    async def work() -> None:
+        database = Database(database_url, pool_max=2)
+        await database.open()
+        try:
+            for queue in queues():
+                while await queue.take_turn(database, organization_id):
+                    pass
+        finally:
+            await database.close()
+
+    asyncio.run(work())

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
+
+from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
 from regulars.request_log.model import Counts, Entry
@@ -82,41 +85,37 @@ async def sum_counts_by_key(tx: Tx, organization_id: UUID, *, since: datetime) -
     return {api_key_id: Counts(answers, refusals) for api_key_id, answers, refusals in rows}
 
 
-async def list_entries(
-    tx: Tx, organization_id: UUID, *, status_min: int, before: UUID | None, limit: int
-) -> list[Entry]:
-    """The newest entries with at least this status, from before this one."""
-    rows = await tx.fetch(
-        """
-        SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
-            problem::text
-        FROM request_log
-        WHERE organization_id = %(organization_id)s AND status >= %(status_min)s
-          AND (%(before)s::uuid IS NULL OR id < %(before)s)
-        ORDER BY id DESC LIMIT %(limit)s
-        """,
-        {"organization_id": organization_id, "status_min": status_min, "before": before, "limit": limit},
-    )
-    return [Entry(*row) for row in rows]
+class Wanted(NamedTuple):
+    """Which entries to list: of one key or of all, with at least this status, and from which entry on.
+
+    Newest first; in backward order those that came after that entry, the nearest first.
+    """
+
+    api_key_id: UUID | None
+    status_min: int
+    position: UUID | None
+    is_backward: bool
 
 
-async def list_entries_of_key(
-    tx: Tx, organization_id: UUID, api_key_id: UUID, *, status_min: int, before: UUID | None, limit: int
-) -> list[Entry]:
+_LIST = SQL("""
+SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id, problem::text
+FROM request_log
+WHERE organization_id = %(organization_id)s AND status >= %(status_min)s
+""")
+_OF_KEY = SQL("AND api_key_id = %(api_key_id)s")
+_OLDER = SQL("AND (%(position)s::uuid IS NULL OR id < %(position)s) ORDER BY id DESC LIMIT %(limit)s")
+_NEWER = SQL("AND (%(position)s::uuid IS NULL OR id > %(position)s) ORDER BY id LIMIT %(limit)s")
+
+
+async def list_entries(tx: Tx, organization_id: UUID, wanted: Wanted, *, limit: int) -> list[Entry]:
+    of_key = SQL("") if wanted.api_key_id is None else _OF_KEY
     rows = await tx.fetch(
-        """
-        SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
-            problem::text
-        FROM request_log
-        WHERE organization_id = %(organization_id)s AND api_key_id = %(api_key_id)s AND status >= %(status_min)s
-          AND (%(before)s::uuid IS NULL OR id < %(before)s)
-        ORDER BY id DESC LIMIT %(limit)s
-        """,
+        SQL(" ").join([_LIST, of_key, _NEWER if wanted.is_backward else _OLDER]),
         {
             "organization_id": organization_id,
-            "api_key_id": api_key_id,
-            "status_min": status_min,
-            "before": before,
+            "api_key_id": wanted.api_key_id,
+            "status_min": wanted.status_min,
+            "position": wanted.position,
             "limit": limit,
         },
     )

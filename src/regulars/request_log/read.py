@@ -12,14 +12,18 @@ _STATUS_MIN = {Kind.ALL: 0, Kind.REFUSED: REFUSED_STATUS_MIN, Kind.FAILED: FAILE
 
 
 async def list_answers(
-    tx: Tx, organization_id: UUID, *, kind: Kind, api_key_id: UUID | None, before: UUID | None, limit: int
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    kind: Kind = Kind.ALL,
+    api_key_id: UUID | None = None,
+    position: UUID | None = None,
+    is_backward: bool = False,
+    limit: int,
 ) -> list[Entry]:
-    status_min = _STATUS_MIN[kind]
-    if api_key_id is None:
-        return await queries.list_entries(tx, organization_id, status_min=status_min, before=before, limit=limit)
-    return await queries.list_entries_of_key(
-        tx, organization_id, api_key_id, status_min=status_min, before=before, limit=limit
-    )
+    """The newest answers, from before this one; backwards those after it, the nearest first."""
+    wanted = queries.Wanted(api_key_id, _STATUS_MIN[kind], position, is_backward)
+    return await queries.list_entries(tx, organization_id, wanted, limit=limit)
 
 
 async def find_answer(tx: Tx, organization_id: UUID, entry_id: UUID) -> Entry | None:

@@ -1,0 +1,169 @@
+"""API keys: a list, a new key shown this once with a line to try it, and revoking one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from starlette.responses import Response
+
+from regulars.http.address import base_url
+from regulars.kit.db import Tx
+from regulars.kit.ids import API_KEY
+from regulars.organizations import manage
+from regulars.organizations.model import ApiKey, Permission
+from regulars.request_log.model import Counts
+from regulars.request_log.read import count_answers, list_answers
+from regulars.web import cookies, flash
+from regulars.web.access import Action
+from regulars.web.errors import PageNotFound
+from regulars.web.form import FormState
+from regulars.web.render import SECRET_STATE, redirect, refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+PATH: Final = "/keys"
+NAME_CHARACTERS_MAX: Final = 80
+ANSWERS_SHOWN: Final = 10
+# Carries a new key from the form to the page that shows it, which drops it: a reload of that page shows no key.
+NEW_KEY_COOKIE: Final = "regulars-new-key"
+NEW_KEY_S: Final = 60
+_NOBODY: Final = Counts()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownKey:
+    key: ApiKey
+    identifier: str
+    counts: Counts
+    may_revoke: bool
+
+    @property
+    def state(self) -> str:
+        if self.key.revoked_at is not None:
+            return "revoked"
+        return "live" if self.key.last_used_at is not None or self.counts.answers else "unused"
+
+
+def pages(*, public_url: str | None) -> tuple[Page, ...]:
+    desk = _Desk(public_url)
+    needs = Action.MANAGE_INGEST_KEYS
+    return (
+        Page(path=PATH, needs=needs, handle=desk.list),
+        Form(path=PATH, needs=needs, handle=desk.create),
+        Page(path=f"{PATH}/new", needs=needs, handle=desk.new),
+        Page(path=f"{PATH}/{{key}}", needs=needs, handle=desk.show),
+        Page(path=f"{PATH}/{{key}}/revoke", needs=needs, handle=desk.ask_to_revoke),
+        Form(path=f"{PATH}/{{key}}/revoke", needs=needs, handle=desk.revoke),
+    )
+
+
+class _Desk:
+    def __init__(self, public_url: str | None) -> None:
+        self._public_url = public_url
+
+    async def list(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            shown = await self._keys(tx, visit)
+        live = [one for one in shown if one.key.revoked_at is None]
+        revoked = [one for one in shown if one.key.revoked_at is not None]
+        return render(visit, "integrate/keys.html", keys=[*live, *revoked], live=len(live))
+
+    async def new(self, visit: Visit) -> Response:
+        return render(
+            visit, "integrate/new_key.html", form=FormState({"permission": "ingest"}), choices=_choices(visit)
+        )
+
+    async def create(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
+        choices = _choices(visit)
+        permission = form.choice("permission", [value for value, _, _ in choices])
+        if form.is_refused:
+            return refused(visit, "integrate/new_key.html", form, choices=choices)
+        async with visit.database.transaction() as tx:
+            key, secret = await manage.create_key(
+                tx.connection, visit.organization_id, name, permission=Permission(permission)
+            )
+        response = redirect(visit, visit.url(PATH, API_KEY.encode(key.id)))
+        packed = flash.pack(f"{API_KEY.encode(key.id)} {secret}", getattr(visit.request.state, SECRET_STATE))
+        cookies.set_cookie(response, NEW_KEY_COOKIE, packed, is_https=visit.is_https, max_age_s=NEW_KEY_S)
+        return response
+
+    async def show(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            shown = await self._referred(tx, visit)
+            answers = await list_answers(tx, visit.organization_id, api_key_id=shown.key.id, limit=ANSWERS_SHOWN)
+        secret = self._new_secret(visit, shown.key)
+        address = self._public_url or base_url(
+            visit.request.scope, visit.request.headers.get("host", "").encode("latin-1")
+        )
+        response = render(visit, "integrate/key.html", shown=shown, secret=secret, address=address, answers=answers)
+        if secret is not None:
+            cookies.drop_cookie(response, NEW_KEY_COOKIE, is_https=visit.is_https)
+        return response
+
+    async def ask_to_revoke(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            shown = await self._revocable(tx, visit)
+        return render(visit, "integrate/revoke_key.html", shown=shown, form=FormState())
+
+    async def revoke(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        async with visit.database.reading() as tx:
+            shown = await self._revocable(tx, visit)
+        if shown.state == "live" and not form.is_checked("sure"):
+            form.refuse("sure", "Tick this if nothing uses the key any more.")
+            return refused(visit, "integrate/revoke_key.html", form, shown=shown)
+        async with visit.database.transaction() as tx:
+            await manage.revoke_key(tx.connection, shown.key.id)
+        return redirect(visit, visit.url(PATH), done=f"{shown.key.name} is revoked; within a second it is refused.")
+
+    async def _keys(self, tx: Tx, visit: Visit) -> Sequence[ShownKey]:
+        counts = await count_answers(tx, visit.organization_id)
+        keys = await manage.list_keys(tx.connection, visit.organization_id)
+        return [_shown(visit, key, counts.get(key.id, _NOBODY)) for key in reversed(keys)]
+
+    async def _referred(self, tx: Tx, visit: Visit) -> ShownKey:
+        """The key of the address, if it is this organization's."""
+        identifier: UUID | None = API_KEY.decode(visit.references[0])
+        for one in await self._keys(tx, visit):
+            if one.key.id == identifier:
+                return one
+        raise PageNotFound("This organization has no such key.")
+
+    async def _revocable(self, tx: Tx, visit: Visit) -> ShownKey:
+        shown = await self._referred(tx, visit)
+        if shown.key.permission is Permission.FULL:
+            visit.require(Action.MANAGE_FULL_KEYS)
+        if shown.key.revoked_at is not None:
+            raise PageNotFound("This key is revoked already.")
+        return shown
+
+    @staticmethod
+    def _new_secret(visit: Visit, key: ApiKey) -> str | None:
+        """The key itself, if this visit comes from the form that made it."""
+        packed = visit.request.cookies.get(NEW_KEY_COOKIE)
+        if packed is None or key.revoked_at is not None:
+            return None
+        told = flash.unpack(packed, getattr(visit.request.state, SECRET_STATE)) or ""
+        identifier, _, secret = told.partition(" ")
+        return secret if identifier == API_KEY.encode(key.id) else None
+
+
+def _shown(visit: Visit, key: ApiKey, counts: Counts) -> ShownKey:
+    may_revoke = key.revoked_at is None and (key.permission is Permission.INGEST or visit.may(Action.MANAGE_FULL_KEYS))
+    return ShownKey(key, API_KEY.encode(key.id), counts, may_revoke)
+
+
+def _choices(visit: Visit) -> list[tuple[str, str, str]]:
+    choices = [
+        (
+            "ingest",
+            "Ingest only",
+            "Writes, reads stores, and learns nothing that was stored before: for tills, which may lose it.",
+        )
+    ]
+    if visit.may(Action.MANAGE_FULL_KEYS):
+        choices.append(("full", "Full", "Reads and writes everything of this organization, and erases customers."))
+    return choices

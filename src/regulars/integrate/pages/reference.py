@@ -1,0 +1,71 @@
+"""The API reference, in the frame of the application."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from starlette.responses import Response
+
+from regulars.explore import reference
+from regulars.explore.render import inline, paragraphs
+from regulars.http import openapi
+from regulars.http.address import base_url
+from regulars.http.route import Route
+from regulars.web.access import Action
+from regulars.web.errors import PageNotFound
+from regulars.web.render import render
+from regulars.web.route import Page
+from regulars.web.visit import Visit
+
+PATH = "/reference"
+SCHEMAS = "schemas"
+# Stands in the curl lines where the address goes that the reader uses.
+ANY_ADDRESS = "http://server.invalid"
+
+
+def pages(api_routes: Sequence[Route], *, public_url: str | None) -> tuple[Page, ...]:
+    shelf = _Shelf(api_routes, public_url)
+    return (
+        Page(path=PATH, needs=Action.READ, handle=shelf.contents),
+        Page(path=f"{PATH}/{{subject}}", needs=Action.READ, handle=shelf.subject),
+    )
+
+
+class _Shelf:
+    """The document is read once; a page shows one subject of it."""
+
+    def __init__(self, api_routes: Sequence[Route], public_url: str | None) -> None:
+        self._api_routes = api_routes
+        self._public_url = public_url
+
+    @cached_property
+    def _reference(self) -> reference.Reference:
+        return reference.read(openapi.build(self._api_routes, server_url=ANY_ADDRESS))
+
+    async def contents(self, visit: Visit) -> Response:
+        return self._page(visit, None)
+
+    async def subject(self, visit: Visit) -> Response:
+        anchor = visit.references[0]
+        if anchor != SCHEMAS and _subject(self._reference, anchor) is None:
+            raise PageNotFound("The API has no such subject.")
+        return self._page(visit, anchor)
+
+    def _page(self, visit: Visit, anchor: str | None) -> Response:
+        address = self._public_url or base_url(
+            visit.request.scope, visit.request.headers.get("host", "").encode("latin-1")
+        )
+        return render(
+            visit,
+            "integrate/reference.html",
+            reference=self._reference,
+            subject=_subject(self._reference, anchor),
+            anchor=anchor,
+            address=address,
+            any_address=ANY_ADDRESS,
+            inline=inline,
+            paragraphs=paragraphs,
+        )
+
+
+def _subject(read: reference.Reference, anchor: str | None) -> reference.Subject | None:
+    return next((one for one in read.subjects if one.anchor == anchor), None)

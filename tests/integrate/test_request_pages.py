@@ -1,0 +1,71 @@
+"""The request log and the API reference in the frame."""
+
+import time
+
+import pytest
+from tests.support.client import Api
+from tests.support.tenant import Tenant
+from tests.support.visitor import Visitor
+
+from regulars.integrate.pages.requests import masked_problem
+from regulars.kit.ids import API_KEY
+from regulars.web.access import Role
+
+WRITTEN_SECONDS_MAX = 30
+
+
+def logged(visitor: Visitor, text: str) -> str:
+    """The page of the log once it shows this."""
+    deadline = time.monotonic() + WRITTEN_SECONDS_MAX
+    while True:
+        page = visitor.get("/requests").text
+        if text in page or time.monotonic() > deadline:
+            assert text in page
+            return page
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def owner(visitor_as) -> Visitor:
+    return visitor_as(Role.OWNER)
+
+
+def test_an_empty_log_says_what_will_be_there(owner):
+    page = owner.get("/requests").text
+    assert "No answer logged yet" in page
+    assert "Lossy by design" in page
+
+
+def test_a_refusal_is_shown_with_its_code_and_what_it_said(owner, api: Api, tenant: Tenant):
+    api.get("/v1/stores")
+    api.post("/v1/profiles", {"external_id": 5})
+    page = logged(owner, "VALIDATION_ERROR")
+    assert "GET /v1/stores" in page
+    only_refused = owner.get("/requests", kind="refused").text
+    assert "GET /v1/stores" not in only_refused
+    assert "VALIDATION_ERROR" in owner.get("/requests", key=API_KEY.encode(tenant.key_id)).text
+    entry = only_refused.split('href="' + f"/o/{owner.who.slug}/requests/")[1].split('"')[0]
+    shown = owner.get(f"/requests/{entry}").text
+    assert "external_id" in shown
+    assert "What VALIDATION_ERROR means" in shown
+    assert owner.get("/requests/nonsense").status_code == 404
+    assert owner.get("/requests/00000000-0000-7000-8000-000000000000").status_code == 404
+
+
+def test_names_of_attributes_in_a_refusal_are_masked():
+    refused = [{"field": "attributes.wife of Bob", "code": "WRONG_TYPE"}, {"field": "first_name", "code": "LENGTH"}]
+    problem = {"code": "VALIDATION_ERROR", "detail": "attributes.wife of Bob must be a string.", "errors": refused}
+    masked = masked_problem(problem)
+    assert masked["detail"] == "attributes.••• must be a string."
+    assert [error["field"] for error in masked["errors"]] == ["attributes.•••", "first_name"]
+    assert masked_problem({"code": "RATE_LIMITED"}) == {"code": "RATE_LIMITED"}
+
+
+def test_the_reference_has_every_operation_and_schema(owner):
+    start = owner.get("/reference").text
+    assert "Record one transaction" in start
+    sales = owner.get("/reference/sales-events").text
+    assert f"{owner.base_url}/v1/sales-events" in sales
+    assert "server.invalid" not in sales
+    assert "SalesEventEnvelope" in owner.get("/reference/schemas").text
+    assert owner.get("/reference/nonsense").status_code == 404

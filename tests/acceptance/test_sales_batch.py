@@ -73,12 +73,43 @@ def nested(levels: int) -> Any:
     return value
 
 
-def test_depth_counts_from_the_body_whatever_the_other_items_are(api: Api, store: dict[str, Any]) -> None:
-    """The body, its list and the ticket are three levels."""
-    for levels, status in ((29, 200), (30, 400), (31, 400)):
+def test_depth_counts_from_the_item_whatever_the_other_items_are(api: Api, store: dict[str, Any]) -> None:
+    """The ticket itself is a level."""
+    for levels, status in ((31, 201), (32, 400)):
         for others in ([], [{"unknown": 1}]):
             tickets = [samples.sale(store["external_id"], metadata=nested(levels)), *others]
-            assert api.post("/v1/sales-events/batch", {"items": tickets}).status == status
+            assert api.post("/v1/sales-events", tickets[0]).status == status
+            again = samples.sale(store["external_id"], metadata=nested(levels))
+            results = api.post("/v1/sales-events/batch", {"items": [again, *others]}).json()["results"]
+            assert results[0]["status"] == status
+
+
+BAD_IN_AN_ITEM = {
+    "U+0000": b'"\\u0000"',
+    "a lone surrogate": b'"\\ud800"',
+    "more than a double": b"1e400",
+    "a huge integer": b"9" * 400,
+    "depth 40": b"[" * 40 + b"]" * 40,
+    "depth 100,000": b"[" * 100_000 + b"]" * 100_000,
+    "depth 50,000 of objects": b'{"a":{},"b":' * 50_000 + b"1" + b"}" * 50_000,
+}
+
+
+@pytest.mark.parametrize("bad", BAD_IN_AN_ITEM.values(), ids=BAD_IN_AN_ITEM.keys())
+def test_an_item_that_would_be_refused_alone_is_refused_at_its_place(
+    api: Api, store: dict[str, Any], bad: bytes
+) -> None:
+    for path, sound in (
+        ("/v1/sales-events", lambda: samples.sale(store["id"])),
+        ("/v1/profiles", samples.profile),
+    ):
+        guilty = samples.json_bytes(sound())[:-1] + b',"unknown":' + bad + b"}"
+        alone = api.post(path, content=guilty)
+        first, last = samples.json_bytes(sound()), samples.json_bytes(sound())
+        answer = api.post(f"{path}/batch", content=b'{"items":[' + b",".join([first, guilty, last]) + b"]}")
+        results = answer.json()["results"]
+        assert [result["status"] for result in results] == [201, 400, 201]
+        assert results[1]["body"]["code"] == alone.code
 
 
 @pytest.mark.parametrize("hidden", [b'"\xff"', b'"\\u0000"', b"1e400", b"[" * 40 + b"]" * 40], ids=repr)

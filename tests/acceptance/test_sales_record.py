@@ -196,7 +196,16 @@ def test_null_properties_are_the_same_as_none(api: Api, store: dict[str, Any]) -
 
 @pytest.mark.parametrize(
     "quantity",
-    ["0.30000000000000000000001", "1.00000000000000000001", "100000000.00000000001", "1.00000000000000000001e1"],
+    [
+        "0.30000000000000000000001",
+        "1.00000000000000000001",
+        "100000000.00000000001",
+        "1.00000000000000000001e1",
+        "10000000000000001e-16",
+        "0.300000000000000040",
+        "3.0000000000000004e-1",
+        "1000000000000000.1e-10",
+    ],
 )
 def test_a_quantity_with_more_digits_than_a_double_keeps_is_refused(
     api: Api, store: dict[str, Any], quantity: str
@@ -207,6 +216,35 @@ def test_a_quantity_with_more_digits_than_a_double_keeps_is_refused(
     answer = api.post("/v1/sales-events", content=body)
     assert answer.refused == (400, "VALIDATION_ERROR")
     assert answer.field_errors == [("line_items[0].quantity", "TOO_PRECISE")]
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("0.30000000000000004", 0.3),
+        ("-1.1500000000000001", -1.15),
+        ("2.9999999999999996", 3.0),
+        ("123456789.12345678", 123456789.123457),
+        ("1.2345678901234568e-05", 1.23456789012346e-05),
+    ],
+)
+def test_what_a_double_made_of_a_quantity_is_rounded_away(
+    api: Api, store: dict[str, Any], sent: str, kept: float
+) -> None:
+    """Whatever else is in the ticket, and in a batch too."""
+    for more in ({}, {"unknown": 1}, {"metadata": {"a": 1}}):
+        sale = samples.json_bytes(samples.sale(store["external_id"], **more))
+        body = sale.replace(b'"quantity":1', b'"quantity":' + sent.encode())
+        answer = api.post("/v1/sales-events", content=body)
+        assert answer.json()["sales_event"]["line_items"][0]["quantity"] == kept
+        again = api.post("/v1/sales-events/batch", content=b'{"items":[' + body + b"]}").json()["results"][0]
+        assert (again["status"], again.get("payload_mismatch")) == (200, None)
+
+
+def test_a_quantity_that_rounds_to_the_limit_is_refused(api: Api, store: dict[str, Any]) -> None:
+    sale = samples.json_bytes(samples.sale(store["external_id"]))
+    body = sale.replace(b'"quantity":1', b'"quantity":999999999.9999999')
+    assert api.post("/v1/sales-events", content=body).field_errors == [("line_items[0].quantity", "OUT_OF_RANGE")]
 
 
 @pytest.mark.parametrize("quantity", ["0.755", "0.1234567891", "12345678.1234567", "1.500000000000000000000", "1e-7"])

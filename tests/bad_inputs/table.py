@@ -169,7 +169,7 @@ SALE_ROWS = [
     *rows("total_tax_cents", *NOT_INTEGERS),
     *rows("source", *NOT_STRINGS, "x" * 1025),
     *rows("line_items", MISSING, None, [], {}, "x", 1, [None], [1], [[]], [{"quantity": 1, "total_price_cents": 1}] * 1001),
-    *rows("line_items.0.quantity", MISSING, None, "1", 0, 0.0, True, [], 1e308, 1e9, -1e9, 123456789.12345678),
+    *rows("line_items.0.quantity", MISSING, None, "1", 0, 0.0, True, [], 1e308, 1e9, -1e9),
     *rows("line_items.0.total_price_cents", MISSING, None, *NOT_INTEGERS),
     *rows("line_items.0.unit_price_cents", *NOT_INTEGERS),
     *rows("line_items.0.discount_cents", *NOT_INTEGERS),

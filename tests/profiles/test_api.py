@@ -46,10 +46,13 @@ def prepare(body: object, **sent):
         ({"external_id": "a", "first_name": ["Ada"]}, "first_name"),
         ({"external_id": "a", "last_name": "x" * 1025}, "last_name"),
         ({"external_id": "a", "attributes": []}, "attributes"),
-        ({"external_id": "a", "attributes": {"x": 1}}, "attributes"),
-        ({"external_id": "a", "attributes": {"x": {"y": "z"}}}, "attributes"),
+        ({"external_id": "a", "attributes": {"x": 1}}, "attributes.x"),
+        ({"external_id": "a", "attributes": {"x": {"y": "z"}}}, "attributes.x"),
         ({"external_id": "a", "attributes": {"x": "v" * 2049}}, "attributes.x"),
         ({"external_id": "a", "attributes": {"k" * 129: "v"}}, "attributes"),
+        ({"external_id": "a", "attributes": {"k" * 129: None}}, "attributes"),
+        ({"external_id": "a", "attributes": {"": "v"}}, "attributes"),
+        ({"external_id": "a", "attributes": {f"k{n}": "v" for n in range(501)}}, "attributes"),
     ],
 )
 def test_it_names_the_field_it_refuses(body, field):

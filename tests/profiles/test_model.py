@@ -73,12 +73,9 @@ def test_the_limit_of_attributes_is_counted_after_the_merge():
     assert len(merge(full, {"k0": None, "one_more": "v"})) == 500
 
 
-@pytest.mark.parametrize(
-    "changes", [{"": "v"}, {"k" * 129: "v"}, {"k" * 129: None}, {"k": "v" * 2049}, {f"k{n}": "v" for n in range(501)}]
-)
-def test_it_refuses_attributes_that_no_profile_could_take(changes):
+def test_it_refuses_more_attributes_than_any_profile_could_take():
     with pytest.raises(ValidationError):
-        check_attributes(changes)
+        check_attributes({f"k{number}": "v" for number in range(501)})
 
 
 def test_it_accepts_attributes_at_their_limits():

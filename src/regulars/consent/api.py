@@ -15,7 +15,6 @@ from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
 from regulars.consent.queries import EntryRow
 from regulars.consent.subscription import Subscription, show_subscription, show_timestamp
 from regulars.consent.wire import (
-    REFERENCE_SCHEMA,
     AutomationOut,
     EntryOut,
     HistoryPageOut,
@@ -46,6 +45,7 @@ from regulars.kit.errors import (
 from regulars.kit.ids import SUBSCRIPTION
 from regulars.kit.json import encode
 from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
+from regulars.kit.wire import REFERENCE_SCHEMA
 from regulars.profiles.find import find_profiles
 
 _NOTHING = msgspec.Raw(b"null")

@@ -33,6 +33,8 @@ class Consent:
     origin: Origin
     proof: Proof | None = None
     profile: Reference | None = None
+    # The unknown members of the body it was read from.
+    ignored: tuple[str, ...] = ()
 
 
 async def opt_in(

@@ -38,6 +38,8 @@ class Withdrawal:
     unsubscribed_at: datetime | None = None
     reason: str | None = None
     source: str | None = None
+    # The unknown members of the body it was read from.
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,18 +1,23 @@
 """What the routes of consent read and write; the OpenAPI document is made from these types."""
 
-from typing import Annotated, Literal, get_args
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
 
 from regulars.consent.model import AutomationState, Kind, Outcome
-from regulars.consent.phone import NUMBER_PATTERN
-from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX
+from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
+from regulars.kit.errors import invalid
 from regulars.kit.json import STRING_CHARACTERS_MAX
+from regulars.kit.wire import ReferenceIn, Text, Timestamp, TimestampIn
 
 SOURCE_TEXT_CHARACTERS_MAX = 10_000
 # A scheme, a host, and no white space or control character anywhere.
 URL_PATTERN = r"^[hH][tT][tT][pP][sS]?://[^\s/?#\x00-\x1f\x7f][^\s\x00-\x1f\x7f]*$"
+
+_URL = re.compile(URL_PATTERN)
 
 Source = Literal[
     "LOYALTY_PROGRAM",
@@ -29,23 +34,20 @@ Source = Literal[
     "IMPORT",
     "OTHER",
 ]
-Text = Annotated[str, Meta(max_length=STRING_CHARACTERS_MAX)]
-Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-03-02T09:30:00.000Z"])]
 PhoneNumber = Annotated[
     str,
     Meta(
         description="In international format with a leading plus; kept and answered in E.164.",
         examples=["+33612345678"],
+        extra={"check": read_consent_number},
         extra_json_schema={"pattern": NUMBER_PATTERN, "format": "phone-number"},
     ),
 ]
-REFERENCE_SCHEMA = {"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX, "format": "reference"}
 ProfileReference = Annotated[
-    str,
+    ReferenceIn,
     Meta(
         description="The profile, by its `external_id` or its `prof_` id. It must exist.",
         examples=["CUST-1042"],
-        extra_json_schema=REFERENCE_SCHEMA,
     ),
 ]
 # Answers are written from our own values, so what they may be is told to the document only.
@@ -72,6 +74,11 @@ OptOutOutcomeOut = Annotated[
 Digest = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9a-f]{64}$"})]
 
 
+def check_url(text: str, *, field: str) -> None:
+    if _URL.fullmatch(text) is None or any(character.isspace() for character in text):
+        raise invalid(field, "FORMAT", "It must be an http or https URL without white space.")
+
+
 class ProofIn(msgspec.Struct):
     """What the person agreed to. It replaces the proof on record as a whole."""
 
@@ -80,9 +87,10 @@ class ProofIn(msgspec.Struct):
             str,
             Meta(
                 max_length=STRING_CHARACTERS_MAX,
-                pattern=URL_PATTERN,
                 description="An http or https URL.",
                 examples=["https://shop.example/terms"],
+                extra={"check": check_url},
+                extra_json_schema={"pattern": URL_PATTERN},
             ),
         ]
         | None
@@ -94,15 +102,15 @@ class ProofIn(msgspec.Struct):
     ) = None
 
 
-class OptInIn(msgspec.Struct):
+class OptInIn(msgspec.Struct, kw_only=True):
     """A consent to be texted on one number."""
 
     phone_number: PhoneNumber
+    profile_id: ProfileReference | None = None
     consent_source: Source
     consented_at: Annotated[
-        Timestamp, Meta(description="When the person consented; at most five minutes ahead of the service's clock.")
+        TimestampIn, Meta(description="When the person consented; at most five minutes ahead of the service's clock.")
     ]
-    profile_id: ProfileReference | None = None
     consent_proof: ProofIn | None = None
 
 
@@ -113,7 +121,7 @@ class OptOutIn(msgspec.Struct):
     profile_id: ProfileReference | None = None
     unsubscribed_at: (
         Annotated[
-            Timestamp,
+            TimestampIn,
             Meta(
                 description="When the person withdrew; at most five minutes ahead of the service's clock. Without it "
                 "the withdrawal counts from now on, after everything already known."
@@ -125,16 +133,24 @@ class OptOutIn(msgspec.Struct):
     source: Annotated[Text, Meta(description="Free text naming where the withdrawal was taken.")] | None = None
 
 
+def check_named(sent: Mapping[str, Any], *, field: str) -> None:
+    """A withdrawal says whose it is."""
+    del field
+    if sent.get("phone_number") is None and sent.get("profile_id") is None:
+        raise invalid("phone_number", "REQUIRED", "Either phone_number or profile_id is required.")
+
+
 # The decoder takes the type; the document adds that one of two fields is needed.
 OptOutBody = Annotated[
     OptOutIn,
     Meta(
+        extra={"check": check_named},
         extra_json_schema={
             "anyOf": [
                 {"required": ["phone_number"], "properties": {"phone_number": {"type": "string"}}},
                 {"required": ["profile_id"], "properties": {"profile_id": {"type": "string"}}},
             ]
-        }
+        },
     ),
 ]
 

@@ -1,23 +1,41 @@
 """What every batch endpoint shares: items read one by one, and answered one by one in their order."""
 
-from collections.abc import Callable, Iterable
-from typing import Annotated, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from regulars.http.problem import problem_bytes
-from regulars.http.route import PAYLOAD_MISMATCH, Answer
-from regulars.kit.errors import ApiError
+from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, PAYLOAD_MISMATCH, Answer
+from regulars.kit.errors import ApiError, InvalidJson, invalid
+from regulars.kit.json import check_bytes, check_text, without_traps
 
 T = TypeVar("T")
 
 
-class BatchResult(msgspec.Struct, frozen=True, omit_defaults=True):
+def items_meta(noun: str, path: str) -> Meta:
+    """What the items of a batch are; one that is not is refused at its place."""
+    return Meta(
+        min_length=1,
+        max_length=BATCH_REQUEST_ITEMS_MAX,
+        description=f"{noun} as `POST {path}` takes them. Each is validated and answered on its own.",
+    )
+
+
+def body_meta(*types: type[msgspec.Struct]) -> Meta:
+    """What the body of a result is: one of these, or the problem."""
+    names = [*(type_.__name__ for type_ in types), "Problem"]
+    return Meta(
+        description="What the item would have been answered alone.",
+        extra_json_schema={"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in names]},
+    )
+
+
+class BatchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How one item was answered; each batch says what its `body` is."""
+
     status: Annotated[int, Meta(description="The status this item would have had alone.")]
-    body: Annotated[
-        msgspec.Raw, Meta(description="What was stored, or the problem.", extra_json_schema={"type": "object"})
-    ]
     payload_mismatch: Annotated[
         bool,
         Meta(
@@ -27,24 +45,82 @@ class BatchResult(msgspec.Struct, frozen=True, omit_defaults=True):
     ] = False
 
 
-class BatchOut(msgspec.Struct, frozen=True):
-    results: Annotated[list[BatchResult], Meta(description="One result for each item, in the same order.")]
+class Batch(msgspec.Struct, Generic[T], frozen=True):
+    """The items of a batch request, each read or refused on its own, and what of the body was ignored."""
+
+    items: Sequence[T | ApiError]
+    ignored: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def accepted(self) -> list[T]:
+        return [item for item in self.items if not isinstance(item, ApiError)]
 
 
-def read_each(items: Iterable[msgspec.Raw], read: Callable[[bytes], T]) -> list[T | ApiError]:
-    """Read the items; one that is refused is its refusal and holds up no other."""
-    return [_read_one(item, read) for item in items]
-
-
-def _read_one(item: msgspec.Raw, read: Callable[[bytes], T]) -> T | ApiError:
+def read_batch(body: bytes, read: Callable[[bytes], T]) -> Batch[T]:
+    """Read the items as if each came alone; only what stands around them refuses the whole."""
+    check_text(body)
     try:
-        return read(bytes(item))
+        readable, members = body, _members_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # Some item may be what the decoder does not survive: it is to be refused, and at its place.
+        readable = without_traps(body)
+        members = _decode_members(readable)
+    raw = bytes(members.get("items", b""))
+    start = readable.rfind(raw)
+    check_bytes(body[:start] + b"null" + body[start + len(raw) :] if raw else body)
+    items = [_read_one(item, read) for item in _originals(body, readable, start, _items_of(raw))]
+    ignored = dict.fromkeys(name for name in members if name != "items")
+    for item in items:
+        ignored.update(dict.fromkeys(f"items[].{path}" for path in getattr(item, "ignored", ())))
+    return Batch(items, tuple(ignored))
+
+
+def _decode_members(body: bytes) -> dict[str, msgspec.Raw]:
+    try:
+        return _members_decoder.decode(body)
+    except msgspec.ValidationError:
+        check_bytes(body)
+        raise invalid("", "WRONG_TYPE", "The body must be an object.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidJson(f"The body cannot be read as JSON: {error}.") from None
+
+
+def _originals(body: bytes, readable: bytes, start: int, items: Iterable[bytes]) -> Iterator[bytes]:
+    """The items as they were sent: each stands in the body where it stands in what could be read of it."""
+    for item in items:
+        start = readable.index(item, start)
+        yield body[start : start + len(item)]
+        start += len(item)
+
+
+def _items_of(raw: bytes) -> list[bytes]:
+    if raw in (b"", b"null"):
+        raise invalid("items", "REQUIRED", "This field is required.")
+    try:
+        items = _items_decoder.decode(raw)
+    except msgspec.ValidationError:
+        raise invalid("items", "WRONG_TYPE", "It must be a list.") from None
+    if not 0 < len(items) <= BATCH_REQUEST_ITEMS_MAX:
+        raise invalid("items", "LENGTH", f"It must have 1 to {BATCH_REQUEST_ITEMS_MAX} items.")
+    return [bytes(item) for item in items]
+
+
+def _read_one(item: bytes, read: Callable[[bytes], T]) -> T | ApiError:
+    try:
+        return read(item)
     except ApiError as error:
         return error
 
 
+_members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_items_decoder = msgspec.json.Decoder(list[msgspec.Raw])
+
+
 def answer_batch(answers: Iterable[Answer | ApiError], request_id: str) -> Answer:
-    """The answer of a batch request, whatever its items were answered: `BatchOut`, put together from encoded bodies."""
+    """The answer of a batch request, whatever its items were answered: put together from encoded bodies."""
     results = b",".join([_result(answer, request_id) for answer in answers])
     return Answer(200, b'{"results":[%b]}' % results)
 

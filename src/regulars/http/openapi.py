@@ -15,7 +15,7 @@ from regulars.http.problem import DOCUMENTATION_PATH
 from regulars.http.route import Mutation, Read, Route
 from regulars.kit import errors
 from regulars.kit.errors import ApiError
-from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX
+from regulars.kit.wire import REFERENCE_SCHEMA
 
 OPENAPI_VERSION = "3.1.0"
 API_VERSION = "1"
@@ -164,12 +164,7 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
             "description": "The caller's own `external_id` or the canonical id, percent-encoded as one path segment."
             if name != "subscription_id"
             else "The canonical id of the subscription.",
-            "schema": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": EXTERNAL_ID_CHARACTERS_MAX,
-                "format": "path-reference",
-            },
+            "schema": {"type": "string", **REFERENCE_SCHEMA, "format": "path-reference"},
         }
         for name in _PLACEHOLDER.findall(route.path)
     ]
@@ -248,6 +243,8 @@ def _headers(route: Route, status: int) -> dict[str, Any]:
         names.append("Retry-After")
     if isinstance(route, Mutation) and status in _STATUSES_STORED:
         names.append("Idempotent-Replayed")
+    if isinstance(route, Mutation) and route.body is not None and status in route.answers:
+        names.append("X-Ignored-Fields")
     headers: dict[str, Any] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
     for name, description in route.answer_headers.get(status, {}).items():
         headers[name] = {"description": description, "schema": {"type": "string"}}
@@ -259,7 +256,7 @@ def _problem_media(refused: Sequence[type[ApiError]]) -> dict[str, Any]:
         "schema": {
             "allOf": [
                 {"$ref": "#/components/schemas/Problem"},
-                {"properties": {"code": {"enum": [error.code for error in refused]}}},
+                {"properties": {"code": {"examples": [error.code for error in refused]}}},
             ]
         },
         "examples": {error.code: {"$ref": f"#/components/examples/{error.code}"} for error in refused},
@@ -292,7 +289,11 @@ def _problem_schema() -> dict[str, Any]:
             "title": {**text, "description": "The code in words; the same for every refusal with this code."},
             "status": {"type": "integer", "minimum": 400, "maximum": 599, "description": "The HTTP status."},
             "detail": {"type": "string", "description": "What is wrong with this very request, for a person."},
-            "code": {"type": "string", "enum": [error.code for error in errors.ALL_ERRORS]},
+            "code": {
+                **text,
+                "examples": [error.code for error in errors.ALL_ERRORS],
+                "description": "Stable. These are all there are now; take a new one by its `status`.",
+            },
             "errors": {
                 "type": "array",
                 "items": {"$ref": "#/components/schemas/FieldError"},

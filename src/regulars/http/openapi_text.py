@@ -23,7 +23,8 @@ wherever `GET` is, without the body.
 else and to erase is 403 `FORBIDDEN`. Its answers hold what it sent, ids, outcomes and states, and nothing \
 that was stored before.
 
-**Tolerance.** New fields, operations and codes may appear within `/v1`; unknown fields of a body are ignored.
+**Tolerance.** New fields, operations and codes may appear within `/v1`; unknown fields of a body are ignored, and \
+a success names them in `X-Ignored-Fields`.
 """
 
 TAGS: Final = {
@@ -49,6 +50,11 @@ HEADERS: Final[dict[str, Any]] = {
         "description": "Answers are for their caller alone; nothing on the way keeps them.",
         "required": True,
         "schema": {"type": "string", "const": "no-store"},
+    },
+    "X-Ignored-Fields": {
+        "description": "The fields of the body that were ignored, because there are none of these names: paths such as "
+        "`nmae` or `line_items[].colour`, ten at most and then `...`. Absent when there are none.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 1024},
     },
     "RateLimit-Limit": {
         "description": "Requests the key may make at once after a rest. Absent while no limit is set.",

@@ -18,7 +18,6 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.imports import queries
 from regulars.imports.model import Kind, Outcome, Row
-from regulars.kit import json
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, invalid
 from regulars.profiles.decode import decode_profile
@@ -79,7 +78,11 @@ def _decode_consent(body: bytes, target: Target) -> Consent | Withdrawal:
     """
     del target
     origin = Origin(request_id=f"import-{hashlib.sha256(body).hexdigest()[:32]}")
-    marks = json.decode(_marks_decoder, body)
+    try:
+        marks = _marks_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # Whatever is wrong with it, the reader says.
+        marks = _Marks()
     if marks.unsubscribed_at is None:
         return decode_opt_in(body, origin=origin)
     if marks.consented_at is not None:

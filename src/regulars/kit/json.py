@@ -5,17 +5,18 @@ The checks before decoding are cheap gates over the raw bytes; only a body that 
 
 import json
 import re
-from typing import Any, NoReturn, TypeVar
+from array import array
+from itertools import accumulate, chain
+from operator import add
+from typing import Any, NoReturn
 
 import msgspec
 
-from regulars.kit.errors import FieldError, InvalidJson, ValidationError, invalid
+from regulars.kit.errors import InvalidJson, invalid
 
 DEPTH_MAX = 32
 INTEGER_MAX = 2**53 - 1
 STRING_CHARACTERS_MAX = 1024
-
-T = TypeVar("T")
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
@@ -30,30 +31,17 @@ _LARGE_EXPONENT = re.compile(rb"[0-9][eE]\+?[0-9]{3}")
 DOUBLE_DIGITS_MAX = 308
 _MANY_DIGITS = b"0" * (DOUBLE_DIGITS_MAX + 1)
 _BRACKETS_ALIKE = bytes.maketrans(b"{}", b"[]")
+_STEPS = bytes([{ord("["): 1, ord("{"): 1, ord("]"): 255, ord("}"): 255}.get(byte, 0) for byte in range(256)])
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+# More than is allowed, so that what is too deep still is.
+_DEPTH_READABLE = 2 * DEPTH_MAX
+_BLANK = ord(" ")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-
-
-def decode(decoder: "msgspec.json.Decoder[T]", body: bytes, *, is_checked: bool = False) -> T:
-    """Decode a request body, or raise the refusal it deserves; `is_checked` is for a part of one already checked."""
-    if not is_checked:
-        check_bytes(body)
-    try:
-        return decoder.decode(body)
-    except msgspec.ValidationError as error:
-        raise translate(error) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidJson(f"The body cannot be read as JSON: {error}.") from None
 
 
 def check_bytes(body: bytes) -> None:
     """Refuse what must not stand anywhere in a document, unknown fields included."""
-    if not body.isascii():
-        try:
-            body.decode()
-        except UnicodeDecodeError:
-            raise InvalidJson("The body is not valid UTF-8.") from None
-    if b"\x00" in body:
-        raise InvalidJson("The body has a raw NUL byte.")
+    check_text(body)
     if body.count(b"{") + body.count(b"[") > DEPTH_MAX:
         _check_depth(body)
     if b"\\u" in body and _SUSPICIOUS_ESCAPE.search(body):
@@ -62,6 +50,30 @@ def check_bytes(body: bytes) -> None:
         alike = body.translate(_DIGITS_ALIKE)
         if (_EXPONENT in alike and _LARGE_EXPONENT.search(body)) or _MANY_DIGITS in alike:
             _check_values(body)
+
+
+def check_text(body: bytes) -> None:
+    """Refuse what is no text, and so cannot be JSON."""
+    if not body.isascii():
+        try:
+            body.decode()
+        except UnicodeDecodeError:
+            raise InvalidJson("The body is not valid UTF-8.") from None
+    if b"\x00" in body:
+        raise InvalidJson("The body has a raw NUL byte.")
+
+
+def without_traps(body: bytes) -> bytes:
+    """The document at the same length, without what a recursing decoder stumbles over: depths and lone surrogates.
+
+    Every bracket and what it encloses get a depth, bracket 2n - 1 and content 2n, by passes in C.
+    """
+    parts = body.replace(b"\\\\", b"__").replace(b'\\"', b"__").split(b'"')
+    parts[1::2] = [bytes(len(text)) for text in parts[1::2]]
+    steps = array("b", b'"'.join(parts).translate(_STEPS))
+    depths = accumulate(map(add, steps, chain((0,), steps)))
+    shallow = bytes([byte if depth < 2 * _DEPTH_READABLE else _BLANK for byte, depth in zip(body, depths, strict=True)])
+    return _SURROGATE.sub(b"\\\\u0041", shallow)
 
 
 def _check_depth(body: bytes) -> None:
@@ -80,35 +92,38 @@ def _check_depth(body: bytes) -> None:
 
 def _check_values(body: bytes) -> None:
     try:
-        json.loads(
+        document = json.loads(
             body,
-            object_pairs_hook=_check_pairs,
+            # Of a name that comes twice both values are looked at.
+            object_pairs_hook=_Members,
             parse_float=_check_float,
             parse_int=_check_integer,
             parse_constant=_refuse_constant,
         )
     except (ValueError, RecursionError) as error:
         raise InvalidJson(f"The body cannot be read as JSON: {error}.") from None
+    _check_strings(document, "")
 
 
-def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
-    # Returning None drops the object once it is checked: only the strings in it and in its lists matter.
-    for key, value in pairs:
-        _check_string(key)
-        _check_strings(value)
+class _Members(list[tuple[str, Any]]):
+    """The members of an object, in their order."""
 
 
-def _check_strings(value: Any) -> None:
+def _check_strings(value: Any, field: str) -> None:
     if isinstance(value, str):
-        _check_string(value)
+        _check_string(value, field)
+    elif isinstance(value, _Members):
+        for name, member in value:
+            _check_string(name, field)
+            _check_strings(member, f"{field}.{name}" if field else name)
     elif isinstance(value, list):
-        for item in value:
-            _check_strings(item)
+        for place, item in enumerate(value):
+            _check_strings(item, f"{field}[{place}]")
 
 
-def _check_string(text: str) -> None:
+def _check_string(text: str, field: str) -> None:
     if "\x00" in text:
-        raise invalid("", "FORBIDDEN_CHARACTER", "U+0000 is not allowed in any string.")
+        raise invalid(field, "FORBIDDEN_CHARACTER", "U+0000 is not allowed in any text.")
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -127,37 +142,3 @@ def _check_integer(digits: str) -> None:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise InvalidJson(f"{name} is not JSON.")
-
-
-_MISSING = re.compile(r"Object missing required field `([^`]+)`(?: - at `\$\.?([^`]*)`)?")
-_AT = re.compile(r"^(.*?)(?: - at `\$\.?([^`]*)`)?$", re.DOTALL)
-
-
-def translate(error: msgspec.ValidationError) -> ValidationError:
-    """Turn the decoder's sentence into a field, a stable code and a message."""
-    text = str(error)
-    missing = _MISSING.match(text)
-    if missing:
-        name, parent = missing.groups()
-        field = f"{parent}.{name}" if parent else name
-        return ValidationError(
-            f"{field} is required.", errors=(FieldError(field, "REQUIRED", "This field is required."),)
-        )
-    match = _AT.match(text)
-    message, field = (match[1], match[2] or "") if match else (text, "")
-    field = field.replace("[...]", "")
-    return invalid(field, _code_of(message), message + ".")
-
-
-def _code_of(message: str) -> str:
-    if "got `null`" in message:
-        return "REQUIRED"
-    if "got `" in message:
-        return "WRONG_TYPE"
-    if "of length" in message:
-        return "LENGTH"
-    if "Invalid enum value" in message:
-        return "NOT_ALLOWED"
-    if "matching regex" in message:
-        return "FORMAT"
-    return "OUT_OF_RANGE"

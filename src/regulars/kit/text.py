@@ -1,5 +1,8 @@
-"""Rules for identifiers in text: what an `external_id` and a reference may look like."""
+"""Rules for what is written as text: what an `external_id`, a reference and a timestamp may look like."""
 
+from datetime import datetime
+
+from regulars.kit.clock import parse_timestamp
 from regulars.kit.errors import FieldError, ReservedExternalId, invalid
 from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, RESERVED_PREFIXES
 
@@ -29,6 +32,13 @@ def check_reference(value: str, *, field: str) -> str:
     if any(is_control(character) for character in value):
         raise invalid(field, "FORBIDDEN_CHARACTER", "It must not contain control characters.")
     return value
+
+
+def read_timestamp(text: str, *, field: str) -> datetime:
+    try:
+        return parse_timestamp(text)
+    except ValueError as error:
+        raise invalid(field, "FORMAT", f"It cannot be read: {error}.") from None
 
 
 _MAX = EXTERNAL_ID_CHARACTERS_MAX

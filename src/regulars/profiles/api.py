@@ -8,11 +8,10 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.http.batch import BatchOut, answer_batch, read_each
+from regulars.http.batch import Batch, BatchResult, answer_batch, body_meta, items_meta, read_batch
 from regulars.http.page import PAGE_PARAMETERS
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
-    BATCH_REQUEST_ITEMS_MAX,
     BATCH_REQUESTS_AT_ONCE,
     Answer,
     Caller,
@@ -26,15 +25,15 @@ from regulars.http.route import (
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ProfileNotFound, ReservedExternalId, ValidationError
 from regulars.kit.ids import PROFILE, ByExternalId, read_reference
-from regulars.kit.json import decode, encode
+from regulars.kit.json import encode
 from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
-from regulars.profiles.decode import ATTRIBUTE_KEY_SCHEMA, ProfileIn, decode_profile
+from regulars.profiles.decode import ProfileIn, decode_attributes, decode_profile
 from regulars.profiles.find import find_profile, list_profiles
 from regulars.profiles.model import (
+    ATTRIBUTE_KEY_CHARACTERS_MAX,
     ATTRIBUTE_VALUE_CHARACTERS_MAX,
     Profile,
     ProfileUpsert,
-    check_attributes,
     read_phone,
 )
 from regulars.profiles.set_attributes import AttributeChanges, set_attributes
@@ -69,7 +68,7 @@ class AttributesReceipt(msgspec.Struct):
 # tells them apart.
 _FLAT_MAP_SCHEMA = {
     "type": "object",
-    "propertyNames": ATTRIBUTE_KEY_SCHEMA,
+    "propertyNames": {"minLength": 1, "maxLength": ATTRIBUTE_KEY_CHARACTERS_MAX},
     "additionalProperties": {"type": ["string", "null"], "maxLength": ATTRIBUTE_VALUE_CHARACTERS_MAX},
 }
 AttributesBodyIn = Annotated[
@@ -87,26 +86,15 @@ AttributesBodyIn = Annotated[
 
 
 class ProfileBatchIn(msgspec.Struct):
-    items: Annotated[
-        list[msgspec.Raw],
-        Meta(
-            min_length=1,
-            max_length=BATCH_REQUEST_ITEMS_MAX,
-            description="Profiles as `POST /v1/profiles` takes them. Each is validated and answered on its own.",
-        ),
-    ]
+    items: Annotated[list[ProfileIn], items_meta("Profiles", "/v1/profiles")]
 
 
-_batch_decoder = msgspec.json.Decoder(ProfileBatchIn)
-_members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_attributes_decoder = msgspec.json.Decoder(dict[str, str | None])
+class ProfileResult(BatchResult, frozen=True, kw_only=True):
+    body: Annotated[msgspec.Raw, body_meta(ProfileOut, ProfileReceipt)]
 
 
-class _WrappedAttributesIn(msgspec.Struct):
-    attributes: dict[str, str | None]
-
-
-_wrapped_attributes_decoder = msgspec.json.Decoder(_WrappedAttributesIn)
+class ProfileBatchOut(msgspec.Struct):
+    results: Annotated[list[ProfileResult], Meta(description="One result for each item, in the same order.")]
 
 
 def prepare_profile(request: Request) -> ProfileUpsert:
@@ -118,20 +106,18 @@ async def run_profiles(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -
     return [_answer(outcome, write.request.caller) for outcome, write in zip(outcomes, writes, strict=True)]
 
 
-def prepare_batch(request: Request) -> list[ProfileUpsert | ApiError]:
-    country = request.caller.default_country
-    read = partial(decode_profile, default_country=country, is_checked=True)
-    return read_each(decode(_batch_decoder, request.body).items, read)
+def prepare_batch(request: Request) -> Batch[ProfileUpsert]:
+    return read_batch(request.body, partial(decode_profile, default_country=request.caller.default_country))
 
 
 async def run_batches(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
-    upserts = [item for write in writes for item in write.command if isinstance(item, ProfileUpsert)]
+    upserts = [upsert for write in writes for upsert in write.command.accepted]
     outcomes = iter(await upsert_profiles(tx, organization_id, upserts))
     return [
         answer_batch(
             [
                 _answer(next(outcomes), write.request.caller) if isinstance(item, ProfileUpsert) else item
-                for item in write.command
+                for item in write.command.items
             ],
             write.request.request_id,
         )
@@ -140,12 +126,7 @@ async def run_batches(tx: Tx, organization_id: UUID, writes: Sequence[Write]) ->
 
 
 def prepare_attributes(request: Request) -> AttributeChanges:
-    members = decode(_members_decoder, request.body)
-    if "attributes" in members:
-        changes = decode(_wrapped_attributes_decoder, request.body).attributes
-    else:
-        changes = decode(_attributes_decoder, request.body)
-    return AttributeChanges(read_reference(PROFILE, request.references[0]), check_attributes(changes))
+    return decode_attributes(request.body, read_reference(PROFILE, request.references[0]))
 
 
 async def run_attributes(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
@@ -276,7 +257,7 @@ ROUTES: tuple[Route, ...] = (
         "item does not hold up the others. All items that are accepted are committed together. Each item costs one "
         "request of the rate limit.",
         body=ProfileBatchIn,
-        answers={200: BatchOut},
+        answers={200: ProfileBatchOut},
         errors=(ValidationError,),
         examples={
             "two_customers": {

@@ -1,13 +1,16 @@
-"""From the bytes of a request, or of a line of a file, to a valid upsert of a profile."""
+"""From the bytes of a request, or of a line of a file, to a valid upsert of a profile or of its attributes."""
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX
-from regulars.kit.json import STRING_CHARACTERS_MAX, decode
+from regulars.kit.ids import Reference
+from regulars.kit.reading import Reader
 from regulars.kit.text import check_external_id
+from regulars.kit.wire import ExternalIdIn, Text
 from regulars.profiles.model import (
     ATTRIBUTE_KEY_CHARACTERS_MAX,
     ATTRIBUTE_VALUE_CHARACTERS_MAX,
@@ -15,17 +18,19 @@ from regulars.profiles.model import (
     check_attributes,
     read_phone,
 )
+from regulars.profiles.set_attributes import AttributeChanges
 
-Text = Annotated[str, Meta(max_length=STRING_CHARACTERS_MAX)]
-ATTRIBUTE_KEY_SCHEMA = {"minLength": 1, "maxLength": ATTRIBUTE_KEY_CHARACTERS_MAX}
-AttributeIn = Annotated[str, Meta(extra_json_schema={"maxLength": ATTRIBUTE_VALUE_CHARACTERS_MAX})]
+AttributeKey = Annotated[str, Meta(min_length=1, max_length=ATTRIBUTE_KEY_CHARACTERS_MAX)]
+AttributeIn = Annotated[
+    str, Meta(max_length=ATTRIBUTE_VALUE_CHARACTERS_MAX, extra={"hint": "Numbers and booleans are sent as text."})
+]
 AttributesIn = Annotated[
-    dict[str, AttributeIn | None],
+    dict[AttributeKey, AttributeIn | None],
     Meta(
         description="Merged into the attributes the profile has. null removes a key; numbers and booleans are sent as "
         "strings. An unknown key is registered with the type of its first value.",
         examples=[{"loyalty_tier": "gold", "newsletter": "true"}],
-        extra_json_schema={"propertyNames": ATTRIBUTE_KEY_SCHEMA},
+        extra={"check": check_attributes},
     ),
 ]
 
@@ -34,11 +39,10 @@ class ProfileIn(msgspec.Struct):
     """A profile to create or update. A field left out is unchanged, null clears it."""
 
     external_id: Annotated[
-        str,
+        ExternalIdIn,
         Meta(
             description="Your own id of the customer. It must not start with `prof_`, `sub_`, `store_` or `evt_`.",
             examples=["CUST-1042"],
-            extra_json_schema={"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX, "format": "external-id"},
         ),
     ]
     phone_number: Annotated[
@@ -53,12 +57,21 @@ class ProfileIn(msgspec.Struct):
     attributes: AttributesIn | UnsetType | None = UNSET
 
 
-_decoder = msgspec.json.Decoder(ProfileIn)
+class WrappedAttributesIn(msgspec.Struct):
+    attributes: AttributesIn
 
 
-def decode_profile(body: bytes, *, default_country: str | None, is_checked: bool = False) -> ProfileUpsert:
+_profiles: Reader[ProfileIn] = Reader(ProfileIn)
+_wrapped_attributes: Reader[WrappedAttributesIn] = Reader(WrappedAttributesIn)
+_flat_attributes: Reader[dict[str, str | None]] = Reader(AttributesIn)
+
+
+def decode_profile(body: bytes, *, default_country: str | None) -> ProfileUpsert:
     """Decode and validate one profile, or raise the refusal it deserves."""
-    sent = decode(_decoder, body, is_checked=is_checked)
+    return _profiles.read(body, partial(_upsert, default_country=default_country))
+
+
+def _upsert(sent: ProfileIn, ignored: tuple[str, ...], *, default_country: str | None) -> ProfileUpsert:
     phone_number, attributes = sent.phone_number, sent.attributes
     return ProfileUpsert(
         external_id=check_external_id(sent.external_id),
@@ -68,4 +81,27 @@ def decode_profile(body: bytes, *, default_country: str | None, is_checked: bool
         first_name=sent.first_name,
         last_name=sent.last_name,
         attributes=check_attributes(attributes) if isinstance(attributes, dict) else {},
+        ignored=ignored,
     )
+
+
+def decode_attributes(body: bytes, reference: Reference) -> AttributeChanges:
+    """The body may be the map itself or an object that holds it; a member `attributes` always means the second."""
+
+    def change(changes: Mapping[str, str | None], ignored: tuple[str, ...]) -> AttributeChanges:
+        return AttributeChanges(reference, check_attributes(changes), ignored)
+
+    if _has_attributes(body):
+        return _wrapped_attributes.read(body, lambda sent, ignored: change(sent.attributes, ignored))
+    return _flat_attributes.read(body, change)
+
+
+def _has_attributes(body: bytes) -> bool:
+    try:
+        return "attributes" in _members_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # Whatever is wrong with it, either reader says.
+        return False
+
+
+_members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])

@@ -19,6 +19,7 @@ class AttributeChanges(msgspec.Struct, frozen=True):
 
     reference: Reference
     changes: Mapping[str, str | None]
+    ignored: tuple[str, ...] = ()
 
 
 Outcome = Profile | ProfileNotFound | ValidationError

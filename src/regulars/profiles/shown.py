@@ -7,9 +7,8 @@ from msgspec import Meta
 
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import PROFILE
+from regulars.kit.wire import Timestamp
 from regulars.profiles.model import Profile
-
-Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-03-02T09:30:00.000Z"])]
 
 
 class ProfileOut(msgspec.Struct):

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.http.batch import BatchOut, all_alike, answer_batch, read_each
+from regulars.http.batch import Batch, BatchResult, all_alike, answer_batch, body_meta, items_meta, read_batch
 from regulars.http.page import PAGE_PARAMETERS
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
@@ -39,8 +39,9 @@ from regulars.kit.errors import (
     SalesEventNotFound,
     StoreNotFound,
 )
-from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, ById
+from regulars.kit.ids import ById
 from regulars.kit.pagination import Page
+from regulars.kit.wire import REFERENCE_SCHEMA
 from regulars.sales.decode import SaleIn, decode_plain_batch, decode_sale
 from regulars.sales.encode import (
     SalesEventEnvelope,
@@ -84,23 +85,21 @@ EXAMPLE = {
 
 
 class SaleBatchIn(msgspec.Struct, frozen=True):
-    items: Annotated[
-        list[msgspec.Raw],
-        Meta(
-            min_length=1,
-            max_length=BATCH_REQUEST_ITEMS_MAX,
-            description="Sales as `POST /v1/sales-events` takes them. Each is validated and answered on its own.",
-        ),
-    ]
+    items: Annotated[list[SaleIn], items_meta("Sales", "/v1/sales-events")]
+
+
+class SalesEventResult(BatchResult, frozen=True, kw_only=True):
+    body: Annotated[msgspec.Raw, body_meta(SalesEventEnvelope, SalesEventReceipt)]
+
+
+class SalesEventBatchOut(msgspec.Struct, frozen=True):
+    results: Annotated[list[SalesEventResult], Meta(description="One result for each item, in the same order.")]
 
 
 class SalesEventPage(msgspec.Struct, frozen=True):
     data: list[SalesEventOut]
     has_more: bool
     next_cursor: str | None
-
-
-_batch_decoder = msgspec.json.Decoder(SaleBatchIn)
 
 
 def _prepare(request: Request) -> Sale:
@@ -130,12 +129,11 @@ def _tells_what_was_sent(recorded: Recorded) -> bool:
     return recorded.is_new and not isinstance(recorded.sale.told.profile, ById)
 
 
-def _prepare_batch(request: Request) -> Sequence[Sale | ApiError]:
+def _prepare_batch(request: Request) -> Batch[Sale]:
     sales = decode_plain_batch(request.body)
     if sales is not None and 0 < len(sales) <= BATCH_REQUEST_ITEMS_MAX:
-        return sales
-    items = json.decode(_batch_decoder, request.body).items
-    return read_each(items, partial(decode_sale, is_checked=True))
+        return Batch(sales)
+    return read_batch(request.body, decode_sale)
 
 
 async def _run_batch(
@@ -145,8 +143,8 @@ async def _run_batch(
 
 
 async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, tolerance: timedelta) -> Answer:
-    items: list[Sale | ApiError] = write.command
-    sales = [item for item in items if not isinstance(item, ApiError)]
+    batch: Batch[Sale] = write.command
+    items, sales = batch.items, batch.accepted
     recorded = iter(await record_sales(tx, organization_id, sales, tolerance=tolerance) if sales else ())
     outcomes = [item if isinstance(item, ApiError) else next(recorded) for item in items]
     caller = write.request.caller
@@ -178,8 +176,8 @@ async def _record_batch_quickly(
 
 
 def _as_one(write: Write) -> SalesRequest:
-    items: Sequence[Sale | ApiError] = write.command
-    sales = [item for item in items if not isinstance(item, ApiError)]
+    batch: Batch[Sale] = write.command
+    items, sales = batch.items, batch.accepted
 
     def join(bodies: Iterable[bytes]) -> bytes:
         if len(sales) == len(items):
@@ -213,14 +211,13 @@ def _filter(name: str, description: str, **schema: Any) -> Parameter:
     return Parameter(name, {"type": "string", **schema}, description)
 
 
-_REFERENCE = {"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX, "format": "reference"}
 PARAMETERS = (
     *PAGE_PARAMETERS,
-    _filter("store_id", "Sales of this store: its external_id or canonical id.", **_REFERENCE),
-    _filter("profile_id", "Sales of this customer: external_id or canonical id.", **_REFERENCE),
+    _filter("store_id", "Sales of this store: its external_id or canonical id.", **REFERENCE_SCHEMA),
+    _filter("profile_id", "Sales of this customer: external_id or canonical id.", **REFERENCE_SCHEMA),
     _filter("type", "Purchases or returns only.", enum=list(TYPES)),
     _filter("currency", "Sales in this currency only.", enum=list(CURRENCIES)),
-    _filter("external_id", "The sale with this external_id.", **_REFERENCE),
+    _filter("external_id", "The sale with this external_id.", **REFERENCE_SCHEMA),
     _filter("occurred_from", "Business date not before this; orders the list by business date.", format="date-time"),
     _filter("occurred_to", "Business date before this; orders the list by business date.", format="date-time"),
     _filter("created_from", "Recorded not before this.", format="date-time"),
@@ -253,7 +250,7 @@ def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
             summary="Record up to 500 transactions",
             description="Each item is decided on its own; the answer lists a status and a body for each, in order.",
             body=SaleBatchIn,
-            answers={200: BatchOut},
+            answers={200: SalesEventBatchOut},
             examples={"two tickets": {"items": [EXAMPLE, {**EXAMPLE, "external_id": "PARIS-01:000124"}]}},
             prepare=_prepare_batch,
             run=partial(_run_batch, tolerance=tolerance),

@@ -1,5 +1,6 @@
 """What a sale is, when it may trigger automations, and when two tickets under one id are the same."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -8,8 +9,11 @@ import msgspec
 from msgspec import Meta
 
 from regulars.kit.clock import AUTOMATION_WINDOW
+from regulars.kit.errors import invalid
+from regulars.kit.faults import Spelled
 from regulars.kit.ids import Reference
-from regulars.kit.json import INTEGER_MAX, STRING_CHARACTERS_MAX
+from regulars.kit.json import INTEGER_MAX, encode
+from regulars.kit.wire import Text
 from regulars.profiles.model import ProfileRef
 from regulars.stores.model import StoreRef
 
@@ -26,7 +30,31 @@ SaleType = Literal["PURCHASE", "RETURN"]
 Currency = Literal["EUR", "GBP", "USD", "CHF"]
 AutomationState = Literal["eligible", "stale_fact", "not_applicable"]
 Cents = Annotated[int, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX)]
-Text = Annotated[str, Meta(max_length=STRING_CHARACTERS_MAX)]
+
+
+def read_quantity(quantity: float, *, field: str) -> int | float:
+    """A quantity of at most 15 digits, as it is; one of more only if it is the shortest spelling of a double, rounded.
+
+    A till that adds 0.1 and 0.2 sends 0.30000000000000004 and means 0.3. More digits in another spelling are no
+    accident of doubles, and dropping them would change what was said.
+    """
+    text = quantity.text if isinstance(quantity, Spelled) else repr(quantity)
+    digits = text.lower().partition("e")[0].replace(".", "").lstrip("-0").rstrip("0")
+    if len(digits) > QUANTITY_DIGITS_MAX and isinstance(quantity, float):
+        if text != repr(float(text)):
+            raise invalid(field, "TOO_PRECISE", f"It has more than {QUANTITY_DIGITS_MAX} significant digits.")
+        quantity = float(f"{quantity:.{QUANTITY_DIGITS_MAX}g}")
+    if quantity == 0 or not -QUANTITY_LIMIT < quantity < QUANTITY_LIMIT:
+        raise invalid(field, "OUT_OF_RANGE", "It must not be 0 and must be below 1,000,000,000 in size.")
+    return float(quantity) if isinstance(quantity, float) else quantity
+
+
+def check_properties(properties: Mapping[str, Any], *, field: str) -> None:
+    if len(properties) > PROPERTY_KEYS_MAX:
+        raise invalid(field, "TOO_MANY_KEYS", f"It has more than {PROPERTY_KEYS_MAX} keys.")
+    plain = {key: float(value) if isinstance(value, float) else value for key, value in properties.items()}
+    if len(encode(plain)) > PROPERTIES_BYTES_MAX:
+        raise invalid(field, "TOO_LARGE", f"It has more than {PROPERTIES_BYTES_MAX:,} bytes as compact JSON.")
 
 
 class Product(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +63,10 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     external_id: Annotated[Text | None, Meta(description="SKU or product code.")] = None
     name: Annotated[Text | None, Meta(description="Human-readable label.")] = None
     properties: Annotated[
-        dict[str, bool | int | float | str] | None,
+        dict[str, bool | Cents | float | str] | None,
         Meta(
             description="Free-form scalars: at most 50 keys and 4 KB.",
+            extra={"check": check_properties},
             extra_json_schema={"maxProperties": PROPERTY_KEYS_MAX, "format": "product-properties"},
         ),
     ] = {}
@@ -53,6 +82,7 @@ class LineItem(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             description="Not 0; below 10^9 in size; at most 15 significant digits.",
             examples=[2],
+            extra={"check": read_quantity},
             extra_json_schema={
                 "not": {"const": 0},
                 "exclusiveMinimum": -QUANTITY_LIMIT,
@@ -87,6 +117,8 @@ class Sale(msgspec.Struct, frozen=True, gc=False):
     line_items: bytes
     # The keys of all product properties on the lines.
     property_keys: frozenset[str] = frozenset()
+    # The unknown members of the body it was read from.
+    ignored: tuple[str, ...] = ()
 
 
 class StoredSale(msgspec.Struct, frozen=True, gc=False):

@@ -15,12 +15,11 @@ from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, Sto
 from regulars.kit.ids import STORE, read_reference
 from regulars.kit.json import encode
 from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
+from regulars.kit.wire import Timestamp
 from regulars.stores.decode import StoreIn, decode_store
 from regulars.stores.find import find_store, list_stores
 from regulars.stores.model import Store, StoreUpsert
 from regulars.stores.upsert import upsert_stores
-
-Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-03-02T09:30:00.000Z"])]
 
 
 class AddressOut(msgspec.Struct):

@@ -6,16 +6,23 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from regulars.kit.errors import invalid
-from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX
-from regulars.kit.json import STRING_CHARACTERS_MAX, decode
+from regulars.kit.reading import Reader
 from regulars.kit.text import check_external_id
+from regulars.kit.wire import ExternalIdIn, Text
 from regulars.stores.countries import COUNTRY_CODES
 from regulars.stores.model import Address, StoreUpsert
 
 COUNTRY_CODE_CHARACTERS = 2
 
-Text = Annotated[str, Meta(max_length=STRING_CHARACTERS_MAX)]
-RequiredText = Annotated[str, Meta(min_length=1, max_length=STRING_CHARACTERS_MAX)]
+RequiredText = Annotated[Text, Meta(min_length=1)]
+
+
+def read_country_code(text: str, *, field: str) -> str:
+    # Some letters of other alphabets become Latin ones when they are capitalised.
+    country_code = text.upper()
+    if not text.isascii() or country_code not in COUNTRY_CODES:
+        raise invalid(field, "NOT_ALLOWED", "It must be an assigned code of ISO 3166-1 alpha-2, such as FR.")
+    return country_code
 
 
 class AddressIn(msgspec.Struct):
@@ -27,11 +34,14 @@ class AddressIn(msgspec.Struct):
     country_code: Annotated[
         str,
         Meta(
-            min_length=COUNTRY_CODE_CHARACTERS,
-            max_length=COUNTRY_CODE_CHARACTERS,
             description="An assigned code of ISO 3166-1 alpha-2, kept in capitals.",
             examples=["FR"],
-            extra_json_schema={"format": "country-code"},
+            extra={"check": read_country_code},
+            extra_json_schema={
+                "minLength": COUNTRY_CODE_CHARACTERS,
+                "maxLength": COUNTRY_CODE_CHARACTERS,
+                "format": "country-code",
+            },
         ),
     ]
     address_line2: Annotated[Text | None, Meta(description="Building, floor or suite.")] = None
@@ -43,33 +53,33 @@ class StoreIn(msgspec.Struct):
     """A store to create or update. A field left out is unchanged, null clears it."""
 
     external_id: Annotated[
-        str,
+        ExternalIdIn,
         Meta(
             description="Your own code of the store. It must not start with `prof_`, `sub_`, `store_` or `evt_`.",
             examples=["PARIS-01"],
-            extra_json_schema={"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX, "format": "external-id"},
         ),
     ]
     name: Annotated[Text | UnsetType | None, Meta(examples=["Paris Opéra"])] = UNSET
     address: AddressIn | UnsetType | None = UNSET
 
 
-_decoder = msgspec.json.Decoder(StoreIn)
+_stores: Reader[StoreIn] = Reader(StoreIn)
 
 
 def decode_store(body: bytes) -> StoreUpsert:
     """Decode and validate one store, or raise the refusal it deserves."""
-    sent = decode(_decoder, body)
+    return _stores.read(body, _upsert)
+
+
+def _upsert(sent: StoreIn, ignored: tuple[str, ...]) -> StoreUpsert:
     return StoreUpsert(
         external_id=check_external_id(sent.external_id),
         name=sent.name,
         address=_read_address(sent.address) if isinstance(sent.address, AddressIn) else sent.address,
+        ignored=ignored,
     )
 
 
 def _read_address(sent: AddressIn) -> Address:
-    # Some letters of other alphabets become Latin ones when they are capitalised.
-    country_code = sent.country_code.upper()
-    if not sent.country_code.isascii() or country_code not in COUNTRY_CODES:
-        raise invalid("address.country_code", "NOT_ALLOWED", "It is not an assigned code of ISO 3166-1 alpha-2.")
+    country_code = read_country_code(sent.country_code, field="address.country_code")
     return Address(**{**msgspec.structs.asdict(sent), "country_code": country_code})

@@ -41,6 +41,8 @@ class StoreUpsert(msgspec.Struct, frozen=True, kw_only=True):
     external_id: str
     name: str | UnsetType | None = UNSET
     address: Address | UnsetType | None = UNSET
+    # The unknown members of the body it was read from.
+    ignored: tuple[str, ...] = ()
 
 
 def apply(upsert: StoreUpsert, store: Store, *, now: datetime) -> Store:

@@ -1,0 +1,193 @@
+"""Hold a document against the type it should have, and find every fault of it.
+
+msgspec stops at the first, for speed. A body that it refused is walked here once more, beside the description that
+msgspec itself has of the type. A rule that a type cannot say is a `check` in the `extra` of its `Meta`: it is called
+with the value and its `field`, and raises. A `hint` there is added to what is said about the value.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+from msgspec import inspect
+
+from regulars.kit.errors import ApiError, FieldError, ValidationError, invalid
+
+FAULTS_MAX: Final = 20
+
+
+class Spelled(float):
+    """A number of a document, with the way it was written."""
+
+    __slots__ = ("text",)
+
+    def __new__(cls, text: str) -> Self:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    text: str
+
+
+class Enough(Exception):  # no error: it ends the walk
+    """There are more faults than an answer lists."""
+
+
+class Faults:
+    """What a walk found, in the order of the type's fields, which is that of the specification."""
+
+    def __init__(self) -> None:
+        self.found: list[ApiError] = []
+        self.is_cut = False
+
+    def add(self, field: str, code: str, message: str) -> None:
+        self.take(_required(field) if code == "REQUIRED" else invalid(field, code, message))
+
+    def take(self, error: ApiError) -> None:
+        if len(self.found) == FAULTS_MAX:
+            self.is_cut = True
+            raise Enough
+        self.found.append(error)
+
+    def together(self) -> ApiError:
+        """One refusal: with the class and the words of the first, and the fields of all."""
+        first, more = self.found[0], len(self.found) - 1
+        detail = first.detail
+        if self.is_cut:
+            detail += f" At least {FAULTS_MAX} more faults were found; errors lists the first {FAULTS_MAX}."
+        elif more:
+            detail += f" {more} more {'fault is' if more == 1 else 'faults are'} listed in errors."
+        return type(first)(detail, errors=tuple([error for one in self.found for error in one.errors][:FAULTS_MAX]))
+
+
+def _required(field: str) -> ValidationError:
+    message = "This field is required."
+    return ValidationError(
+        f"{field} is required." if field else "The body must be an object.",
+        errors=(FieldError(field, "REQUIRED", message),),
+    )
+
+
+def walk(type_: inspect.Type, value: Any, faults: Faults, field: str = "") -> None:
+    """Note the faults of the value, which stands at `field`."""
+    type_, extra = _unwrap(type_)
+    variants = type_.types if isinstance(type_, inspect.UnionType) else (type_,)
+    if value is None:
+        if not any(isinstance(variant, (inspect.NoneType, inspect.AnyType)) for variant in variants):
+            faults.add(field, "REQUIRED", "")
+        return
+    wanted = [variant for variant in variants if not isinstance(variant, inspect.NoneType)]
+    fitting = next((variant for variant in wanted if _fits(_bare(variant), value)), None)
+    if fitting is None:
+        code, message = _misfit(wanted)
+        faults.add(field, code, _with_hint(message, extra))
+        return
+    fitting, own = _unwrap(fitting)
+    extra = {**own, **extra}
+    fault = _limit_fault(fitting, value)
+    if fault is not None:
+        faults.add(field, fault[0], _with_hint(fault[1], extra))
+        return
+    if "check" in extra:
+        try:
+            extra["check"](value, field=field)
+        except ApiError as error:
+            faults.take(error)
+    _walk_into(fitting, value, faults, field)
+
+
+def _walk_into(type_: inspect.Type, value: Any, faults: Faults, field: str) -> None:
+    if isinstance(type_, inspect.StructType):
+        _walk_members(type_, value, faults, field)
+    elif isinstance(type_, inspect.ListType):
+        for place, item in enumerate(value):
+            walk(type_.item_type, item, faults, f"{field}[{place}]")
+    elif isinstance(type_, inspect.DictType):
+        for name, item in value.items():
+            fault = _limit_fault(_bare(type_.key_type), name)
+            if fault is not None:
+                faults.add(field, fault[0], f"The name of a member is wrong: {fault[1]}")
+            walk(type_.value_type, item, faults, _member(field, name))
+
+
+def _walk_members(type_: inspect.StructType, value: Any, faults: Faults, field: str) -> None:
+    for member in type_.fields:
+        name = member.encode_name
+        if name in value:
+            walk(member.type, value[name], faults, _member(field, name))
+        elif member.required:
+            faults.add(_member(field, name), "REQUIRED", "")
+
+
+def _member(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _unwrap(type_: inspect.Type) -> tuple[inspect.Type, Mapping[str, Any]]:
+    return (type_.type, type_.extra or {}) if isinstance(type_, inspect.Metadata) else (type_, {})
+
+
+def _bare(type_: inspect.Type) -> inspect.Type:
+    return _unwrap(type_)[0]
+
+
+def _fits(type_: inspect.Type, value: Any) -> bool:
+    """Whether the value is of the JSON type that the type is written in, and among those it lists."""
+    match type_:
+        case inspect.StructType() | inspect.DictType():
+            return isinstance(value, dict)
+        case inspect.ListType():
+            return isinstance(value, list)
+        case inspect.StrType():
+            return isinstance(value, str)
+        case inspect.LiteralType():
+            return isinstance(value, str) and value in type_.values
+        case inspect.BoolType():
+            return isinstance(value, bool)
+        case inspect.IntType():
+            return isinstance(value, int) and not isinstance(value, bool)
+        case inspect.FloatType():
+            return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(type_, (inspect.AnyType, inspect.RawType))
+
+
+_IN_WORDS: Final[dict[type[inspect.Type], str]] = {
+    inspect.StructType: "an object",
+    inspect.DictType: "an object",
+    inspect.ListType: "a list",
+    inspect.StrType: "text",
+    inspect.BoolType: "true or false",
+    inspect.IntType: "a whole number",
+    inspect.FloatType: "a number",
+}
+
+
+def _misfit(wanted: list[inspect.Type]) -> tuple[str, str]:
+    types = [_bare(type_) for type_ in wanted]
+    allowed = [str(value) for type_ in types if isinstance(type_, inspect.LiteralType) for value in type_.values]
+    if allowed:
+        return "NOT_ALLOWED", f"It must be one of {', '.join(allowed)}."
+    kinds = {type(type_) for type_ in types}
+    if inspect.FloatType in kinds:
+        kinds.discard(inspect.IntType)
+    words = sorted(_IN_WORDS[kind] for kind in kinds)
+    return "WRONG_TYPE", f"It must be {', '.join(words[:-1])}{' or ' if words[:-1] else ''}{words[-1]}."
+
+
+def _limit_fault(type_: inspect.Type, value: Any) -> tuple[str, str] | None:
+    if isinstance(type_, (inspect.IntType, inspect.FloatType)):
+        if type_.ge is not None and value < type_.ge:
+            return "OUT_OF_RANGE", f"It must be at least {type_.ge:,}."
+        if type_.le is not None and value > type_.le:
+            return "OUT_OF_RANGE", f"It must be at most {type_.le:,}."
+    elif isinstance(type_, (inspect.StrType, inspect.ListType, inspect.DictType)):
+        things = "characters" if isinstance(type_, inspect.StrType) else "members"
+        if type_.min_length is not None and len(value) < type_.min_length:
+            enough = "It must not be empty." if type_.min_length == 1 else f"It must have {type_.min_length} {things}."
+            return "LENGTH", enough
+        if type_.max_length is not None and len(value) > type_.max_length:
+            return "LENGTH", f"It has more than {type_.max_length:,} {things}."
+    return None
+
+
+def _with_hint(message: str, extra: Mapping[str, Any]) -> str:
+    return f"{message} {extra['hint']}" if "hint" in extra else message

@@ -1,0 +1,141 @@
+"""Read bodies of one type: in one go when they fit it, and with all that is wrong or unknown when they do not."""
+
+import contextlib
+from collections.abc import Callable
+from types import UnionType
+from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import inspect
+
+from regulars.kit import faults, json
+from regulars.kit.errors import ApiError, InvalidJson
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# One more than an answer names.
+IGNORED_MAX = 11
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class Reader(Generic[T]):
+    """Reads bodies of one wire type. `make` turns what was read into what the room works with.
+
+    It calls whatever the type names as a `check` itself: when it raises, the body is walked for all faults. A body for
+    which neither it nor the decoder raises is not looked at again.
+    """
+
+    def __init__(self, type_: Any) -> None:
+        self._strict: msgspec.json.Decoder[T] = msgspec.json.Decoder(strictly(type_))
+        self._lenient: msgspec.json.Decoder[T] = msgspec.json.Decoder(type_)
+        self._described = inspect.type_info(type_)
+        self._known = _known_members(self._described)
+        fields = self._described.fields if isinstance(self._described, inspect.StructType) else ()
+        self._kept = frozenset(field.encode_name for field in fields if isinstance(_bare(field.type), inspect.RawType))
+
+    def read(self, body: bytes, make: Callable[[T, tuple[str, ...]], R]) -> R:
+        """What `make` gives for the body and the paths of its unknown members, or one refusal with every fault."""
+        json.check_bytes(body)
+        try:
+            return make(self._strict.decode(body), ())
+        except (msgspec.ValidationError, ApiError):
+            return self._read_carefully(body, make)
+        except _NOT_JSON as error:
+            raise not_json(error) from None
+
+    def _read_carefully(self, body: bytes, make: Callable[[T, tuple[str, ...]], R]) -> R:
+        try:
+            document = _document_decoder.decode(body)
+        except _NOT_JSON as error:
+            # The strict decoder stopped at a wrong type, and what follows it is not even JSON.
+            raise not_json(error) from None
+        ignored: dict[str, None] = {}
+        _note_unknown(self._known, document, "", ignored)
+        try:
+            return make(self._lenient.decode(body), tuple(ignored)[:IGNORED_MAX])
+        except (msgspec.ValidationError, ApiError) as error:
+            raise self._all_faults(body, document) or error from None
+
+    def _all_faults(self, body: bytes, document: Any) -> ApiError | None:
+        if isinstance(document, dict) and self._kept and not self._kept.isdisjoint(document):
+            # Members that are kept to the letter are judged as they are written.
+            members = _members_decoder.decode(body)
+            document |= {name: members[name] for name in self._kept if document.get(name) is not None}
+        found = faults.Faults()
+        with contextlib.suppress(faults.Enough):
+            faults.walk(self._described, document, found)
+        return found.together() if found.found else None
+
+
+_document_decoder = msgspec.json.Decoder(float_hook=faults.Spelled)
+_members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class _Known(dict[str, "_Known | None"]):
+    """The members of an object by name, each with its own members if it is an object or a list of objects."""
+
+
+def _known_members(type_: inspect.Type) -> _Known | None:
+    match type_:
+        case inspect.Metadata():
+            return _known_members(type_.type)
+        case inspect.UnionType():
+            return next((known for one in type_.types if (known := _known_members(one)) is not None), None)
+        case inspect.ListType():
+            return _known_members(type_.item_type)
+        case inspect.StructType():
+            return _Known({field.encode_name: _known_members(field.type) for field in type_.fields})
+    return None
+
+
+def _note_unknown(known: _Known | None, value: Any, path: str, unknown: dict[str, None]) -> None:
+    """Note the paths of members that are not known: the topmost of each, without the place in a list."""
+    if known is None:
+        return
+    if isinstance(value, list):
+        for item in value:
+            _note_unknown(known, item, f"{path}[]", unknown)
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            at = f"{path}.{name}" if path else name
+            if name not in known:
+                unknown[at] = None
+            else:
+                _note_unknown(known[name], member, at, unknown)
+
+
+def not_json(error: Exception) -> InvalidJson:
+    return InvalidJson(f"The body cannot be read as JSON: {error}.")
+
+
+def _bare(type_: inspect.Type) -> inspect.Type:
+    return type_.type if isinstance(type_, inspect.Metadata) else type_
+
+
+def strictly(type_: Any) -> Any:
+    """The same type, except that every object in it forbids members it does not know."""
+    origin, arguments = get_origin(type_), get_args(type_)
+    if origin is Annotated:
+        return Annotated[(strictly(arguments[0]), *arguments[1:])]
+    if origin in (Union, UnionType):
+        return Union[tuple(strictly(argument) for argument in arguments)]  # noqa: UP007  # made, not written
+    if origin in (list, dict):
+        return origin[tuple(strictly(argument) for argument in arguments)]
+    if not (isinstance(type_, type) and issubclass(type_, msgspec.Struct)):
+        return type_
+    return msgspec.defstruct(
+        type_.__name__,
+        [_strict_field(field) for field in msgspec.structs.fields(type_)],
+        bases=(type_,),
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
+def _strict_field(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:
+    if field.required:
+        return field.name, strictly(field.type)
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.name, strictly(field.type), msgspec.field(default_factory=field.default_factory)
+    return field.name, strictly(field.type), field.default

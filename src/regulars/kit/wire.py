@@ -1,0 +1,27 @@
+"""Types that many rooms have on the wire: each with its rule, and with what the API description says about it."""
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, RESERVED_PREFIXES
+from regulars.kit.json import STRING_CHARACTERS_MAX
+from regulars.kit.text import check_external_id, check_reference, read_timestamp
+
+_SPACE: Final = r" \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_CONTROL: Final = r"\u0000-\u001f\u007f-\u009f"
+# No control character, and no white space at either end.
+_REFERENCE: Final = rf"[^{_CONTROL}{_SPACE}](?:[^{_CONTROL}]*[^{_CONTROL}{_SPACE}])?$"
+_LENGTHS: Final = {"minLength": 1, "maxLength": EXTERNAL_ID_CHARACTERS_MAX}
+REFERENCE_SCHEMA: Final = {**_LENGTHS, "pattern": f"^{_REFERENCE}", "format": "reference"}
+EXTERNAL_ID_SCHEMA: Final = {
+    **_LENGTHS,
+    "pattern": rf"^(?!{'|'.join(RESERVED_PREFIXES)}){_REFERENCE}",
+    "format": "external-id",
+}
+
+Text = Annotated[str, Meta(max_length=STRING_CHARACTERS_MAX)]
+ExternalIdIn = Annotated[str, Meta(extra={"check": check_external_id}, extra_json_schema=EXTERNAL_ID_SCHEMA)]
+ReferenceIn = Annotated[str, Meta(extra={"check": check_reference}, extra_json_schema=REFERENCE_SCHEMA)]
+TimestampIn = Annotated[str, Meta(extra={"check": read_timestamp}, extra_json_schema={"format": "date-time"})]
+Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-03-02T09:30:00.000Z"])]

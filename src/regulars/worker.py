@@ -6,6 +6,7 @@ from typing import Final
 
 from regulars.catalog.counts.queue import CountQueue
 from regulars.catalog.model import Catalog
+from regulars.consent.browse.figures import ConsentFigures
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
 from regulars.kit.db import Database
@@ -47,6 +48,7 @@ def queues() -> list[Queue]:
         RetryQueue(LISTENERS),
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
         HourlyTotalsFill(),
+        ConsentFigures(),
         Sweep("idempotency.sweep", IDEMPOTENCY_KEYS, sweep_idempotency_keys, look_every_s=300),
         Sweep("request_log.sweep", REQUEST_LOG, sweep_request_log, look_every_s=3600),
         Sweep("request_log.sweep_counts", REQUEST_COUNTS, sweep_request_log, look_every_s=3600),

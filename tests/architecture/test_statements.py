@@ -22,7 +22,7 @@ OWNERS = {
     "stores": {"stores"},
     "profiles": {"profiles"},
     "catalog": {"profile_attributes", "product_properties", "catalog_counts", "catalog_tallies"},
-    "consent": {"subscriptions", "consent_ledger", "consent_payloads"},
+    "consent": {"subscriptions", "consent_ledger", "consent_payloads", "consent_figures"},
     "sales": {
         "sales_events",
         "ticket_collisions",

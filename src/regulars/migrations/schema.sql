@@ -59,6 +59,15 @@ CREATE TABLE catalog_tallies (
     common jsonb DEFAULT '[]'::jsonb NOT NULL
 );
 
+CREATE TABLE consent_figures (
+    organization_id uuid NOT NULL,
+    time_zone text NOT NULL,
+    due_at timestamp with time zone,
+    counted_at timestamp with time zone,
+    took_ms integer,
+    figures json
+);
+
 CREATE TABLE consent_ledger (
     organization_id uuid NOT NULL,
     subscription_id uuid NOT NULL,
@@ -342,6 +351,9 @@ ALTER TABLE ONLY catalog_counts
 ALTER TABLE ONLY catalog_tallies
     ADD CONSTRAINT catalog_tallies_pkey PRIMARY KEY (organization_id, count_id, key);
 
+ALTER TABLE ONLY consent_figures
+    ADD CONSTRAINT consent_figures_pkey PRIMARY KEY (organization_id);
+
 ALTER TABLE ONLY consent_ledger
     ADD CONSTRAINT consent_ledger_pkey PRIMARY KEY (organization_id, subscription_id, sequence);
 
@@ -441,6 +453,8 @@ ALTER TABLE ONLY vault_key
 CREATE INDEX catalog_counts_due ON catalog_counts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX catalog_counts_newest ON catalog_counts USING btree (organization_id, catalog, id);
+
+CREATE INDEX consent_figures_due ON consent_figures USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX consent_payloads_by_profile ON consent_payloads USING btree (organization_id, profile_id) WHERE (profile_id IS NOT NULL);
 

@@ -1,0 +1,136 @@
+"""The certificate of consent: everything that is known of a number's consent, with what it takes to check it."""
+
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from regulars.consent.browse.allowed import Answer, Judgement, were_we_allowed
+from regulars.consent.find import find_subscription, list_history
+from regulars.consent.ledger import Subscription
+from regulars.consent.queries import EntryRow
+from regulars.consent.verify import Verification, verify_subscription
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE, SUBSCRIPTION
+
+ENTRIES_MAX: Final = 5_000
+HOW_TO_VERIFY: Final = (
+    (
+        "The first entry's previous_hash is SHA-256 of the text 'regulars consent ledger', a zero byte, and the 16 bytes "
+        "each of the ids of organization and subscription."
+    ),
+    "Each commitment is HMAC-SHA256 of the payload's exact text under its salt.",
+    (
+        "Each hash is SHA-256 of the JSON array [previous_hash, sequence, kind, outcome, effective_at, claimed_at, "
+        "received_at, commitment], without spaces, hashes in hexadecimal, times in UTC with milliseconds."
+    ),
+    "Each previous_hash is the hash of the entry before it; where a payload was erased, the chain still verifies.",
+)
+
+
+class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+    subscription: Subscription
+    entries: list[EntryRow]
+    verification: Verification
+    answer: Answer | None
+    made_at: datetime
+    organization_id: UUID
+
+
+async def make_certificate(
+    tx: Tx, organization_id: UUID, subscription_id: UUID, *, at: datetime | None
+) -> Certificate | None:
+    """The whole ledger of one number, verified at this moment; None if there is no such subscription."""
+    subscription = await find_subscription(tx, organization_id, subscription_id)
+    verification = await verify_subscription(tx, organization_id, subscription_id)
+    if subscription is None or verification is None:
+        return None
+    entries = await list_history(tx, organization_id, subscription_id, after=0, limit=ENTRIES_MAX)
+    answer = None if at is None else await were_we_allowed(tx, organization_id, subscription_id, at)
+    return Certificate(
+        subscription=subscription,
+        entries=list(entries),
+        verification=verification,
+        answer=answer,
+        made_at=tx.now,
+        organization_id=organization_id,
+    )
+
+
+def as_json(certificate: Certificate, *, organization: str) -> dict[str, Any]:
+    """The certificate as a document to hand over."""
+    subscription = certificate.subscription
+    state, profile = subscription.state, subscription.profile
+    verification = certificate.verification
+    return {
+        "certificate": "consent to be texted",
+        "organization": {"id": str(certificate.organization_id), "name": organization},
+        "made_at": format_timestamp(certificate.made_at),
+        "subscription": {
+            "id": SUBSCRIPTION.encode(subscription.id),
+            "uuid": str(subscription.id),
+            "phone_number": state.phone_number,
+            "status": state.status.value,
+            "consent_source": state.source,
+            "consented_at": _time(state.consented_at),
+            "unsubscribed_at": _time(state.unsubscribed_at),
+            "consent_proof": None
+            if state.proof is None
+            else {
+                "terms_url": state.proof.terms_url,
+                "terms_version": state.proof.terms_version,
+                "source_text": state.proof.source_text,
+            },
+            "profile": None
+            if profile is None
+            else {"id": PROFILE.encode(profile.id), "external_id": profile.external_id},
+        },
+        "question": None if certificate.answer is None else _answer(certificate.answer),
+        "verification": {
+            "is_whole": verification.fault is None,
+            "fault": verification.fault,
+            "fault_sequence": verification.fault_sequence,
+            "entries": verification.entries,
+            "payloads_erased": verification.payloads_erased,
+        },
+        "ledger": [_entry(entry) for entry in certificate.entries],
+        "how_to_verify": list(HOW_TO_VERIFY),
+    }
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    return {
+        "at": format_timestamp(answer.at),
+        "as_recorded_then": _judgement(answer.recorded),
+        "as_known_now": _judgement(answer.known),
+    }
+
+
+def _judgement(judgement: Judgement) -> dict[str, Any]:
+    return {
+        "may_text": judgement.may_text,
+        "decided_by_sequence": None if judgement.entry is None else judgement.entry.sequence,
+    }
+
+
+def _entry(entry: EntryRow) -> dict[str, Any]:
+    return {
+        "sequence": entry.sequence,
+        "kind": entry.kind,
+        "outcome": entry.outcome,
+        "effective_at": format_timestamp(entry.effective_at),
+        "claimed_at": _time(entry.claimed_at),
+        "received_at": format_timestamp(entry.received_at),
+        "commitment": entry.commitment.hex(),
+        "previous_hash": entry.previous_hash.hex(),
+        "hash": entry.hash.hex(),
+        "salt": None if entry.salt is None else entry.salt.hex(),
+        # The text itself, because it is the text that was committed to.
+        "payload": entry.payload,
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else format_timestamp(moment)

@@ -1,0 +1,285 @@
+"""The statements behind the pages on consent."""
+
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from psycopg.sql import SQL, Composable
+
+from regulars.kit.db import Tx
+
+
+class EntryView(NamedTuple):
+    """An entry of the ledger with what is left of its payload."""
+
+    sequence: int
+    kind: str
+    outcome: str
+    effective_at: datetime
+    claimed_at: datetime | None
+    received_at: datetime
+    hash: bytes
+    previous_hash: bytes
+    payload: str | None
+
+
+_ENTRY = SQL(
+    """
+    SELECT l.sequence, l.kind, l.outcome, l.effective_at, l.claimed_at, l.received_at, l.hash, l.previous_hash,
+           p.payload::text
+    FROM consent_ledger AS l
+    LEFT JOIN consent_payloads AS p
+        ON p.organization_id = %(organization_id)s AND p.subscription_id = %(subscription_id)s
+        AND p.sequence = l.sequence
+    WHERE l.organization_id = %(organization_id)s AND l.subscription_id = %(subscription_id)s
+    """
+)
+
+
+async def find_deciding_entry(
+    tx: Tx, organization_id: UUID, subscription_id: UUID, *, at: datetime, received_until: datetime
+) -> EntryView | None:
+    """The entry that stands last at a moment, among those received until another."""
+    rows = await tx.fetch(
+        _ENTRY
+        + SQL(
+            """
+            AND l.effective_at <= %(at)s AND l.received_at <= %(received_until)s
+            ORDER BY l.effective_at DESC, (l.kind <> 'OPT_IN') DESC, l.sequence DESC
+            LIMIT 1
+            """
+        ),
+        {
+            "organization_id": organization_id,
+            "subscription_id": subscription_id,
+            "at": at,
+            "received_until": received_until,
+        },
+    )
+    return EntryView(*rows[0]) if rows else None
+
+
+async def find_next_change(
+    tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: datetime, is_opt_in: bool
+) -> EntryView | None:
+    """The first entry of a kind after a moment."""
+    rows = await tx.fetch(
+        _ENTRY
+        + SQL(
+            """
+            AND l.effective_at > %(after)s AND (l.kind = 'OPT_IN') = %(is_opt_in)s
+            ORDER BY l.effective_at, l.sequence
+            LIMIT 1
+            """
+        ),
+        {
+            "organization_id": organization_id,
+            "subscription_id": subscription_id,
+            "after": after,
+            "is_opt_in": is_opt_in,
+        },
+    )
+    return EntryView(*rows[0]) if rows else None
+
+
+async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID, *, limit: int) -> list[EntryView]:
+    """The newest entries by arrival, the newest first."""
+    rows = await tx.fetch(
+        _ENTRY + SQL("ORDER BY l.sequence DESC LIMIT %(limit)s"),
+        {"organization_id": organization_id, "subscription_id": subscription_id, "limit": limit},
+    )
+    return [EntryView(*row) for row in rows]
+
+
+class SubscriptionLine(NamedTuple):
+    """A subscription in a list."""
+
+    id: UUID
+    phone_number: str | None
+    status: str
+    consent_source: str | None
+    consented_at: datetime | None
+    unsubscribed_at: datetime | None
+    has_terms: bool
+    profile_id: UUID | None
+    profile_external_id: str | None
+    first_name: str | None
+    last_name: str | None
+    created_at: datetime
+
+
+async def list_newest_subscriptions(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    status: str | None,
+    source: str | None,
+    is_weak: bool,
+    beyond: UUID | None,
+    is_backward: bool,
+    looked_at_max: int,
+    limit: int,
+) -> list[SubscriptionLine]:
+    """Subscriptions the newest first, out of the next so many: a rare filter never reads a whole organization."""
+    window: list[Composable] = []
+    if status is not None:
+        window.append(SQL("AND s.status = %(status)s"))
+    if beyond is not None:
+        window.append(SQL("AND s.id > %(beyond)s" if is_backward else "AND s.id < %(beyond)s"))
+    fitting: list[Composable] = []
+    if source is not None:
+        fitting.append(SQL("AND w.consent_source = %(source)s"))
+    if is_weak:
+        fitting.append(SQL("AND w.status = 'SUBSCRIBED' AND w.terms_version IS NULL AND w.source_text IS NULL"))
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT w.id, w.phone_number, w.status, w.consent_source, w.consented_at,
+                   CASE WHEN w.status = 'UNSUBSCRIBED' THEN w.latest_opt_out_at END, w.terms_version IS NOT NULL,
+                   p.id, p.external_id, p.first_name, p.last_name, w.created_at
+            FROM (
+                SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at, s.latest_opt_out_at,
+                       s.terms_version, s.source_text, s.profile_id, s.created_at
+                FROM subscriptions AS s
+                WHERE s.organization_id = %(organization_id)s {window}
+                ORDER BY s.id {order}
+                LIMIT %(looked_at_max)s
+            ) AS w
+            LEFT JOIN LATERAL (
+                SELECT id, external_id, first_name, last_name FROM profiles
+                WHERE organization_id = %(organization_id)s AND id = w.profile_id
+                LIMIT 1
+            ) AS p ON true
+            WHERE true {fitting}
+            ORDER BY w.id {order}
+            LIMIT %(limit)s
+            """
+        ).format(
+            window=SQL(" ").join(window),
+            fitting=SQL(" ").join(fitting),
+            order=SQL("ASC" if is_backward else "DESC"),
+        ),
+        {
+            "organization_id": organization_id,
+            "status": status,
+            "source": source,
+            "beyond": beyond,
+            "looked_at_max": looked_at_max,
+            "limit": limit,
+        },
+    )
+    return [SubscriptionLine(*row) for row in rows]
+
+
+async def find_end_of_window(
+    tx: Tx, organization_id: UUID, *, status: str | None, beyond: UUID | None, looked_at_max: int
+) -> UUID | None:
+    """The last of the next so many subscriptions, or None if there are fewer."""
+    rows = await tx.fetch(
+        """
+        SELECT id
+        FROM subscriptions
+        WHERE organization_id = %(organization_id)s
+          AND (%(status)s::text IS NULL OR status = %(status)s)
+          AND (%(beyond)s::uuid IS NULL OR id < %(beyond)s)
+        ORDER BY id DESC
+        LIMIT 1 OFFSET %(skipped)s
+        """,
+        {"organization_id": organization_id, "status": status, "beyond": beyond, "skipped": looked_at_max - 1},
+    )
+    return rows[0][0] if rows else None
+
+
+class StoredFigures(NamedTuple):
+    counted_at: datetime | None
+    took_ms: int | None
+    figures: str | None
+    is_due: bool
+
+
+async def find_figures(tx: Tx, organization_id: UUID) -> StoredFigures | None:
+    rows = await tx.fetch(
+        "SELECT counted_at, took_ms, figures::text, due_at IS NOT NULL FROM consent_figures WHERE organization_id = %s",
+        (organization_id,),
+    )
+    return StoredFigures(*rows[0]) if rows else None
+
+
+async def ask_for_figures(tx: Tx, organization_id: UUID, *, time_zone: str) -> None:
+    await tx.execute(
+        """
+        INSERT INTO consent_figures (organization_id, time_zone, due_at)
+        VALUES (%(organization_id)s, %(time_zone)s, %(now)s)
+        ON CONFLICT (organization_id) DO UPDATE SET due_at = excluded.due_at, time_zone = excluded.time_zone
+        """,
+        {"organization_id": organization_id, "time_zone": time_zone, "now": tx.now},
+    )
+
+
+async def lock_due_figures(tx: Tx, organization_id: UUID) -> str | None:
+    """The zone in which to count, if somebody asked and nobody else is counting."""
+    rows = await tx.fetch(
+        """
+        SELECT time_zone FROM consent_figures
+        WHERE organization_id = %s AND due_at IS NOT NULL
+        FOR UPDATE SKIP LOCKED
+        """,
+        (organization_id,),
+    )
+    return rows[0][0] if rows else None
+
+
+async def keep_figures(tx: Tx, organization_id: UUID, *, counted_at: datetime, took_ms: int, figures: str) -> None:
+    await tx.execute(
+        """
+        UPDATE consent_figures
+        SET due_at = NULL, counted_at = %(counted_at)s, took_ms = %(took_ms)s, figures = %(figures)s
+        WHERE organization_id = %(organization_id)s
+        """,
+        {"organization_id": organization_id, "counted_at": counted_at, "took_ms": took_ms, "figures": figures},
+    )
+
+
+class StatusCount(NamedTuple):
+    status: str
+    is_forgotten: bool
+    source: str | None
+    numbers: int
+    # How many of these have neither terms nor words as proof.
+    weak: int
+
+
+async def count_subscriptions(tx: Tx, organization_id: UUID) -> list[StatusCount]:
+    """For the worker only: it reads every subscription."""
+    rows = await tx.fetch(
+        """
+        SELECT status, phone_number IS NULL, consent_source, count(*),
+               count(*) FILTER (WHERE terms_version IS NULL AND source_text IS NULL)
+        FROM subscriptions
+        WHERE organization_id = %s
+        GROUP BY 1, 2, 3
+        """,
+        (organization_id,),
+    )
+    return [StatusCount(*row) for row in rows]
+
+
+class ChangeCount(NamedTuple):
+    day: datetime
+    is_opt_in: bool
+    numbers: int
+
+
+async def count_changes(tx: Tx, organization_id: UUID, *, since: datetime, time_zone: str) -> list[ChangeCount]:
+    """For the worker only: it reads the whole ledger."""
+    rows = await tx.fetch(
+        """
+        SELECT date_trunc('day', effective_at, %(time_zone)s), kind = 'OPT_IN', count(*)
+        FROM consent_ledger
+        WHERE organization_id = %(organization_id)s AND effective_at >= %(since)s
+          AND outcome IN ('created', 'resubscribed', 'unsubscribed')
+        GROUP BY 1, 2
+        """,
+        {"organization_id": organization_id, "since": since, "time_zone": time_zone},
+    )
+    return [ChangeCount(*row) for row in rows]

@@ -306,7 +306,11 @@ CREATE TABLE ticket_collision_totals (
     organization_id uuid NOT NULL,
     sales_event_id uuid NOT NULL,
     times_seen bigint NOT NULL,
-    last_seen_at timestamp with time zone NOT NULL
+    last_seen_at timestamp with time zone NOT NULL,
+    reviewed_at timestamp with time zone,
+    review text,
+    note text,
+    reviewed_by text
 );
 
 CREATE TABLE ticket_collisions (
@@ -499,6 +503,10 @@ CREATE INDEX sessions_by_user ON sessions USING btree (user_id);
 CREATE INDEX subscriptions_by_profile ON subscriptions USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);
 
 CREATE INDEX subscriptions_by_status ON subscriptions USING btree (organization_id, status, id);
+
+CREATE INDEX ticket_collision_totals_open ON ticket_collision_totals USING btree (organization_id, last_seen_at, sales_event_id) WHERE (reviewed_at IS NULL);
+
+CREATE INDEX ticket_collision_totals_reviewed ON ticket_collision_totals USING btree (organization_id, last_seen_at, sales_event_id) WHERE (reviewed_at IS NOT NULL);
 
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id);

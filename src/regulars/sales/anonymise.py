@@ -14,5 +14,6 @@ async def anonymise_sales(
     unlinked = await queries.unlink_profiles(tx, organization_id, profile_ids)
     if unlinked:
         await queries.delete_collisions(tx, organization_id, unlinked)
+        await queries.forget_notes(tx, organization_id, unlinked)
     if references:
         await queries.delete_collisions_that_name(tx, organization_id, references)

@@ -36,6 +36,7 @@ async def note_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tupl
         if not together:
             break
         await queries.insert_collisions(tx, organization_id, together)
+    await queries.reopen_collisions(tx, organization_id, by_sale)
 
 
 def describe(sale: Sale, *, with_person: bool) -> bytes:

@@ -181,6 +181,27 @@ async def count_collisions(tx: Tx, organization_id: UUID, times: Sequence[tuple[
     )
 
 
+async def reopen_collisions(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> None:
+    """Those that a person had looked at wait again if this transaction brought a content that is new."""
+    await tx.execute(
+        "UPDATE ticket_collision_totals AS t SET reviewed_at = NULL, review = NULL"
+        " WHERE t.organization_id = %(organization)s AND t.sales_event_id = ANY(%(sales)s)"
+        " AND t.reviewed_at IS NOT NULL AND EXISTS (SELECT FROM ticket_collisions k"
+        "   WHERE k.organization_id = %(organization)s"
+        "   AND k.sales_event_id = t.sales_event_id AND k.first_seen_at = %(now)s)",
+        {"organization": organization_id, "sales": sorted(sale_ids), "now": tx.now},
+    )
+
+
+async def forget_notes(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> None:
+    """A note that a person wrote about a collision may name the customer."""
+    await tx.execute(
+        "UPDATE ticket_collision_totals SET note = NULL"
+        " WHERE organization_id = %s AND sales_event_id = ANY(%s) AND note IS NOT NULL",
+        (organization_id, sorted(sale_ids)),
+    )
+
+
 async def unlink_profiles(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[UUID]:
     """Make the sales of these profiles anonymous; give their ids."""
     rows = await tx.fetch(

@@ -8,8 +8,8 @@ import msgspec
 
 from regulars.consent.browse.allowed import Answer, Judgement, were_we_allowed
 from regulars.consent.find import find_subscription, list_history
-from regulars.consent.ledger import Subscription
 from regulars.consent.queries import EntryRow
+from regulars.consent.subscription import Subscription
 from regulars.consent.verify import Verification, verify_subscription
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -18,8 +18,8 @@ from regulars.kit.ids import PROFILE, SUBSCRIPTION
 ENTRIES_MAX: Final = 5_000
 HOW_TO_VERIFY: Final = (
     (
-        "The first entry's previous_hash is SHA-256 of the text 'regulars consent ledger', a zero byte, and the 16 bytes "
-        "each of the ids of organization and subscription."
+        "The first entry's previous_hash is SHA-256 of the text 'regulars consent ledger', a zero byte, and the 16 "
+        "bytes each of the ids of organization and subscription."
     ),
     "Each commitment is HMAC-SHA256 of the payload's exact text under its salt.",
     (

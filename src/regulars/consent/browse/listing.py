@@ -6,8 +6,8 @@ from uuid import UUID
 from regulars.consent.browse import queries
 from regulars.consent.browse.queries import SubscriptionLine
 from regulars.consent.find import find_subscription, list_subscriptions
-from regulars.consent.ledger import Subscription
 from regulars.consent.phone import read_consent_number
+from regulars.consent.subscription import Subscription
 from regulars.kit.db import Tx
 from regulars.kit.errors import InvalidPhoneNumber
 from regulars.kit.ids import SUBSCRIPTION

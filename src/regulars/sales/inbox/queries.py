@@ -1,0 +1,156 @@
+"""The statements behind the inbox of collisions."""
+
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.kit.db import Tx
+
+
+class CollisionLine(NamedTuple):
+    """A ticket that somebody tried to send again with other content."""
+
+    sales_event_id: UUID
+    external_id: str
+    store_id: UUID
+    store_external_id: str
+    store_name: str | None
+    occurred_at: datetime
+    times_seen: int
+    last_seen_at: datetime
+    contents: int
+    reviewed_at: datetime | None
+    review: str | None
+    note: str | None
+    reviewed_by: str | None
+
+
+async def list_collisions(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    is_reviewed: bool,
+    beyond: tuple[datetime, UUID] | None,
+    is_backward: bool,
+    limit: int,
+) -> list[CollisionLine]:
+    """Collisions that wait for a person, or those that had one; the last seen first."""
+    condition = SQL("") if beyond is None else SQL("AND (t.last_seen_at, t.sales_event_id) {} (%(at)s, %(id)s)")
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT t.sales_event_id, e.external_id, s.id, s.external_id, s.name, e.occurred_at, t.times_seen,
+                   t.last_seen_at, k.contents, t.reviewed_at, t.review, t.note, t.reviewed_by
+            FROM (
+                SELECT sales_event_id, times_seen, last_seen_at, reviewed_at, review, note, reviewed_by
+                FROM ticket_collision_totals AS t
+                WHERE t.organization_id = %(organization_id)s AND (t.reviewed_at IS NOT NULL) = {is_reviewed}
+                  {condition}
+                ORDER BY t.last_seen_at {order}, t.sales_event_id {order}
+                LIMIT %(limit)s
+            ) AS t
+            JOIN LATERAL (
+                SELECT external_id, occurred_at, store_id FROM sales_events
+                WHERE organization_id = %(organization_id)s AND id = t.sales_event_id LIMIT 1
+            ) AS e ON true
+            JOIN LATERAL (
+                SELECT id, external_id, name FROM stores
+                WHERE organization_id = %(organization_id)s AND id = e.store_id LIMIT 1
+            ) AS s ON true
+            CROSS JOIN LATERAL (
+                SELECT count(*) AS contents FROM ticket_collisions
+                WHERE organization_id = %(organization_id)s AND sales_event_id = t.sales_event_id
+            ) AS k
+            ORDER BY t.last_seen_at {order}, t.sales_event_id {order}
+            """
+        ).format(
+            is_reviewed=SQL("true" if is_reviewed else "false"),
+            condition=condition.format(SQL(">" if is_backward else "<")) if beyond else condition,
+            order=SQL("ASC" if is_backward else "DESC"),
+        ),
+        {
+            "organization_id": organization_id,
+            "at": None if beyond is None else beyond[0],
+            "id": None if beyond is None else beyond[1],
+            "limit": limit,
+        },
+    )
+    return [CollisionLine(*row) for row in rows]
+
+
+async def count_open(tx: Tx, organization_id: UUID, *, most: int) -> int:
+    rows = await tx.fetch(
+        """
+        SELECT count(*) FROM (
+            SELECT FROM ticket_collision_totals WHERE organization_id = %s AND reviewed_at IS NULL LIMIT %s
+        ) AS counted
+        """,
+        (organization_id, most),
+    )
+    return int(rows[0][0])
+
+
+class Review(NamedTuple):
+    times_seen: int
+    last_seen_at: datetime
+    reviewed_at: datetime | None
+    review: str | None
+    note: str | None
+    reviewed_by: str | None
+
+
+async def find_review(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> Review | None:
+    rows = await tx.fetch(
+        """
+        SELECT times_seen, last_seen_at, reviewed_at, review, note, reviewed_by
+        FROM ticket_collision_totals
+        WHERE organization_id = %s AND sales_event_id = %s
+        """,
+        (organization_id, sales_event_id),
+    )
+    return Review(*rows[0]) if rows else None
+
+
+class Attempt(NamedTuple):
+    content_hash: bytes
+    attempt: str
+    first_seen_at: datetime
+    last_seen_at: datetime
+    times_seen: int
+
+
+async def list_attempts(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> list[Attempt]:
+    rows = await tx.fetch(
+        """
+        SELECT content_hash, attempt::text, first_seen_at, last_seen_at, times_seen
+        FROM ticket_collisions
+        WHERE organization_id = %s AND sales_event_id = %s
+        ORDER BY first_seen_at, content_hash
+        """,
+        (organization_id, sales_event_id),
+    )
+    return [Attempt(*row) for row in rows]
+
+
+async def write_review(
+    tx: Tx, organization_id: UUID, sales_event_id: UUID, *, review: str, note: str | None, reviewed_by: str
+) -> bool:
+    rows = await tx.fetch(
+        """
+        UPDATE ticket_collision_totals
+        SET reviewed_at = %(now)s, review = %(review)s, note = %(note)s, reviewed_by = %(reviewed_by)s
+        WHERE organization_id = %(organization_id)s AND sales_event_id = %(sales_event_id)s
+        RETURNING sales_event_id
+        """,
+        {
+            "organization_id": organization_id,
+            "sales_event_id": sales_event_id,
+            "now": tx.now,
+            "review": review,
+            "note": note,
+            "reviewed_by": reviewed_by,
+        },
+    )
+    return bool(rows)

@@ -37,6 +37,7 @@ class Caller:
     api_key_id: UUID
     secret: bytes
     default_country: str | None = None
+    is_ingest_only: bool = False
 
 
 def _request(desk: Desk | None = None, *, body: Any = None, references: tuple[str, ...] = (), **query: str) -> Request:

@@ -113,6 +113,17 @@ def test_erasure_of_a_profile_without_any_number_touches_nobody_else(desk: Desk)
     assert desk.find(other.id) == other
 
 
+def test_an_own_number_is_withdrawn_unless_it_is_anothers_subscription(desk: Desk) -> None:
+    erased, other = desk.profile("CUST-1", phone_number=NUMBER), desk.profile("CUST-2", phone_number=NUMBER)
+    anothers = desk.opt_in(profile="CUST-2", proof=PROOF).subscription
+    nobodys = desk.opt_in(OTHER_NUMBER, proof=PROOF).subscription
+    assert desk.erase(erased, phone_number=NUMBER) == []
+    assert desk.find(anothers.id) == anothers
+    assert desk.erase(erased, phone_number=OTHER_NUMBER) == [nobodys.id]
+    assert desk.find(nobodys.id).state.status is Status.UNSUBSCRIBED
+    assert desk.erase_all({erased: NUMBER, other: NUMBER}) == [anothers.id]
+
+
 def test_erasure_deletes_what_was_said_about_the_person_on_a_number_that_belongs_to_another_now(desk: Desk) -> None:
     first = desk.profile("CUST-1")
     second = desk.profile("CUST-2")

@@ -24,7 +24,7 @@ def test_it_names_paths_and_after_ten_only_that_there_are_more():
         ("a,b", "a%2Cb"),
         ("50%", "50%25"),
         ("größe", "gr%C3%B6%C3%9Fe"),
-        ("", ""),
+        ("", '""'),
     ],
 )
 def test_whatever_is_not_visible_ascii_is_percent_encoded(path, shown):

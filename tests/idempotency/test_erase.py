@@ -53,6 +53,17 @@ async def written(database, organization_id):
         yield tx, neighbour
 
 
+async def test_of_a_batch_only_the_results_that_hold_the_person_go(database, organization_id):
+    body = (
+        b'{"results":[{"status":201,"body":{"id":"prof_you"}},{"status":200,"body":{"id":"prof_me"}},{"status":400}]}'
+    )
+    async with database.transaction() as tx:
+        await store(tx, organization_id, [Record("batch", bytes(32), 200, body, tx.now)])
+        await erase_answers(tx, organization_id, [NEEDLE], seconds_max=math.inf)
+        rows = await tx.fetch("SELECT body FROM idempotency_keys WHERE organization_id = %s", (organization_id,))
+    assert rows == [(b'{"results":[{"status":201,"body":{"id":"prof_you"}},null,{"status":400}]}',)]
+
+
 async def blanked(tx, organization_id) -> set[str]:
     rows = await tx.fetch(
         "SELECT key FROM idempotency_keys WHERE organization_id = %s AND body IS NULL", (organization_id,)

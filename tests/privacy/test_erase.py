@@ -1,6 +1,7 @@
 """Erasing a person: nothing that tells who they were stays in any table, and no total moves."""
 
 import asyncio
+import json
 from datetime import timedelta
 from uuid import uuid4
 
@@ -52,6 +53,23 @@ async def test_the_sale_stays_without_a_name_and_the_total_does_not_move(databas
             (organization_id,),
         )
     assert rows == [(1, 1000, 0)]
+
+
+async def test_a_collision_with_an_erased_persons_ticket_keeps_nothing_of_them(database, organization_id):
+    await plant(database, organization_id, PERSON)
+    await erase(database, organization_id, ByExternalId(PERSON["external_id"]))
+    ticket = json.loads(sale(f"S1:{PERSON['external_id'][-4:]}", PERSON["external_id"], amount=7))
+    for name in ("loyalty", "payments", "metadata"):
+        ticket[name] = {"of": PERSON["first_name"]}
+    async with database.transaction() as tx:
+        (recorded,) = await record(tx, organization_id, json.dumps(ticket).encode())
+        assert recorded.differs
+        attempts = await tx.fetch(
+            "SELECT attempt FROM ticket_collisions WHERE organization_id = %s", (organization_id,)
+        )
+    [[attempt]] = attempts
+    assert (attempt["total_amount_cents"], attempt["profile_id"]) == (7, None)
+    assert attempt["loyalty"] is attempt["payments"] is attempt["metadata"] is None
 
 
 async def test_a_consent_from_before_cannot_bring_the_number_back(database, organization_id):

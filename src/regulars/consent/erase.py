@@ -20,6 +20,9 @@ async def erase_consent(
 ) -> list[UUID]:
     """Turn the profiles' own `numbers` and every number linked to them into do-not-contact entries dated now.
 
+    A number that is somebody else's subscription is left alone: it is on the erased profile as a mere field, and goes
+    with it. One that is linked to nobody is withdrawn.
+
     What remains of each is a keyed hash, so that an older consent that some file brings back later is superseded. The
     caller has locked the profiles against new links (they hold them in existence while they are written). The heads
     of all of them are locked together, in their order. Answers the ids of the subscriptions that were forgotten.
@@ -28,10 +31,12 @@ async def erase_consent(
     own = [number_hash for text in numbers.values() if (number_hash := _own_hash(secret, text)) is not None]
     known = {number_hash for hashes in linked.values() for number_hash in hashes}
     ledger = await open_ledger(tx, organization_id, new=own, known=known)
-    still_linked = [number_hash for number_hash in sorted(known) if _is_linked(ledger, number_hash, numbers)]
+    theirs = [number_hash for number_hash in own if _linked_to(ledger, number_hash) in (None, *numbers)]
+    still_linked = [number_hash for number_hash in sorted(known) if _linked_to(ledger, number_hash) in numbers]
     event = OptOut(phone_number=None, received_at=tx.now, erases=True)
     entries = [
-        ledger.append(number_hash, event, Said(origin=Origin())) for number_hash in dict.fromkeys([*own, *still_linked])
+        ledger.append(number_hash, event, Said(origin=Origin()))
+        for number_hash in dict.fromkeys([*theirs, *still_linked])
     ]
     forgotten = [entry.head.id for entry in entries]
     # Before the new entries are written: theirs say nothing about the person and stay.
@@ -54,10 +59,10 @@ async def forget_changes(
     await rewrite_waiting_facts(tx, organization_id, SubscriptionsChanged, gone, without)
 
 
-def _is_linked(ledger: Ledger, number_hash: bytes, numbers: Mapping[UUID, str | None]) -> bool:
-    """Whether it still is: between the look-up and the lock the number may have been linked to somebody else."""
+def _linked_to(ledger: Ledger, number_hash: bytes) -> UUID | None:
+    """Whose it is now: between the look-up and the lock the number may have been linked to somebody else."""
     head = ledger.head(number_hash)
-    return head is not None and head.state is not None and head.state.profile_id in numbers
+    return None if head is None or head.state is None else head.state.profile_id
 
 
 def _own_hash(secret: bytes, phone_number: str | None) -> bytes | None:

@@ -121,7 +121,7 @@ _items_decoder = msgspec.json.Decoder(list[msgspec.Raw])
 
 def answer_batch(answers: Iterable[Answer | ApiError], request_id: str) -> Answer:
     """The answer of a batch request, whatever its items were answered: put together from encoded bodies."""
-    results = b",".join([_result(answer, request_id) for answer in answers])
+    results = b",".join([result(answer, request_id) for answer in answers])
     return Answer(200, b'{"results":[%b]}' % results)
 
 
@@ -131,7 +131,7 @@ def all_alike(status: int, bodies: Iterable[bytes]) -> bytes:
     return b'{"results":[{"status":%d,"body":%b}]}' % (status, between.join(bodies))
 
 
-def _result(answer: Answer | ApiError, request_id: str) -> bytes:
+def result(answer: Answer | ApiError, request_id: str) -> bytes:
     if isinstance(answer, ApiError):
         return b'{"status":%d,"body":%b}' % (answer.status, problem_bytes(answer, request_id))
     mismatch = b',"payload_mismatch":true' if PAYLOAD_MISMATCH in answer.headers else b""

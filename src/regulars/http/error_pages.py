@@ -85,7 +85,8 @@ PAGES: Final[dict[type[ApiError], Page]] = {
     errors.ProfileNotFound: Page(
         "No profile of your organization has this `external_id` or `prof_` id; it may have been erased. A reference"
         " with a reserved prefix is only ever looked up as a canonical id.",
-        "Upsert the profile first. A sale may name a customer you never sent, if it does so by your own `external_id`.",
+        "Upsert the profile first. A sale may name a customer you never sent, if it does so by your own `external_id`."
+        " If the detail says that the person was erased, do not: stop sending them.",
         "Yes, after the profile exists, with a new Idempotency-Key.",
     ),
     errors.StoreNotFound: Page(

@@ -22,6 +22,6 @@ def _name(path: str) -> str:
     """A name may hold line breaks and commas, and must not split the answer; one that is cut is not cut in a code."""
     encoded = quote(path[:NAME_CHARACTERS_MAX], safe=_PLAIN)
     if len(encoded) <= NAME_CHARACTERS_MAX:
-        return encoded
+        return encoded or '""'
     end = encoded.rfind("%", NAME_CHARACTERS_MAX - 2, NAME_CHARACTERS_MAX)
     return encoded[: NAME_CHARACTERS_MAX if end < 0 else end]

@@ -5,10 +5,11 @@ from uuid import UUID
 
 from psycopg.errors import LockNotAvailable
 
+from regulars.http.batch import result
 from regulars.http.pending import Outcome, Pending
 from regulars.http.problem import problem_answer
 from regulars.http.route import Answer, Write
-from regulars.idempotency.model import Record, is_kept
+from regulars.idempotency.model import BATCH_BEGINNING, ERASED, Record, change_results, is_kept
 from regulars.idempotency.remember import store
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, IdempotencyConflict, ProfileNotFound
@@ -44,9 +45,15 @@ def known_outcome(pending: Pending, records: Mapping[str, Record]) -> Outcome | 
     if record.fingerprint != pending.write.fingerprint:
         return Outcome(problem_answer(conflict(), request_id))
     if record.body is None:
-        erased = ProfileNotFound("The profile this answer spoke of was erased; the request did not run again.")
-        return Outcome(as_replay(problem_answer(erased, request_id)))
-    return Outcome(as_replay(Answer(record.status, record.body, record.headers)), stored=True)
+        return Outcome(as_replay(problem_answer(_erased(), request_id)))
+    body = record.body
+    if body.startswith(BATCH_BEGINNING):
+        body = change_results(body, lambda it: result(_erased(), request_id) if it == ERASED else it)
+    return Outcome(as_replay(Answer(record.status, body, record.headers)), stored=True)
+
+
+def _erased() -> ProfileNotFound:
+    return ProfileNotFound("The person this answer spoke of was erased, and nothing ran again; stop sending them.")
 
 
 def decided(write: Write, result: Answer | ApiError) -> Outcome:

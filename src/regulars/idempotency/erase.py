@@ -1,4 +1,4 @@
-"""Take a person out of the stored answers: the body goes, key and fingerprint stay to their 24 hours.
+"""Take a person out of the stored answers: the body, or the results of a batch, go; the key stays to its 24 hours.
 
 Nothing leads from a person to the answers that hold them, because such an index would cost every write. So every
 answer that is still stored is read, newest first, one stretch of time after the other: those of the last 24 hours, and
@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from regulars.idempotency import queries
-from regulars.idempotency.model import RETENTION
+from regulars.idempotency.model import ERASED, RETENTION, change_results
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 
@@ -49,11 +49,24 @@ async def erase_answers(
         for first in range(0, len(needles), NEEDLES_PER_STATEMENT_MAX):
             some = needles[first : first + NEEDLES_PER_STATEMENT_MAX]
             await queries.blank_bodies(tx, organization_id, some, after=after, until=newest)
+            await _blank_results(tx, organization_id, some, after=after, until=newest)
         if after <= oldest:
             return None
         if monotonic() - started >= seconds_max:
             return after
         newest, stretch = after, min(stretch * STRETCH_GROWTH, STRETCH_MAX)
+
+
+async def _blank_results(
+    tx: Tx, organization_id: UUID, needles: Sequence[bytes], *, after: datetime, until: datetime | None
+) -> None:
+    """Of a batch only the results that hold the person go."""
+
+    def blank(result: bytes) -> bytes:
+        return ERASED if any(needle in result for needle in needles) else result
+
+    for key, body in await queries.lock_batches_with(tx, organization_id, needles, after=after, until=until):
+        await queries.replace_body(tx, organization_id, key, change_results(body, blank))
 
 
 async def _before_the_oldest(tx: Tx, organization_id: UUID) -> datetime:

@@ -1,8 +1,11 @@
 """What a key may look like, what makes two requests the same, and what is kept."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from regulars.kit.errors import InvalidIdempotencyKey
 
@@ -12,6 +15,8 @@ PRIMARY_KEY = "idempotency_keys_pkey"
 # Every success and every refusal that the operation itself decided.
 _KEPT_REFUSALS = frozenset({400, 404})
 _SUCCESSES = range(200, 300)
+# How the stored answer of a batch request begins, and no other.
+BATCH_BEGINNING = b'{"results":['
 _VISIBLE = frozenset(range(0x21, 0x7F))
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -68,3 +73,17 @@ def write_headers(headers: Headers) -> str | None:
 def read_headers(text: str | None) -> Headers:
     lines = () if text is None else text.encode().split(b"\n")
     return tuple([(name, value) for name, _, value in [line.partition(b": ") for line in lines]])
+
+
+class _Results(msgspec.Struct):
+    results: list[msgspec.Raw]
+
+
+_results_decoder = msgspec.json.Decoder(_Results)
+ERASED = b"null"
+
+
+def change_results(body: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """The answer of a batch request with each of its results changed."""
+    results = [change(bytes(result)) for result in _results_decoder.decode(body).results]
+    return BATCH_BEGINNING + b",".join(results) + b"]}"

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from regulars.idempotency.model import Record, read_headers, write_headers
+from regulars.idempotency.model import BATCH_BEGINNING, Record, read_headers, write_headers
 from regulars.kit.db import Tx
 
 
@@ -95,7 +95,29 @@ async def blank_bodies(
     await tx.connection.execute(
         "UPDATE idempotency_keys SET body = NULL WHERE organization_id = %s"
         " AND created_at > %s AND created_at <= COALESCE(%s, 'infinity'::timestamptz) AND EXISTS ("
-        " SELECT FROM unnest(%s::bytea[]) AS n (needle) WHERE position(n.needle IN body) > 0)",
-        (organization_id, after, until, list(needles)),
+        " SELECT FROM unnest(%s::bytea[]) AS n (needle) WHERE position(n.needle IN body) > 0)"
+        " AND substring(body FOR %s) <> %s",
+        (organization_id, after, until, list(needles), len(BATCH_BEGINNING), BATCH_BEGINNING),
         prepare=False,
+    )
+
+
+async def lock_batches_with(
+    tx: Tx, organization_id: UUID, needles: Collection[bytes], *, after: datetime, until: datetime | None
+) -> list[tuple[str, bytes]]:
+    """The keys and bodies of batch answers in which one of the needles stands."""
+    found = await tx.connection.execute(
+        "SELECT key, body FROM idempotency_keys WHERE organization_id = %s"
+        " AND created_at > %s AND created_at <= COALESCE(%s, 'infinity'::timestamptz) AND EXISTS ("
+        " SELECT FROM unnest(%s::bytea[]) AS n (needle) WHERE position(n.needle IN body) > 0)"
+        " AND substring(body FOR %s) = %s ORDER BY key FOR UPDATE",
+        (organization_id, after, until, list(needles), len(BATCH_BEGINNING), BATCH_BEGINNING),
+        prepare=False,
+    )
+    return [(key, body) for key, body in await found.fetchall()]
+
+
+async def replace_body(tx: Tx, organization_id: UUID, key: str, body: bytes) -> None:
+    await tx.execute(
+        "UPDATE idempotency_keys SET body = %s WHERE organization_id = %s AND key = %s", (body, organization_id, key)
     )

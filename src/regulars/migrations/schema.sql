@@ -256,7 +256,8 @@ CREATE TABLE sales_events (
     payments json,
     loyalty json,
     metadata json,
-    line_items json NOT NULL
+    line_items json NOT NULL,
+    anonymised_at timestamp with time zone
 );
 
 CREATE TABLE sessions (
@@ -299,6 +300,7 @@ CREATE TABLE subscriptions (
     last_hash bytea NOT NULL,
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
+    store_id uuid,
     CONSTRAINT subscriptions_status_check CHECK ((status = ANY (ARRAY['SUBSCRIBED'::text, 'UNSUBSCRIBED'::text, 'PENDING'::text])))
 );
 

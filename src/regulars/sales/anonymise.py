@@ -10,7 +10,7 @@ from regulars.sales import queries
 async def anonymise_sales(
     tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, references: Collection[str] = ()
 ) -> None:
-    """Unlink the sales of these profiles, and delete the ticket collisions on them or naming the `references`."""
+    """Take the people out of their sales, and delete the ticket collisions on those or naming the `references`."""
     unlinked = await queries.unlink_profiles(tx, organization_id, profile_ids)
     if unlinked:
         await queries.delete_collisions(tx, organization_id, unlinked)

@@ -12,7 +12,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, STORE, ByExternalId, Kind, Reference
 from regulars.kit.json import encode
 from regulars.sales import queries
-from regulars.sales.model import COLLISIONS_PER_SALE_MAX, Sale, StoredSale
+from regulars.sales.model import COLLISIONS_PER_SALE_MAX, Sale, StoredSale, without_person
 
 
 async def note_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tuple[Sale, StoredSale]]) -> None:
@@ -23,8 +23,10 @@ async def note_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tupl
     await queries.count_collisions(tx, organization_id, sorted(totals.items()))
     by_sale: dict[UUID, Counter[bytes]] = {}
     for sale, stored in attempts:
-        # An anonymous sale may be that of an erased person, whom a till's retry must not bring back.
-        by_sale.setdefault(stored.id, Counter())[describe(sale, with_person=stored.profile is not None)] += 1
+        # An erased person must not be brought back by a till's retry; sales that were made anonymous before they were
+        # marked look like any anonymous one.
+        kept = without_person(sale) if stored.is_anonymised else sale
+        by_sale.setdefault(stored.id, Counter())[describe(kept, with_person=stored.profile is not None)] += 1
     # A statement does not see its own rows: the bound of ten holds only if each sale has one attempt in it. More rounds
     # than ten could keep nothing new.
     for turn in range(COLLISIONS_PER_SALE_MAX):

@@ -129,6 +129,8 @@ class StoredSale(msgspec.Struct, frozen=True, gc=False):
     store: StoreRef
     profile: ProfileRef | None
     created_at: datetime
+    # Its customer was erased, and with them whatever the ticket said about a person.
+    is_anonymised: bool = False
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -155,8 +157,10 @@ def is_in_future(sale: Sale, *, now: datetime, tolerance: timedelta) -> bool:
 
 
 def is_same_ticket(stored: StoredSale, sale: Sale, *, store: StoreRef | None, profile: ProfileRef | None) -> bool:
-    """Whether a repeated ticket says the same, by its decoded content."""
+    """Whether a repeated ticket says the same, by its decoded content; of an erased person's ticket, what is left."""
     told = stored.told
+    if stored.is_anonymised:
+        sale, profile = without_person(sale), None
     return (
         told.type == sale.type
         and told.occurred_at == sale.occurred_at
@@ -173,6 +177,11 @@ def is_same_ticket(stored: StoredSale, sale: Sale, *, store: StoreRef | None, pr
         and _same_json(told.metadata, sale.metadata)
         and _same_json(told.line_items, sale.line_items)
     )
+
+
+def without_person(sale: Sale) -> Sale:
+    """What a sale says that tells of nobody; its source is a system's."""
+    return msgspec.structs.replace(sale, profile=None, payments=None, loyalty=None, metadata=None)
 
 
 def _same_person(stored: ProfileRef | None, sale: Sale, profile: ProfileRef | None) -> bool:

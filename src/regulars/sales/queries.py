@@ -18,7 +18,8 @@ from regulars.stores.model import StoreRef
 _COLUMNS = """
 SELECT e.id, e.external_id, e.type, e.occurred_at, s.id, s.external_id, p.id, p.external_id, e.currency,
        e.total_amount_cents, e.total_discount_cents, e.total_tax_cents, e.source,
-       e.payments::text, e.loyalty::text, e.metadata::text, e.line_items::text, e.created_at
+       e.payments::text, e.loyalty::text, e.metadata::text, e.line_items::text, e.created_at,
+       e.anonymised_at IS NOT NULL
 """
 _BY_EXTERNAL_ID = """
 FROM unnest(%s::text[]) AS wanted (external_id)
@@ -57,7 +58,7 @@ def _stored(row: Sequence[Any]) -> StoredSale:
         metadata=_bytes(row[15]),
         line_items=row[16].encode(),
     )
-    return StoredSale(row[0], told, store, profile, row[17])
+    return StoredSale(row[0], told, store, profile, row[17], is_anonymised=row[18])
 
 
 def _bytes(text: str | None) -> bytes | None:
@@ -203,10 +204,12 @@ async def forget_notes(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]
 
 
 async def unlink_profiles(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[UUID]:
-    """Make the sales of these profiles anonymous; give their ids."""
+    """Take what may tell of a person out of the sales of these profiles, and mark them; give their ids."""
     rows = await tx.fetch(
-        "UPDATE sales_events SET profile_id = NULL WHERE organization_id = %s AND profile_id = ANY(%s) RETURNING id",
-        (organization_id, sorted(profile_ids)),
+        "UPDATE sales_events"
+        " SET profile_id = NULL, payments = NULL, loyalty = NULL, metadata = NULL, anonymised_at = %s"
+        " WHERE organization_id = %s AND profile_id = ANY(%s) RETURNING id",
+        (tx.now, organization_id, sorted(profile_ids)),
     )
     return [row[0] for row in rows]
 

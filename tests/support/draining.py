@@ -1,7 +1,8 @@
 """One organization's turns, as the worker would give them."""
 
-import asyncio
 from uuid import UUID
+
+from tests.support.aside import run_aside
 
 from regulars.kit.db import Database
 from regulars.work.facts import Listeners
@@ -38,4 +39,4 @@ def work_through(database_url: str, organization_id: UUID) -> None:
         finally:
             await database.close()
 
-    asyncio.run(work())
+    run_aside(work())

@@ -1,6 +1,5 @@
 """Organizations and keys for tests: each test works in an organization of its own, so tests share a database."""
 
-import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from psycopg import AsyncConnection
+from tests.support.aside import run_aside
 
 from regulars.organizations import manage
 from regulars.organizations.model import Permission
@@ -51,4 +51,4 @@ def _run(database_url: str, act: Callable[[AsyncConnection[Any]], Awaitable[T]])
         async with await AsyncConnection.connect(database_url, autocommit=True) as connection:
             return await act(connection)
 
-    return asyncio.run(connected())
+    return run_aside(connected())

@@ -1,6 +1,5 @@
 """A person who is signed in: friendly calls of the pages, with the cookie and the token that a browser would send."""
 
-import asyncio
 import contextlib
 import uuid
 from collections.abc import Callable, Iterator
@@ -9,6 +8,7 @@ from uuid import UUID
 
 import httpx
 import pytest
+from tests.support.aside import run_aside
 from tests.support.client import new_http
 from tests.support.server import Server
 from tests.support.tenant import Tenant
@@ -75,7 +75,7 @@ def sign_in_now(database_url: str, organization_id: UUID, role: Role) -> SignedI
         finally:
             await database.close()
 
-    return asyncio.run(run())
+    return run_aside(run())
 
 
 @pytest.fixture

@@ -1,0 +1,27 @@
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from tests.pages.full_house import FullHouse, fill
+from tests.support.browser import chromium
+from tests.support.client import Api, new_http
+from tests.support.contract import Contract
+from tests.support.server import Server
+from tests.support.tenant import new_tenant
+from tests.support.visitor import Visitor, sign_in_now, visitor_as
+
+from regulars.web.access import Role
+
+__all__ = ["chromium", "visitor_as"]
+
+
+@pytest.fixture(scope="session")
+def full_house(
+    server: Server, contract: Contract, http: httpx.Client, api_database_url: str
+) -> Iterator[tuple[FullHouse, Visitor]]:
+    """An organization with something hostile in every stored field, and its owner."""
+    tenant = new_tenant(api_database_url)
+    who = sign_in_now(api_database_url, tenant.organization_id, Role.OWNER)
+    with new_http() as client:
+        visitor = Visitor(client, server.url, who)
+        yield fill(Api(server, contract, http, tenant), visitor, api_database_url), visitor

@@ -1,0 +1,126 @@
+"""An organization with something in every field that is stored and shown, all of it hostile."""
+
+import time
+from dataclasses import dataclass
+
+from psycopg import AsyncConnection
+from tests.support import samples
+from tests.support.aside import run_aside
+from tests.support.client import Api
+from tests.support.draining import work_through
+from tests.support.visitor import Visitor
+
+# Would run, break out of an attribute, out of a script, out of a template or out of a title.
+MARKER = "planted"
+PLANTED = "\"'><img src=x onerror=alert('planted')></title></script>{{7*7}}"
+WRITTEN_SECONDS_MAX = 30
+
+
+@dataclass(frozen=True)
+class FullHouse:
+    number: str
+
+
+def fill(api: Api, visitor: Visitor, database_url: str) -> FullHouse:
+    assert api.tenant is not None
+    number = samples.phone()
+    store = _send(api, "/v1/stores", samples.store(external_id=f"S {PLANTED}", name=PLANTED, address=_address()))
+    profile = _send(
+        api,
+        "/v1/profiles",
+        {
+            "external_id": f"C {PLANTED}",
+            "first_name": PLANTED,
+            "last_name": PLANTED,
+            "phone_number": number,
+            "attributes": {PLANTED: PLANTED, "size": "12", "code": "007"},
+        },
+    )
+    _send(
+        api, "/v1/profiles", {"external_id": f"D {PLANTED}", "phone_number": PLANTED, "attributes": {"size": PLANTED}}
+    )
+    consent = {
+        "phone_number": number,
+        "consent_source": "WEBSITE",
+        "consented_at": samples.ago(days=2),
+        "profile_id": profile["id"],
+        "consent_proof": {
+            "terms_url": "https://shop.example/?'><img/src=x>",
+            "terms_version": PLANTED,
+            "source_text": PLANTED,
+        },
+    }
+    _send(api, "/v1/subscriptions/opt-in", consent)
+    other = {**consent, "phone_number": samples.phone(), "profile_id": None}
+    _send(api, "/v1/subscriptions/opt-in", other)
+    withdrawal = {"phone_number": other["phone_number"], "reason": PLANTED, "source": PLANTED}
+    _send(api, "/v1/subscriptions/opt-out", withdrawal)
+    _sell(api, store["id"], profile["external_id"])
+    api.post("/v1/sales-events", {"external_id": f"T {PLANTED}", "store_id": PLANTED})
+    _name_the_organization(database_url, api)
+    visitor.post("/keys", name=PLANTED[:80], permission="ingest")
+    _wait_for_the_log(visitor)
+    work_through(database_url, api.tenant.organization_id)
+    visitor.post("/attributes/count")
+    visitor.post("/products/count")
+    visitor.post("/attributes/size/preview", type="enum", values=f"12\n{PLANTED}")
+    work_through(database_url, api.tenant.organization_id)
+    return FullHouse(number)
+
+
+def _address() -> dict[str, str]:
+    return samples.address(
+        address_line1=PLANTED,
+        address_line2=PLANTED,
+        postal_code=PLANTED[:20],
+        locality=PLANTED,
+        administrative_area1=PLANTED,
+        administrative_area2=PLANTED,
+    )
+
+
+def _sell(api: Api, store_id: str, customer: str) -> None:
+    line = samples.line(
+        external_id=PLANTED,
+        unit=PLANTED[:32],
+        product={"external_id": PLANTED, "name": PLANTED, "properties": {PLANTED: PLANTED, "size": "XL"}},
+    )
+    sale = samples.sale(
+        store_id,
+        external_id=f"T {PLANTED}",
+        profile_id=customer,
+        source=PLANTED,
+        payments=[{"kind": PLANTED}],
+        loyalty={"card": PLANTED},
+        metadata={PLANTED: PLANTED},
+        line_items=[line],
+    )
+    _send(api, "/v1/sales-events", sale)
+    _send(api, "/v1/sales-events", {**sale, "external_id": f"R {PLANTED}", "type": "RETURN"})
+    # The same ticket with another content is a collision.
+    _send(api, "/v1/sales-events", {**sale, "source": f"{PLANTED} again", "total_amount_cents": 1})
+
+
+def _send(api: Api, path: str, body: object) -> dict:
+    answer = api.post(path, body)
+    assert answer.status in {200, 201}, answer.body
+    shown: dict = answer.json()
+    return shown
+
+
+def _name_the_organization(database_url: str, api: Api) -> None:
+    async def rename() -> None:
+        async with await AsyncConnection.connect(database_url, autocommit=True) as connection:
+            await connection.execute(
+                "UPDATE organizations SET name = %s WHERE id = %s",
+                (f"{PLANTED} {api.tenant.organization_id}", api.tenant.organization_id),
+            )
+
+    run_aside(rename())
+
+
+def _wait_for_the_log(visitor: Visitor) -> None:
+    deadline = time.monotonic() + WRITTEN_SECONDS_MAX
+    while "No answer logged yet" in visitor.get("/requests").text:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

@@ -1,0 +1,117 @@
+"""What holds for every page there is: found by links, safe with hostile data, open to the right roles, usable by all."""
+
+import re
+
+import pytest
+from tests.pages.full_house import MARKER
+from tests.support.browser import AXE, DESKTOP, PHONE, context_of
+from tests.support.crawl import crawl, unseen
+from tests.support.visitor import Visitor
+
+from regulars.kit.settings import Settings
+from regulars.server import page_table
+from regulars.web.access import Action, Role
+from regulars.web.route import Door
+
+TABLE = page_table(Settings())
+# No link leads to these: they are sent to people, or opened by typing.
+WITHOUT_A_LINK = re.compile(r"/link/.*|/sign-in.*|/search|/first-run.*|.*\{token\}.*")
+SERIOUS = {"serious", "critical"}
+
+OWN, ADM, MAR, ANA, DEV = Role
+# The ruling, written out a second time.
+WHO_MAY = {
+    Action.READ: {OWN, ADM, MAR, ANA, DEV},
+    Action.SEE_PERSONAL: {OWN, ADM, MAR},
+    Action.ERASE_CUSTOMERS: {OWN, ADM},
+    Action.DECIDE_COLLISIONS: {OWN, ADM, MAR},
+    Action.EDIT_CATALOGS: {OWN, ADM, MAR},
+    Action.MANAGE_INGEST_KEYS: {OWN, ADM, DEV},
+    Action.MANAGE_FULL_KEYS: {OWN, ADM},
+    Action.READ_REQUEST_LOG: {OWN, ADM, DEV},
+    Action.READ_WEBHOOKS: {OWN, ADM, DEV},
+    Action.REPLAY_WEBHOOKS: {OWN, ADM, DEV},
+    Action.MANAGE_WEBHOOKS: {OWN, ADM},
+    Action.MANAGE_ORGANIZATION: {OWN, ADM},
+    Action.MANAGE_TEAM: {OWN, ADM},
+    Action.MANAGE_OWNERS: {OWN},
+    Action.READ_AUDIT_LOG: {OWN, ADM},
+}
+
+
+@pytest.fixture(scope="session")
+def seen(full_house):
+    return crawl(full_house[1], TABLE)
+
+
+def test_every_page_opens_and_a_link_leads_to_it(seen):
+    assert [(one.path, one.status) for one in seen if one.status >= 400] == []
+    assert {address for address in unseen(seen, TABLE) if not WITHOUT_A_LINK.fullmatch(address)} == set()
+
+
+def test_what_is_stored_never_becomes_markup(seen):
+    assert sum(MARKER in one.text for one in seen) > len(seen) / 2
+    for one in seen:
+        assert "<img src=x" not in one.text, one.path
+        assert "</title></script>" not in one.text, one.path
+        assert "onerror=alert('planted')>" not in one.text, one.path
+
+
+def test_no_page_has_inline_script_or_style(seen):
+    inline = re.compile(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=[\"']|javascript:")
+    assert [one.path for one in seen if inline.search(one.text.replace("onerror=", ""))] == []
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_each_role_gets_what_it_may_and_nothing_else(visitor_as, role):
+    visitor: Visitor = visitor_as(role)
+    wrong = []
+    for page in TABLE:
+        if not isinstance(page.needs, Action):
+            continue
+        path = re.sub(r"\{\w+\}", "nobody", page.path)
+        answer = visitor.get(path) if page.method == "GET" else visitor.post(path)
+        if (answer.status_code == 403) == (role in WHO_MAY[page.needs]):
+            wrong.append((page.method, page.path, answer.status_code))
+    assert wrong == []
+
+
+def test_a_stranger_gets_no_page_and_sends_no_form(visitor_as):
+    visitor: Visitor = visitor_as(Role.OWNER)
+    for page in TABLE:
+        if page.needs is Door.OPEN:
+            continue
+        path = re.sub(r"\{\w+\}", "nobody", page.address.replace("{slug}", visitor.who.slug))
+        answer = visitor.http.request(
+            page.method, f"{visitor.base_url}{path}", data={} if page.method == "POST" else None
+        )
+        assert answer.status_code in {303, 403}, page.address
+        assert answer.headers.get("location", "/sign-in").startswith("/sign-in"), page.address
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("theme", "viewport"), [("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE), ("dark", PHONE)]
+)
+def test_no_page_keeps_people_out_or_leaves_its_screen(full_house, seen, chromium, theme, viewport):
+    """axe finds nothing serious, nothing is wider than the window, and nothing planted ran."""
+    visitor = full_house[1]
+    ran: list[str] = []
+    findings = []
+    with context_of(chromium, visitor, theme=theme, viewport=viewport, bypass_csp=True) as context:
+        tab = context.new_page()
+        tab.on("dialog", lambda dialog: (ran.append(tab.url), dialog.dismiss()))
+        for page in {one.page: one for one in seen if one.status == 200 and "<html" in one.text}.values():
+            tab.goto(f"{visitor.base_url}{page.path}")
+            tab.add_script_tag(path=AXE)
+            found = tab.evaluate("axe.run({resultTypes: ['violations']}).then((result) => result.violations)")
+            findings += [
+                (page.path, one["id"], node["html"][:200])
+                for one in found
+                if one["impact"] in SERIOUS
+                for node in one["nodes"][:3]
+            ]
+            if tab.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+                findings.append((page.path, "wider than the window", str(viewport["width"])))
+    assert findings == []
+    assert ran == []

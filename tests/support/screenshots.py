@@ -1,0 +1,141 @@
+"""Pictures of the web application on the demo data.
+
+`python -m tests.support.screenshots` makes the four of README; `--all FOLDER` makes every page, at 1280 and 390 wide, in
+light and dark, for somebody to look at.
+"""
+
+import argparse
+import re
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import date
+from pathlib import Path
+from uuid import UUID
+
+import httpx
+from playwright.sync_api import Browser, Page
+from tests.support import database
+from tests.support.aside import run_aside
+from tests.support.browser import DESKTOP, PHONE, context_of, launched
+from tests.support.client import new_http
+from tests.support.crawl import crawl
+from tests.support.draining import work_through
+from tests.support.server import running_server
+from tests.support.visitor import SignedIn, Visitor
+
+from regulars.accounts import people, sessions
+from regulars.demo.load import Story, load_demo
+from regulars.demo.people import count_customers
+from regulars.kit.db import Database
+from regulars.kit.settings import Settings
+from regulars.organizations import manage
+from regulars.organizations.model import Permission
+from regulars.server import page_table
+from regulars.web.access import Role
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+NAME = "Maison Corvelle"
+SALES = 20_000
+# README's pictures: a name, and the page it shows, or the first address of a page that the crawl finds.
+SHOWN = {"home": "/", "customer": "/customers/{customer}", "catalog": "/attributes/loyalty_tier", "keys": "/keys"}
+TILLS = ("Lyon tills", "Annecy tills", "Nightly resync")
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--all", type=Path, metavar="FOLDER", help="every page instead of README's four")
+    arguments.add_argument("--sales", type=int, default=SALES, help="tickets of the demo (default: %(default)s)")
+    given = arguments.parse_args()
+    with demo_house(given.sales) as visitor:
+        for browser in launched():
+            if given.all is not None:
+                show_everything(browser, visitor, given.all)
+            else:
+                show_in_readme(browser, visitor)
+
+
+@contextmanager
+def demo_house(sales: int) -> Iterator[Visitor]:
+    """A server with the demo chain, keys that were used, counted catalogs, and its owner."""
+    with ExitStack() as stack:
+        server_url = stack.enter_context(database.throwaway_server(database.new_data_folder()))
+        template = stack.enter_context(database.migrated_template(server_url))
+        url = stack.enter_context(database.new_database(server_url, template=template))
+        organization_id, who, keys = run_aside(_fill(url, sales))
+        server = stack.enter_context(running_server(url))
+        visitor = Visitor(stack.enter_context(new_http()), server.url, who)
+        _call(server.url, keys)
+        visitor.post("/attributes/count")
+        visitor.post("/products/count")
+        work_through(url, organization_id)
+        visitor.post("/attributes/loyalty_tier/preview", type="enum", values="bronze\nsilver\ngold")
+        work_through(url, organization_id)
+        yield visitor
+
+
+async def _fill(url: str, sales: int) -> tuple[UUID, SignedIn, list[str]]:
+    opened = Database(url, pool_max=2, statement_timeout_ms=600_000)
+    await opened.open()
+    try:
+        async with opened.connection() as connection:
+            organization = await manage.create_organization(connection, NAME)
+            secret = (await manage.find_particulars(connection, organization.id)).secret
+            keys = [
+                (await manage.create_key(connection, organization.id, name, permission=Permission.INGEST))[1]
+                for name in TILLS
+            ]
+        story = Story(seed=1, sales=sales, customers=count_customers(sales), last_day=date.today())  # noqa: DTZ011  # the demo ends on the day of the machine
+        await load_demo(opened, organization.id, story, secret=secret, progress=lambda _part, _count: None)
+        async with opened.transaction() as tx:
+            person = await people.create_person(tx, email="claire@corvelle.example", name="Claire Renaud")
+            await people.join(tx, organization.id, NAME, person.id, Role.OWNER)
+            token = await sessions.start_session(tx, person.id, is_kept=False, address="127.0.0.1", agent="Chromium")
+            [member] = await people.find_memberships(tx, person.id)
+        return organization.id, SignedIn(person.id, person.email, member.slug, token), keys
+    finally:
+        await opened.close()
+
+
+def _call(base_url: str, keys: list[str]) -> None:
+    """What tills do all day, a few refusals included."""
+    store = {"external_id": "LYON-01", "name": "Lyon Bellecour"}
+    for place, key in enumerate(keys[:-1]):
+        for body in (store, {"external_id": "prof_mine"}, {}):
+            httpx.post(f"{base_url}/v1/stores", json=body, headers={"x-api-key": key}, trust_env=False)
+        for _ in range(3 + place):
+            httpx.get(f"{base_url}/v1/stores", headers={"x-api-key": key}, trust_env=False)
+    httpx.get(f"{base_url}/v1/profiles", headers={"x-api-key": keys[0]}, trust_env=False)
+    # The log is written a moment later.
+    time.sleep(3)
+
+
+def show_in_readme(browser: Browser, visitor: Visitor) -> None:
+    seen = {one.page.path: one for one in reversed(crawl(visitor, page_table(Settings()))) if one.status == 200}
+    with context_of(browser, visitor, viewport=DESKTOP, device_scale_factor=1) as context:
+        tab = context.new_page()
+        for name, page in SHOWN.items():
+            url = visitor.url(page) if page not in seen else f"{visitor.base_url}{seen[page].path}"
+            tab.goto(url)
+            tab.screenshot(path=IMAGES / f"{name}.png")
+
+
+def show_everything(browser: Browser, visitor: Visitor, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = {one.page: one for one in reversed(crawl(visitor, page_table(Settings()))) if "<html" in one.text}
+    for theme in ("light", "dark"):
+        for width, viewport in ((1280, DESKTOP), (390, PHONE)):
+            with context_of(browser, visitor, theme=theme, viewport=viewport) as context:
+                tab = context.new_page()
+                for page, one in pages.items():
+                    name = re.sub(r"\W+", "-", page.path).strip("-") or "home"
+                    _show(tab, f"{visitor.base_url}{one.path}", folder / f"{name}-{width}-{theme}.png")
+
+
+def _show(tab: Page, url: str, path: Path) -> None:
+    tab.goto(url)
+    tab.screenshot(path=path, full_page=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -23,6 +23,7 @@ OWNERS = {
     "profiles": {"profiles"},
     "catalog": {"profile_attributes", "product_properties", "catalog_counts", "catalog_tallies"},
     "consent": {"subscriptions", "consent_ledger", "consent_payloads", "consent_figures"},
+    "messaging": {"texts", "replies", "suppressions", "sms_settings", "simulated_texts", "text_totals"},
     "sales": {
         "sales_events",
         "ticket_collisions",

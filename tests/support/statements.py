@@ -11,7 +11,7 @@ WRITTEN = re.compile(
     r"\bINSERT\s+INTO\s+(\w+)|(?<!FOR )(?<!DO )(?<!KEY )\bUPDATE\s+(?!SET\b)(\w+)|\bDELETE\s+FROM\s+(\w+)"
     r"|\bMERGE\s+INTO\s+(\w+)|\bTRUNCATE\s+(?:TABLE\s+)?(\w+)|\bCOPY\s+(\w+)"
 )
-NAMED = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|USING)\s+(\w+)")
+NAMED = re.compile(r"\b(?:FROM|JOIN|INTO|(?<!FOR )UPDATE|USING)\s+(\w+)")
 
 
 @dataclass(frozen=True)

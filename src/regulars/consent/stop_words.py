@@ -16,7 +16,27 @@ STOP_KEYWORDS = frozenset(
     }
 )  # fmt: skip
 START_KEYWORDS = frozenset({"START", "UNSTOP"})
+HELP_KEYWORDS = frozenset({"HELP", "INFO", "AIDE", "HILFE", "AYUDA", "AIUTO", "AJUDA", "HULP"})
 _STOP_PAIRS = frozenset({("OPT", "OUT"), ("STOP", "ALL")})
+
+# Words that people use to ask to be left alone without any keyword, folded; each part stands at the start of a word,
+# and only other words may stand between two parts. Better one question too many to a person than one text too many.
+_ASKS_TO_STOP = re.compile(
+    r"\b(?:"
+    # English
+    r"(?:REMOVE|DELETE|TAKE|OPT) (?:ME|US|MY|THIS)|LEAVE ME|NO MORE|NOT INTERESTED|LOSE MY NUMBER|WRONG NUMBER"
+    r"|(?:DO NOT|DONT|NEVER) (?:\w+ ){0,2}(?:TEXT|MESSAGE|CONTACT|WRITE|SEND|CALL|SMS)|STOPP?(?:ED|ING)\b|UNSUBSCRI"
+    # French
+    r"|ARRET|DESABONN|DESINSCRI|NE (?:\w+ ){0,3}PLUS|PLUS (?:DE|AUCUN|RIEN)|LAISSEZ? MOI|RETIREZ|SUPPRIMEZ|FOUTEZ"
+    r"|(?:TRANQUILLE|JAMAIS)"
+    # German and Dutch
+    r"|NICHT MEHR|KEINE (?:\w+ ){0,2}(?:SMS|NACHRICHT|WERBUNG|TEXTE)|ABBESTELL|ABMELD|AUFHOR|LASST MICH|LOSCH"
+    r"|UITSCHRIJV|AFMELD|GEEN (?:\w+ ){0,2}(?:SMS|BERICHT|RECLAME)|NIET MEER|NOOIT MEER"
+    # Spanish, Italian, Portuguese
+    r"|NO (?:\w+ ){0,3}(?:MAS|QUIERO|ENVI|MAND|ESCRIB)|DEJ(?:A|E|EN|AD) DE|ELIMIN|BORRA|BASTA|NON (?:\w+ ){0,3}PIU"
+    r"|NON VOGLIO|SMETT|RIMUOV|CANCELL|NAO (?:\w+ ){0,3}(?:MAIS|QUERO|ENVI)|REMOV"
+    r")"
+)
 
 _NOT_WORD = re.compile(r"[\W_]+")
 # An apostrophe inside a word does not split it: "don't" is one word.
@@ -26,6 +46,7 @@ _JOINED = re.compile(r"(?<=\w)['\u2019`](?=\w)")
 class Meaning(Enum):
     STOP = "stop"
     START = "start"
+    HELP = "help"
     # It asks to stop in words of its own: a person decides.
     PERHAPS_STOP = "perhaps_stop"
     OTHER = "other"
@@ -44,10 +65,12 @@ def read_reply(text: str) -> Meaning:
             return Meaning.STOP
         if words[0] in START_KEYWORDS:
             return Meaning.START
+        if words[0] in HELP_KEYWORDS:
+            return Meaning.HELP
     pairs = itertools.pairwise(words)
     if any(word in STOP_KEYWORDS for word in words) or any(pair in _STOP_PAIRS for pair in pairs):
         return Meaning.PERHAPS_STOP
-    return Meaning.OTHER
+    return Meaning.PERHAPS_STOP if _ASKS_TO_STOP.search(" ".join(words)) else Meaning.OTHER
 
 
 def _words(text: str) -> list[str]:

@@ -144,4 +144,7 @@ class JsonApi:
                 exchange.rate_headers = self._rate_limiter.take(request.caller.api_key_id, tokens=tokens)
 
         async with asyncio.timeout(REQUEST_S):
-            return await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
+            answer = await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
+        if route.before_answer is not None and answer.status < PROBLEM_STATUS_MIN:
+            await route.before_answer(caller.organization_id)
+        return answer

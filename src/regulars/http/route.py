@@ -151,5 +151,8 @@ class Mutation(Route):
     # Whether a batch that one statement refused for one of its requests is tried again request by request, before the
     # path of several statements: for requests that are worth a statement of their own.
     tries_alone: bool = False
+    # Awaited between the commit and the answer, outside the batch, also before an answer is replayed: for a withdrawal,
+    # until nothing is on its way any more. The server gives it; it has a deadline of its own.
+    before_answer: Callable[[UUID], Awaitable[object]] | None = None
     # What the request costs in tokens of the rate limit, known once it is decoded.
     cost: Callable[[Any], int] | None = None

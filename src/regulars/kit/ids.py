@@ -85,6 +85,8 @@ RESERVED_PREFIXES = tuple(kind.prefix for kind in (PROFILE, SUBSCRIPTION, STORE,
 # Not resources of the interface, so their prefixes are not reserved.
 ORGANIZATION = Kind("organization", "org_")
 API_KEY = Kind("API key", "key_")
+TEXT = Kind("text", "txt_")
+REPLY = Kind("reply", "rpl_")
 
 
 class ById(msgspec.Struct, frozen=True, gc=False):

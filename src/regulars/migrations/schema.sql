@@ -216,6 +216,24 @@ CREATE TABLE profiles (
     updated_at timestamp with time zone NOT NULL
 );
 
+CREATE TABLE replies (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    provider text NOT NULL,
+    provider_id text NOT NULL,
+    number_hash bytea NOT NULL,
+    phone_number text NOT NULL,
+    profile_id uuid,
+    body text NOT NULL,
+    meaning text NOT NULL,
+    decided text,
+    decided_by text,
+    decided_at timestamp with time zone,
+    due_at timestamp with time zone,
+    received_at timestamp with time zone NOT NULL,
+    CONSTRAINT replies_meaning_check CHECK ((meaning = ANY (ARRAY['stop'::text, 'start'::text, 'help'::text, 'perhaps_stop'::text, 'other'::text])))
+);
+
 CREATE TABLE request_counts (
     organization_id uuid NOT NULL,
     hour timestamp with time zone NOT NULL,
@@ -272,6 +290,27 @@ CREATE TABLE sessions (
     agent text
 );
 
+CREATE TABLE simulated_texts (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    text_id uuid NOT NULL,
+    phone_number text NOT NULL,
+    body text NOT NULL,
+    sent_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE sms_settings (
+    organization_id uuid NOT NULL,
+    provider text NOT NULL,
+    settings json NOT NULL,
+    credentials bytea,
+    held_since timestamp with time zone,
+    held_reason text,
+    due_at timestamp with time zone,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT sms_settings_provider_check CHECK ((provider = ANY (ARRAY['simulator'::text, 'twilio'::text])))
+);
+
 CREATE TABLE stores (
     organization_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -302,6 +341,47 @@ CREATE TABLE subscriptions (
     updated_at timestamp with time zone NOT NULL,
     store_id uuid,
     CONSTRAINT subscriptions_status_check CHECK ((status = ANY (ARRAY['SUBSCRIBED'::text, 'UNSUBSCRIBED'::text, 'PENDING'::text])))
+);
+
+CREATE TABLE suppressions (
+    organization_id uuid NOT NULL,
+    number_hash bytea NOT NULL,
+    reply_id uuid NOT NULL,
+    since timestamp with time zone NOT NULL
+);
+
+CREATE TABLE text_totals (
+    organization_id uuid NOT NULL,
+    day date NOT NULL,
+    state text NOT NULL,
+    texts bigint NOT NULL,
+    parts bigint NOT NULL
+);
+
+CREATE TABLE texts (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    origin_kind text NOT NULL,
+    origin_id uuid NOT NULL,
+    step text NOT NULL,
+    profile_id uuid,
+    number_hash bytea,
+    phone_number text,
+    body text NOT NULL,
+    parts smallint NOT NULL,
+    state text NOT NULL,
+    reason text,
+    due_at timestamp with time zone,
+    expires_at timestamp with time zone NOT NULL,
+    owner uuid,
+    attempts integer DEFAULT 0 NOT NULL,
+    provider text,
+    provider_id text,
+    created_at timestamp with time zone NOT NULL,
+    claimed_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    CONSTRAINT texts_origin_kind_check CHECK ((origin_kind = ANY (ARRAY['person'::text, 'journey'::text, 'campaign'::text, 'stop'::text, 'help'::text, 'answer'::text]))),
+    CONSTRAINT texts_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'sending'::text, 'sent'::text, 'delivered'::text, 'failed'::text, 'skipped'::text, 'unknown'::text])))
 );
 
 CREATE TABLE ticket_collision_totals (
@@ -411,6 +491,12 @@ ALTER TABLE ONLY profiles
 ALTER TABLE ONLY profiles
     ADD CONSTRAINT profiles_pkey PRIMARY KEY (organization_id, id);
 
+ALTER TABLE ONLY replies
+    ADD CONSTRAINT replies_organization_id_provider_provider_id_key UNIQUE (organization_id, provider, provider_id);
+
+ALTER TABLE ONLY replies
+    ADD CONSTRAINT replies_pkey PRIMARY KEY (organization_id, id);
+
 ALTER TABLE ONLY request_counts
     ADD CONSTRAINT request_counts_pkey PRIMARY KEY (organization_id, hour, api_key_id);
 
@@ -429,6 +515,12 @@ ALTER TABLE ONLY sessions
 ALTER TABLE ONLY sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (token_hash);
 
+ALTER TABLE ONLY simulated_texts
+    ADD CONSTRAINT simulated_texts_pkey PRIMARY KEY (organization_id, id);
+
+ALTER TABLE ONLY sms_settings
+    ADD CONSTRAINT sms_settings_pkey PRIMARY KEY (organization_id);
+
 ALTER TABLE ONLY stores
     ADD CONSTRAINT stores_organization_id_external_id_key UNIQUE (organization_id, external_id);
 
@@ -440,6 +532,18 @@ ALTER TABLE ONLY subscriptions
 
 ALTER TABLE ONLY subscriptions
     ADD CONSTRAINT subscriptions_pkey PRIMARY KEY (organization_id, id);
+
+ALTER TABLE ONLY suppressions
+    ADD CONSTRAINT suppressions_pkey PRIMARY KEY (organization_id, number_hash);
+
+ALTER TABLE ONLY text_totals
+    ADD CONSTRAINT text_totals_pkey PRIMARY KEY (organization_id, day, state);
+
+ALTER TABLE ONLY texts
+    ADD CONSTRAINT texts_organization_id_origin_kind_origin_id_step_key UNIQUE (organization_id, origin_kind, origin_id, step);
+
+ALTER TABLE ONLY texts
+    ADD CONSTRAINT texts_pkey PRIMARY KEY (organization_id, id);
 
 ALTER TABLE ONLY ticket_collision_totals
     ADD CONSTRAINT ticket_collision_totals_pkey PRIMARY KEY (organization_id, sales_event_id);
@@ -484,6 +588,16 @@ CREATE INDEX profiles_by_last_name ON profiles USING btree (organization_id, fol
 
 CREATE INDEX profiles_by_phone_number ON profiles USING btree (organization_id, "left"(phone_number, 64)) WHERE (phone_number IS NOT NULL);
 
+CREATE INDEX replies_by_number ON replies USING btree (organization_id, number_hash, received_at);
+
+CREATE INDEX replies_by_profile ON replies USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);
+
+CREATE INDEX replies_due ON replies USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX replies_kept_since ON replies USING btree (received_at, organization_id);
+
+CREATE INDEX replies_undecided ON replies USING btree (organization_id, id) WHERE (decided IS NULL);
+
 CREATE INDEX request_counts_hour ON request_counts USING brin (hour) WITH (pages_per_range='32');
 
 CREATE INDEX request_log_answered_at ON request_log USING brin (answered_at) WITH (pages_per_range='32');
@@ -502,9 +616,31 @@ CREATE INDEX sales_events_by_time ON sales_events USING btree (organization_id, 
 
 CREATE INDEX sessions_by_user ON sessions USING btree (user_id);
 
+CREATE INDEX simulated_texts_by_number ON simulated_texts USING btree (organization_id, phone_number, id);
+
+CREATE INDEX simulated_texts_of ON simulated_texts USING btree (organization_id, text_id);
+
+CREATE INDEX sms_settings_due ON sms_settings USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
 CREATE INDEX subscriptions_by_profile ON subscriptions USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);
 
 CREATE INDEX subscriptions_by_status ON subscriptions USING btree (organization_id, status, id);
+
+CREATE INDEX texts_by_number ON texts USING btree (organization_id, number_hash, created_at);
+
+CREATE INDEX texts_by_profile ON texts USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);
+
+CREATE INDEX texts_by_provider_id ON texts USING btree (organization_id, provider_id) WHERE (provider_id IS NOT NULL);
+
+CREATE INDEX texts_by_state ON texts USING btree (organization_id, state, id);
+
+CREATE INDEX texts_due ON texts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX texts_due_here ON texts USING btree (organization_id, due_at, id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX texts_kept_since ON texts USING btree (created_at, organization_id);
+
+CREATE INDEX texts_on_their_way ON texts USING btree (organization_id, number_hash) WHERE (state = 'sending'::text);
 
 CREATE INDEX ticket_collision_totals_open ON ticket_collision_totals USING btree (organization_id, last_seen_at, sales_event_id) WHERE (reviewed_at IS NULL);
 

@@ -8,9 +8,11 @@ import msgspec
 
 from regulars.catalog.counts.ask import forget_values
 from regulars.consent.erase import erase_consent
+from regulars.consent.numbers.gate import find_number_hashes
 from regulars.kit.db import Tx
 from regulars.kit.errors import ProfileNotFound
 from regulars.kit.ids import PROFILE, Reference
+from regulars.messaging.erase import erase_texts
 from regulars.privacy.answers import read_answers
 from regulars.privacy.facts import ProfileErased
 from regulars.profiles.erase import delete_profiles, lock_profiles_to_erase
@@ -57,6 +59,8 @@ async def _erase(tx: Tx, organization_id: UUID, profiles: Sequence[Profile], *, 
     numbers = {profile.id: profile.phone_number for profile in profiles}
     forgotten = await erase_consent(tx, organization_id, numbers, secret=secret)
     ids = list(numbers)
+    hashes = await find_number_hashes(tx, organization_id, forgotten)
+    await erase_texts(tx, organization_id, profile_ids=ids, number_hashes=hashes)
     names = [name for profile in profiles for name in (profile.external_id, PROFILE.encode(profile.id))]
     await anonymise_sales(tx, organization_id, ids, references=names)
     await delete_profiles(tx, organization_id, profiles)

@@ -1,0 +1,25 @@
+"""What this room refuses; each message is one sentence for the person who asked."""
+
+
+class MessagingError(Exception):
+    """Base of all of them."""
+
+
+class ReplyNotFound(MessagingError):
+    pass
+
+
+class ReplyAlreadyDecided(MessagingError):
+    pass
+
+
+class TextNotFound(MessagingError):
+    pass
+
+
+class NotUnknown(MessagingError):
+    """Only a text whose fate is unknown, or that failed, is sent again."""
+
+
+class SettingRefused(MessagingError):
+    pass

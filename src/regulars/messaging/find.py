@@ -1,0 +1,61 @@
+"""Read texts: lists for people, and a conversation with one number."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from regulars.consent.chain import hash_number
+from regulars.kit.db import Tx
+from regulars.messaging import queries
+from regulars.messaging.inbox.find import list_replies
+from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.queries import TextRow
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a conversation, ours or theirs."""
+
+    at: datetime
+    text: TextRow | None = None
+    reply: ReplyRow | None = None
+
+
+async def find_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
+    return await queries.find_text(tx, organization_id, text_id)
+
+
+async def list_texts(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    secret: bytes,
+    phone_number: str | None = None,
+    profile_id: UUID | None = None,
+    state: str | None = None,
+    before: UUID | None = None,
+    limit: int,
+) -> Sequence[TextRow]:
+    """The newest first."""
+    return await queries.list_texts(
+        tx,
+        organization_id,
+        number_hash=None if phone_number is None else hash_number(secret, phone_number),
+        profile_id=profile_id,
+        state=state,
+        before=before,
+        limit=limit,
+    )
+
+
+async def read_conversation(
+    tx: Tx, organization_id: UUID, phone_number: str, *, secret: bytes, limit: int
+) -> list[Line]:
+    """What was said between us and a number, the oldest of the latest lines first."""
+    number_hash = hash_number(secret, phone_number)
+    sent = await queries.list_texts(tx, organization_id, number_hash=number_hash, limit=limit)
+    received = await list_replies(tx, organization_id, number_hash=number_hash, limit=limit)
+    lines = [Line(row.claimed_at or row.created_at, text=row) for row in sent]
+    lines += [Line(row.received_at, reply=row) for row in received]
+    return sorted(lines, key=lambda line: line.at)[-limit:]

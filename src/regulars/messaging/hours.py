@@ -1,0 +1,113 @@
+"""When a number may be texted: hours, weekdays and public holidays of its country, in every zone it may lie in.
+
+A rule says for each weekday from when to when, in local time. A number that may lie in several zones is open when all
+of them are. Everything here is a pure function of the moment that is passed in.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+import holidays
+import msgspec
+
+# A text that finds no opening within this time is not sent at all: it would say something old.
+WAIT_MAX: Final = timedelta(hours=96)
+_DAYS_AHEAD: Final = 6
+_DAY: Final = timedelta(days=1)
+
+# Days on which the whole country rests; the days of single states would close most of the year.
+_COUNTRYWIDE_ONLY: Final = frozenset({"US"})
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Local hours of one day, the end not included; `closes` may be 24:00, written as hour 24."""
+
+    opens_minute: int
+    closes_minute: int
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """Seven days from Monday on; None is a closed day."""
+
+    days: tuple[Window | None, ...]
+    on_holidays: bool = False
+
+
+class Interval(NamedTuple):
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """`at` is the moment itself where it is open now; None where nothing opens in time."""
+
+    at: datetime | None
+    closes_at: datetime | None
+
+    def is_open(self, moment: datetime) -> bool:
+        return self.at is not None and self.at <= moment
+
+
+def next_opening(rule: Rule, country: str, zones: tuple[str, ...], moment: datetime) -> Opening:
+    """The first moment from `moment` on at which all zones are open, and when that ends."""
+    for interval in _open_intervals(rule, country, zones, moment.astimezone(UTC).date()):
+        if interval.end > moment:
+            at = max(interval.start, moment)
+            return Opening(at, interval.end) if at - moment <= WAIT_MAX else Opening(None, None)
+    return Opening(None, None)
+
+
+@lru_cache(maxsize=4_096)
+def holidays_of(country: str, year: int) -> dict[date, str]:
+    """Public holidays of a country in a year with their names, those of all its regions together."""
+    try:
+        national = holidays.country_holidays(country, years=year)
+    except NotImplementedError:
+        return {}
+    found = dict(national.items())
+    if country not in _COUNTRYWIDE_ONLY:
+        for region in national.subdivisions:
+            found = {**holidays.country_holidays(country, subdiv=region, years=year), **found}
+    return dict(sorted(found.items()))
+
+
+def knows_holidays(country: str) -> bool:
+    return country in holidays.list_supported_countries()
+
+
+@lru_cache(maxsize=4_096)
+def _open_intervals(rule: Rule, country: str, zones: tuple[str, ...], today: date) -> tuple[Interval, ...]:
+    """What is open in all zones around a day, in order; it depends on nothing that changes within that day."""
+    if not zones:
+        return ()
+    common: list[Interval] | None = None
+    for zone in zones:
+        here = list(_local_intervals(rule, country, zone, today))
+        common = here if common is None else _both(common, here)
+    return tuple(common or ())
+
+
+def _local_intervals(rule: Rule, country: str, zone: str, today: date) -> Iterable[Interval]:
+    clock = ZoneInfo(zone)
+    for ahead in range(-2, _DAYS_AHEAD + 1):
+        day = today + ahead * _DAY
+        window = rule.days[day.weekday()]
+        if window is None or (not rule.on_holidays and day in holidays_of(country, day.year)):
+            continue
+        yield Interval(_moment(day, window.opens_minute, clock), _moment(day, window.closes_minute, clock))
+
+
+def _moment(day: date, minute: int, clock: ZoneInfo) -> datetime:
+    days, minute = divmod(minute, 24 * 60)
+    local = datetime.combine(day + days * _DAY, time(minute // 60, minute % 60), clock)
+    return local.astimezone(UTC)
+
+
+def _both(left: list[Interval], right: list[Interval]) -> list[Interval]:
+    met = (Interval(max(a.start, b.start), min(a.end, b.end)) for a in left for b in right)
+    return sorted(interval for interval in met if interval.start < interval.end)

@@ -1,0 +1,106 @@
+"""A person reads a reply and decides; where nobody does in time, a possible stop is a stop."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from regulars.consent.inbound import Reply, record_inbound_stop
+from regulars.consent.numbers.gate import lock_consents
+from regulars.kit.db import Tx
+from regulars.messaging.errors import ReplyAlreadyDecided, ReplyNotFound
+from regulars.messaging.inbox import queries
+from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.model import OriginKind
+from regulars.messaging.note import note_suppression
+from regulars.messaging.request import Ordered, TextOrder, request_texts
+from regulars.messaging.settings.store import Texting, load_texting
+from regulars.work.queue import Due, RowQueue, Schedule
+
+NOBODY_IN_TIME = "nobody in time"
+
+
+async def decide(
+    tx: Tx, organization_id: UUID, reply_id: UUID, *, is_stop: bool, decided_by: str, texting: Texting
+) -> None:
+    """Withdraw, or let the number be texted again."""
+    row = await _lock(tx, organization_id, reply_id)
+    if row.decided is not None:
+        raise ReplyAlreadyDecided(f"This reply was decided before: {row.decided}.")
+    await _decide(tx, organization_id, row, is_stop=is_stop, decided_by=decided_by, secret=texting.secret)
+
+
+async def answer(
+    tx: Tx, organization_id: UUID, reply_id: UUID, *, words: str, answered_by: str, texting: Texting
+) -> Ordered:
+    """Write back; the answer goes through the gate like every text. What the reply meant stays to be decided."""
+    row = await _lock(tx, organization_id, reply_id)
+    order = TextOrder(
+        origin_kind=OriginKind.ANSWER,
+        origin_id=row.id,
+        step=f"{answered_by} {tx.now.isoformat()}",
+        words=words,
+        phone_number=row.phone_number,
+    )
+    [ordered] = await request_texts(tx, organization_id, [order], texting=texting)
+    if row.decided is None and row.meaning != "perhaps_stop":
+        await queries.decide_reply(tx, organization_id, row.id, decided="answered", decided_by=answered_by)
+    return ordered
+
+
+class OverdueReplies(RowQueue[ReplyRow]):
+    """Possible stops that nobody has decided within five business days."""
+
+    name = "replies"
+    due = Due(table="replies")
+    look_every_s = 30.0
+    schedule = Schedule(waits_s=(60, 600, 3600, 3600, 3600, 3600))
+
+    async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[ReplyRow]:
+        # The numbers first, as everybody locks; then the replies that are still overdue.
+        hashes = await queries.find_overdue_numbers(tx, organization_id, limit=limit)
+        if not hashes:
+            return []
+        await lock_consents(tx, organization_id, hashes)
+        return await queries.take_overdue(tx, organization_id, hashes, limit=limit)
+
+    async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[ReplyRow]) -> None:
+        texting = await load_texting(tx, organization_id)
+        for row in rows if texting is not None else ():
+            await _decide(
+                tx,
+                organization_id,
+                row,
+                is_stop=True,
+                decided_by=NOBODY_IN_TIME,
+                secret=texting.secret if texting else b"",
+            )
+
+    async def postpone(
+        self, tx: Tx, organization_id: UUID, row: ReplyRow, *, attempts: int, due_at: datetime | None
+    ) -> None:
+        del attempts
+        await queries.postpone_reply(tx, organization_id, row.id, due_at=due_at)
+
+
+async def _lock(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow:
+    """The number before the reply, as everybody locks."""
+    seen = await queries.find_reply(tx, organization_id, reply_id)
+    if seen is not None:
+        await lock_consents(tx, organization_id, [seen.number_hash])
+        locked = await queries.lock_reply(tx, organization_id, reply_id)
+        if locked is not None:
+            return locked
+    raise ReplyNotFound("There is no reply with this id.")
+
+
+async def _decide(
+    tx: Tx, organization_id: UUID, row: ReplyRow, *, is_stop: bool, decided_by: str, secret: bytes
+) -> None:
+    if is_stop:
+        reply = Reply(phone_number=row.phone_number, text=row.body, message_id=f"reply:{row.id}")
+        await record_inbound_stop(tx, organization_id, [reply], secret=secret)
+        await queries.decide_all_of(tx, organization_id, row.number_hash, decided="withdrew", decided_by=decided_by)
+    else:
+        await queries.decide_reply(tx, organization_id, row.id, decided="not_stop", decided_by=decided_by)
+    await queries.release_number(tx, organization_id, row.number_hash)
+    await note_suppression(tx, organization_id, row.number_hash, profile_id=row.profile_id)

@@ -1,0 +1,214 @@
+"""The SQL of replies and of the numbers that wait for a person's decision."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.sql import SQL, Composable
+
+from regulars.kit.db import Tx
+from regulars.messaging.inbox.model import ReplyRow
+
+_COLUMNS = SQL(
+    """replies.id, replies.provider, replies.provider_id, replies.number_hash, replies.phone_number,
+       replies.profile_id, replies.body, replies.meaning, replies.decided, replies.decided_by, replies.decided_at,
+       replies.due_at, replies.received_at"""
+)
+
+
+async def insert_reply_if_new(tx: Tx, organization_id: UUID, reply: ReplyRow) -> bool:
+    rows = await tx.fetch(
+        """
+        INSERT INTO replies
+            (organization_id, id, provider, provider_id, number_hash, phone_number, profile_id, body, meaning,
+             decided, decided_by, decided_at, due_at, received_at)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+        ON CONFLICT (organization_id, provider, provider_id) DO NOTHING
+        RETURNING id
+        """,
+        (organization_id, *reply),
+    )
+    return bool(rows)
+
+
+async def lock_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM replies
+            WHERE organization_id = %s AND id = %s
+            FOR UPDATE
+            """
+        ).format(columns=_COLUMNS),
+        (organization_id, reply_id),
+    )
+    return ReplyRow(*rows[0]) if rows else None
+
+
+async def decide_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, decided: str, decided_by: str | None) -> None:
+    await tx.execute(
+        """
+        UPDATE replies
+        SET decided = %(decided)s, decided_by = %(decided_by)s, decided_at = %(now)s, due_at = NULL
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {
+            "organization_id": organization_id,
+            "id": reply_id,
+            "decided": decided,
+            "decided_by": decided_by,
+            "now": tx.now,
+        },
+    )
+
+
+async def decide_all_of(tx: Tx, organization_id: UUID, number_hash: bytes, *, decided: str, decided_by: str) -> None:
+    """Everything of a number that still waits is decided together: a withdrawal settles it all."""
+    await tx.execute(
+        """
+        UPDATE replies
+        SET decided = %(decided)s, decided_by = %(decided_by)s, decided_at = %(now)s, due_at = NULL
+        WHERE organization_id = %(organization_id)s AND number_hash = %(number_hash)s AND decided IS NULL
+        """,
+        {
+            "organization_id": organization_id,
+            "number_hash": number_hash,
+            "decided": decided,
+            "decided_by": decided_by,
+            "now": tx.now,
+        },
+    )
+
+
+async def find_overdue_numbers(tx: Tx, organization_id: UUID, *, limit: int) -> set[bytes]:
+    rows = await tx.fetch(
+        "SELECT number_hash FROM replies WHERE organization_id = %s AND due_at <= %s ORDER BY due_at, id LIMIT %s",
+        (organization_id, tx.now, limit),
+    )
+    return {row[0] for row in rows}
+
+
+async def take_overdue(
+    tx: Tx, organization_id: UUID, number_hashes: Collection[bytes], *, limit: int
+) -> list[ReplyRow]:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM replies
+            WHERE organization_id = %s AND due_at <= %s AND number_hash = ANY (%s::bytea[])
+            ORDER BY due_at, id
+            LIMIT %s
+            FOR UPDATE SKIP LOCKED
+            """
+        ).format(columns=_COLUMNS),
+        (organization_id, tx.now, list(number_hashes), limit),
+    )
+    return [ReplyRow(*row) for row in rows]
+
+
+async def find_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM replies WHERE organization_id = %s AND id = %s").format(columns=_COLUMNS),
+        (organization_id, reply_id),
+    )
+    return ReplyRow(*rows[0]) if rows else None
+
+
+async def postpone_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, due_at: datetime | None) -> None:
+    await tx.execute(
+        "UPDATE replies SET due_at = %s WHERE organization_id = %s AND id = %s", (due_at, organization_id, reply_id)
+    )
+
+
+async def suppress_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, reply_id: UUID) -> None:
+    await tx.execute(
+        """
+        INSERT INTO suppressions (organization_id, number_hash, reply_id, since) VALUES (%s, %s, %s, %s)
+        ON CONFLICT (organization_id, number_hash) DO NOTHING
+        """,
+        (organization_id, number_hash, reply_id, tx.now),
+    )
+
+
+async def release_number(tx: Tx, organization_id: UUID, number_hash: bytes) -> None:
+    """Unless another reply of the number still waits."""
+    await tx.execute(
+        """
+        DELETE FROM suppressions
+        WHERE organization_id = %(organization_id)s AND number_hash = %(number_hash)s AND NOT EXISTS (
+            SELECT 1 FROM replies
+            WHERE organization_id = %(organization_id)s AND number_hash = %(number_hash)s AND decided IS NULL
+              AND meaning = 'perhaps_stop'
+        )
+        """,
+        {"organization_id": organization_id, "number_hash": number_hash},
+    )
+
+
+async def find_suppressed(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
+    rows = await tx.fetch(
+        "SELECT number_hash FROM suppressions WHERE organization_id = %s AND number_hash = ANY (%s::bytea[])",
+        (organization_id, list(number_hashes)),
+    )
+    return {row[0] for row in rows}
+
+
+async def list_replies(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    number_hash: bytes | None = None,
+    undecided_only: bool = False,
+    before: UUID | None = None,
+    limit: int,
+) -> list[ReplyRow]:
+    """The newest first."""
+    conditions: list[Composable] = [SQL("replies.organization_id = %(organization_id)s")]
+    given: dict[str, Any] = {"organization_id": organization_id, "limit": limit}
+    if number_hash is not None:
+        conditions.append(SQL("replies.number_hash = %(number_hash)s"))
+        given["number_hash"] = number_hash
+    if undecided_only:
+        conditions.append(SQL("replies.decided IS NULL"))
+    if before is not None:
+        conditions.append(SQL("replies.id < %(before)s"))
+        given["before"] = before
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM replies WHERE {conditions} ORDER BY replies.id DESC LIMIT %(limit)s").format(
+            columns=_COLUMNS, conditions=SQL(" AND ").join(conditions)
+        ),
+        given,
+    )
+    return [ReplyRow(*row) for row in rows]
+
+
+async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    return await tx.execute(
+        """
+        DELETE FROM replies
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM replies
+            WHERE organization_id = %(organization_id)s AND received_at < %(before)s AND due_at IS NULL
+            ORDER BY received_at
+            LIMIT %(limit)s
+        ))
+        """,
+        {"organization_id": organization_id, "before": before, "limit": limit},
+    )
+
+
+async def delete_replies_of(
+    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
+) -> None:
+    await tx.execute(
+        """
+        DELETE FROM replies
+        WHERE organization_id = %s AND (profile_id = ANY (%s::uuid[]) OR number_hash = ANY (%s::bytea[]))
+        """,
+        (organization_id, list(profile_ids), list(number_hashes)),
+    )
+    await tx.execute(
+        "DELETE FROM suppressions WHERE organization_id = %s AND number_hash = ANY (%s::bytea[])",
+        (organization_id, list(number_hashes)),
+    )

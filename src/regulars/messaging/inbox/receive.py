@@ -1,0 +1,147 @@
+"""A reply comes in: a keyword takes effect at once, anything else waits for a person."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.consent.chain import hash_number
+from regulars.consent.inbound import Reply, record_inbound_start, record_inbound_stop
+from regulars.consent.numbers.gate import NumberConsent, lock_consents, was_withdrawn_by_text
+from regulars.consent.stop_words import Meaning, read_reply
+from regulars.kit.db import Tx
+from regulars.kit.ids import new_uuid
+from regulars.messaging import queries as texts
+from regulars.messaging.hours import holidays_of
+from regulars.messaging.inbox import queries
+from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.inbox.words import help_words, stopped_words
+from regulars.messaging.model import OriginKind
+from regulars.messaging.note import note_suppression
+from regulars.messaging.places import place_of
+from regulars.messaging.request import TextOrder, request_texts
+from regulars.messaging.settings.store import Texting
+
+BODY_CHARACTERS_MAX: Final = 2_000
+BUSINESS_DAYS_TO_DECIDE: Final = 5
+ANSWER_AGAIN_AFTER: Final = timedelta(hours=24)
+_FRIDAY: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """A message as a provider brings it; `is_confirmed`: the provider has answered the sender itself."""
+
+    provider: str
+    provider_id: str
+    phone_number: str
+    body: str
+    is_confirmed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    id: UUID
+    meaning: Meaning
+    # False: the provider had brought it before, and nothing was done.
+    is_new: bool
+    decided: str | None = None
+
+
+async def receive(tx: Tx, organization_id: UUID, incoming: Incoming, *, texting: Texting) -> Received:
+    """Keep the reply and do what it says, in one transaction; the same message again does nothing."""
+    number = incoming.phone_number
+    number_hash = hash_number(texting.secret, number)
+    # The number before everything else, as senders and withdrawals do.
+    consents = await lock_consents(tx, organization_id, [number_hash])
+    consent = consents.get(number_hash)
+    body = incoming.body.replace("\0", "")[:BODY_CHARACTERS_MAX]
+    meaning = read_reply(body)
+    decided = _decided_at_once(meaning)
+    if meaning is Meaning.START and not await was_withdrawn_by_text(tx, organization_id, number_hash):
+        decided = "ignored"
+    row = ReplyRow(
+        id=new_uuid(),
+        provider=incoming.provider,
+        provider_id=incoming.provider_id,
+        number_hash=number_hash,
+        phone_number=number,
+        profile_id=consent.profile_id if consent is not None else None,
+        body=body,
+        meaning=meaning.value,
+        decided=decided,
+        decided_by=None if decided is None else "keyword",
+        decided_at=None if decided is None else tx.now,
+        due_at=decide_by(number, tx.now) if meaning is Meaning.PERHAPS_STOP else None,
+        received_at=tx.now,
+    )
+    if not await queries.insert_reply_if_new(tx, organization_id, row):
+        return Received(row.id, meaning, is_new=False)
+    await _do(tx, organization_id, row, consent, texting=texting, is_confirmed=incoming.is_confirmed)
+    return Received(row.id, meaning, is_new=True, decided=decided)
+
+
+def decide_by(phone_number: str, now: datetime) -> datetime:
+    """Five business days later, by the calendar of the number's country."""
+    country = place_of(phone_number).country
+    moment, left = now, BUSINESS_DAYS_TO_DECIDE
+    while left:
+        moment += timedelta(days=1)
+        left -= _is_business_day(moment.date(), country)
+    return moment
+
+
+def _is_business_day(day: date, country: str | None) -> bool:
+    return day.weekday() <= _FRIDAY and (country is None or day not in holidays_of(country, day.year))
+
+
+def _decided_at_once(meaning: Meaning) -> str | None:
+    match meaning:
+        case Meaning.STOP:
+            return "withdrew"
+        case Meaning.START:
+            return "revived"
+        case Meaning.HELP:
+            return "answered"
+        case _:
+            return None
+
+
+async def _do(
+    tx: Tx,
+    organization_id: UUID,
+    row: ReplyRow,
+    consent: NumberConsent | None,
+    *,
+    texting: Texting,
+    is_confirmed: bool,
+) -> None:
+    reply = Reply(phone_number=row.phone_number, text=row.body, message_id=f"reply:{row.id}")
+    country = place_of(row.phone_number).country
+    if row.meaning == Meaning.STOP.value:
+        await record_inbound_stop(tx, organization_id, [reply], secret=texting.secret)
+        await queries.decide_all_of(tx, organization_id, row.number_hash, decided="withdrew", decided_by="keyword")
+        await queries.release_number(tx, organization_id, row.number_hash)
+        if not is_confirmed:
+            await answer_once(tx, organization_id, row, OriginKind.STOP, stopped_words(country), texting=texting)
+    elif row.meaning == Meaning.START.value and row.decided == "revived":
+        await record_inbound_start(tx, organization_id, [reply], secret=texting.secret)
+    elif row.meaning == Meaning.HELP.value:
+        words = help_words(country, contact=texting.settings.help_contact)
+        if not is_confirmed:
+            await answer_once(tx, organization_id, row, OriginKind.HELP, words, texting=texting)
+    elif row.meaning == Meaning.PERHAPS_STOP.value:
+        await queries.suppress_number(tx, organization_id, row.number_hash, reply_id=row.id)
+        profile_id = consent.profile_id if consent is not None else None
+        await note_suppression(tx, organization_id, row.number_hash, profile_id=profile_id)
+
+
+async def answer_once(
+    tx: Tx, organization_id: UUID, row: ReplyRow, kind: OriginKind, words: str, *, texting: Texting
+) -> None:
+    """The confirmation of a STOP, or the answer to HELP: one for a number in 24 hours."""
+    since = tx.now - ANSWER_AGAIN_AFTER
+    if await texts.was_texted(tx, organization_id, row.number_hash, origin_kind=kind.value, since=since):
+        return
+    order = TextOrder(origin_kind=kind, origin_id=row.id, step=kind.value, words=words, phone_number=row.phone_number)
+    await request_texts(tx, organization_id, [order], texting=texting)

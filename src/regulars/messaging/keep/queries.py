@@ -1,0 +1,74 @@
+"""The SQL of what is kept: texts that go, and the totals that stay."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from regulars.kit.db import Tx
+
+
+async def delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> list[UUID]:
+    rows = await tx.fetch(
+        """
+        DELETE FROM texts
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM texts
+            WHERE organization_id = %(organization_id)s AND created_at < %(before)s AND due_at IS NULL
+            ORDER BY created_at
+            LIMIT %(limit)s
+        ))
+        RETURNING id
+        """,
+        {"organization_id": organization_id, "before": before, "limit": limit},
+    )
+    return [row[0] for row in rows]
+
+
+async def delete_texts_of(
+    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
+) -> list[UUID]:
+    rows = await tx.fetch(
+        """
+        DELETE FROM texts
+        WHERE organization_id = %s AND (profile_id = ANY (%s::uuid[]) OR number_hash = ANY (%s::bytea[]))
+          AND state <> 'sending'
+        RETURNING id
+        """,
+        (organization_id, list(profile_ids), list(number_hashes)),
+    )
+    return [row[0] for row in rows]
+
+
+async def blank_texts_of(
+    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
+) -> None:
+    """Texts that are being sent at this moment stay until their sender has ended, and say nothing any more."""
+    await tx.execute(
+        """
+        UPDATE texts SET body = '', phone_number = NULL, profile_id = NULL
+        WHERE organization_id = %s AND (profile_id = ANY (%s::uuid[]) OR number_hash = ANY (%s::bytea[]))
+          AND state = 'sending'
+        """,
+        (organization_id, list(profile_ids), list(number_hashes)),
+    )
+
+
+async def add_totals(tx: Tx, organization_id: UUID, counts: Sequence[tuple[str, int, int]]) -> None:
+    """Count texts and parts by the state they reached, states in order, so that two senders never wait in a circle."""
+    await tx.execute(
+        """
+        INSERT INTO text_totals (organization_id, day, state, texts, parts)
+        SELECT %(organization_id)s, %(day)s, it.state, it.texts, it.parts
+        FROM unnest(%(states)s::text[], %(texts)s::bigint[], %(parts)s::bigint[]) AS it (state, texts, parts)
+        ORDER BY it.state
+        ON CONFLICT (organization_id, day, state) DO UPDATE
+        SET texts = text_totals.texts + EXCLUDED.texts, parts = text_totals.parts + EXCLUDED.parts
+        """,
+        {
+            "organization_id": organization_id,
+            "day": tx.now.date(),
+            "states": [state for state, _, _ in counts],
+            "texts": [texts for _, texts, _ in counts],
+            "parts": [parts for _, _, parts in counts],
+        },
+    )

@@ -1,0 +1,46 @@
+"""The SQL of the simulator's phones."""
+
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.kit.db import Tx
+
+
+class SimulatedRow(NamedTuple):
+    id: UUID
+    text_id: UUID
+    phone_number: str
+    body: str
+    sent_at: datetime
+
+
+async def insert_simulated(tx: Tx, organization_id: UUID, sent: SimulatedRow) -> None:
+    await tx.execute(
+        """
+        INSERT INTO simulated_texts (organization_id, id, text_id, phone_number, body, sent_at)
+        VALUES (%s, %s, %s, %s, %s, %s)
+        """,
+        (organization_id, *sent),
+    )
+
+
+async def list_simulated(tx: Tx, organization_id: UUID, phone_number: str, *, limit: int) -> list[SimulatedRow]:
+    """The newest first."""
+    rows = await tx.fetch(
+        """
+        SELECT id, text_id, phone_number, body, sent_at FROM simulated_texts
+        WHERE organization_id = %s AND phone_number = %s
+        ORDER BY id DESC
+        LIMIT %s
+        """,
+        (organization_id, phone_number, limit),
+    )
+    return [SimulatedRow(*row) for row in rows]
+
+
+async def delete_simulated(tx: Tx, organization_id: UUID, text_ids: list[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM simulated_texts WHERE organization_id = %s AND text_id = ANY (%s::uuid[])",
+        (organization_id, text_ids),
+    )

@@ -1,0 +1,195 @@
+"""Twilio: send, receipts and inbound messages. What it answers is read for one thing: whether a text has left."""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+
+from regulars.messaging.model import State
+from regulars.messaging.providers.base import (
+    ANSWER_WITHIN_S,
+    Accepted,
+    NotReached,
+    Outcome,
+    Outgoing,
+    Refused,
+    Unclear,
+)
+from regulars.messaging.settings.store import Texting
+
+VALIDITY_S_MAX: Final = 36_000
+ANSWER_BYTES_MAX: Final = 64 << 10
+ASKED_PAGES_MAX: Final = 10
+# "Attempt to send to unsubscribed recipient": Twilio heard a STOP that did not reach us.
+_UNSUBSCRIBED: Final = 21610
+_TOO_MANY: Final = 429
+_OK: Final = 300
+_REFUSED: Final = 500
+_STATES: Final = {
+    "sent": State.SENT,
+    "delivered": State.DELIVERED,
+    "read": State.DELIVERED,
+    "undelivered": State.FAILED,
+    "failed": State.FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    provider_id: str
+    phone_number: str
+    body: str
+
+
+class _Message(msgspec.Struct, frozen=True):
+    sid: str = ""
+    code: int | None = None
+    message: str = ""
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    sid: str
+    direction: str
+    body: str = ""
+    from_: str = msgspec.field(name="from", default="")
+    date_sent: str | None = None
+
+
+class _Page(msgspec.Struct, frozen=True):
+    messages: list[_Listed] = []
+    next_page_uri: str | None = None
+
+
+class Twilio:
+    """`open_token` unseals the account's token; `callback_url` makes the address that a receipt comes to."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        open_token: Callable[[Texting], str],
+        callback_url: Callable[[Outgoing, Texting], str | None],
+    ) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._open_token = open_token
+        self._callback_url = callback_url
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, text: Outgoing, texting: Texting) -> Outcome:
+        account = texting.settings.twilio
+        if account is None or texting.sealed is None:
+            return Refused("NOT_SET", "The account of the provider is not set.")
+        form = {"To": text.phone_number, "Body": text.body, "ValidityPeriod": str(_validity_s(text))}
+        form["MessagingServiceSid" if account.sender.startswith("MG") else "From"] = account.sender
+        callback = self._callback_url(text, texting)
+        if callback is not None:
+            form["StatusCallback"] = callback
+        try:
+            async with self._opened().post(
+                self._address(account.account_sid), data=form, headers=self._headers(texting), allow_redirects=False
+            ) as response:
+                return _outcome(response.status, await response.content.read(ANSWER_BYTES_MAX), response.headers)
+        except aiohttp.ClientConnectorError as error:
+            return NotReached(f"No connection was made: {type(error).__name__}.")
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return Unclear(f"The answer did not come: {type(error).__name__}.")
+
+    async def list_inbound(self, texting: Texting, *, since: datetime) -> Sequence[Inbound]:
+        """What came in since a moment, for the callbacks that found nobody at home."""
+        account = texting.settings.twilio
+        if account is None or texting.sealed is None:
+            return []
+        found: list[Inbound] = []
+        day = quote(since.strftime("%Y-%m-%d"))
+        url: str | None = f"{self._address(account.account_sid)}?DateSent%3E={day}&PageSize=200"
+        for _ in range(ASKED_PAGES_MAX):
+            if url is None:
+                break
+            async with self._opened().get(url, headers=self._headers(texting), allow_redirects=False) as response:
+                response.raise_for_status()
+                page = msgspec.json.decode(await response.read(), type=_Page)
+            found += [
+                Inbound(it.sid, it.from_, it.body)
+                for it in page.messages
+                if it.direction == "inbound" and _is_since(it.date_sent, since)
+            ]
+            url = None if page.next_page_uri is None else self._base_url + page.next_page_uri
+        return found
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=ANSWER_WITHIN_S), trust_env=False, auto_decompress=True
+            )
+        return self._session
+
+    def _address(self, account_sid: str) -> str:
+        return f"{self._base_url}/2010-04-01/Accounts/{quote(account_sid, safe='')}/Messages.json"
+
+    def _headers(self, texting: Texting) -> dict[str, str]:
+        account, sealed = texting.settings.twilio, texting.sealed
+        if account is None or sealed is None:
+            raise AssertionError("asked only where an account is set")
+        return {"Authorization": aiohttp.encode_basic_auth(account.account_sid, self._open_token(texting))}
+
+
+def sign(token: str, url: str, form: Mapping[str, str]) -> str:
+    """The signature Twilio puts on a callback: the address and every field with its value, in order."""
+    message = url + "".join(name + form[name] for name in sorted(form))
+    return base64.b64encode(hmac.digest(token.encode(), message.encode(), hashlib.sha1)).decode()
+
+
+def is_signed(token: str, url: str, form: Mapping[str, str], signature: str) -> bool:
+    return hmac.compare_digest(sign(token, url, form).encode(), signature.encode())
+
+
+def read_receipt(form: Mapping[str, str]) -> tuple[State, str | None] | None:
+    """The state a receipt reports, with the provider's error; None for steps on the way that say nothing new."""
+    state = _STATES.get(form.get("MessageStatus", ""))
+    return None if state is None else (state, form.get("ErrorCode") or None)
+
+
+def is_stop_code(code: str | None) -> bool:
+    return code == str(_UNSUBSCRIBED)
+
+
+def _outcome(status: int, body: bytes, headers: Mapping[str, Any]) -> Outcome:
+    try:
+        said = msgspec.json.decode(body, type=_Message)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        said = _Message()
+    if status == _TOO_MANY:
+        return NotReached("The provider asked to come again later.", _seconds(headers.get("Retry-After")))
+    if status < _OK and said.sid:
+        return Accepted(said.sid)
+    if _OK <= status < _REFUSED:
+        code = str(said.code or status)
+        return Refused(code, said.message[:200], is_stop=said.code == _UNSUBSCRIBED)
+    return Unclear(f"The provider answered {status}.")
+
+
+def _validity_s(text: Outgoing) -> int:
+    return max(1, min(VALIDITY_S_MAX, int((text.until - text.sent_at) / timedelta(seconds=1))))
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text is not None and text.isdecimal() else None
+
+
+def _is_since(sent: str | None, since: datetime) -> bool:
+    try:
+        return sent is None or parsedate_to_datetime(sent) >= since
+    except ValueError:
+        return True

@@ -1,0 +1,355 @@
+"""The SQL of outbound texts. Look-ups of several numbers go one number at a time through LATERAL: before the first
+ANALYZE a list would be planned as a walk through everything the organization ever sent."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+from psycopg.sql import SQL, Composable
+
+from regulars.kit.db import Tx
+
+
+class TextRow(NamedTuple):
+    id: UUID
+    origin_kind: str
+    origin_id: UUID
+    step: str
+    profile_id: UUID | None
+    number_hash: bytes | None
+    phone_number: str | None
+    body: str
+    parts: int
+    state: str
+    reason: str | None
+    due_at: datetime | None
+    expires_at: datetime
+    attempts: int
+    provider: str | None
+    provider_id: str | None
+    created_at: datetime
+    claimed_at: datetime | None
+    ended_at: datetime | None
+
+
+_COLUMNS = SQL(
+    """texts.id, texts.origin_kind, texts.origin_id, texts.step, texts.profile_id, texts.number_hash,
+       texts.phone_number, texts.body, texts.parts, texts.state, texts.reason, texts.due_at, texts.expires_at,
+       texts.attempts, texts.provider, texts.provider_id, texts.created_at, texts.claimed_at, texts.ended_at"""
+)
+
+
+class NewText(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    origin_kind: str
+    origin_id: UUID
+    step: str
+    profile_id: UUID | None
+    number_hash: bytes | None
+    phone_number: str | None
+    body: str
+    parts: int
+    state: str
+    reason: str | None
+    due_at: datetime | None
+    expires_at: datetime
+
+
+async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[NewText]) -> set[UUID]:
+    """The ids of those that were not asked for before: the key is (origin, step)."""
+    rows = await tx.fetch(
+        """
+        INSERT INTO texts
+            (organization_id, id, origin_kind, origin_id, step, profile_id, number_hash, phone_number, body, parts,
+             state, reason, due_at, expires_at, created_at, ended_at)
+        SELECT %(organization_id)s, it.id, it.origin_kind, it.origin_id, it.step, it.profile_id, it.number_hash,
+               it.phone_number, it.body, it.parts, it.state, it.reason, it.due_at, it.expires_at, %(now)s,
+               CASE WHEN it.due_at IS NULL THEN %(now)s END
+        FROM unnest(%(ids)s::uuid[], %(origin_kinds)s::text[], %(origin_ids)s::uuid[], %(steps)s::text[],
+                    %(profile_ids)s::uuid[], %(number_hashes)s::bytea[], %(phone_numbers)s::text[], %(bodies)s::text[],
+                    %(parts)s::smallint[], %(states)s::text[], %(reasons)s::text[], %(dues)s::timestamptz[],
+                    %(expiries)s::timestamptz[])
+             AS it (id, origin_kind, origin_id, step, profile_id, number_hash, phone_number, body, parts, state,
+                    reason, due_at, expires_at)
+        ON CONFLICT (organization_id, origin_kind, origin_id, step) DO NOTHING
+        RETURNING id
+        """,
+        {
+            "organization_id": organization_id,
+            "now": tx.now,
+            "ids": [it.id for it in texts],
+            "origin_kinds": [it.origin_kind for it in texts],
+            "origin_ids": [it.origin_id for it in texts],
+            "steps": [it.step for it in texts],
+            "profile_ids": [it.profile_id for it in texts],
+            "number_hashes": [it.number_hash for it in texts],
+            "phone_numbers": [it.phone_number for it in texts],
+            "bodies": [it.body for it in texts],
+            "parts": [it.parts for it in texts],
+            "states": [it.state for it in texts],
+            "reasons": [it.reason for it in texts],
+            "dues": [it.due_at for it in texts],
+            "expiries": [it.expires_at for it in texts],
+        },
+    )
+    return {row[0] for row in rows}
+
+
+async def find_due_numbers(tx: Tx, organization_id: UUID, *, limit: int) -> list[tuple[UUID, bytes]]:
+    """Texts that are due with their numbers, without a lock: the numbers are locked first."""
+    rows = await tx.fetch(
+        """
+        SELECT id, number_hash FROM texts
+        WHERE organization_id = %s AND due_at <= %s
+        ORDER BY due_at, id
+        LIMIT %s
+        """,
+        (organization_id, tx.now, limit),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+async def lock_due_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[TextRow]:
+    """Those of them that are still due and that nobody else holds."""
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM texts
+            WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND due_at <= %s
+            ORDER BY due_at, id
+            FOR UPDATE SKIP LOCKED
+            """
+        ).format(columns=_COLUMNS),
+        (organization_id, list(ids), tx.now),
+    )
+    return [TextRow(*row) for row in rows]
+
+
+async def find_counted_times(
+    tx: Tx, organization_id: UUID, number_hashes: Collection[bytes], *, since: datetime
+) -> dict[bytes, list[datetime]]:
+    """When texts that count against the cap were let through to each number."""
+    rows = await tx.fetch(
+        """
+        SELECT it.number_hash, found.claimed_at
+        FROM unnest(%(number_hashes)s::bytea[]) AS it (number_hash)
+        CROSS JOIN LATERAL (
+            SELECT claimed_at FROM texts
+            WHERE organization_id = %(organization_id)s AND number_hash = it.number_hash
+              AND state IN ('sending', 'unknown', 'sent', 'delivered') AND claimed_at > %(since)s
+              AND origin_kind NOT IN ('stop', 'help')
+        ) AS found
+        """,
+        {"organization_id": organization_id, "number_hashes": sorted(number_hashes), "since": since},
+    )
+    times: dict[bytes, list[datetime]] = {}
+    for number_hash, moment in rows:
+        times.setdefault(number_hash, []).append(moment)
+    return times
+
+
+async def claim_texts(
+    tx: Tx, organization_id: UUID, ids: Collection[UUID], *, provider: str, owner: UUID, until: datetime
+) -> None:
+    await tx.execute(
+        """
+        UPDATE texts
+        SET state = 'sending', owner = %(owner)s, due_at = %(until)s, claimed_at = %(now)s, provider = %(provider)s,
+            attempts = attempts + 1
+        WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])
+        """,
+        {
+            "organization_id": organization_id,
+            "ids": list(ids),
+            "owner": owner,
+            "until": until,
+            "now": tx.now,
+            "provider": provider,
+        },
+    )
+
+
+async def postpone_texts(
+    tx: Tx, organization_id: UUID, waits: Sequence[tuple[UUID, datetime]], *, owner: UUID | None = None
+) -> None:
+    """Back to the queue until a moment each; nothing of them has left. With an owner, only where its claim stands."""
+    await tx.execute(
+        """
+        UPDATE texts
+        SET state = 'queued', owner = NULL, claimed_at = NULL, due_at = it.due_at
+        FROM unnest(%(ids)s::uuid[], %(dues)s::timestamptz[]) AS it (id, due_at)
+        WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
+          AND (%(owner)s::uuid IS NULL OR texts.owner = %(owner)s)
+        """,
+        {
+            "organization_id": organization_id,
+            "ids": [it for it, _ in waits],
+            "dues": [due for _, due in waits],
+            "owner": owner,
+        },
+    )
+
+
+async def postpone_all_due(tx: Tx, organization_id: UUID, *, until: datetime, limit: int) -> int:
+    """Put off what is queued and due; for an organization whose texts are held."""
+    return await tx.execute(
+        """
+        UPDATE texts SET due_at = %(until)s
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM texts
+            WHERE organization_id = %(organization_id)s AND due_at <= %(now)s AND state = 'queued'
+            ORDER BY due_at
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ))
+        """,
+        {"organization_id": organization_id, "until": until, "now": tx.now, "limit": limit},
+    )
+
+
+async def make_due(tx: Tx, organization_id: UUID, *, not_after: datetime) -> int:
+    """Look now at everything that is queued for no later than a moment: after a release."""
+    return await tx.execute(
+        """
+        UPDATE texts SET due_at = %(now)s
+        WHERE organization_id = %(organization_id)s AND due_at > %(now)s AND due_at <= %(not_after)s
+          AND state = 'queued'
+        """,
+        {"organization_id": organization_id, "now": tx.now, "not_after": not_after},
+    )
+
+
+class Ended(NamedTuple):
+    """What became of a text; `provider_id` is kept where the provider gave one."""
+
+    id: UUID
+    state: str
+    reason: str | None
+    provider_id: str | None = None
+
+
+async def end_texts(
+    tx: Tx, organization_id: UUID, ended: Sequence[Ended], *, owner: UUID | None = None
+) -> list[TextRow]:
+    """Write outcomes; with an owner, only where its claim still stands. Gives the rows that changed."""
+    rows = await tx.fetch(
+        SQL(
+            """
+            UPDATE texts
+            SET state = it.state, reason = it.reason, provider_id = COALESCE(it.provider_id, texts.provider_id),
+                due_at = NULL, owner = NULL, ended_at = %(now)s
+            FROM unnest(%(ids)s::uuid[], %(states)s::text[], %(reasons)s::text[], %(provider_ids)s::text[])
+                 AS it (id, state, reason, provider_id)
+            WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
+              AND (%(owner)s::uuid IS NULL OR texts.owner = %(owner)s)
+            RETURNING {columns}
+            """
+        ).format(columns=_COLUMNS),
+        {
+            "organization_id": organization_id,
+            "now": tx.now,
+            "ids": [it.id for it in ended],
+            "states": [it.state for it in ended],
+            "reasons": [it.reason for it in ended],
+            "provider_ids": [it.provider_id for it in ended],
+            "owner": owner,
+        },
+    )
+    return [TextRow(*row) for row in rows]
+
+
+async def find_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM texts WHERE organization_id = %s AND id = %s").format(columns=_COLUMNS),
+        (organization_id, text_id),
+    )
+    return TextRow(*rows[0]) if rows else None
+
+
+async def lock_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM texts
+            WHERE organization_id = %s AND id = %s
+            FOR UPDATE
+            """
+        ).format(columns=_COLUMNS),
+        (organization_id, text_id),
+    )
+    return TextRow(*rows[0]) if rows else None
+
+
+async def requeue_text(tx: Tx, organization_id: UUID, text_id: UUID, *, expires_at: datetime) -> None:
+    await tx.execute(
+        """
+        UPDATE texts
+        SET state = 'queued', reason = NULL, due_at = %(now)s, expires_at = %(expires_at)s, owner = NULL,
+            claimed_at = NULL, ended_at = NULL
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {"organization_id": organization_id, "id": text_id, "now": tx.now, "expires_at": expires_at},
+    )
+
+
+async def is_any_on_its_way_to_the_withdrawn(tx: Tx, organization_id: UUID) -> bool:
+    """Whether a text is being sent to a number that has no consent by now."""
+    rows = await tx.fetch(
+        """
+        SELECT EXISTS (
+            SELECT 1 FROM texts
+            JOIN subscriptions ON subscriptions.organization_id = %(organization_id)s
+                AND subscriptions.number_hash = texts.number_hash
+            WHERE texts.organization_id = %(organization_id)s AND texts.state = 'sending'
+              AND texts.origin_kind NOT IN ('stop', 'help') AND subscriptions.status <> 'SUBSCRIBED'
+        )
+        """,
+        {"organization_id": organization_id},
+    )
+    return bool(rows[0][0])
+
+
+async def was_texted(tx: Tx, organization_id: UUID, number_hash: bytes, *, origin_kind: str, since: datetime) -> bool:
+    rows = await tx.fetch(
+        """
+        SELECT EXISTS (
+            SELECT 1 FROM texts
+            WHERE organization_id = %s AND number_hash = %s AND created_at > %s AND origin_kind = %s
+        )
+        """,
+        (organization_id, number_hash, since, origin_kind),
+    )
+    return bool(rows[0][0])
+
+
+async def list_texts(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    number_hash: bytes | None = None,
+    profile_id: UUID | None = None,
+    state: str | None = None,
+    before: UUID | None = None,
+    limit: int,
+) -> list[TextRow]:
+    """The newest first."""
+    conditions: list[Composable] = [SQL("texts.organization_id = %(organization_id)s")]
+    given: dict[str, Any] = {"organization_id": organization_id, "limit": limit}
+    for name, value, condition in (
+        ("number_hash", number_hash, SQL("texts.number_hash = %(number_hash)s")),
+        ("profile_id", profile_id, SQL("texts.profile_id = %(profile_id)s")),
+        ("state", state, SQL("texts.state = %(state)s")),
+        ("before", before, SQL("texts.id < %(before)s")),
+    ):
+        if value is not None:
+            conditions.append(condition)
+            given[name] = value
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM texts WHERE {conditions} ORDER BY texts.id DESC LIMIT %(limit)s").format(
+            columns=_COLUMNS, conditions=SQL(" AND ").join(conditions)
+        ),
+        given,
+    )
+    return [TextRow(*row) for row in rows]

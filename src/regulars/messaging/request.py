@@ -1,0 +1,94 @@
+"""Ask for texts: one row for each step of an origin, however often it is asked for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from regulars.consent.chain import hash_number
+from regulars.consent.numbers.gate import TextNumber, find_text_numbers
+from regulars.kit.db import Tx
+from regulars.kit.ids import new_uuid
+from regulars.messaging import queries
+from regulars.messaging.compose import compose
+from regulars.messaging.model import EXEMPT, EXEMPT_EXPIRES_AFTER, EXPIRES_AFTER, OriginKind, Reason, State
+from regulars.messaging.note import note_changes
+from regulars.messaging.places import place_of
+from regulars.messaging.settings.store import Texting
+from regulars.messaging.template import Missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextOrder:
+    """A text somebody asks for: to a profile, or to a number, or to a number that must be this profile's."""
+
+    origin_kind: OriginKind
+    origin_id: UUID
+    step: str
+    # What `template.render` gave: the words, or the field that had no value.
+    words: str | Missing
+    profile_id: UUID | None = None
+    phone_number: str | None = None
+    not_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """`is_new` is False where this step of this origin has asked before; nothing was added then."""
+
+    id: UUID
+    is_new: bool
+
+
+async def request_texts(
+    tx: Tx, organization_id: UUID, orders: Sequence[TextOrder], *, texting: Texting
+) -> list[Ordered]:
+    """Queue the texts; one that cannot be sent is kept as skipped with its reason. The gate comes later, for all."""
+    profile_ids = {it.profile_id for it in orders if it.profile_id is not None and it.phone_number is None}
+    numbers = await find_text_numbers(tx, organization_id, profile_ids) if profile_ids else {}
+    texts = [_new_text(order, _number(order, numbers, texting), texting, tx.now) for order in orders]
+    inserted = await queries.insert_texts_if_new(tx, organization_id, texts)
+    if any(text.id in inserted and text.due_at is not None for text in texts):
+        tx.touched.add(("texts", organization_id))
+    await note_changes(
+        tx, organization_id, [text for text in texts if text.id in inserted and text.state == State.SKIPPED]
+    )
+    return [Ordered(text.id, text.id in inserted) for text in texts]
+
+
+def _number(order: TextOrder, numbers: dict[UUID, TextNumber], texting: Texting) -> TextNumber | None:
+    if order.phone_number is not None:
+        return TextNumber(order.phone_number, hash_number(texting.secret, order.phone_number))
+    return numbers.get(order.profile_id) if order.profile_id is not None else None
+
+
+def _new_text(order: TextOrder, number: TextNumber | None, texting: Texting, now: datetime) -> queries.NewText:
+    is_exempt = order.origin_kind in EXEMPT
+    place = place_of(number.phone_number) if number is not None else None
+    notice = None if is_exempt or place is None else texting.notice_of(place.country)
+    composed = compose("" if isinstance(order.words, Missing) else order.words, brand=texting.brand, notice=notice)
+    reason = _reason_to_skip(order, number, is_too_long=composed.is_too_long)
+    due_at = max(now, order.not_before or now)
+    return queries.NewText(
+        id=new_uuid(),
+        origin_kind=order.origin_kind.value,
+        origin_id=order.origin_id,
+        step=order.step,
+        profile_id=order.profile_id,
+        number_hash=None if number is None else number.number_hash,
+        phone_number=None if number is None else number.phone_number,
+        body="" if isinstance(order.words, Missing) else composed.body,
+        parts=0 if isinstance(order.words, Missing) else composed.measured.parts,
+        state=(State.QUEUED if reason is None else State.SKIPPED).value,
+        reason=reason,
+        due_at=due_at if reason is None else None,
+        expires_at=due_at + (EXEMPT_EXPIRES_AFTER if is_exempt else EXPIRES_AFTER),
+    )
+
+
+def _reason_to_skip(order: TextOrder, number: TextNumber | None, *, is_too_long: bool) -> str | None:
+    if isinstance(order.words, Missing):
+        return f"{Reason.MISSING_VALUE.value}: {order.words.field}"
+    if number is None:
+        return Reason.NO_CONSENT.value
+    return Reason.TOO_LONG.value if is_too_long else None

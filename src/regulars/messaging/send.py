@@ -1,0 +1,236 @@
+"""The queue of texts: one gate in the claiming transaction, then the provider, then what came of it.
+
+The numbers of a bite are locked before its texts, in the order of their hash, as every withdrawal and every erasure
+locks them. A withdrawal that commits before a claim is seen by it; one that comes during a claim waits for the claim,
+and its answer waits until the text has ended (`quiet.py`). So nothing is sent after a withdrawal was answered.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.consent.inbound import Reply, record_inbound_stop
+from regulars.consent.numbers.gate import NumberConsent, lock_consents
+from regulars.kit.clock import monotonic
+from regulars.kit.db import Tx
+from regulars.messaging import queries
+from regulars.messaging.inbox.suppress import find_suppressed
+from regulars.messaging.model import EXEMPT, Candidate, OriginKind, Reason, Send, Skip, State, Wait, decide
+from regulars.messaging.note import note_changes
+from regulars.messaging.places import Place, place_of
+from regulars.messaging.providers.base import (
+    DIAL_WITHIN_S,
+    Accepted,
+    NotReached,
+    Outcome,
+    Outgoing,
+    Providers,
+    Refused,
+    Unclear,
+)
+from regulars.messaging.settings.store import Texting, load_texting
+from regulars.work.claims import ClaimQueue
+from regulars.work.queue import Due, Schedule
+
+# Only for texts that have surely not left: no connection was made, or the provider asked to come later.
+RETRIES: Final = Schedule(waits_s=(5, 30, 120, 600))
+LOOK_WHILE_HELD: Final = timedelta(minutes=10)
+HELD_AT_ONCE: Final = 2_000
+_NOWHERE: Final = Place(None, ())
+_NEVER_ASKED: Final = NumberConsent(is_subscribed=False, profile_id=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """It was not dialled in time after its claim: consent is looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    text: queries.TextRow
+    outgoing: Outgoing
+    texting: Texting
+    at: float = field(default_factory=monotonic)
+
+
+class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
+    name = "texts"
+    due = Due(table="texts")
+    # One second to dial, eight for the provider, and the rest to write it down.
+    claim_for = timedelta(seconds=15)
+    at_once_max = 128
+
+    def __init__(self, providers: Providers) -> None:
+        super().__init__()
+        self._providers = providers
+
+    async def claim(
+        self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
+    ) -> Sequence[Claimed]:
+        texting = await load_texting(tx, organization_id)
+        candidates = await queries.find_due_numbers(tx, organization_id, limit=limit)
+        hashes = {number_hash for _, number_hash in candidates}
+        consents = await lock_consents(tx, organization_id, hashes) if hashes else {}
+        rows = await queries.lock_due_texts(tx, organization_id, [it for it, _ in candidates]) if candidates else []
+        await self._end_lapsed(tx, organization_id, [row for row in rows if row.state == State.SENDING])
+        queued = [row for row in rows if row.state == State.QUEUED]
+        if texting is None or texting.is_held:
+            await self._keep_held(tx, organization_id, queued)
+            return []
+        gate = await _Gate.open(tx, organization_id, queued, texting, consents)
+        claims, waits, skips = gate.sort(queued)
+        if claims:
+            ids = [claim.text.id for claim in claims]
+            await queries.claim_texts(tx, organization_id, ids, provider=texting.provider, owner=owner, until=until)
+        if waits:
+            await queries.postpone_texts(tx, organization_id, waits)
+        if skips:
+            await note_changes(tx, organization_id, await queries.end_texts(tx, organization_id, skips))
+        return claims
+
+    async def act(self, organization_id: UUID, claim: Claimed) -> Outcome | Dropped:
+        del organization_id  # the claim knows it
+        if monotonic() - claim.at > DIAL_WITHIN_S:
+            return Dropped()
+        return await self._providers[claim.texting.provider].send(claim.outgoing, claim.texting)
+
+    async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claimed, Outcome | Dropped]]) -> None:
+        # The number first, then the text: the order in which everybody locks.
+        stopped = [claim for claim, outcome in done if isinstance(outcome, Refused) and outcome.is_stop]
+        for claim in stopped:
+            reply = Reply(phone_number=claim.outgoing.phone_number, text="", message_id=f"text:{claim.text.id}")
+            await record_inbound_stop(tx, organization_id, [reply], secret=claim.texting.secret)
+        ended: list[queries.Ended] = []
+        waits: list[tuple[UUID, datetime]] = []
+        for claim, outcome in done:
+            again_at = _again_at(claim.text, outcome, tx.now)
+            if again_at is not None:
+                waits.append((claim.text.id, again_at))
+            else:
+                ended.append(_ended(claim.text.id, outcome))
+        if waits:
+            await queries.postpone_texts(tx, organization_id, waits, owner=self.owner)
+        if ended:
+            changed = await queries.end_texts(tx, organization_id, ended, owner=self.owner)
+            await note_changes(tx, organization_id, changed)
+
+    async def _keep_held(self, tx: Tx, organization_id: UUID, rows: Sequence[queries.TextRow]) -> None:
+        """Nothing leaves while the texts are held; what is too old to be sent after a release ends now."""
+        expired = [
+            queries.Ended(row.id, State.SKIPPED.value, Reason.EXPIRED.value) for row in rows if tx.now >= row.expires_at
+        ]
+        if expired:
+            await note_changes(tx, organization_id, await queries.end_texts(tx, organization_id, expired))
+        later = tx.now + LOOK_WHILE_HELD
+        await queries.postpone_all_due(tx, organization_id, until=later, limit=HELD_AT_ONCE)
+
+    async def _end_lapsed(self, tx: Tx, organization_id: UUID, rows: Sequence[queries.TextRow]) -> None:
+        """Their sender died between the claim and the outcome: whether they left, nobody knows."""
+        if rows:
+            ended = [queries.Ended(row.id, State.UNKNOWN.value, "The sender ended before it knew.") for row in rows]
+            await note_changes(tx, organization_id, await queries.end_texts(tx, organization_id, ended))
+
+
+class _Gate:
+    """The gate over one bite: a text that passes counts against the cap of those behind it."""
+
+    def __init__(self, texting: Texting, consents: dict[bytes, NumberConsent], now: datetime) -> None:
+        self._texting = texting
+        self._consents = consents
+        self._now = now
+        self._suppressed: set[bytes] = set()
+        self._earlier: dict[bytes, list[datetime]] = {}
+
+    @classmethod
+    async def open(
+        cls,
+        tx: Tx,
+        organization_id: UUID,
+        rows: Sequence[queries.TextRow],
+        texting: Texting,
+        consents: dict[bytes, NumberConsent],
+    ) -> "_Gate":
+        gate = cls(texting, consents, tx.now)
+        hashes = {row.number_hash for row in rows if row.number_hash is not None}
+        if hashes:
+            gate._suppressed = await find_suppressed(tx, organization_id, hashes)
+            longest = max((cap.hours for cap in texting.settings.caps), default=0)
+            since = tx.now - timedelta(hours=longest)
+            gate._earlier = await queries.find_counted_times(tx, organization_id, hashes, since=since)
+        return gate
+
+    def sort(
+        self, rows: Sequence[queries.TextRow]
+    ) -> tuple[list[Claimed], list[tuple[UUID, datetime]], list[queries.Ended]]:
+        claims: list[Claimed] = []
+        waits: list[tuple[UUID, datetime]] = []
+        skips: list[queries.Ended] = []
+        for row in rows:
+            decision = self._decide(row)
+            if isinstance(decision, Send) and row.phone_number is not None:
+                claims.append(self._claimed(row, row.phone_number, decision.until))
+            elif isinstance(decision, Wait):
+                waits.append((row.id, decision.until))
+            else:
+                reason = decision.reason if isinstance(decision, Skip) else Reason.NO_CONSENT
+                skips.append(queries.Ended(row.id, State.SKIPPED.value, reason.value))
+        return claims, waits, skips
+
+    def _decide(self, row: queries.TextRow) -> Send | Wait | Skip:
+        number_hash = row.number_hash or b""
+        place = place_of(row.phone_number) if row.phone_number is not None else _NOWHERE
+        consent = self._consents.get(number_hash, _NEVER_ASKED)
+        is_exempt = OriginKind(row.origin_kind) in EXEMPT
+        candidate = Candidate(
+            is_exempt=is_exempt,
+            profile_id=row.profile_id,
+            expires_at=row.expires_at,
+            place=place,
+            is_country_set=self._texting.notice_of(place.country) is not None,
+            is_subscribed=consent.is_subscribed,
+            linked_profile_id=consent.profile_id,
+            is_suppressed=number_hash in self._suppressed,
+            rule=self._texting.settings.rule_of(place.country or ""),
+            earlier=self._earlier.get(number_hash, ()),
+        )
+        decision = decide(candidate, self._texting.settings.caps, self._now)
+        if isinstance(decision, Send) and not is_exempt:
+            self._earlier.setdefault(number_hash, []).append(self._now)
+        return decision
+
+    def _claimed(self, row: queries.TextRow, phone_number: str, until: datetime) -> Claimed:
+        outgoing = Outgoing(
+            organization_id=self._texting.organization_id,
+            text_id=row.id,
+            phone_number=phone_number,
+            body=row.body,
+            until=until,
+            sent_at=self._now,
+        )
+        return Claimed(row, outgoing, self._texting)
+
+
+def _again_at(row: queries.TextRow, outcome: Outcome | Dropped, now: datetime) -> datetime | None:
+    """When to try again; None where the text has ended one way or another."""
+    if isinstance(outcome, Dropped):
+        return now
+    if not isinstance(outcome, NotReached):
+        return None
+    again_at = RETRIES.due_at(now, attempts=row.attempts + 1)
+    if again_at is None or outcome.after_s is None:
+        return again_at
+    return max(again_at, now + timedelta(seconds=outcome.after_s))
+
+
+def _ended(text_id: UUID, outcome: Outcome | Dropped) -> queries.Ended:
+    match outcome:
+        case Accepted(provider_id):
+            return queries.Ended(text_id, State.SENT.value, None, provider_id)
+        case Refused(code, message):
+            return queries.Ended(text_id, State.FAILED.value, f"{Reason.REFUSED.value} {code}: {message}"[:300])
+        case Unclear(message):
+            return queries.Ended(text_id, State.UNKNOWN.value, message)
+        case _:
+            return queries.Ended(text_id, State.FAILED.value, Reason.NOT_REACHED.value)

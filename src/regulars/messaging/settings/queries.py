@@ -1,0 +1,90 @@
+"""The SQL of the settings. `organizations` is read for the brand and the secret; nothing of it is written."""
+
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.kit.db import Tx
+
+
+class SettingsRow(NamedTuple):
+    organization_name: str
+    secret: bytes
+    provider: str | None
+    settings: str | None
+    credentials: bytes | None
+    held_since: datetime | None
+    held_reason: str | None
+    due_at: datetime | None
+
+
+async def find_settings(tx: Tx, organization_id: UUID) -> SettingsRow | None:
+    rows = await tx.fetch(
+        """
+        SELECT organizations.name, organizations.secret, sms_settings.provider, sms_settings.settings::text,
+               sms_settings.credentials, sms_settings.held_since, sms_settings.held_reason, sms_settings.due_at
+        FROM organizations
+        LEFT JOIN sms_settings ON sms_settings.organization_id = organizations.id
+        WHERE organizations.id = %s
+        """,
+        (organization_id,),
+    )
+    return SettingsRow(*rows[0]) if rows else None
+
+
+async def upsert_settings(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    provider: str,
+    settings: str,
+    credentials: bytes | None,
+    held_since: datetime | None,
+    held_reason: str | None,
+    due_at: datetime | None,
+) -> None:
+    await tx.execute(
+        """
+        INSERT INTO sms_settings
+            (organization_id, provider, settings, credentials, held_since, held_reason, due_at, updated_at)
+        VALUES (%(organization_id)s, %(provider)s, %(settings)s::json, %(credentials)s, %(held_since)s,
+                %(held_reason)s, %(due_at)s, %(now)s)
+        ON CONFLICT (organization_id) DO UPDATE
+        SET provider = EXCLUDED.provider, settings = EXCLUDED.settings, credentials = EXCLUDED.credentials,
+            held_since = EXCLUDED.held_since, held_reason = EXCLUDED.held_reason, due_at = EXCLUDED.due_at,
+            updated_at = EXCLUDED.updated_at
+        """,
+        {
+            "organization_id": organization_id,
+            "provider": provider,
+            "settings": settings,
+            "credentials": credentials,
+            "held_since": held_since,
+            "held_reason": held_reason,
+            "due_at": due_at,
+            "now": tx.now,
+        },
+    )
+
+
+async def hold_everybody(tx: Tx, *, reason: str) -> int:
+    """Hold the texts of every organization that has a real provider: a restored backup must not send again."""
+    return await tx.execute(
+        """
+        UPDATE sms_settings SET held_since = COALESCE(held_since, %(now)s), held_reason = %(reason)s
+        WHERE organization_id IS NOT NULL
+        """,
+        {"now": tx.now, "reason": reason},
+    )
+
+
+async def set_next_ask(tx: Tx, organization_id: UUID, *, due_at: datetime | None) -> None:
+    await tx.execute("UPDATE sms_settings SET due_at = %s WHERE organization_id = %s", (due_at, organization_id))
+
+
+async def take_due_settings(tx: Tx, organization_id: UUID) -> bool:
+    rows = await tx.fetch(
+        "SELECT 1 FROM sms_settings WHERE organization_id = %s AND due_at <= %s FOR UPDATE SKIP LOCKED",
+        (organization_id, tx.now),
+    )
+    return bool(rows)

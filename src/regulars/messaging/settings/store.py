@@ -1,0 +1,105 @@
+"""Reading and changing how an organization texts."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final, cast
+from uuid import UUID
+
+import msgspec
+
+from regulars.kit.db import Tx
+from regulars.messaging.settings import queries
+from regulars.messaging.settings.model import Notice, ProviderName, SmsSettings
+
+# How often a provider is asked for what came in: its callback may have found nobody at home.
+ASK_EVERY: Final = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texting:
+    """How an organization texts at this moment."""
+
+    organization_id: UUID
+    organization_name: str
+    secret: bytes = field(repr=False)
+    provider: ProviderName = "simulator"
+    settings: SmsSettings = field(default_factory=SmsSettings)
+    sealed: bytes | None = field(default=None, repr=False)
+    held_since: datetime | None = None
+    held_reason: str | None = None
+    ask_at: datetime | None = None
+
+    @property
+    def is_held(self) -> bool:
+        return self.held_since is not None
+
+    @property
+    def brand(self) -> str:
+        return self.settings.brand or self.organization_name
+
+    def notice_of(self, country: str | None) -> Notice | None:
+        return None if country is None else self.settings.notice_of(country, self.provider)
+
+
+async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
+    """None: the organization is gone."""
+    row = await queries.find_settings(tx, organization_id)
+    if row is None:
+        return None
+    if row.provider is None or row.settings is None:
+        return Texting(organization_id=organization_id, organization_name=row.organization_name, secret=row.secret)
+    return Texting(
+        organization_id=organization_id,
+        organization_name=row.organization_name,
+        secret=row.secret,
+        provider=cast("ProviderName", row.provider),
+        settings=msgspec.json.decode(row.settings, type=SmsSettings),
+        sealed=row.credentials,
+        held_since=row.held_since,
+        held_reason=row.held_reason,
+        ask_at=row.due_at,
+    )
+
+
+async def save_texting(tx: Tx, organization_id: UUID, texting: Texting) -> None:
+    await queries.upsert_settings(
+        tx,
+        organization_id,
+        provider=texting.provider,
+        settings=msgspec.json.encode(texting.settings).decode(),
+        credentials=texting.sealed,
+        held_since=texting.held_since,
+        held_reason=texting.held_reason,
+        due_at=tx.now + ASK_EVERY if texting.provider == "twilio" else None,
+    )
+
+
+async def change_provider(
+    tx: Tx,
+    organization_id: UUID,
+    texting: Texting,
+    *,
+    provider: ProviderName,
+    settings: SmsSettings,
+    sealed: bytes | None,
+) -> Texting:
+    """Another provider, or another account, begins on hold: a person looks before anything leaves through it."""
+    changed = replace(texting, provider=provider, settings=settings, sealed=sealed)
+    is_other = provider != texting.provider or settings.twilio != texting.settings.twilio
+    if is_other and provider != "simulator":
+        changed = replace(changed, held_since=tx.now, held_reason="The provider was changed.")
+    await save_texting(tx, organization_id, changed)
+    return changed
+
+
+async def hold_everybody(tx: Tx, *, reason: str) -> int:
+    return await queries.hold_everybody(tx, reason=reason)
+
+
+async def take_due_settings(tx: Tx, organization_id: UUID) -> bool:
+    """Lock the row if the provider is to be asked now and nobody else is at it."""
+    return await queries.take_due_settings(tx, organization_id)
+
+
+async def set_next_ask(tx: Tx, organization_id: UUID, *, due_at: datetime) -> None:
+    await queries.set_next_ask(tx, organization_id, due_at=due_at)

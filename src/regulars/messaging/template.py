@@ -1,0 +1,164 @@
+"""Texts with places for a customer's own words: `Hello {{ profile.first_name | default("you") }}`.
+
+The language is closed: a place names one field and perhaps a default, and that is all. It cannot loop, call or read
+anything it was not given, so a mistake is found when the text is saved and never when it is sent. What a value holds
+is data: braces and control characters are taken out of it, so no text ever leaves with a place in it.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+TEMPLATE_CHARACTERS_MAX: Final = 2_000
+VALUE_CHARACTERS_MAX: Final = 100
+
+# Besides these, every attribute of the catalog is a field: profile.attributes.size, profile.attributes["shoe size"].
+PLAIN_FIELDS: Final = {
+    "brand": "the brand's name",
+    "profile.first_name": "the customer's first name",
+    "profile.last_name": "the customer's last name",
+    "store.name": "the store of the ticket",
+    "ticket.total": "what was paid, with its currency",
+}
+ATTRIBUTE_PREFIX: Final = "profile.attributes."
+
+_OPEN, _CLOSE = "{{", "}}"
+_QUOTES: Final = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
+_ATTRIBUTE_BY_KEY: Final = re.compile(r"profile\.attributes\[(?P<key>.+)\]", re.DOTALL)
+_DEFAULT: Final = re.compile(r"default\s*\((?P<text>.*)\)", re.DOTALL)
+_UNFIT: Final = re.compile(r"[{}\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_SPACES: Final = re.compile(r"\s+")
+
+
+class TemplateError(Exception):
+    """Says in one sentence what cannot be read; `position` is where, counted in characters from 0."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(message)
+        self.position = position
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    field: str
+    default: str | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A field had no value and the text no default for it: this text is not sent."""
+
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    pieces: tuple[str | Place, ...]
+
+    @property
+    def fields(self) -> frozenset[str]:
+        return frozenset(piece.field for piece in self.pieces if isinstance(piece, Place))
+
+
+def parse_template(text: str) -> Template:
+    """Read a text with its places, or say what is wrong and where."""
+    if len(text) > TEMPLATE_CHARACTERS_MAX:
+        raise TemplateError(f"The text has more than {TEMPLATE_CHARACTERS_MAX} characters.", TEMPLATE_CHARACTERS_MAX)
+    if not text.strip():
+        raise TemplateError("The text is empty.", 0)
+    pieces: list[str | Place] = []
+    at = 0
+    while (opened := text.find(_OPEN, at)) != -1:
+        pieces.append(_literal(text, at, opened))
+        closed = text.find(_CLOSE, opened + 2)
+        if closed == -1:
+            raise TemplateError("A place that begins with {{ does not end with }}.", opened)
+        pieces.append(_read_place(text[opened + 2 : closed], position=opened))
+        at = closed + 2
+    pieces.append(_literal(text, at, len(text)))
+    return Template(tuple(piece for piece in pieces if piece != ""))
+
+
+def check_fields(template: Template, *, attribute_keys: Collection[str]) -> None:
+    """Refuse a field that does not exist, naming those that look like it."""
+    for piece in template.pieces:
+        if not isinstance(piece, Place) or piece.field in PLAIN_FIELDS:
+            continue
+        if piece.field.startswith(ATTRIBUTE_PREFIX):
+            key = piece.field.removeprefix(ATTRIBUTE_PREFIX)
+            if key in attribute_keys:
+                continue
+            raise TemplateError(f"No customer has an attribute called {key}.", piece.position)
+        known = ", ".join((*PLAIN_FIELDS, ATTRIBUTE_PREFIX + "KEY"))
+        raise TemplateError(f"There is no field {piece.field}; the fields are {known}.", piece.position)
+
+
+def render(template: Template, values: Mapping[str, str | None]) -> str | Missing:
+    """The text with every place filled, or the first field that has neither a value nor a default."""
+    written: list[str] = []
+    for piece in template.pieces:
+        if isinstance(piece, str):
+            written.append(piece)
+            continue
+        value = clean_value(values.get(piece.field) or "") or piece.default
+        if value is None:
+            return Missing(piece.field)
+        written.append(value)
+    return "".join(written)
+
+
+def clean_value(value: str) -> str:
+    """What a stored value may put into a text: one line, no braces, nothing invisible, and not endlessly long."""
+    return _SPACES.sub(" ", _UNFIT.sub(" ", value)).strip()[:VALUE_CHARACTERS_MAX].strip()
+
+
+def _literal(text: str, start: int, end: int) -> str:
+    stray = text.find(_CLOSE, start, end)
+    if stray != -1:
+        raise TemplateError("There is a }} without a {{ before it.", stray)
+    return text[start:end]
+
+
+def _read_place(inside: str, *, position: int) -> Place:
+    field, bar, rest = inside.partition("|")
+    key = _ATTRIBUTE_BY_KEY.fullmatch(field.strip())
+    # A quoted key may hold the bar itself.
+    if bar and key is None and field.count("[") and (whole := _with_quoted_bar(inside)) is not None:
+        field, bar, rest = whole
+        key = _ATTRIBUTE_BY_KEY.fullmatch(field.strip())
+    name = field.strip()
+    if key is not None:
+        name = ATTRIBUTE_PREFIX + _unquoted(key["key"].strip(), position)
+    if not name:
+        raise TemplateError("A place names no field.", position)
+    if "{" in name or "}" in name:
+        raise TemplateError("A field's name holds a brace.", position)
+    return Place(name, _read_default(rest, position) if bar else None, position)
+
+
+def _with_quoted_bar(inside: str) -> tuple[str, str, str] | None:
+    end = inside.find("]")
+    if end == -1:
+        return None
+    field, rest = inside[: end + 1], inside[end + 1 :]
+    before, bar, after = rest.partition("|")
+    return None if before.strip() else (field, bar, after)
+
+
+def _read_default(text: str, position: int) -> str:
+    found = _DEFAULT.fullmatch(text.strip())
+    if found is None:
+        raise TemplateError('After the bar only default("…") can stand.', position)
+    default = clean_value(_unquoted(found["text"].strip(), position))
+    if not default:
+        raise TemplateError("The default is empty.", position)
+    return default
+
+
+def _unquoted(text: str, position: int) -> str:
+    closing = _QUOTES.get(text[:1])
+    if closing is None or len(text) < 2 or not text.endswith((closing, text[0])):  # noqa: PLR2004  # a pair of quotes
+        raise TemplateError("A default and a key in brackets stand in quotes.", position)
+    return text[1:-1]

@@ -1,0 +1,218 @@
+"""The gate and the queue: what leaves, what waits, what is skipped, and that nothing leaves twice."""
+
+from datetime import timedelta
+
+import pytest
+from tests.messaging.desk import ALWAYS, NUMBER, OPEN
+
+from regulars.kit.ids import new_uuid
+from regulars.messaging.hold import hold, release
+from regulars.messaging.hours import Rule
+from regulars.messaging.model import OriginKind
+from regulars.messaging.providers.base import NotReached, Refused, Unclear
+from regulars.messaging.resend import resend
+from regulars.messaging.rules import Cap
+from regulars.messaging.settings.model import SmsSettings
+from regulars.messaging.template import Missing
+
+
+def test_a_subscribed_number_gets_its_text_with_the_brand_and_the_way_to_stop(desk):
+    desk.subscribe()
+    desk.order("New scarves are here")
+    desk.turn()
+    assert desk.texts() == [("sent", None)]
+    assert [text.body for text in desk.gateway.sent] == ["Shop: New scarves are here Reply STOP to opt out"]
+
+
+def test_without_consent_nothing_leaves(desk):
+    desk.order()
+    desk.subscribe("+33612345679")
+    desk.turn()
+    assert desk.texts() == [("skipped", "no_consent")]
+    assert desk.gateway.sent == []
+
+
+def test_a_withdrawal_after_the_order_is_seen_by_the_gate(desk):
+    desk.subscribe()
+    desk.order()
+    desk.withdraw()
+    desk.turn()
+    assert desk.texts() == [("skipped", "no_consent")]
+
+
+def test_a_number_that_is_linked_to_somebody_else_by_now_is_not_texted(desk):
+    desk.subscribe()
+    desk.order(profile_id=new_uuid())
+    desk.turn()
+    assert desk.texts() == [("skipped", "not_linked")]
+
+
+def test_one_step_of_one_origin_sends_once_however_often_it_asks(desk):
+    desk.subscribe()
+    origin = new_uuid()
+    for _ in range(3):
+        desk.order(origin_kind=OriginKind.JOURNEY, origin_id=origin, step="7")
+    desk.turn()
+    assert len(desk.gateway.sent) == 1
+    assert desk.texts() == [("sent", None)]
+
+
+def test_the_cap_counts_what_was_sent_and_what_may_have_been(desk):
+    desk.settings(SmsSettings(rules=OPEN, caps=(Cap(2, 24),)))
+    desk.subscribe()
+
+    async def lose(text):
+        return Unclear("no answer")
+
+    desk.gateway.answer = lose
+    desk.order()
+    desk.turn()
+    desk.gateway.answer = None
+    # Two in one bite: the first takes the last place.
+    desk.order()
+    desk.order()
+    desk.turn()
+    assert desk.texts() == [("unknown", "no answer"), ("sent", None), ("skipped", "cap")]
+
+
+def test_outside_the_hours_a_text_waits_and_is_skipped_after_96_hours(desk):
+    desk.settings(SmsSettings(rules={"FR": Rule(days=(None,) * 7)}))
+    desk.subscribe()
+    desk.order()
+    desk.turn()
+    assert desk.texts() == [("skipped", "hours")]
+
+
+def test_a_text_that_waits_for_the_morning_is_not_looked_at_before(desk):
+    now = desk.do(_now)
+    weekday = (now + timedelta(days=2)).weekday()
+    rule = Rule(days=tuple(ALWAYS.days[0] if day == weekday else None for day in range(7)), on_holidays=True)
+    desk.settings(SmsSettings(rules={"FR": rule}))
+    desk.subscribe()
+    desk.order()
+    desk.turn()
+    [(state, due_at)] = desk.sql("SELECT state, due_at FROM texts WHERE organization_id = %s")
+    assert state == "queued"
+    assert timedelta(hours=20) < due_at - now < timedelta(hours=52)
+
+
+async def _now(tx):
+    return tx.now
+
+
+def test_no_text_goes_to_a_country_whose_notice_is_not_set(desk):
+    desk.alter("UPDATE sms_settings SET provider = 'twilio' WHERE organization_id = %s")
+    desk.subscribe()
+    desk.order()
+    desk.turn()
+    assert desk.texts() == [("skipped", "country_not_set")]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [(Missing("profile.first_name"), "missing_value: profile.first_name"), ("x" * 1700, "too_long")],
+)
+def test_what_cannot_be_written_is_kept_as_skipped_with_its_reason(desk, words, reason):
+    desk.subscribe()
+    desk.order(words)
+    desk.turn()
+    assert desk.texts() == [("skipped", reason)]
+
+
+def test_what_surely_did_not_leave_is_tried_again(desk):
+    desk.subscribe()
+
+    async def refuse_connection(text):
+        return NotReached("refused")
+
+    desk.gateway.answer = refuse_connection
+    desk.order()
+    for _ in range(5):
+        desk.turn()
+        desk.alter("UPDATE texts SET due_at = now() WHERE organization_id = %s AND due_at IS NOT NULL")
+    assert desk.texts() == [("failed", "not_reached")]
+    assert len(desk.gateway.sent) == 5
+
+
+def test_a_sender_that_dies_leaves_unknown_and_never_sends_again(desk):
+    desk.subscribe()
+    desk.order()
+
+    async def die(text):
+        raise RuntimeError("killed")
+
+    desk.gateway.answer = die
+    desk.turn()
+    assert desk.texts() == [("sending", None)]
+    desk.alter("UPDATE texts SET due_at = now() WHERE organization_id = %s")
+    desk.gateway.answer = None
+    desk.turn()
+    assert desk.texts() == [("unknown", "The sender ended before it knew.")]
+    assert len(desk.gateway.sent) == 1
+
+
+def test_only_a_person_sends_an_unknown_text_again(desk):
+    desk.subscribe()
+    text_id = desk.order()
+
+    async def lose(text):
+        return Unclear("lost")
+
+    desk.gateway.answer = lose
+    desk.settings(SmsSettings(rules=OPEN, caps=(Cap(5, 24),)))
+    desk.turn()
+    desk.gateway.answer = None
+    desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
+    desk.turn()
+    assert desk.texts() == [("sent", None)]
+    assert len(desk.gateway.sent) == 2
+
+
+def test_a_provider_that_heard_a_stop_withdraws_here_too_and_nobody_is_answered(desk):
+    desk.subscribe()
+
+    async def unsubscribed(text):
+        return Refused("21610", "unsubscribed", is_stop=True)
+
+    desk.gateway.answer = unsubscribed
+    desk.order()
+    desk.turn()
+    assert [state for state, _ in desk.texts()] == ["failed"]
+    assert not desk.is_subscribed()
+
+
+def test_nothing_leaves_while_texts_are_held_and_what_is_still_fresh_leaves_after(desk):
+    desk.subscribe()
+    texting = desk.texting
+    desk.do(lambda tx: hold(tx, desk.organization_id, texting, reason="A test."))
+    desk.order()
+    desk.turn()
+    assert desk.texts() == [("queued", None)]
+    held = desk.texting
+    assert held.is_held
+    desk.do(lambda tx: release(tx, desk.organization_id, held))
+    desk.turn()
+    assert desk.texts() == [("sent", None)]
+
+
+def test_a_claim_that_is_not_dialled_in_time_goes_back_and_is_judged_again(desk, monkeypatch):
+    desk.subscribe()
+    desk.order()
+    monkeypatch.setattr("regulars.messaging.send.DIAL_WITHIN_S", -1.0)
+    desk.runner.run(desk.queue.take_turn(desk.database, desk.organization_id))
+    desk.runner.run(desk.queue.finish())
+    assert desk.texts() == [("queued", None)]
+    assert desk.gateway.sent == []
+    monkeypatch.undo()
+    desk.withdraw()
+    desk.turn()
+    assert desk.texts(NUMBER) == [("skipped", "no_consent")]
+
+
+def test_totals_count_what_became_of_texts(desk):
+    desk.subscribe()
+    desk.order()
+    desk.order(number="+33612345670")
+    desk.turn()
+    rows = desk.sql("SELECT state, texts, parts FROM text_totals WHERE organization_id = %s ORDER BY state")
+    assert rows == [("sent", 1, 1), ("skipped", 1, 1)]

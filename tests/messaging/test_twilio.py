@@ -1,0 +1,183 @@
+"""Twilio, against one of our own on loopback: what left, what did not, and what nobody can know."""
+
+import asyncio
+import base64
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from aiohttp import web
+from tests.messaging.fake_twilio import ACCOUNT, TOKEN, fake_twilio
+
+from regulars.kit.ids import new_uuid
+from regulars.messaging.model import State
+from regulars.messaging.providers import twilio
+from regulars.messaging.providers.base import Accepted, NotReached, Outgoing, Refused, Unclear
+from regulars.messaging.providers.twilio import Inbound, Twilio, read_receipt
+from regulars.messaging.settings.model import SmsSettings, TwilioAccount
+from regulars.messaging.settings.store import Texting
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+
+def texting(sender: str = "+15005550006") -> Texting:
+    return Texting(
+        organization_id=new_uuid(),
+        organization_name="Shop",
+        secret=b"s" * 32,
+        provider="twilio",
+        settings=SmsSettings(twilio=TwilioAccount(ACCOUNT, sender)),
+        sealed=b"sealed",
+    )
+
+
+def outgoing() -> Outgoing:
+    return Outgoing(
+        organization_id=new_uuid(),
+        text_id=new_uuid(),
+        phone_number="+33612345678",
+        body="Shop: Hé ! STOP 36111",
+        until=NOW + timedelta(hours=3),
+        sent_at=NOW,
+    )
+
+
+def send(*, told=None, sender="+15005550006", prepare=None):
+    async def run():
+        async with fake_twilio() as fake:
+            if told is not None:
+                fake.respond = told
+            if prepare is not None:
+                prepare(fake)
+            provider = Twilio(fake.url, open_token=lambda _: TOKEN, callback_url=lambda *_: "https://shop.example/x")
+            try:
+                return await provider.send(outgoing(), texting(sender)), fake.posts
+            finally:
+                await provider.close()
+
+    return asyncio.run(run())
+
+
+def test_a_text_leaves_with_its_validity_and_the_address_for_receipts():
+    outcome, [post] = send()
+    assert outcome == Accepted("SM1")
+    authorization = post.pop("authorization")
+    assert base64.b64decode(authorization.removeprefix("Basic ")).decode() == f"{ACCOUNT}:{TOKEN}"
+    assert post == {
+        "To": "+33612345678",
+        "From": "+15005550006",
+        "Body": "Shop: Hé ! STOP 36111",
+        "ValidityPeriod": "10800",
+        "StatusCallback": "https://shop.example/x",
+    }
+
+
+def test_a_messaging_service_is_named_as_one():
+    _, [post] = send(sender="MG123")
+    assert post["MessagingServiceSid"] == "MG123"
+    assert "From" not in post
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (400, {"code": 21211, "message": "Invalid 'To'"}, Refused("21211", "Invalid 'To'")),
+        (400, {"code": 21610, "message": "unsubscribed"}, Refused("21610", "unsubscribed", is_stop=True)),
+        (401, {"code": 20003, "message": "Authenticate"}, Refused("20003", "Authenticate")),
+        (302, {}, Refused("302", "")),
+        (500, {"message": "oops"}, Unclear("The provider answered 500.")),
+        (503, {}, Unclear("The provider answered 503.")),
+        (200, {"no": "sid"}, Unclear("The provider answered 200.")),
+    ],
+)
+def test_an_answer_is_read_for_whether_the_text_has_left(status, body, kind):
+    outcome, _ = send(told=lambda _: web.json_response(body, status=status))
+    assert outcome == kind
+
+
+def test_too_many_requests_means_that_nothing_left():
+    outcome, _ = send(told=lambda _: web.Response(status=429, headers={"Retry-After": "7"}))
+    assert outcome == NotReached("The provider asked to come again later.", 7.0)
+
+
+def test_a_connection_that_breaks_after_the_request_is_unclear():
+    def hang_up(fake):
+        fake.hangs_up = True
+
+    outcome, posts = send(prepare=hang_up)
+    assert isinstance(outcome, Unclear)
+    assert len(posts) == 1
+
+
+def test_a_provider_that_does_not_answer_in_time_is_unclear(monkeypatch):
+    monkeypatch.setattr("regulars.messaging.providers.twilio.ANSWER_WITHIN_S", 0.3)
+
+    def stall(fake):
+        fake.stalls_s = 3.0
+
+    outcome, _ = send(prepare=stall)
+    assert isinstance(outcome, Unclear)
+
+
+def test_nobody_listening_means_that_nothing_left():
+    async def run():
+        provider = Twilio("http://127.0.0.1:9", open_token=lambda _: TOKEN, callback_url=lambda *_: None)
+        try:
+            return await provider.send(outgoing(), texting())
+        finally:
+            await provider.close()
+
+    assert isinstance(asyncio.run(run()), NotReached)
+
+
+def test_the_list_of_what_came_in_is_read_page_by_page():
+    async def run():
+        async with fake_twilio() as fake:
+            old = "Sat, 14 Nov 2026 00:00:00 +0000"
+            new = "Mon, 16 Nov 2026 11:00:00 +0000"
+            fake.inbound = [
+                {"sid": "SM1", "direction": "inbound", "from": "+33612345678", "body": "STOP", "date_sent": new},
+                {"sid": "SM2", "direction": "outbound-api", "from": "+1", "body": "ours", "date_sent": new},
+                {"sid": "SM3", "direction": "inbound", "from": "+33612345679", "body": "ok", "date_sent": old},
+                {"sid": "SM4", "direction": "inbound", "from": "+33612345670", "body": "merci", "date_sent": None},
+            ]
+            provider = Twilio(fake.url, open_token=lambda _: TOKEN, callback_url=lambda *_: None)
+            try:
+                return await provider.list_inbound(texting(), since=NOW - timedelta(hours=24))
+            finally:
+                await provider.close()
+
+    assert asyncio.run(run()) == [
+        Inbound("SM1", "+33612345678", "STOP"),
+        Inbound("SM4", "+33612345670", "merci"),
+    ]
+
+
+def test_a_signature_covers_the_address_and_every_field():
+    # The example of Twilio's own documentation of signatures.
+    url = "https://mycompany.com/myapp.php?foo=1&bar=2"
+    form = {
+        "CallSid": "CA1234567890ABCDE",
+        "Caller": "+12349013030",
+        "Digits": "1234",
+        "From": "+12349013030",
+        "To": "+18005551212",
+    }
+    signature = twilio.sign("12345", url, form)
+    assert twilio.is_signed("12345", url, form, signature)
+    assert not twilio.is_signed("12345", url + "x", form, signature)
+    assert not twilio.is_signed("12345", url, {**form, "Digits": "4321"}, signature)
+    assert not twilio.is_signed("12345", url, form, "nonsense é")
+
+
+@pytest.mark.parametrize(
+    ("form", "receipt"),
+    [
+        ({"MessageStatus": "delivered"}, (State.DELIVERED, None)),
+        ({"MessageStatus": "undelivered", "ErrorCode": "30003"}, (State.FAILED, "30003")),
+        ({"MessageStatus": "sent"}, (State.SENT, None)),
+        ({"MessageStatus": "queued"}, None),
+        ({}, None),
+    ],
+)
+def test_receipts_say_what_they_know(form, receipt):
+    assert read_receipt(form) == receipt

@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
+from uuid import UUID
 
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
@@ -28,11 +30,15 @@ from regulars.http.route import Document, Mutation, Route
 from regulars.http.service import Readiness, service_routes
 from regulars.http.writes import REQUEST_S, Writes
 from regulars.integrate.pages import keys, reference, requests
+from regulars.kit import vault
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS, Gauge
 from regulars.kit.settings import Settings
 from regulars.kit.writable import Writability
+from regulars.messaging.callbacks import Callbacks
+from regulars.messaging.credentials import open_token
+from regulars.messaging.quiet import wait_until_quiet
 from regulars.organizations.authenticate import Authenticator
 from regulars.postgres import embedded
 from regulars.privacy import api as privacy
@@ -80,6 +86,20 @@ def api_routes(settings: Settings) -> tuple[Route, ...]:
     return (*routes, document)
 
 
+def with_quiet_withdrawals(routes: Sequence[Route], database: Database) -> tuple[Route, ...]:
+    """A withdrawal, by opt-out or by erasure, is answered when nothing is on its way to the number any more."""
+
+    async def quiet(organization_id: UUID) -> None:
+        await wait_until_quiet(database, organization_id)
+
+    return tuple(
+        replace(route, before_answer=quiet)
+        if isinstance(route, Mutation) and route.operation_id in {consent.OPT_OUT, privacy.ERASE}
+        else route
+        for route in routes
+    )
+
+
 def page_table(settings: Settings) -> tuple[Page, ...]:
     """Every page and form of the web application."""
     return (
@@ -100,7 +120,7 @@ def create_app(settings: Settings, *, patience: Patience = PATIENCE) -> "Applica
     database.after_commit = waker.wake
     authenticator = Authenticator(database, default_country=settings.default_country)
     recorder = QuickRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
-    routes = api_routes(settings)
+    routes = with_quiet_withdrawals(api_routes(settings), database)
     mutations = [route for route in routes if isinstance(route, Mutation)]
     writes = Writes(
         database,
@@ -145,8 +165,15 @@ def create_app(settings: Settings, *, patience: Patience = PATIENCE) -> "Applica
     _show_levels(writes, database)
     readiness = Readiness(database, writability=writability, oldest_write_s=writes.oldest_s)
     public = pages.page_routes(routes, missing=readiness.missing, public_url=settings.public_url)
+    callbacks = Callbacks(
+        database,
+        public_url=settings.public_url or settings.base_url,
+        open_token=partial(open_token, vault.of(settings)),
+    )
     service = Starlette(
-        routes=[*service_routes(readiness), *public], exception_handlers=pages.FAILURES, lifespan=lifespan
+        routes=[*service_routes(readiness), *callbacks.routes(), *public],
+        exception_handlers=pages.FAILURES,
+        lifespan=lifespan,
     )
     # A redirect to the path without a slash would repeat the caller's Host header.
     service.router.redirect_slashes = False

@@ -9,9 +9,16 @@ from regulars.catalog.model import Catalog
 from regulars.consent.browse.figures import ConsentFigures
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
+from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.settings import Settings
+from regulars.messaging.ask import InboundQuestions
+from regulars.messaging.gateways import Gateways, open_gateways
+from regulars.messaging.inbox.decide import OverdueReplies
+from regulars.messaging.keep.old import KEPT_FOR as TEXTS_KEPT_FOR
+from regulars.messaging.keep.old import sweep_replies, sweep_texts
+from regulars.messaging.send import TextQueue
 from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.privacy.jobs import anonymise_stragglers, read_on
 from regulars.profiles.values import AttributeValues
@@ -37,15 +44,22 @@ LISTENERS: Final[Listeners] = {
 
 # What is kept for a time, and the column that says since when.
 IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", delay=IDEMPOTENCY_RETENTION)
+TEXTS: Final = Due(table="texts", column="created_at", delay=TEXTS_KEPT_FOR)
+REPLIES: Final = Due(table="replies", column="received_at", delay=TEXTS_KEPT_FOR)
 REQUEST_LOG: Final = Due(table="request_log", column="answered_at", delay=REQUEST_LOG_RETENTION)
 REQUEST_COUNTS: Final = Due(table="request_counts", column="hour", delay=REQUEST_LOG_RETENTION)
 
 
-def queues() -> list[Queue]:
+def queues(gateways: Gateways) -> list[Queue]:
     """Everything that waits in a table for its time, new for each worker."""
     return [
         OutboxQueue(LISTENERS),
         RetryQueue(LISTENERS),
+        TextQueue(gateways.providers),
+        InboundQuestions(gateways.twilio),
+        OverdueReplies(),
+        Sweep("texts.sweep", TEXTS, sweep_texts, look_every_s=3600),
+        Sweep("replies.sweep", REPLIES, sweep_replies, look_every_s=3600),
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
         HourlyTotalsFill(),
         ConsentFigures(),
@@ -72,8 +86,12 @@ async def _run(settings: Settings, url: str, *, lifeline: int | None) -> None:
         lock_timeout_ms=settings.lock_timeout_ms,
     )
     await database.open()
+    gateways = open_gateways(
+        database, vault=vault.of(settings), twilio_url=settings.twilio_url, public_url=settings.public_url
+    )
     try:
-        await run_worker(database, queues(), stop=stop, grace_s=settings.shutdown_grace_s)
+        await run_worker(database, queues(gateways), stop=stop, grace_s=settings.shutdown_grace_s)
     finally:
+        await gateways.twilio.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(database.close(), settings.shutdown_grace_s)

@@ -14,6 +14,7 @@ import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from regulars.cli import database
+from regulars.cli import held as held_texts
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit import migrate, settings, vault
 from regulars.kit.log import scrub
@@ -86,6 +87,9 @@ def restore(
         if loaded.is_embedded:
             migrate.migrate(url)
         missing = migrate.pending(url)
+        held = 0 if missing else held_texts.hold_texts(url)
+    if held:
+        err.print("Texts are on hold: look what was sent since the backup, then `regulars sms release`.")
     err.print(f"Restored {file}." + (" Now run `regulars migrate`." if missing else ""), markup=False)
 
 

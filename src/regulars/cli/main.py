@@ -7,13 +7,28 @@ from typing import Annotated
 import psycopg
 import typer
 
-from regulars.cli import backup, config, demo, doctor, import_, key, migrating, organization, serve, work
+from regulars.cli import (
+    backup,
+    config,
+    demo,
+    doctor,
+    import_,
+    inbox,
+    key,
+    message,
+    migrating,
+    organization,
+    serve,
+    sms,
+    work,
+)
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit import log
 from regulars.kit.durability import NotDurableError
 from regulars.kit.log import scrub
 from regulars.kit.migrate import MigrationError
 from regulars.kit.settings import Settings, SettingsError
+from regulars.kit.vault import VaultError
 from regulars.postgres.errors import EmbeddedDatabaseError, ProgramsError
 from regulars.processes.errors import InUseError
 
@@ -38,6 +53,9 @@ app.command()(demo.demo)
 app.command("import")(import_.import_file)
 app.add_typer(organization.app, name="organization")
 app.add_typer(key.app, name="key")
+app.add_typer(message.app, name="message")
+app.add_typer(inbox.app, name="inbox")
+app.add_typer(sms.app, name="sms")
 
 
 def _print_version(wanted: bool) -> None:
@@ -64,7 +82,7 @@ def main() -> None:
         _end(error, error.code)
     except InUseError as error:
         _end(error, Exit.FAILED)
-    except SettingsError as error:
+    except (SettingsError, VaultError) as error:
         _end(error, Exit.USAGE)
     except (EmbeddedDatabaseError, ProgramsError, MigrationError, NotDurableError) as error:
         _end(error, Exit.DATABASE)

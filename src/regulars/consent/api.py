@@ -228,6 +228,8 @@ FILTERS = (
     ),
 )
 
+OPT_OUT = "optOut"
+
 ROUTES: tuple[Route, ...] = (
     Mutation(
         path="/v1/subscriptions/opt-in",
@@ -258,7 +260,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Mutation(
         path="/v1/subscriptions/opt-out",
-        operation_id="optOut",
+        operation_id=OPT_OUT,
         tag="Subscriptions",
         summary="Withdraw a consent",
         description="By `phone_number`, or by `profile_id` for every number linked to the profile (its own number if "

@@ -146,5 +146,5 @@ class JsonApi:
         async with asyncio.timeout(REQUEST_S):
             answer = await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
         if route.before_answer is not None and answer.status < PROBLEM_STATUS_MIN:
-            await route.before_answer(caller.organization_id)
+            await route.before_answer(request.caller.organization_id)
         return answer

@@ -137,6 +137,9 @@ class Settings:
         "Country that reads a profile's phone number written without a country prefix, for organizations that have not"
         " set their own.",
     ] = None
+    twilio_url: Annotated[
+        str, kinds.PUBLIC_URL, "Where Twilio is reached, for organizations that send their texts through it."
+    ] = "https://api.twilio.com"
     database_pool_max: Annotated[
         int, kinds.whole(2, 1000, unit="connections"), "Database connections each process keeps at most."
     ] = 10

@@ -4,8 +4,6 @@ An address carries the organization, for a receipt our text as well, and a part 
 the provider signs what it sends. Anything that does not fit is a plain 404 or 403 and is looked at no further.
 """
 
-import hashlib
-import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 from urllib.parse import parse_qsl
@@ -19,10 +17,10 @@ from regulars.consent.phone import read_consent_number
 from regulars.kit import ids, log
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.errors import InvalidPhoneNumber
+from regulars.messaging.addresses import is_ours
 from regulars.messaging.inbox.receive import Incoming, receive
 from regulars.messaging.model import State
 from regulars.messaging.providers import twilio
-from regulars.messaging.providers.base import Outgoing
 from regulars.messaging.quiet import wait_until_quiet
 from regulars.messaging.receipts import note_receipt
 from regulars.messaging.settings.store import Texting, load_texting
@@ -65,7 +63,7 @@ class Callbacks:
             form = await _read_form(request)
             async with self._database.reading() as tx:
                 texting = await load_texting(tx, organization_id)
-            if form is None or texting is None or not _knows(texting, subject, request.path_params["token"]):
+            if form is None or texting is None or not is_ours(texting, subject, request.path_params["token"]):
                 return _not_found()
             if texting.sealed is None or not self._is_signed(request, form, self._open_token(texting)):
                 return PlainTextResponse("The signature does not fit.\n", 403)
@@ -129,29 +127,6 @@ class _Call:
         self.texting = texting
         self.form = form
         self.subject = subject
-
-
-def inbound_url(public_url: str, texting: Texting) -> str:
-    """The address to enter at the provider for messages that come in."""
-    return _url(public_url, texting, "inbound", "inbound")
-
-
-def receipt_url(public_url: str, text: Outgoing, texting: Texting) -> str:
-    text_id = ids.TEXT.encode(text.text_id)
-    return _url(public_url, texting, text_id, f"texts/{text_id}")
-
-
-def _url(public_url: str, texting: Texting, subject: str, rest: str) -> str:
-    organization = ids.ORGANIZATION.encode(texting.organization_id)
-    return f"{public_url.rstrip('/')}/sms/twilio/{organization}/{_token(texting, subject)}/{rest}"
-
-
-def _token(texting: Texting, subject: str) -> str:
-    return hmac.new(texting.secret, b"regulars sms callback\0" + subject.encode(), hashlib.sha256).hexdigest()[:32]
-
-
-def _knows(texting: Texting, subject: str, token: str) -> bool:
-    return hmac.compare_digest(_token(texting, subject).encode(), token.encode())
 
 
 async def _read_form(request: Request) -> dict[str, str] | None:

@@ -10,7 +10,7 @@ from regulars.kit.db import Tx
 from regulars.messaging import queries
 from regulars.messaging.inbox.find import list_replies
 from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.queries import TextRow
+from regulars.messaging.model import TextRow
 
 
 @dataclass(frozen=True, slots=True)

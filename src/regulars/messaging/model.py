@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.messaging.hours import WAIT_MAX, Rule, next_opening
@@ -50,6 +50,30 @@ class OriginKind(StrEnum):
 EXEMPT: Final = frozenset({OriginKind.STOP, OriginKind.HELP})
 EXEMPT_EXPIRES_AFTER: Final = timedelta(minutes=5)
 EXPIRES_AFTER: Final = WAIT_MAX
+
+
+class TextRow(NamedTuple):
+    """A text as it is kept."""
+
+    id: UUID
+    origin_kind: str
+    origin_id: UUID
+    step: str
+    profile_id: UUID | None
+    number_hash: bytes | None
+    phone_number: str | None
+    body: str
+    parts: int
+    state: str
+    reason: str | None
+    due_at: datetime | None
+    expires_at: datetime
+    attempts: int
+    provider: str | None
+    provider_id: str | None
+    created_at: datetime
+    claimed_at: datetime | None
+    ended_at: datetime | None
 
 
 class Reason(StrEnum):

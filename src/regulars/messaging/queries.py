@@ -10,29 +10,7 @@ import msgspec
 from psycopg.sql import SQL, Composable
 
 from regulars.kit.db import Tx
-
-
-class TextRow(NamedTuple):
-    id: UUID
-    origin_kind: str
-    origin_id: UUID
-    step: str
-    profile_id: UUID | None
-    number_hash: bytes | None
-    phone_number: str | None
-    body: str
-    parts: int
-    state: str
-    reason: str | None
-    due_at: datetime | None
-    expires_at: datetime
-    attempts: int
-    provider: str | None
-    provider_id: str | None
-    created_at: datetime
-    claimed_at: datetime | None
-    ended_at: datetime | None
-
+from regulars.messaging.model import TextRow
 
 _COLUMNS = SQL(
     """texts.id, texts.origin_kind, texts.origin_id, texts.step, texts.profile_id, texts.number_hash,

@@ -17,7 +17,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.messaging import queries
 from regulars.messaging.inbox.suppress import find_suppressed
-from regulars.messaging.model import EXEMPT, Candidate, OriginKind, Reason, Send, Skip, State, Wait, decide
+from regulars.messaging.model import EXEMPT, Candidate, OriginKind, Reason, Send, Skip, State, TextRow, Wait, decide
 from regulars.messaging.note import note_changes
 from regulars.messaging.places import Place, place_of
 from regulars.messaging.providers.base import (
@@ -49,7 +49,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    text: queries.TextRow
+    text: TextRow
     outgoing: Outgoing
     texting: Texting
     at: float = field(default_factory=monotonic)
@@ -116,7 +116,7 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
             changed = await queries.end_texts(tx, organization_id, ended, owner=self.owner)
             await note_changes(tx, organization_id, changed)
 
-    async def _keep_held(self, tx: Tx, organization_id: UUID, rows: Sequence[queries.TextRow]) -> None:
+    async def _keep_held(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
         """Nothing leaves while the texts are held; what is too old to be sent after a release ends now."""
         expired = [
             queries.Ended(row.id, State.SKIPPED.value, Reason.EXPIRED.value) for row in rows if tx.now >= row.expires_at
@@ -126,7 +126,7 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
         later = tx.now + LOOK_WHILE_HELD
         await queries.postpone_all_due(tx, organization_id, until=later, limit=HELD_AT_ONCE)
 
-    async def _end_lapsed(self, tx: Tx, organization_id: UUID, rows: Sequence[queries.TextRow]) -> None:
+    async def _end_lapsed(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
         """Their sender died between the claim and the outcome: whether they left, nobody knows."""
         if rows:
             ended = [queries.Ended(row.id, State.UNKNOWN.value, "The sender ended before it knew.") for row in rows]
@@ -148,7 +148,7 @@ class _Gate:
         cls,
         tx: Tx,
         organization_id: UUID,
-        rows: Sequence[queries.TextRow],
+        rows: Sequence[TextRow],
         texting: Texting,
         consents: dict[bytes, NumberConsent],
     ) -> "_Gate":
@@ -161,9 +161,7 @@ class _Gate:
             gate._earlier = await queries.find_counted_times(tx, organization_id, hashes, since=since)
         return gate
 
-    def sort(
-        self, rows: Sequence[queries.TextRow]
-    ) -> tuple[list[Claimed], list[tuple[UUID, datetime]], list[queries.Ended]]:
+    def sort(self, rows: Sequence[TextRow]) -> tuple[list[Claimed], list[tuple[UUID, datetime]], list[queries.Ended]]:
         claims: list[Claimed] = []
         waits: list[tuple[UUID, datetime]] = []
         skips: list[queries.Ended] = []
@@ -178,7 +176,7 @@ class _Gate:
                 skips.append(queries.Ended(row.id, State.SKIPPED.value, reason.value))
         return claims, waits, skips
 
-    def _decide(self, row: queries.TextRow) -> Send | Wait | Skip:
+    def _decide(self, row: TextRow) -> Send | Wait | Skip:
         number_hash = row.number_hash or b""
         place = place_of(row.phone_number) if row.phone_number is not None else _NOWHERE
         consent = self._consents.get(number_hash, _NEVER_ASKED)
@@ -200,7 +198,7 @@ class _Gate:
             self._earlier.setdefault(number_hash, []).append(self._now)
         return decision
 
-    def _claimed(self, row: queries.TextRow, phone_number: str, until: datetime) -> Claimed:
+    def _claimed(self, row: TextRow, phone_number: str, until: datetime) -> Claimed:
         outgoing = Outgoing(
             organization_id=self._texting.organization_id,
             text_id=row.id,
@@ -212,7 +210,7 @@ class _Gate:
         return Claimed(row, outgoing, self._texting)
 
 
-def _again_at(row: queries.TextRow, outcome: Outcome | Dropped, now: datetime) -> datetime | None:
+def _again_at(row: TextRow, outcome: Outcome | Dropped, now: datetime) -> datetime | None:
     """When to try again; None where the text has ended one way or another."""
     if isinstance(outcome, Dropped):
         return now

@@ -25,11 +25,13 @@ async def run_erasures(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -
     return [Answer(204, b"") if isinstance(outcome, Erased) else outcome for outcome in outcomes]
 
 
+ERASE = "eraseProfile"
+
 ROUTES: tuple[Route, ...] = (
     Mutation(
         method="DELETE",
         path="/v1/profiles/{profile_id}",
-        operation_id="eraseProfile",
+        operation_id=ERASE,
         tag="Profiles",
         summary="Erase a profile",
         description="Erases the person for good: the profile, its attributes and the content of its consent history "

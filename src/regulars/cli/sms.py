@@ -1,0 +1,223 @@
+"""`regulars sms`: the provider, the rules, and the hold."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+import typer
+
+from regulars.cli import texting as desk
+from regulars.cli.output import CommandError, Exit, err, print_json
+from regulars.cli.texting import AsJson, OfOrganization
+from regulars.kit import settings as kit_settings
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
+from regulars.kit.vault import AnyVault
+from regulars.messaging import hold as holds
+from regulars.messaging.addresses import inbound_url
+from regulars.messaging.credentials import seal_token
+from regulars.messaging.hours import Rule
+from regulars.messaging.rules import DAYS, DEFAULT_RULES, Cap, default_rule
+from regulars.messaging.settings.change import change_settings, with_caps, with_hours, with_notice
+from regulars.messaging.settings.model import ProviderName, Simulation, SmsSettings, TwilioAccount
+from regulars.messaging.settings.store import Texting, change_provider
+
+app = typer.Typer(no_args_is_help=True, help="How an organization texts.")
+provider_app = typer.Typer(no_args_is_help=True, help="Through whom texts leave.")
+rules_app = typer.Typer(no_args_is_help=True, help="When and how often texts may leave.")
+app.add_typer(provider_app, name="provider")
+app.add_typer(rules_app, name="rules")
+
+
+@app.command()
+def hold(
+    organization: OfOrganization,
+    reason: Annotated[str, typer.Option(help="Why, for whoever asks later.")] = "Held by a person.",
+) -> None:
+    """Stop all texts of an organization; what waits stays queued."""
+    desk.run(organization, lambda tx, it, texting: holds.hold(tx, it, texting, reason=reason))
+    err.print("Held: nothing is sent until `regulars sms release`.", markup=False)
+
+
+@app.command()
+def release(organization: OfOrganization) -> None:
+    """Start the texts of an organization again; what is too old by now is skipped."""
+    desk.run(organization, holds.release)
+    err.print("Released.", markup=False)
+
+
+@provider_app.command("show")
+def show_provider(organization: OfOrganization, as_json: AsJson = False) -> None:
+    """Show the provider, without its secrets."""
+
+    async def act(_tx: Tx, _organization_id: UUID, texting: Texting) -> Texting:
+        return texting
+
+    texting = desk.run(organization, act)
+    shown = _provider(texting)
+    if as_json:
+        print_json(shown)
+        return
+    for name, value in shown.items():
+        err.print(f"{name}: {value}", markup=False)
+
+
+@provider_app.command("set")
+def set_provider(
+    organization: OfOrganization,
+    provider: Annotated[str, typer.Argument(help="simulator or twilio.")],
+    *,
+    brand: Annotated[str | None, typer.Option(help="The name every text begins with.")] = None,
+    help_contact: Annotated[str | None, typer.Option(help="Whom HELP names: an address or a number.")] = None,
+    account_sid: Annotated[str | None, typer.Option(help="Twilio: the account.")] = None,
+    auth_token: Annotated[
+        str | None, typer.Option(envvar="TWILIO_AUTH_TOKEN", help="Twilio: its token; better in the environment.")
+    ] = None,
+    sender: Annotated[str | None, typer.Option(help="Twilio: number, short code, name or messaging service.")] = None,
+    fails: Annotated[float, typer.Option(min=0, max=1, help="Simulator: the share that it refuses.")] = 0.0,
+    loses: Annotated[float, typer.Option(min=0, max=1, help="Simulator: the share whose fate stays unknown.")] = 0.0,
+    delay_ms: Annotated[int, typer.Option(min=0, max=7_000, help="Simulator: how long it takes.")] = 0,
+) -> None:
+    """Choose the provider. Another one begins on hold: look first, then `regulars sms release`."""
+    if provider not in {"simulator", "twilio"}:
+        raise CommandError("The provider is simulator or twilio.", code=Exit.USAGE)
+
+    async def act(tx: Tx, organization_id: UUID, texting: Texting, vault: AnyVault) -> Texting:
+        settings = texting.settings
+        changed = msgspec.structs.replace(
+            settings,
+            brand=brand or settings.brand,
+            help_contact=help_contact or settings.help_contact,
+            simulation=Simulation(fails, loses, delay_ms),
+        )
+        name: ProviderName = "simulator"
+        sealed = texting.sealed
+        if provider == "twilio":
+            name = "twilio"
+            account = _account(changed, account_sid, sender)
+            changed = msgspec.structs.replace(changed, twilio=account)
+            sealed = sealed if auth_token is None else seal_token(vault, organization_id, auth_token)
+            if sealed is None:
+                raise CommandError("Twilio needs the token of its account; set TWILIO_AUTH_TOKEN.", code=Exit.USAGE)
+        return await change_provider(tx, organization_id, texting, provider=name, settings=changed, sealed=sealed)
+
+    texting = desk.run_unlocked(organization, act)
+    err.print(f"Texts leave through {texting.provider}." + (" They are on hold." if texting.is_held else ""))
+    if texting.provider == "twilio":
+        base_url = kit_settings.load().base_url
+        err.print(f"Enter this address at Twilio for messages that come in: {inbound_url(base_url, texting)}")
+
+
+@rules_app.command("show")
+def show_rules(organization: OfOrganization, as_json: AsJson = False) -> None:
+    """Show hours by country, caps and notices."""
+
+    async def act(_tx: Tx, _organization_id: UUID, texting: Texting) -> SmsSettings:
+        return texting.settings
+
+    shown = _rules(desk.run(organization, act))
+    if as_json:
+        print_json(shown)
+        return
+    for country, hours in shown["hours"].items():
+        err.print(f"{country}: " + ", ".join(f"{day} {text}" for day, text in hours.items()), markup=False)
+    for cap in shown["caps"]:
+        err.print(f"At most {cap['texts']} in {cap['hours']} hours to one number.")
+    for country, notice in shown["notices"].items():
+        err.print(f"{country} ends with: {notice['words']} (stops by {notice['reply_path']})", markup=False)
+
+
+@rules_app.command("set")
+def set_rules(
+    organization: OfOrganization,
+    *,
+    country: Annotated[str | None, typer.Option(help="Which country the hours or the notice are for.")] = None,
+    hours: Annotated[list[str] | None, typer.Option(help="For example Monday=8-20 or Sunday=closed.")] = None,
+    on_holidays: Annotated[bool | None, typer.Option(help="Whether texts leave on public holidays.")] = None,
+    notice: Annotated[str | None, typer.Option(help="What every text to the country ends with.")] = None,
+    reply_path: Annotated[str | None, typer.Option(help="The number or keyword by which people stop.")] = None,
+    cap: Annotated[list[str] | None, typer.Option(help="All caps anew, each as TEXTS/HOURS: 1/24.")] = None,
+) -> None:
+    """Change hours, notices and caps; what is looser than the default is said."""
+    given = dict(_pair(text) for text in hours or [])
+
+    async def act(tx: Tx, organization_id: UUID, texting: Texting) -> list[str]:
+        settings, warnings = texting.settings, list[str]()
+        if country is not None and (given or on_holidays is not None):
+            settings, warnings = with_hours(settings, country, given, on_holidays=on_holidays)
+        if country is not None and notice is not None:
+            settings = with_notice(settings, country, words=notice, reply_path=reply_path or "")
+        if cap:
+            settings, looser = with_caps(settings, tuple(_cap(text) for text in cap))
+            warnings = [*warnings, *looser]
+        await change_settings(tx, organization_id, texting, settings)
+        return warnings
+
+    if country is None and (given or notice is not None or on_holidays is not None):
+        raise CommandError("Hours and notices are for a country: add --country.", code=Exit.USAGE)
+    for warning in desk.run(organization, act):
+        err.print(f"Looser than the default: {warning}", style="yellow", markup=False)
+    err.print("Set.", markup=False)
+
+
+def _account(settings: SmsSettings, account_sid: str | None, sender: str | None) -> TwilioAccount:
+    known = settings.twilio
+    sid = account_sid or (known.account_sid if known else None)
+    own_sender = sender or (known.sender if known else None)
+    if sid is None or own_sender is None:
+        raise CommandError("Twilio needs --account-sid and --sender.", code=Exit.USAGE)
+    return TwilioAccount(sid, own_sender)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    day, equals, hours = text.partition("=")
+    if not equals:
+        raise CommandError(f"'{text}' is not DAY=HOURS, for example Monday=8-20.", code=Exit.USAGE)
+    return day.strip(), hours
+
+
+def _cap(text: str) -> Cap:
+    texts, slash, hours = text.partition("/")
+    if not slash or not texts.isdecimal() or not hours.isdecimal():
+        raise CommandError(f"'{text}' is not TEXTS/HOURS, for example 1/24.", code=Exit.USAGE)
+    return Cap(int(texts), int(hours))
+
+
+def _provider(texting: Texting) -> dict[str, Any]:
+    account = texting.settings.twilio
+    simulation = texting.settings.simulation
+    return {
+        "provider": texting.provider,
+        "brand": texting.brand,
+        "help_contact": texting.settings.help_contact,
+        "account_sid": account.account_sid if account else None,
+        "sender": account.sender if account else None,
+        "simulation": {"fails": simulation.fails, "loses": simulation.loses, "delay_ms": simulation.delay_ms},
+        "held_since": None if texting.held_since is None else format_timestamp(texting.held_since),
+        "held_reason": texting.held_reason,
+    }
+
+
+def _rules(settings: SmsSettings) -> dict[str, Any]:
+    countries = {**DEFAULT_RULES, **settings.rules}
+    return {
+        "hours": {country: _hours(rule) for country, rule in sorted(countries.items())},
+        "hours_elsewhere": _hours(default_rule("")),
+        "caps": [{"texts": cap.texts, "hours": cap.hours} for cap in settings.caps],
+        "notices": {
+            country: {"words": notice.words, "reply_path": notice.reply_path}
+            for country, notice in sorted(settings.notices.items())
+        },
+    }
+
+
+def _hours(rule: Rule) -> dict[str, str]:
+    shown = {
+        day: "closed" if it is None else f"{_clock(it.opens_minute)}-{_clock(it.closes_minute)}"
+        for day, it in zip(DAYS, rule.days, strict=True)
+    }
+    return {**shown, "holidays": "open" if rule.on_holidays else "closed"}
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60}:{minute % 60:02d}"

@@ -1,0 +1,89 @@
+"""Changing the rules, caps and notices of an organization: what is allowed, and what is looser than the defaults."""
+
+import re
+from dataclasses import replace
+from uuid import UUID
+
+import msgspec
+
+from regulars.kit.db import Tx
+from regulars.messaging.errors import SettingRefused
+from regulars.messaging.hours import Rule, Window
+from regulars.messaging.places import zones_by_country
+from regulars.messaging.rules import DAYS, Cap, default_rule, looser_caps, looser_than_default
+from regulars.messaging.settings.model import Notice, SmsSettings
+from regulars.messaging.settings.store import Texting, save_texting
+
+_DAY_MINUTES = 24 * 60
+_HOURS = re.compile(r"(\d{1,2})(?::(\d{2}))?-(\d{1,2})(?::(\d{2}))?")
+NOTICE_CHARACTERS_MAX = 60
+CAP_TEXTS_MAX = 1_000
+CAP_HOURS_MAX = 8_760
+
+
+async def change_settings(tx: Tx, organization_id: UUID, texting: Texting, settings: SmsSettings) -> Texting:
+    changed = replace(texting, settings=settings)
+    await save_texting(tx, organization_id, changed)
+    return changed
+
+
+def check_country(country: str) -> str:
+    code = country.upper()
+    if code not in zones_by_country():
+        raise SettingRefused(f"'{country}' is no country; write two letters such as FR.")
+    return code
+
+
+def with_hours(
+    settings: SmsSettings, country: str, hours: dict[str, str], *, on_holidays: bool | None = None
+) -> tuple[SmsSettings, list[str]]:
+    """Other hours for a country, and one sentence for each way in which they are looser than its defaults.
+
+    `hours` names days (`Monday`, `mon`) with their hours (`8-20`, `9:30-17:00`, `closed`).
+    """
+    code = check_country(country)
+    known = settings.rules.get(code) or default_rule(code)
+    days = list(known.days)
+    for name, text in hours.items():
+        days[_day(name)] = _window(text)
+    rule = Rule(days=tuple(days), on_holidays=known.on_holidays if on_holidays is None else on_holidays)
+    rules = {**settings.rules, code: rule}
+    return msgspec.structs.replace(settings, rules=rules), looser_than_default(code, rule)
+
+
+def with_caps(settings: SmsSettings, caps: tuple[Cap, ...]) -> tuple[SmsSettings, list[str]]:
+    for cap in caps:
+        if not (0 <= cap.texts <= CAP_TEXTS_MAX and 1 <= cap.hours <= CAP_HOURS_MAX):
+            raise SettingRefused(f"A cap is 0 to {CAP_TEXTS_MAX} texts in 1 to {CAP_HOURS_MAX} hours.")
+    return msgspec.structs.replace(settings, caps=caps), looser_caps(caps)
+
+
+def with_notice(settings: SmsSettings, country: str, *, words: str, reply_path: str) -> SmsSettings:
+    """What every text to a country ends with; nothing is sent there before."""
+    code = check_country(country)
+    words, reply_path = words.strip(), reply_path.strip()
+    if not words or not reply_path or len(words) > NOTICE_CHARACTERS_MAX:
+        raise SettingRefused(
+            f"A notice has 1 to {NOTICE_CHARACTERS_MAX} characters, and needs the number or keyword that stops."
+        )
+    return msgspec.structs.replace(settings, notices={**settings.notices, code: Notice(words, reply_path)})
+
+
+def _day(name: str) -> int:
+    found = [number for number, day in enumerate(DAYS) if day.casefold().startswith(name.casefold()) and len(name) > 1]
+    if len(found) != 1:
+        raise SettingRefused(f"'{name}' is no weekday; write one of {', '.join(DAYS)}.")
+    return found[0]
+
+
+def _window(text: str) -> Window | None:
+    if text.strip().casefold() == "closed":
+        return None
+    match = _HOURS.fullmatch(text.replace(" ", ""))
+    if match is None:
+        raise SettingRefused(f"'{text}' are no hours; write them as 8-20, 9:30-17:00 or closed.")
+    opens = int(match[1]) * 60 + int(match[2] or 0)
+    closes = int(match[3]) * 60 + int(match[4] or 0)
+    if not 0 <= opens < closes <= _DAY_MINUTES:
+        raise SettingRefused(f"'{text}' must begin before it ends, within one day.")
+    return Window(opens, closes)

@@ -1,0 +1,98 @@
+"""Texts from the command line: send, receive, decide, hold, and how an organization texts."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _organization(regulars):
+    assert regulars("organization", "create", "Shop").code == 0
+
+
+TWILIO = ("--account-sid", "AC1", "--sender", "+15005550006", "--auth-token", "s3cret-token", "--brand", "Shop & Co")
+
+
+def run(regulars, *words, **variables):
+    return regulars(*words, "--organization", "Shop", **variables)
+
+
+def test_a_text_is_queued_and_listed(regulars):
+    sent = run(regulars, "message", "send", "--number", "+33 6 12 34 56 78", "--text", "Hello")
+    assert sent.out.startswith("txt_")
+    [text] = run(regulars, "message", "list", "--json", "--number", "+33612345678").data
+    assert (text["id"], text["state"]) == (sent.out.strip(), "queued")
+    assert text["body"] == "Shop: Hello Reply STOP to opt out"
+    assert run(regulars, "message", "list", "--json", "--state", "sent").data == []
+    assert "Shop: Hello" in run(regulars, "message", "list").out
+    assert "queued" in run(regulars, "message", "resend", text["id"]).complains(code=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (("message", "send", "--number", "12", "--text", "x"), 2, "is no phone number"),
+        (("message", "send", "--number", "+33612345678", "--text", "Hi {{ name"), 2, "does not end"),
+        (("message", "send", "--number", "+33612345678", "--text", "{{ brand }}"), 1, "knows no customer"),
+        (("message", "resend", "key_1"), 2, "is not the id of a text"),
+        (("message", "resend", "txt_01h455vb4pex5vsknk084sn02q"), 1, "There is no text"),
+        (("inbox", "decide", "rpl_01h455vb4pex5vsknk084sn02q", "stop"), 1, "There is no reply"),
+        (("sms", "provider", "set", "pigeon"), 2, "simulator or twilio"),
+        (("sms", "provider", "set", "twilio"), 2, "--account-sid"),
+        (("sms", "provider", "set", "twilio", *TWILIO), 2, "Set REGULARS_SECRET_KEY"),
+        (("sms", "rules", "set", "--hours", "Monday=8-20"), 2, "add --country"),
+        (("sms", "rules", "set", "--country", "FR", "--hours", "Monday=20-8"), 1, "must begin before it ends"),
+        (("sms", "rules", "set", "--country", "ZZ", "--hours", "Monday=8-20"), 1, "is no country"),
+        (("sms", "rules", "set", "--cap", "many"), 2, "TEXTS/HOURS"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(regulars, words, code, complaint):
+    assert complaint in run(regulars, *words).complains(code=code)
+
+
+def test_an_unknown_organization_is_one_sentence(regulars):
+    assert "There is no organization" in regulars("message", "list", "--organization", "Nobody").complains(code=1)
+
+
+def test_a_stop_withdraws_and_an_unclear_reply_waits_for_a_person(regulars):
+    received = run(regulars, "message", "receive", "--json", "--from", "+33612345678", "--text", "STOP")
+    assert received.data["meaning"] == "stop"
+    assert run(regulars, "inbox", "list", "--json").data == []
+    run(regulars, "message", "receive", "--from", "+33612345679", "--text", "remove me please")
+    [reply] = run(regulars, "inbox", "list", "--json").data
+    assert reply["meaning"] == "perhaps_stop"
+    assert run(regulars, "inbox", "answer", reply["id"], "--text", "Sorry").code == 0
+    assert run(regulars, "inbox", "decide", reply["id"], "stop").code == 0
+    assert run(regulars, "inbox", "list", "--json").data == []
+    assert len(run(regulars, "inbox", "list", "--all", "--json").data) == 2
+
+
+def test_the_token_of_a_provider_is_sealed_and_another_provider_begins_on_hold(regulars):
+    key = "k" * 40
+    done = run(regulars, "sms", "provider", "set", "twilio", *TWILIO, REGULARS_SECRET_KEY=key)
+    assert "on hold" in done.err
+    assert "/sms/twilio/org_" in done.err
+    shown = run(regulars, "sms", "provider", "show", "--json", REGULARS_SECRET_KEY=key)
+    assert shown.data["provider"] == "twilio"
+    assert shown.data["held_reason"] == "The provider was changed."
+    assert "s3cret-token" not in shown.out
+    assert run(regulars, "sms", "release", REGULARS_SECRET_KEY=key).code == 0
+    assert run(regulars, "sms", "provider", "show", "--json", REGULARS_SECRET_KEY=key).data["held_since"] is None
+    assert run(regulars, "sms", "hold", "--reason", "A mistake", REGULARS_SECRET_KEY=key).code == 0
+    assert (
+        run(regulars, "sms", "provider", "show", "--json", REGULARS_SECRET_KEY=key).data["held_reason"] == "A mistake"
+    )
+
+
+def test_rules_are_set_with_a_warning_where_they_are_looser(regulars):
+    done = run(
+        regulars, "sms", "rules", "set", "--country", "fr", "--hours", "Sunday=10-12", "--hours", "mon=9:30-17",
+        "--notice", "STOP 36111", "--reply-path", "36111", "--cap", "9/24",
+    )  # fmt: skip
+    assert "Sunday is closed by default in FR" in done.err
+    assert "Monday" not in done.err
+    assert "at most 1 in 24 hours" in done.err
+    shown = run(regulars, "sms", "rules", "show", "--json").data
+    assert shown["hours"]["FR"]["Sunday"] == "10:00-12:00"
+    assert shown["hours"]["FR"]["Monday"] == "9:30-17:00"
+    assert shown["hours"]["US"]["Saturday"] == "10:00-17:00"
+    assert shown["caps"] == [{"texts": 9, "hours": 24}]
+    assert shown["notices"] == {"FR": {"words": "STOP 36111", "reply_path": "36111"}}

@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -165,13 +166,8 @@ def create_app(settings: Settings, *, patience: Patience = PATIENCE) -> "Applica
     _show_levels(writes, database)
     readiness = Readiness(database, writability=writability, oldest_write_s=writes.oldest_s)
     public = pages.page_routes(routes, missing=readiness.missing, public_url=settings.public_url)
-    callbacks = Callbacks(
-        database,
-        public_url=settings.public_url or settings.base_url,
-        open_token=partial(open_token, vault.of(settings)),
-    )
     service = Starlette(
-        routes=[*service_routes(readiness), *callbacks.routes(), *public],
+        routes=[*service_routes(readiness), *_callbacks(settings, database), *public],
         exception_handlers=pages.FAILURES,
         lifespan=lifespan,
     )
@@ -189,6 +185,12 @@ def create_app(settings: Settings, *, patience: Patience = PATIENCE) -> "Applica
         note=request_log.note,
     )
     return Application(api, web, service, lane if settings.fast_lane == "on" else None)
+
+
+def _callbacks(settings: Settings, database: Database) -> list[BaseRoute]:
+    """Where providers of texts call."""
+    opened = partial(open_token, vault.of(settings))
+    return [*Callbacks(database, public_url=settings.base_url, open_token=opened).routes()]
 
 
 def _database(settings: Settings) -> Database:

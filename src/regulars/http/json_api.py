@@ -12,7 +12,7 @@ from regulars.http.answered import Answered, Note, note_nothing
 from regulars.http.asgi import Receive, Scope, Send
 from regulars.http.body import PATIENCE, Bodies, Patience
 from regulars.http.exchange import Exchange, read_query
-from regulars.http.problem import problem_answer
+from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.route import Answer, Caller, Document, Mutation, Read, Request, Route
 from regulars.http.router import Router

@@ -129,9 +129,7 @@ def create_app(settings: Settings, *, patience: Patience = PATIENCE) -> "Applica
         quick=sales.quick_ways(recorder) if settings.write_path == "quick" else {},
         trouble=writability.saw,
     )
-    rate_limiter = RateLimiter(
-        per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, processes=settings.workers
-    )
+    rate_limiter = _rate_limiter(settings)
     request_log = RequestLog(database)
     api = JsonApi(
         routes,
@@ -185,6 +183,10 @@ def create_app(settings: Settings, *, patience: Patience = PATIENCE) -> "Applica
         note=request_log.note,
     )
     return Application(api, web, service, lane if settings.fast_lane == "on" else None)
+
+
+def _rate_limiter(settings: Settings) -> RateLimiter:
+    return RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, processes=settings.workers)
 
 
 def _callbacks(settings: Settings, database: Database) -> list[BaseRoute]:

@@ -113,8 +113,8 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
     )
 
 
-def create_app(settings: Settings, *, patience: Patience = PATIENCE) -> "Application":
-    """The ASGI application; its lifespan opens and closes what it stands on."""
+def create_app(settings: Settings, *, shared: memoryview | None = None, patience: Patience = PATIENCE) -> "Application":
+    """The ASGI application; its lifespan opens and closes what it stands on. `shared` is memory of all processes."""
     database = _database(settings)
     writability = Writability(database)
     waker = Waker(database)
@@ -129,7 +129,7 @@ def create_app(settings: Settings, *, patience: Patience = PATIENCE) -> "Applica
         quick=sales.quick_ways(recorder) if settings.write_path == "quick" else {},
         trouble=writability.saw,
     )
-    rate_limiter = _rate_limiter(settings)
+    rate_limiter = RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, block=shared)
     request_log = RequestLog(database)
     api = JsonApi(
         routes,
@@ -183,10 +183,6 @@ def create_app(settings: Settings, *, patience: Patience = PATIENCE) -> "Applica
         note=request_log.note,
     )
     return Application(api, web, service, lane if settings.fast_lane == "on" else None)
-
-
-def _rate_limiter(settings: Settings) -> RateLimiter:
-    return RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, processes=settings.workers)
 
 
 def _callbacks(settings: Settings, database: Database) -> list[BaseRoute]:

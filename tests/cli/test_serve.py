@@ -216,6 +216,28 @@ def test_several_processes_share_the_port_and_show_their_numbers_together(comman
         wait_until_gone(*everyone)
 
 
+def test_several_processes_count_a_key_together(command, data_dir):
+    limits = {"REGULARS_RATE_LIMIT_PER_S": "1", "REGULARS_RATE_LIMIT_BURST": "40"}
+    with serving(data_dir, "--workers", "2", **limits) as server:
+        key = {"x-api-key": make_key(command, data_dir)}
+        started = time.monotonic()
+        with httpx.Client(base_url=server.url, headers=key, timeout=20, trust_env=False) as kept:
+            # One connection is one process, and may use all of what the key has.
+            answers = [kept.get("/v1/stores") for _ in range(40)]
+        assert {answer.status_code for answer in answers} == {200}
+        assert {answer.headers["ratelimit-limit"] for answer in answers} == {"40"}
+        remaining = [int(answer.headers["ratelimit-remaining"]) for answer in answers]
+        assert remaining[0] == 39
+        assert max(remaining) == 39
+        os.kill(server.child("serve-process"), signal.SIGKILL)
+        # New connections reach either process, and neither has more for this key than flows in.
+        taken = 0
+        for _ in range(40):
+            with contextlib.suppress(httpx.TransportError):
+                taken += server.get("/v1/stores", headers=key).status_code == 200
+        assert taken <= time.monotonic() - started + 1
+
+
 def test_an_external_database_must_be_durable(command, database_url):
     with psycopg.connect(database_url, autocommit=True) as connection:
         name = psycopg.sql.Identifier(connection.info.dbname)

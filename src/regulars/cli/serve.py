@@ -18,6 +18,7 @@ from regulars.cli.output import CommandError, out
 from regulars.kit import log, metrics, migrate
 from regulars.kit.process import Lifeline, on_stop_signals, when_ended
 from regulars.kit.settings import PORT_MAX, Settings, load
+from regulars.kit.shared import map_block, new_block
 from regulars.processes import in_use, revive, serve_lock, server_process
 from regulars.processes.supervise import Child, supervise
 
@@ -63,11 +64,13 @@ def serve(
 
 
 def serve_process(
+    *,
     listening: Annotated[int, typer.Option(help="File descriptor of the bound socket.")],
     lifeline: Annotated[int, typer.Option(help="File descriptor that ends with the parent.")],
     slot: Annotated[int, typer.Option(help="Number of this process among its siblings.")],
     host: Annotated[str, typer.Option(help="Address the socket is bound to.")],
     workers: Annotated[int, typer.Option(help="How many siblings there are.")],
+    shared: Annotated[int, typer.Option(help="File descriptor of the memory that the siblings share.")],
 ) -> None:
     """One of several server processes; `regulars serve` starts it."""
     bound = socket.socket(fileno=listening)
@@ -81,7 +84,8 @@ def serve_process(
             stop = asyncio.Event()
             on_stop_signals(stop.set)
             when_ended(lifeline, stop.set)
-            return await server_process.serve(settings, bound, stop=stop, started=asyncio.Event())
+            memory = map_block(shared)
+            return await server_process.serve(settings, bound, stop=stop, started=asyncio.Event(), shared=memory)
 
         came_up = _run(run())
     if not came_up:
@@ -103,7 +107,8 @@ async def _serve_all(settings: Settings, listening: socket.socket, *, with_worke
     lifeline = Lifeline()
     children = [_worker(lifeline)] if with_worker else []
     if settings.workers > 1:
-        children += [_server(settings, slot, listening, lifeline) for slot in range(settings.workers)]
+        shared = new_block()
+        children += [_server(settings, slot, listening, lifeline, shared) for slot in range(settings.workers)]
         started.set()
     supervised = [
         asyncio.create_task(supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)) for child in children
@@ -128,16 +133,18 @@ def _worker(lifeline: Lifeline) -> Child:
     return Child(name="worker", arguments=arguments, descriptors=[lifeline.reading])
 
 
-def _server(settings: Settings, slot: int, listening: socket.socket, lifeline: Lifeline) -> Child:
+def _server(settings: Settings, slot: int, listening: socket.socket, lifeline: Lifeline, shared: int) -> Child:
     options = {
         "--listening": listening.fileno(),
         "--lifeline": lifeline.reading,
         "--slot": slot,
         "--host": settings.host,
         "--workers": settings.workers,
+        "--shared": shared,
     }
     arguments = ["serve-process", *(str(part) for option in options.items() for part in option)]
-    return Child(name=f"server {slot}", arguments=arguments, descriptors=[listening.fileno(), lifeline.reading])
+    descriptors = [listening.fileno(), lifeline.reading, shared]
+    return Child(name=f"server {slot}", arguments=arguments, descriptors=descriptors)
 
 
 async def _announce(settings: Settings, started: asyncio.Event) -> None:

@@ -1,69 +1,80 @@
-"""A token bucket per API key, in memory: each process takes its share of the limit."""
+"""A token bucket per API key, counted once for all server processes of a node.
 
-from dataclasses import dataclass
+The buckets stand in memory that the processes share. A bucket is one number, the moment at which it will be full again:
+what flows in needs no writing, an idle bucket is as good as none, and a process that dies leaves nothing half done.
+Nothing is locked. When two processes take from one bucket within the same microsecond, one of the two takes is
+forgotten; and of more keys than there is room for, the one that is nearest to full starts anew. Both err on the side of
+the caller, by a little.
+"""
+
 from math import ceil
 from uuid import UUID
 
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import RateLimited
-
-BUCKETS_MAX = 10_000
+from regulars.kit.shared import map_block
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
-
-@dataclass(slots=True)
-class _Bucket:
-    tokens: float
-    filled_at: float
+# A bucket is looked for in this many neighbouring slots; each slot has a tag, and a moment in seconds.
+SLOTS_TRIED = 8
+_SLOT_BYTES = 16
+_TAG_BITS = (1 << 64) - 1
+# What fractions of seconds lose when they are added up, in tokens.
+_ROUNDING = 0.01
 
 
 class RateLimiter:
     """`per_s` = 0 switches the limit off, and its headers with it."""
 
-    def __init__(self, *, per_s: int, burst: int, processes: int = 1) -> None:
-        self._per_s = per_s / processes
-        self._burst = max(burst / processes, 1.0)
-        self._limit = str(per_s).encode()
-        self._buckets: dict[UUID, _Bucket] = {}
+    def __init__(self, *, per_s: int, burst: int, block: memoryview | None = None) -> None:
+        self._per_s = per_s
+        self._burst = max(burst, 1)
+        self._limit = b"%d" % self._burst
+        block = map_block(None) if block is None else block
+        self._starts = len(block) // _SLOT_BYTES - SLOTS_TRIED
+        # Two views of the same memory: even places are read as tags, odd ones as moments.
+        self._tags = block.cast("Q")
+        self._moments = block.cast("d")
 
     def take(self, api_key_id: UUID, *, tokens: int = 1) -> Headers:
         """Take tokens and give the headers of the answer, or raise RateLimited and take nothing."""
         if self._per_s == 0:
             return ()
         now = monotonic()
-        bucket = self._buckets.get(api_key_id)
-        if bucket is None:
-            if len(self._buckets) >= BUCKETS_MAX:
-                self._forget_full_buckets(now)
-            bucket = self._buckets[api_key_id] = _Bucket(self._burst, now)
-        else:
-            bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.filled_at) * self._per_s)
-            bucket.filled_at = now
+        place = self._find(api_key_id.int & _TAG_BITS)
+        full_at = self._moments[place]
+        left = self._burst - (full_at - now) * self._per_s if full_at > now else self._burst
         # A batch larger than the whole burst must not be refused forever: a bucket that was full before the request
         # took its own token lets it pass.
         price = min(tokens, self._burst - 1) if tokens > 1 else 1
-        if bucket.tokens < price:
-            wait_s = max(1, ceil((price - bucket.tokens) / self._per_s))
+        if left + _ROUNDING < price:
+            wait_s = max(1, ceil((price - left - _ROUNDING) / self._per_s))
             raise RateLimited(
                 "The key has used up its requests for the moment; wait as long as Retry-After says.",
-                headers=(*self._headers(bucket), (b"retry-after", b"%d" % wait_s)),
+                headers=(*self._headers(left), (b"retry-after", b"%d" % wait_s)),
             )
-        bucket.tokens -= price
-        return self._headers(bucket)
+        self._moments[place] = max(now, full_at) + price / self._per_s
+        return self._headers(left - price)
 
-    def _headers(self, bucket: _Bucket) -> Headers:
-        full_in_s = ceil((self._burst - bucket.tokens) / self._per_s)
+    def _find(self, tag: int) -> int:
+        """The place of the key's moment."""
+        start = tag % self._starts * 2
+        if self._tags[start] == tag:
+            return start + 1
+        places = range(start, start + SLOTS_TRIED * 2, 2)
+        for place in places:
+            if self._tags[place] == tag:
+                return place + 1
+        # One that was never used, or has been full for longest.
+        place = min(places, key=lambda place: self._moments[place + 1])
+        self._moments[place + 1] = 0.0
+        self._tags[place] = tag
+        return place + 1
+
+    def _headers(self, left: float) -> Headers:
         return (
             (b"ratelimit-limit", self._limit),
-            (b"ratelimit-remaining", b"%d" % bucket.tokens),
-            (b"ratelimit-reset", b"%d" % full_in_s),
+            (b"ratelimit-remaining", b"%d" % max(0.0, left + _ROUNDING)),
+            (b"ratelimit-reset", b"%d" % ceil((self._burst - left - _ROUNDING) / self._per_s)),
         )
-
-    def _forget_full_buckets(self, now: float) -> None:
-        """A bucket that has filled up again says nothing that a new one would not."""
-        self._buckets = {
-            key: bucket
-            for key, bucket in self._buckets.items()
-            if bucket.tokens + (now - bucket.filled_at) * self._per_s < self._burst
-        }

@@ -47,9 +47,16 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(settings: Settings, listening: socket.socket, *, stop: asyncio.Event, started: asyncio.Event) -> bool:
+async def serve(
+    settings: Settings,
+    listening: socket.socket,
+    *,
+    stop: asyncio.Event,
+    started: asyncio.Event,
+    shared: memoryview | None = None,
+) -> bool:
     """Serve until `stop` is set; answer whether the server came up at all."""
-    server = _Server(uvicorn_config(settings, create_app(settings)), when_started=started)
+    server = _Server(uvicorn_config(settings, create_app(settings, shared=shared)), when_started=started)
     # What was made to start with stays for good: the collector need not look at it again with every batch.
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS_MAX)

@@ -4,13 +4,18 @@ import asyncio
 import contextlib
 from typing import Final
 
+import uvloop
+
 from regulars.catalog.counts.queue import CountQueue
 from regulars.catalog.model import Catalog
 from regulars.consent.browse.figures import ConsentFigures
+from regulars.consent.facts import SubscriptionsChanged
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
 from regulars.kit import vault
 from regulars.kit.db import Database
+from regulars.kit.guard import Guard
+from regulars.kit.metrics import PROCESS, PUBLISH_INTERVAL_S
 from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.settings import Settings
 from regulars.messaging.ask import InboundQuestions
@@ -21,6 +26,7 @@ from regulars.messaging.keep.old import sweep_replies, sweep_texts
 from regulars.messaging.send import TextQueue
 from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.privacy.jobs import anonymise_stragglers, read_on
+from regulars.profiles.facts import ProfilesChanged
 from regulars.profiles.values import AttributeValues
 from regulars.request_log.model import RETENTION as REQUEST_LOG_RETENTION
 from regulars.request_log.sweep import sweep as sweep_request_log
@@ -28,6 +34,12 @@ from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, register_new_product_keys
 from regulars.sales.totals.fill import HourlyTotalsFill
 from regulars.sales.values.read import PropertyValues
+from regulars.webhooks.delivery.queue import DeliveryQueue, ProbeQueue
+from regulars.webhooks.delivery.send import Sender
+from regulars.webhooks.delivery.watch import Watch
+from regulars.webhooks.jobs import post_profile_events, post_subscription_events
+from regulars.webhooks.model import RETENTION as WEBHOOK_RETENTION
+from regulars.webhooks.sweep import sweep as sweep_webhooks
 from regulars.work.facts import Listeners
 from regulars.work.outbox import OutboxQueue
 from regulars.work.queue import Due, Queue
@@ -40,6 +52,8 @@ LISTENERS: Final[Listeners] = {
     SalesRecorded: {"catalog.product_keys": register_new_product_keys, "sales.hourly_totals": count_new_sales},
     ProfileErased: {"privacy.stragglers": anonymise_stragglers},
     AnswersUnread: {"privacy.answers": read_on},
+    ProfilesChanged: {"webhooks.profiles": post_profile_events},
+    SubscriptionsChanged: {"webhooks.subscriptions": post_subscription_events},
 }
 
 # What is kept for a time, and the column that says since when.
@@ -47,11 +61,13 @@ IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", del
 TEXTS: Final = Due(table="texts", column="created_at", delay=TEXTS_KEPT_FOR)
 REPLIES: Final = Due(table="replies", column="received_at", delay=TEXTS_KEPT_FOR)
 REQUEST_LOG: Final = Due(table="request_log", column="answered_at", delay=REQUEST_LOG_RETENTION)
+WEBHOOK_MESSAGES: Final = Due(table="webhook_messages", column="created_at", delay=WEBHOOK_RETENTION)
 REQUEST_COUNTS: Final = Due(table="request_counts", column="hour", delay=REQUEST_LOG_RETENTION)
 
 
-def queues(gateways: Gateways) -> list[Queue]:
+def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
     """Everything that waits in a table for its time, new for each worker."""
+    deliveries = DeliveryQueue(Sender(Guard(settings.webhook_allow)), vault.of(settings), Watch(PROCESS))
     return [
         OutboxQueue(LISTENERS),
         RetryQueue(LISTENERS),
@@ -63,6 +79,9 @@ def queues(gateways: Gateways) -> list[Queue]:
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
         HourlyTotalsFill(),
         ConsentFigures(),
+        deliveries,
+        ProbeQueue(deliveries),
+        Sweep("webhooks.sweep", WEBHOOK_MESSAGES, sweep_webhooks, look_every_s=3600),
         Sweep("idempotency.sweep", IDEMPOTENCY_KEYS, sweep_idempotency_keys, look_every_s=300),
         Sweep("request_log.sweep", REQUEST_LOG, sweep_request_log, look_every_s=3600),
         Sweep("request_log.sweep_counts", REQUEST_COUNTS, sweep_request_log, look_every_s=3600),
@@ -71,7 +90,8 @@ def queues(gateways: Gateways) -> list[Queue]:
 
 def run(settings: Settings, url: str, *, lifeline: int | None = None) -> None:
     """Work until SIGTERM or SIGINT, or until the lifeline ends; the database must be reachable and migrated."""
-    asyncio.run(_run(settings, url, lifeline=lifeline))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_run(settings, url, lifeline=lifeline))
 
 
 async def _run(settings: Settings, url: str, *, lifeline: int | None) -> None:
@@ -89,9 +109,17 @@ async def _run(settings: Settings, url: str, *, lifeline: int | None) -> None:
     gateways = open_gateways(
         database, vault=vault.of(settings), twilio_url=settings.twilio_url, public_url=settings.public_url
     )
+    publishing = asyncio.create_task(_publish_metrics())
     try:
-        await run_worker(database, queues(gateways), stop=stop, grace_s=settings.shutdown_grace_s)
+        await run_worker(database, queues(settings, gateways), stop=stop, grace_s=settings.shutdown_grace_s)
     finally:
+        publishing.cancel()
         await gateways.twilio.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(database.close(), settings.shutdown_grace_s)
+
+
+async def _publish_metrics() -> None:
+    while True:
+        PROCESS.publish()
+        await asyncio.sleep(PUBLISH_INTERVAL_S)

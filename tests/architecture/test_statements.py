@@ -22,6 +22,7 @@ OWNERS = {
     "stores": {"stores"},
     "profiles": {"profiles"},
     "catalog": {"profile_attributes", "product_properties", "catalog_counts", "catalog_tallies"},
+    "webhooks": {"webhook_endpoints", "webhook_messages", "webhook_deliveries", "webhook_attempts"},
     "consent": {"subscriptions", "consent_ledger", "consent_payloads", "consent_figures"},
     "messaging": {"texts", "replies", "suppressions", "sms_settings", "simulated_texts", "text_totals"},
     "sales": {

@@ -92,7 +92,7 @@ def test_a_broken_file_is_one_sentence(nowhere, tmp_path):
         ("OCCURRED_AT_TOLERANCE_S", "301"),
         ("LOCK_TIMEOUT_MS", "0"),
         ("LOG_FORMAT", "xml"),
-        ("ENVIRONMENT", "staging"),
+        ("WEBHOOK_ALLOW", "intranet"),
         ("PUBLIC_URL", "regulars.example.com"),
         ("PUBLIC_URL", "ftp://regulars.example.com"),
         ("PUBLIC_URL", "https://regulars.example.com/?a=1"),

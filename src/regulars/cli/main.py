@@ -20,6 +20,7 @@ from regulars.cli import (
     organization,
     serve,
     sms,
+    webhook,
     work,
 )
 from regulars.cli.output import CommandError, Exit, err
@@ -56,6 +57,7 @@ app.add_typer(key.app, name="key")
 app.add_typer(message.app, name="message")
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(sms.app, name="sms")
+app.add_typer(webhook.app, name="webhook")
 
 
 def _print_version(wanted: bool) -> None:

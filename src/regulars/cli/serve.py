@@ -58,6 +58,7 @@ def serve(
         own_data = settings.data_dir if settings.is_embedded else None
         settings = unlock.unlocked(settings, url)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
+        metrics.PROCESS.share(server_process.metrics_folder(settings), worker="0")
         came_up = _run(_serve_all(settings, listening, with_worker=not no_worker, own_data=own_data))
     if not came_up:
         raise CommandError("The server could not start; the log above says why.")

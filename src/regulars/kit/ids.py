@@ -87,6 +87,9 @@ ORGANIZATION = Kind("organization", "org_")
 API_KEY = Kind("API key", "key_")
 TEXT = Kind("text", "txt_")
 REPLY = Kind("reply", "rpl_")
+WEBHOOK = Kind("webhook endpoint", "wh_")
+WEBHOOK_MESSAGE = Kind("webhook message", "msg_")
+WEBHOOK_DELIVERY = Kind("webhook delivery", "dlv_")
 
 
 class ById(msgspec.Struct, frozen=True, gc=False):

@@ -7,6 +7,7 @@ A name nobody declared is an error: a typing mistake must not silently leave a d
 import dataclasses
 import difflib
 import functools
+import logging
 import os
 import re
 import sys
@@ -22,10 +23,14 @@ PREFIX: Final = "REGULARS_"
 CONFIG_VARIABLE: Final = "REGULARS_CONFIG"
 CONFIG_FILE_NAME: Final = "regulars.toml"
 DATABASE_URL_VARIABLE: Final = "DATABASE_URL"
+# Settings of earlier releases, so that a file or a unit that still names one does not stop the start.
+GONE: Final = frozenset({"environment"})
 # Names of this family belong to the test suite, which runs our commands as child processes that inherit them.
 TEST_PREFIX: Final = "REGULARS_TEST_"
 PORT_MAX: Final = 65_535
 MASK: Final = "***"
+
+_log: Final = logging.getLogger(__name__)
 
 
 class SettingsError(Exception):
@@ -94,11 +99,12 @@ class Settings:
         "IP addresses or networks, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto headers are"
         " believed.",
     ] = ()
-    environment: Annotated[
-        str,
-        kinds.one_of("production", "development"),
-        "In development, webhooks may go to plain http and to private addresses.",
-    ] = "production"
+    webhook_allow: Annotated[
+        tuple[str, ...],
+        kinds.NETWORKS,
+        "Networks that webhooks may be sent to although they are not on the public internet, also in plain http: for a"
+        " receiver on this machine or in an intranet.",
+    ] = ()
     log_format: Annotated[
         str,
         kinds.one_of("auto", "console", "json"),
@@ -250,6 +256,9 @@ def _environment_values(environ: Mapping[str, str], known: Mapping[str, Declarat
     for variable, text in environ.items():
         if not variable.startswith(PREFIX) or variable.startswith(TEST_PREFIX) or variable == CONFIG_VARIABLE:
             continue
+        if variable.removeprefix(PREFIX).lower() in GONE:
+            _log.warning("%s does nothing any more; take it out.", variable)
+            continue
         if variable not in variables:
             raise SettingsError(f"{variable} is not a setting{_nearest(variable, [*variables, CONFIG_VARIABLE])}")
         if text:
@@ -278,6 +287,9 @@ def _file_values(path: Path | None, known: Mapping[str, Declaration]) -> dict[st
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise SettingsError(f"The settings file {path} cannot be read: {error}.") from error
+    for name in GONE & values.keys():
+        _log.warning("'%s' in %s does nothing any more; take it out.", name, path)
+        del values[name]
     for name in values:
         if name not in known:
             raise SettingsError(f"'{name}' in {path} is not a setting{_nearest(name, list(known))}")

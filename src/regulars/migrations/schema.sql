@@ -425,6 +425,70 @@ CREATE TABLE vault_key (
     CONSTRAINT vault_key_only_one_check CHECK (only_one)
 );
 
+CREATE TABLE webhook_attempts (
+    organization_id uuid NOT NULL,
+    delivery_id uuid NOT NULL,
+    number integer NOT NULL,
+    attempted_at timestamp with time zone NOT NULL,
+    duration_ms integer NOT NULL,
+    status smallint,
+    error text NOT NULL,
+    answer text
+);
+
+CREATE TABLE webhook_deliveries (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    endpoint_id uuid NOT NULL,
+    message_id uuid NOT NULL,
+    state text NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    lapses integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    owner uuid,
+    created_at timestamp with time zone NOT NULL,
+    attempted_at timestamp with time zone,
+    duration_ms integer,
+    answer_status smallint,
+    is_replay boolean DEFAULT false NOT NULL,
+    CONSTRAINT webhook_deliveries_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text, 'cancelled'::text])))
+)
+WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0', autovacuum_analyze_threshold='5000');
+
+CREATE TABLE webhook_endpoints (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    url text NOT NULL,
+    description text NOT NULL,
+    event_types text[] NOT NULL,
+    secret bytea NOT NULL,
+    old_secret bytea,
+    old_secret_until timestamp with time zone,
+    state text NOT NULL,
+    disabled_at timestamp with time zone,
+    disabled_by text,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    failures integer DEFAULT 0 NOT NULL,
+    failing_since timestamp with time zone,
+    last_success_at timestamp with time zone,
+    is_slow boolean DEFAULT false NOT NULL,
+    probe_at timestamp with time zone,
+    CONSTRAINT webhook_endpoints_disabled_by_check CHECK ((disabled_by = ANY (ARRAY['person'::text, 'receiver'::text, 'failures'::text]))),
+    CONSTRAINT webhook_endpoints_state_check CHECK ((state = ANY (ARRAY['enabled'::text, 'disabled'::text, 'deleted'::text])))
+);
+
+CREATE TABLE webhook_messages (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    type text NOT NULL,
+    body text,
+    profile_id uuid,
+    subscription_id uuid,
+    of_erasure boolean DEFAULT false NOT NULL,
+    created_at timestamp with time zone NOT NULL
+);
+
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_key_hash_key UNIQUE (key_hash);
 
@@ -560,6 +624,18 @@ ALTER TABLE ONLY users
 ALTER TABLE ONLY vault_key
     ADD CONSTRAINT vault_key_pkey PRIMARY KEY (only_one);
 
+ALTER TABLE ONLY webhook_attempts
+    ADD CONSTRAINT webhook_attempts_pkey PRIMARY KEY (organization_id, delivery_id, number);
+
+ALTER TABLE ONLY webhook_deliveries
+    ADD CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (organization_id, id);
+
+ALTER TABLE ONLY webhook_endpoints
+    ADD CONSTRAINT webhook_endpoints_pkey PRIMARY KEY (organization_id, id);
+
+ALTER TABLE ONLY webhook_messages
+    ADD CONSTRAINT webhook_messages_pkey PRIMARY KEY (organization_id, id);
+
 CREATE INDEX catalog_counts_due ON catalog_counts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX catalog_counts_newest ON catalog_counts USING btree (organization_id, catalog, id);
@@ -645,6 +721,26 @@ CREATE INDEX texts_on_their_way ON texts USING btree (organization_id, number_ha
 CREATE INDEX ticket_collision_totals_open ON ticket_collision_totals USING btree (organization_id, last_seen_at, sales_event_id) WHERE (reviewed_at IS NULL);
 
 CREATE INDEX ticket_collision_totals_reviewed ON ticket_collision_totals USING btree (organization_id, last_seen_at, sales_event_id) WHERE (reviewed_at IS NOT NULL);
+
+CREATE INDEX webhook_deliveries_claimed ON webhook_deliveries USING btree (organization_id, endpoint_id) WHERE (owner IS NOT NULL);
+
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX webhook_deliveries_failed ON webhook_deliveries USING btree (organization_id, endpoint_id, id) WHERE (state = 'failed'::text);
+
+CREATE INDEX webhook_deliveries_of_endpoint ON webhook_deliveries USING btree (organization_id, endpoint_id, id);
+
+CREATE INDEX webhook_deliveries_of_message ON webhook_deliveries USING btree (organization_id, message_id);
+
+CREATE INDEX webhook_deliveries_to_take ON webhook_deliveries USING btree (organization_id, endpoint_id, due_at, id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX webhook_endpoints_to_probe ON webhook_endpoints USING btree (probe_at, organization_id) WHERE (probe_at IS NOT NULL);
+
+CREATE INDEX webhook_messages_created_at ON webhook_messages USING brin (created_at) WITH (pages_per_range='32');
+
+CREATE INDEX webhook_messages_of_profile ON webhook_messages USING btree (organization_id, profile_id) WHERE (profile_id IS NOT NULL);
+
+CREATE INDEX webhook_messages_of_subscription ON webhook_messages USING btree (organization_id, subscription_id) WHERE (subscription_id IS NOT NULL);
 
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id);

@@ -19,6 +19,7 @@ from regulars.profiles.erase import delete_profiles, lock_profiles_to_erase
 from regulars.profiles.model import Profile
 from regulars.request_log.erase import erase_entries
 from regulars.sales.anonymise import anonymise_sales
+from regulars.webhooks.erase import erase_messages
 from regulars.work import outbox
 
 # Twice the longest time that a statement may run.
@@ -64,6 +65,8 @@ async def _erase(tx: Tx, organization_id: UUID, profiles: Sequence[Profile], *, 
     names = [name for profile in profiles for name in (profile.external_id, PROFILE.encode(profile.id))]
     await anonymise_sales(tx, organization_id, ids, references=names)
     await delete_profiles(tx, organization_id, profiles)
+    # After their waiting facts: what listeners were making of them is there by now.
+    await erase_messages(tx, organization_id, profile_ids=ids, subscription_ids=forgotten)
     await erase_entries(tx, organization_id, ids)
     await forget_values(tx, organization_id)
     facts = [ProfileErased(identifier, tx.now) for identifier in ids]

@@ -14,6 +14,7 @@ from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.profiles import erase as profiles
 from regulars.request_log.erase import erase_entries
 from regulars.sales.anonymise import anonymise_sales
+from regulars.webhooks.erase import erase_messages
 
 READ_ON_S_MAX = 5.0
 
@@ -31,6 +32,7 @@ async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[Pr
     await forget_values(tx, organization_id)
     await profiles.forget_changes(tx, organization_id, ids)
     await consent.forget_changes(tx, organization_id, profile_ids=ids)
+    await erase_messages(tx, organization_id, profile_ids=ids)
     await erase_answers(tx, organization_id, needles_of(ids), since=_start_of(facts), seconds_max=math.inf)
 
 

@@ -1,0 +1,184 @@
+"""Where the service may dial on somebody's word: addresses of the open internet, and networks the operator allows.
+
+Whoever chooses a URL chooses where this machine connects to, so a name is resolved here, every address it has is
+checked, and only those checked are dialled: a name that resolves differently a moment later changes nothing.
+"""
+
+import asyncio
+import ipaddress
+import re
+import socket
+import unicodedata
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+URL_CHARACTERS_MAX: Final = 2048
+# A name server that does not answer holds a thread for as long as the system's resolver waits.
+RESOLVERS_MAX: Final = 64
+_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+_LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.IGNORECASE)
+# What the system's resolver would read as an address in some old notation: `2130706433`, `0x7f.1`, `127.1`.
+_NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
+_HOST_CHARACTERS_MAX: Final = 253
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class GuardRefusal(Exception):
+    """The message is one sentence for the person who chose the URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL whose form is in order; what its name resolves to is checked when it is dialled."""
+
+    scheme: str
+    host: str
+    url: str
+
+
+class Guard:
+    def __init__(self, allow: Sequence[str] = ()) -> None:
+        """`allow` names networks that may be dialled although they are not public, also in plain http."""
+        self._allow = [ipaddress.ip_network(network, strict=False) for network in allow]
+
+    def read_url(self, url: str) -> Target:
+        """Check all that can be said without asking a name server; raises GuardRefusal."""
+        parts = _split(url)
+        if parts.scheme not in {"https", "http"}:
+            raise GuardRefusal("The URL must start with https://.")
+        if parts.scheme == "http" and not self._allow:
+            raise GuardRefusal("The URL must start with https://; plain http is only for networks the operator allows.")
+        if "@" in parts.netloc:
+            raise GuardRefusal("The URL must not hold a user name or a password.")
+        if not parts.hostname:
+            raise GuardRefusal("The URL names no host that can be dialled.")
+        host = _read_host(parts.hostname)
+        literal = _literal(host)
+        if literal is not None:
+            self.check([literal], is_plain=parts.scheme == "http")
+        elif host == "localhost" or host.endswith(".localhost"):
+            self.check([ipaddress.ip_address("127.0.0.1")], is_plain=parts.scheme == "http")
+        return Target(parts.scheme, host, url)
+
+    def check(self, addresses: Sequence[Address], *, is_plain: bool) -> None:
+        """Refuse unless every address may be dialled, over plain http only where it is allowed by name."""
+        for given in addresses:
+            mapped = given.ipv4_mapped if isinstance(given, ipaddress.IPv6Address) else None
+            address: Address = mapped or given
+            if any(address in network for network in self._allow if network.version == address.version):
+                continue
+            if is_plain:
+                raise GuardRefusal("Plain http is only for networks the operator allows; use https.")
+            if not all(_is_public(inner) for inner in _unwrap(address)):
+                raise GuardRefusal("The host has an address that is not on the public internet.")
+
+
+class GuardedResolver(AbstractResolver):
+    """Gives aiohttp the addresses of a name, all of them checked; one for https, one for plain http.
+
+    It is not asked about a host that is an address: whoever dials calls `Guard.read_url` first, each time.
+    """
+
+    def __init__(self, guard: Guard, *, is_plain: bool) -> None:
+        self._guard = guard
+        self._is_plain = is_plain
+        self._threads = ThreadPoolExecutor(RESOLVERS_MAX, thread_name_prefix="resolve")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(
+            self._threads,
+            lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG),
+        )
+        results: list[ResolveResult] = []
+        for its_family, _, protocol, _, place in found:
+            address = ipaddress.ip_address(str(place[0]).partition("%")[0])
+            self._guard.check([address], is_plain=self._is_plain)
+            results.append(
+                ResolveResult(
+                    hostname=host,
+                    host=str(address),
+                    port=port,
+                    family=its_family,
+                    proto=protocol,
+                    flags=socket.AI_NUMERICHOST,
+                )
+            )
+        if not results or (family != socket.AF_UNSPEC and all(result["family"] != family for result in results)):
+            raise OSError(f"{host} has no address")
+        return results
+
+    async def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _split(url: str) -> SplitResult:
+    if len(url) > URL_CHARACTERS_MAX:
+        raise GuardRefusal(f"The URL has more than {URL_CHARACTERS_MAX} characters.")
+    if any(character.isspace() or unicodedata.category(character) == "Cc" for character in url):
+        raise GuardRefusal("The URL has white space or control characters in it.")
+    if "#" in url:
+        raise GuardRefusal("The URL must not have a part after #.")
+    try:
+        parts = urlsplit(url)
+        if parts.port == 0:
+            raise ValueError
+    except ValueError:
+        raise GuardRefusal("The URL cannot be read.") from None
+    return parts
+
+
+def _read_host(text: str) -> str:
+    """The host as a name server knows it; spellings that only some programs read as an address are refused."""
+    if ":" in text:
+        return text
+    # Full-width and circled digits are digits to some resolvers.
+    host = unicodedata.normalize("NFKC", text).lower().rstrip(".")
+    try:
+        host = host.encode("idna").decode() if not host.isascii() else host
+    except UnicodeError:
+        raise GuardRefusal("The host of the URL is not a name that can be looked up.") from None
+    labels = host.split(".")
+    if len(host) > _HOST_CHARACTERS_MAX or not all(_LABEL.fullmatch(label) for label in labels):
+        raise GuardRefusal("The host of the URL is not a name that can be looked up.")
+    if host != text.lower() and _NUMBER.fullmatch(labels[-1]):
+        raise GuardRefusal("The host of the URL is an address in an unusual spelling.")
+    if _NUMBER.fullmatch(labels[-1]) and _literal(host) is None:
+        raise GuardRefusal("The host of the URL is an address in an unusual spelling.")
+    return host
+
+
+def _literal(host: str) -> Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _is_public(address: Address) -> bool:
+    return address.is_global and not address.is_multicast
+
+
+def _unwrap(address: Address) -> list[Address]:
+    """The address and every other address that a machine on its way may take it for."""
+    inner: list[Address] = [address]
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.sixtofour is not None:
+            inner.append(address.sixtofour)
+        if address.teredo is not None:
+            inner.extend(address.teredo)
+        if address in _NAT64:
+            # Such an address is public if the one it stands for is.
+            return [ipaddress.IPv4Address(address.packed[-4:])]
+        if address.packed[:12] == bytes(12):
+            inner.append(ipaddress.IPv4Address(address.packed[-4:]))
+    return inner

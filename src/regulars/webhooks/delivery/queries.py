@@ -1,0 +1,215 @@
+"""The statements of sending: who can be served, what is claimed, and what came of it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.webhooks.delivery.schedule import Health
+
+
+class Servable(NamedTuple):
+    """An enabled endpoint with something due; `claimed` counts what is under way, `elsewhere` by other workers."""
+
+    id: UUID
+    url: str
+    secret: bytes
+    old_secret: bytes | None
+    old_secret_until: datetime | None
+    first_due_at: datetime
+    claimed: int
+    elsewhere: int
+    health: Health
+
+
+class DueDelivery(NamedTuple):
+    id: UUID
+    endpoint_id: UUID
+    message_id: UUID
+    attempts: int
+
+
+class Settled(NamedTuple):
+    """What is written to a delivery that is still claimed until this moment."""
+
+    id: UUID
+    until: datetime
+    state: str
+    attempts: int
+    due_at: datetime | None
+    duration_ms: int | None
+    status: int | None
+
+
+class FailedAttempt(NamedTuple):
+    delivery_id: UUID
+    number: int
+    duration_ms: int
+    status: int | None
+    error: str
+    answer: str | None
+
+
+async def lock_servable_endpoints(tx: Tx, organization_id: UUID, *, owner: UUID, limit: int) -> list[Servable]:
+    """Endpoints with something due, the one that has waited longest first; those another worker looks at are left."""
+    rows = await tx.fetch(
+        """
+        SELECT e.id, e.url, e.secret, e.old_secret, e.old_secret_until, first.due_at, claimed.mine, claimed.others,
+               e.failures, e.failing_since, e.last_success_at, e.is_slow, e.probe_at
+        FROM webhook_endpoints e
+        CROSS JOIN LATERAL (
+            SELECT d.due_at FROM webhook_deliveries d
+            WHERE d.organization_id = %(organization_id)s AND d.endpoint_id = e.id AND d.due_at <= %(now)s
+            ORDER BY d.due_at LIMIT 1
+        ) AS first
+        CROSS JOIN LATERAL (
+            SELECT count(*) FILTER (WHERE d.owner = %(owner)s) AS mine,
+                   count(*) FILTER (WHERE d.owner <> %(owner)s) AS others
+            FROM webhook_deliveries d
+            WHERE d.organization_id = %(organization_id)s AND d.endpoint_id = e.id
+              AND d.owner IS NOT NULL AND d.due_at > %(now)s
+        ) AS claimed
+        WHERE e.organization_id = %(organization_id)s AND e.state = 'enabled'
+          AND (e.probe_at IS NULL OR e.probe_at <= %(now)s)
+        ORDER BY first.due_at, e.id
+        LIMIT %(limit)s
+        FOR UPDATE OF e SKIP LOCKED
+        """,
+        {"organization_id": organization_id, "owner": owner, "now": tx.now, "limit": limit},
+    )
+    return [Servable(*(*row[:8], Health(*row[8:]))) for row in rows]
+
+
+async def take_due_deliveries(tx: Tx, organization_id: UUID, rooms: Sequence[tuple[UUID, int]]) -> list[DueDelivery]:
+    """For each endpoint as many due deliveries as it has room for, in the order they became due."""
+    rows = await tx.fetch(
+        """
+        SELECT due.id, due.endpoint_id, due.message_id, due.attempts
+        FROM unnest(%(endpoints)s::uuid[], %(rooms)s::integer[]) AS e (id, room)
+        CROSS JOIN LATERAL (
+            SELECT d.id, d.endpoint_id, d.message_id, d.attempts FROM webhook_deliveries d
+            WHERE d.organization_id = %(organization_id)s AND d.endpoint_id = e.id AND d.due_at <= %(now)s
+            ORDER BY d.due_at, d.id
+            LIMIT e.room
+            FOR UPDATE SKIP LOCKED
+        ) AS due
+        """,
+        {
+            "organization_id": organization_id,
+            "endpoints": [endpoint_id for endpoint_id, _ in rooms],
+            "rooms": [room for _, room in rooms],
+            "now": tx.now,
+        },
+    )
+    return [DueDelivery(*row) for row in rows]
+
+
+async def claim_deliveries(tx: Tx, organization_id: UUID, ids: Sequence[UUID], *, owner: UUID, until: datetime) -> None:
+    """A row that has an owner already is one whose claim lapsed, and says so from now on."""
+    await tx.execute(
+        """
+        UPDATE webhook_deliveries
+        SET owner = %(owner)s, due_at = %(until)s, lapses = lapses + (CASE WHEN owner IS NULL THEN 0 ELSE 1 END)
+        WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])
+        """,
+        {"organization_id": organization_id, "ids": list(ids), "owner": owner, "until": until},
+    )
+
+
+async def find_bodies(tx: Tx, organization_id: UUID, message_ids: Sequence[UUID]) -> dict[UUID, str]:
+    rows = await tx.fetch(
+        "SELECT id, body FROM webhook_messages"
+        " WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND body IS NOT NULL",
+        (organization_id, list(message_ids)),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def postpone_probes(tx: Tx, organization_id: UUID, endpoint_ids: Sequence[UUID], *, probe_at: datetime) -> None:
+    await tx.execute(
+        "UPDATE webhook_endpoints SET probe_at = %s WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (probe_at, organization_id, list(endpoint_ids)),
+    )
+
+
+async def lock_health(tx: Tx, organization_id: UUID, endpoint_ids: Sequence[UUID]) -> dict[UUID, Health]:
+    """How the enabled ones among the endpoints stand; nobody else changes it until the transaction ends."""
+    rows = await tx.fetch(
+        """
+        SELECT id, failures, failing_since, last_success_at, is_slow, probe_at
+        FROM webhook_endpoints
+        WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND state = 'enabled'
+        ORDER BY id
+        FOR UPDATE
+        """,
+        (organization_id, list(endpoint_ids)),
+    )
+    return {row[0]: Health(*row[1:]) for row in rows}
+
+
+async def update_health(tx: Tx, organization_id: UUID, endpoint_id: UUID, health: Health) -> None:
+    await tx.execute(
+        """
+        UPDATE webhook_endpoints
+        SET failures = %(failures)s, failing_since = %(failing_since)s, last_success_at = %(last_success_at)s,
+            is_slow = %(is_slow)s, probe_at = %(probe_at)s
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {"organization_id": organization_id, "id": endpoint_id, **health._asdict()},
+    )
+
+
+async def settle_deliveries(tx: Tx, organization_id: UUID, settled: Sequence[Settled], *, owner: UUID) -> set[UUID]:
+    """Write outcomes to deliveries that nobody claimed anew or cancelled meanwhile; give those."""
+    rows = await tx.fetch(
+        """
+        UPDATE webhook_deliveries AS d
+        SET state = s.state, attempts = s.attempts, due_at = s.due_at, owner = NULL,
+            attempted_at = CASE WHEN s.duration_ms IS NULL THEN d.attempted_at ELSE %(now)s END,
+            duration_ms = COALESCE(s.duration_ms, d.duration_ms), answer_status = s.status
+        FROM unnest(%(ids)s::uuid[], %(untils)s::timestamptz[], %(states)s::text[], %(attempts)s::integer[],
+                    %(dues)s::timestamptz[], %(durations)s::integer[], %(statuses)s::smallint[])
+            AS s (id, until, state, attempts, due_at, duration_ms, status)
+        WHERE d.organization_id = %(organization_id)s AND d.id = s.id
+          AND d.owner = %(owner)s AND d.due_at = s.until AND d.state = 'pending'
+        RETURNING d.id
+        """,
+        {
+            "organization_id": organization_id,
+            "owner": owner,
+            "now": tx.now,
+            "ids": [one.id for one in settled],
+            "untils": [one.until for one in settled],
+            "states": [one.state for one in settled],
+            "attempts": [one.attempts for one in settled],
+            "dues": [one.due_at for one in settled],
+            "durations": [one.duration_ms for one in settled],
+            "statuses": [one.status for one in settled],
+        },
+    )
+    return {row[0] for row in rows}
+
+
+async def insert_attempts(tx: Tx, organization_id: UUID, attempts: Sequence[FailedAttempt]) -> None:
+    await tx.execute(
+        """
+        INSERT INTO webhook_attempts
+            (organization_id, delivery_id, number, attempted_at, duration_ms, status, error, answer)
+        SELECT %(organization_id)s, a.delivery_id, a.number, %(now)s, a.duration_ms, a.status, a.error, a.answer
+        FROM unnest(%(deliveries)s::uuid[], %(numbers)s::integer[], %(durations)s::integer[], %(statuses)s::smallint[],
+                    %(errors)s::text[], %(answers)s::text[])
+            AS a (delivery_id, number, duration_ms, status, error, answer)
+        ON CONFLICT (organization_id, delivery_id, number) DO NOTHING
+        """,
+        {
+            "organization_id": organization_id,
+            "now": tx.now,
+            "deliveries": [one.delivery_id for one in attempts],
+            "numbers": [one.number for one in attempts],
+            "durations": [one.duration_ms for one in attempts],
+            "statuses": [one.status for one in attempts],
+            "errors": [one.error for one in attempts],
+            "answers": [one.answer for one in attempts],
+        },
+    )

@@ -1,0 +1,93 @@
+"""When a delivery is tried again, and how an endpoint is treated after what it did: pure functions of given times."""
+
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from regulars.work.queue import Schedule
+
+# After the first attempt, which is made at once: nine more, over at least 75 hours and 35 minutes.
+_H: Final = 3600
+RETRIES: Final = Schedule(
+    waits_s=(5, 300, 1800, 2 * _H, 5 * _H, 10 * _H, 14 * _H, 20 * _H, 24 * _H),
+    jitter=0.1,
+)
+RETRY_AFTER_MAX: Final = timedelta(hours=24)
+
+AT_ONCE_MAX: Final = 8
+# A quick receiver is handed more than it may have at once, so that the next ones are there when the first are done.
+CLAIMED_MAX: Final = 32
+PROBES_AFTER_FAILURES: Final = 20
+PROBES_AFTER: Final = timedelta(minutes=15)
+PROBE_EVERY: Final = timedelta(minutes=5)
+DISABLED_AFTER: Final = timedelta(days=5)
+GONE: Final = 410
+
+
+class Outcome(NamedTuple):
+    """How one attempt ended. Without an error it is a success."""
+
+    error: str | None
+    status: int | None = None
+    duration_ms: int = 0
+    answer: str | None = None
+    retry_after: timedelta | None = None
+    is_timeout: bool = False
+
+    @property
+    def is_gone(self) -> bool:
+        return self.status == GONE
+
+
+class Health(NamedTuple):
+    """How the last attempts at an endpoint went."""
+
+    failures: int = 0
+    failing_since: datetime | None = None
+    last_success_at: datetime | None = None
+    is_slow: bool = False
+    probe_at: datetime | None = None
+
+
+def next_attempt(
+    now: datetime, *, attempts: int, retry_after: timedelta | None = None, chance: float
+) -> datetime | None:
+    """When to try again after so many failed attempts; None when there are no more. The receiver may ask for later."""
+    due_at = RETRIES.due_at(now, attempts=attempts, chance=chance)
+    if due_at is None or retry_after is None:
+        return due_at
+    return max(due_at, now + min(retry_after, RETRY_AFTER_MAX))
+
+
+def after_attempt(health: Health, outcome: Outcome, *, now: datetime) -> Health:
+    if outcome.error is None:
+        return Health(last_success_at=now)
+    failures = health.failures + 1
+    failing_since = health.failing_since or now
+    quiet_since = health.last_success_at or failing_since
+    probes = failures >= PROBES_AFTER_FAILURES and now - quiet_since >= PROBES_AFTER
+    return Health(
+        failures=failures,
+        failing_since=failing_since,
+        last_success_at=health.last_success_at,
+        is_slow=outcome.is_timeout,
+        probe_at=now + PROBE_EVERY if probes else None,
+    )
+
+
+def is_given_up(health: Health, *, now: datetime) -> bool:
+    """Nothing but failure for five days; a success ends it, so the time since the first failure is enough."""
+    return health.failing_since is not None and now - health.failing_since >= DISABLED_AFTER
+
+
+def claims_max(health: Health, *, now: datetime) -> int:
+    """How many deliveries of an endpoint may be claimed at a time.
+
+    One that failed last, or has never answered yet, gets as many as may be under way; one that timed out, or is new,
+    gets one: a receiver that hangs must not hold more than one connection while others wait for theirs. One that
+    keeps failing gets one when it is time for a probe.
+    """
+    if health.probe_at is not None:
+        return 1 if health.probe_at <= now else 0
+    if health.is_slow or health.last_success_at is None:
+        return 1
+    return CLAIMED_MAX if health.failures == 0 else AT_ONCE_MAX

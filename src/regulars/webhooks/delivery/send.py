@@ -1,0 +1,142 @@
+"""One attempt: a signed POST to a checked address, and what came of it."""
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Final, NamedTuple
+
+import aiohttp
+
+from regulars.kit.clock import monotonic
+from regulars.kit.guard import Guard, GuardedResolver, GuardRefusal
+from regulars.webhooks.delivery.schedule import Outcome
+from regulars.webhooks.delivery.sign import sign
+
+TIMEOUT_S: Final = 15.0
+SOCKETS_MAX: Final = 512
+ANSWER_BYTES_MAX: Final = 64 * 1024
+ANSWER_KEPT_BYTES: Final = 2 * 1024
+SUCCESSES: Final = range(200, 300)
+REDIRECTS: Final = range(300, 400)
+
+
+class Envelope(NamedTuple):
+    """What is to be sent, with everything the attempt needs to know."""
+
+    url: str
+    message_id: str
+    body: bytes
+    secrets: Sequence[bytes]
+
+
+class Sender:
+    """One per worker; connections are kept and shared, 512 at most in all."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._sessions: dict[str, aiohttp.ClientSession] = {}
+
+    async def send(self, envelope: Envelope) -> Outcome:
+        """Make one attempt. Only 2xx is a success; whatever goes wrong is told as a sentence."""
+        started = monotonic()
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                outcome = await self._post(envelope)
+        except TimeoutError:
+            outcome = Outcome(f"There was no whole answer within {TIMEOUT_S:.0f} seconds.", is_timeout=True)
+        except GuardRefusal as refusal:
+            outcome = Outcome(str(refusal))
+        except ssl.SSLError as error:
+            outcome = Outcome(f"TLS failed: {error.reason or 'the connection cannot be trusted'}.")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            outcome = Outcome(_complaint(error))
+        return outcome._replace(duration_ms=int((monotonic() - started) * 1000))
+
+    async def close(self) -> None:
+        for session in self._sessions.values():
+            await session.close()
+
+    async def _post(self, envelope: Envelope) -> Outcome:
+        target = self._guard.read_url(envelope.url)
+        timestamp = int(datetime.now(UTC).timestamp())
+        headers = {
+            "content-type": "application/json",
+            "webhook-id": envelope.message_id,
+            "webhook-timestamp": str(timestamp),
+            "webhook-signature": sign(
+                envelope.secrets, message_id=envelope.message_id, timestamp=timestamp, body=envelope.body
+            ),
+        }
+        session = self._session(target.scheme)
+        async with session.post(envelope.url, data=envelope.body, headers=headers, allow_redirects=False) as response:
+            answer = await _read_beginning(response.content)
+            if response.status in SUCCESSES:
+                return Outcome(None, response.status)
+            return Outcome(
+                "A redirect is not followed." if response.status in REDIRECTS else f"The answer was {response.status}.",
+                response.status,
+                answer=answer,
+                retry_after=read_retry_after(response.headers.get("retry-after"), now=datetime.now(UTC)),
+            )
+
+    def _session(self, scheme: str) -> aiohttp.ClientSession:
+        session = self._sessions.get(scheme)
+        if session is None:
+            connector = aiohttp.TCPConnector(
+                resolver=GuardedResolver(self._guard, is_plain=scheme == "http"),
+                limit=SOCKETS_MAX,
+                use_dns_cache=False,
+                happy_eyeballs_delay=None,
+            )
+            session = self._sessions[scheme] = aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+                timeout=aiohttp.ClientTimeout(total=None),
+                headers={"user-agent": "Regulars-Webhooks/1"},
+                skip_auto_headers=("accept-encoding",),
+            )
+        return session
+
+
+async def _read_beginning(content: aiohttp.StreamReader) -> str:
+    """What people are shown of an answer. It is read to its end, so that the connection can be used again, or cut."""
+    kept = bytearray()
+    size = 0
+    async for piece in content.iter_chunked(8192):
+        kept += piece[: ANSWER_KEPT_BYTES - len(kept)]
+        size += len(piece)
+        if size >= ANSWER_BYTES_MAX:
+            break
+    # PostgreSQL takes no NUL in a text.
+    return kept.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def read_retry_after(text: str | None, *, now: datetime) -> timedelta | None:
+    """Seconds or a date, as RFC 9110 has it; anything else says nothing."""
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit():
+        return timedelta(seconds=min(int(text[:9]), 1 << 30))
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(timedelta(0), moment.replace(tzinfo=moment.tzinfo or UTC) - now)
+
+
+def _complaint(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "The host's name could not be resolved."
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "The certificate of the host cannot be trusted."
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"The connection failed: {error.os_error.strerror or type(error.os_error).__name__}."
+    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError | aiohttp.ClientOSError):
+        return "The receiver closed the connection before it answered."
+    if isinstance(error, aiohttp.ClientResponseError | aiohttp.ClientPayloadError):
+        return "The answer was not HTTP."
+    return f"The attempt failed: {type(error).__name__}."

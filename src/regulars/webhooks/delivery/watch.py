@@ -1,0 +1,58 @@
+"""What operators see of deliveries: how they end, how long the oldest waits, and how many endpoints fail."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.clock import monotonic
+from regulars.kit.metrics import Gauge, Metrics
+from regulars.webhooks.delivery.schedule import Outcome
+
+# A wait that no turn saw again for this long is over.
+SEEN_FOR_S: Final = 60.0
+
+
+class Watch:
+    """One per worker. It knows what this worker saw, so nothing is asked of the database for it."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._ended: Counter[str] = Counter()
+        self._failing: set[UUID] = set()
+        self._waiting: dict[UUID, tuple[float, float]] = {}
+        for gauge in (
+            Gauge("regulars_webhook_deliveries", "Attempts to deliver, by how they ended.", "outcome", self._outcomes),
+            Gauge("regulars_webhook_oldest_seconds", "How long the oldest due delivery waits.", "", self._oldest),
+            Gauge("regulars_webhook_endpoints_failing", "Endpoints whose last attempt failed.", "", self._fails),
+        ):
+            metrics.gauge(gauge)
+
+    def count(self, outcomes: Iterable[Outcome | None]) -> None:
+        self._ended.update(_word(outcome) for outcome in outcomes if outcome is not None)
+
+    def note_endpoint(self, endpoint_id: UUID, *, is_failing: bool) -> None:
+        (self._failing.add if is_failing else self._failing.discard)(endpoint_id)
+
+    def saw_waiting(self, organization_id: UUID, waits: Sequence[timedelta]) -> None:
+        if waits:
+            self._waiting[organization_id] = (monotonic(), max(waits).total_seconds())
+        else:
+            self._waiting.pop(organization_id, None)
+
+    def _outcomes(self) -> dict[str, float]:
+        return dict(self._ended)
+
+    def _oldest(self) -> dict[str, float]:
+        now = monotonic()
+        self._waiting = {one: seen for one, seen in self._waiting.items() if now - seen[0] < SEEN_FOR_S}
+        return {"": max((now - at + wait for at, wait in self._waiting.values()), default=0.0)}
+
+    def _fails(self) -> dict[str, float]:
+        return {"": float(len(self._failing))}
+
+
+def _word(outcome: Outcome) -> str:
+    if outcome.error is None:
+        return "delivered"
+    return "timed_out" if outcome.is_timeout else "refused" if outcome.status is not None else "not_reached"

@@ -1,0 +1,29 @@
+"""The interest of endpoints in facts, which ends with them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from regulars.consent.facts import SubscriptionsChanged
+from regulars.kit.db import Tx
+from regulars.profiles.facts import ProfilesChanged
+from regulars.webhooks.model import PROFILE_EVENTS, SUBSCRIPTION_EVENTS
+from regulars.work.facts import Fact
+from regulars.work.interest import register_interest, withdraw_interest
+
+FACTS: Final[Mapping[type[Fact], Sequence[str]]] = {
+    ProfilesChanged: PROFILE_EVENTS,
+    SubscriptionsChanged: SUBSCRIPTION_EVENTS,
+}
+
+
+async def register_interests(tx: Tx, organization_id: UUID, endpoint_id: UUID, events: frozenset[str]) -> None:
+    """Have the facts recorded that its events are made of."""
+    for fact, made in FACTS.items():
+        if events.intersection(made):
+            await register_interest(tx, organization_id, fact, needed_by=f"webhook {endpoint_id}")
+
+
+async def withdraw_interests(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> None:
+    for fact in FACTS:
+        await withdraw_interest(tx, organization_id, fact, needed_by=f"webhook {endpoint_id}")

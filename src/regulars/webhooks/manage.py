@@ -1,0 +1,161 @@
+"""Manage endpoints: create, change, disable and enable, delete, and their secrets."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.kit.guard import Guard, GuardRefusal
+from regulars.kit.ids import new_uuid
+from regulars.kit.vault import AnyVault
+from regulars.webhooks import queries
+from regulars.webhooks.delivery.queue import DeliveryQueue
+from regulars.webhooks.delivery.schedule import Health
+from regulars.webhooks.delivery.sign import new_secret, show_secret
+from regulars.webhooks.errors import EndpointNotFound, EndpointRefused, NotPossibleNow
+from regulars.webhooks.interests import register_interests, withdraw_interests
+from regulars.webhooks.model import (
+    ALL,
+    DESCRIPTION_CHARACTERS_MAX,
+    ENDPOINTS_MAX,
+    OLD_SECRET_FOR,
+    Endpoint,
+    unknown_types,
+)
+from regulars.webhooks.queries import Sealed
+from regulars.webhooks.secrets import open_secret, seal_secret
+
+
+class Created(NamedTuple):
+    endpoint: Endpoint
+    secret: str
+
+
+async def create_endpoint(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    url: str,
+    description: str = "",
+    event_types: Sequence[str] = ALL,
+    guard: Guard,
+    vault: AnyVault,
+) -> Created:
+    """Make an enabled endpoint with a secret of its own; raises EndpointRefused."""
+    types = _check(url=url, description=description, event_types=event_types, guard=guard)
+    if len(await queries.list_endpoints(tx, organization_id)) >= ENDPOINTS_MAX:
+        raise EndpointRefused(f"An organization can have {ENDPOINTS_MAX} endpoints; delete one that is not needed.")
+    identifier, secret = new_uuid(), new_secret()
+    endpoint = Endpoint(identifier, url, description, types, "enabled", None, None, tx.now, tx.now, None, Health())
+    sealed = seal_secret(vault, identifier, secret)
+    await queries.insert_endpoint(tx, organization_id, endpoint, secret=sealed)
+    await register_interests(tx, organization_id, identifier, endpoint.events)
+    return Created(endpoint, show_secret(secret))
+
+
+async def list_endpoints(tx: Tx, organization_id: UUID) -> list[Endpoint]:
+    return await queries.list_endpoints(tx, organization_id)
+
+
+async def find_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Endpoint:
+    """Raises EndpointNotFound; its row is held until the transaction ends."""
+    endpoint = None if endpoint_id is None else await queries.lock_endpoint(tx, organization_id, endpoint_id)
+    if endpoint is None:
+        raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
+    return endpoint
+
+
+async def change_endpoint(
+    tx: Tx,
+    organization_id: UUID,
+    endpoint_id: UUID | None,
+    *,
+    url: str,
+    description: str,
+    event_types: Sequence[str],
+    guard: Guard,
+) -> Endpoint:
+    """Give it another URL, description or choice of events; what waits goes to the new URL."""
+    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    types = _check(url=url, description=description, event_types=event_types, guard=guard)
+    await queries.update_endpoint(tx, organization_id, endpoint.id, url=url, description=description, event_types=types)
+    changed = endpoint._replace(url=url, description=description, event_types=types, updated_at=tx.now)
+    if endpoint.state == "enabled":
+        await withdraw_interests(tx, organization_id, endpoint.id)
+        await register_interests(tx, organization_id, endpoint.id, changed.events)
+    return changed
+
+
+async def disable_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Endpoint:
+    """Hold what waits for it; events from now on are not made for it. One that is disabled stays as it is."""
+    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    if endpoint.state == "disabled":
+        return endpoint
+    await queries.update_endpoint_state(tx, organization_id, endpoint.id, state="disabled", disabled_by="person")
+    await withdraw_interests(tx, organization_id, endpoint.id)
+    return endpoint._replace(
+        state="disabled", disabled_by="person", disabled_at=tx.now, updated_at=tx.now, health=Health()
+    )
+
+
+async def enable_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Endpoint:
+    """Send what was held, and make events for it again."""
+    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    if endpoint.state == "enabled":
+        return endpoint
+    await queries.update_endpoint_state(tx, organization_id, endpoint.id, state="enabled", disabled_by=None)
+    enabled = endpoint._replace(state="enabled", disabled_by=None, disabled_at=None, updated_at=tx.now, health=Health())
+    await register_interests(tx, organization_id, endpoint.id, enabled.events)
+    tx.touched.add((DeliveryQueue.name, organization_id))
+    return enabled
+
+
+async def delete_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> None:
+    """Nothing is sent to it any more, and nobody sees it; its row goes with the last of its deliveries."""
+    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    await queries.update_endpoint_state(tx, organization_id, endpoint.id, state="deleted", disabled_by="person")
+    await withdraw_interests(tx, organization_id, endpoint.id)
+
+
+async def rotate_secret(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> Created:
+    """Make a new secret; the one before signs too for 24 hours, and one before that no longer."""
+    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    known = await _secrets(tx, organization_id, endpoint.id)
+    secret = new_secret()
+    until = tx.now + OLD_SECRET_FOR
+    sealed = Sealed(seal_secret(vault, endpoint.id, secret), known.secret, until)
+    await queries.update_secrets(tx, organization_id, endpoint.id, sealed)
+    return Created(endpoint._replace(old_secret_until=until, updated_at=tx.now), show_secret(secret))
+
+
+async def reveal_secret(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> str:
+    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    known = await _secrets(tx, organization_id, endpoint.id)
+    return show_secret(open_secret(vault, endpoint.id, known.secret))
+
+
+def require_enabled(endpoint: Endpoint) -> None:
+    if endpoint.state != "enabled":
+        raise NotPossibleNow("The endpoint is disabled; enable it first.")
+
+
+async def _secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> Sealed:
+    known = await queries.find_secrets(tx, organization_id, endpoint_id)
+    if known is None:
+        raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
+    return known
+
+
+def _check(*, url: str, description: str, event_types: Sequence[str], guard: Guard) -> tuple[str, ...]:
+    """The event types, each once; raises EndpointRefused for whatever no endpoint could have."""
+    try:
+        guard.read_url(url)
+    except GuardRefusal as refusal:
+        raise EndpointRefused(str(refusal)) from None
+    if len(description) > DESCRIPTION_CHARACTERS_MAX or "\0" in description:
+        raise EndpointRefused(f"A description has at most {DESCRIPTION_CHARACTERS_MAX} characters.")
+    if not event_types:
+        raise EndpointRefused("Choose at least one type of event, such as profile.*.")
+    if unknown := unknown_types(event_types):
+        raise EndpointRefused(f"'{unknown[0]}' is no type of event; docs/webhooks.md lists them all.")
+    return tuple(dict.fromkeys(event_types))

@@ -1,0 +1,381 @@
+"""The statements on endpoints, messages and deliveries that are not part of sending."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.webhooks.delivery.schedule import Health
+from regulars.webhooks.model import Attempt, Delivery, Endpoint, Message
+
+
+class Sealed(NamedTuple):
+    """The secrets of an endpoint as they are stored."""
+
+    secret: bytes
+    old_secret: bytes | None
+    old_secret_until: datetime | None
+
+
+def _endpoint(row: Sequence[Any]) -> Endpoint:
+    return Endpoint(*(*row[:3], tuple(row[3]), *row[4:10], Health(*row[10:])))
+
+
+async def insert_endpoint(tx: Tx, organization_id: UUID, endpoint: Endpoint, *, secret: bytes) -> None:
+    await tx.execute(
+        """
+        INSERT INTO webhook_endpoints
+            (organization_id, id, url, description, event_types, secret, state, created_at, updated_at)
+        VALUES (%(organization_id)s, %(id)s, %(url)s, %(description)s, %(event_types)s, %(secret)s, %(state)s, %(now)s,
+                %(now)s)
+        """,
+        {
+            "organization_id": organization_id,
+            "id": endpoint.id,
+            "url": endpoint.url,
+            "description": endpoint.description,
+            "event_types": list(endpoint.event_types),
+            "secret": secret,
+            "state": endpoint.state,
+            "now": endpoint.created_at,
+        },
+    )
+
+
+async def list_endpoints(tx: Tx, organization_id: UUID) -> list[Endpoint]:
+    rows = await tx.fetch(
+        """
+        SELECT id, url, description, event_types, state, disabled_at, disabled_by, created_at, updated_at,
+               old_secret_until, failures, failing_since, last_success_at, is_slow, probe_at
+        FROM webhook_endpoints
+        WHERE organization_id = %s AND state <> 'deleted'
+        ORDER BY id
+        """,
+        (organization_id,),
+    )
+    return [_endpoint(row) for row in rows]
+
+
+async def lock_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> Endpoint | None:
+    rows = await tx.fetch(
+        """
+        SELECT id, url, description, event_types, state, disabled_at, disabled_by, created_at, updated_at,
+               old_secret_until, failures, failing_since, last_success_at, is_slow, probe_at
+        FROM webhook_endpoints
+        WHERE organization_id = %s AND id = %s AND state <> 'deleted'
+        FOR UPDATE
+        """,
+        (organization_id, endpoint_id),
+    )
+    return _endpoint(rows[0]) if rows else None
+
+
+async def update_endpoint_state(
+    tx: Tx, organization_id: UUID, endpoint_id: UUID, *, state: str, disabled_by: str | None
+) -> None:
+    """Change the state; how the attempts before it went is forgotten."""
+    await tx.execute(
+        """
+        UPDATE webhook_endpoints
+        SET state = %(state)s, disabled_by = %(disabled_by)s, updated_at = %(now)s,
+            disabled_at = CASE WHEN %(state)s = 'enabled' THEN NULL ELSE %(now)s END,
+            failures = 0, failing_since = NULL, is_slow = false, probe_at = NULL
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {
+            "organization_id": organization_id,
+            "id": endpoint_id,
+            "state": state,
+            "disabled_by": disabled_by,
+            "now": tx.now,
+        },
+    )
+
+
+async def update_endpoint(
+    tx: Tx, organization_id: UUID, endpoint_id: UUID, *, url: str, description: str, event_types: Sequence[str]
+) -> None:
+    await tx.execute(
+        """
+        UPDATE webhook_endpoints
+        SET url = %(url)s, description = %(description)s, event_types = %(event_types)s, updated_at = %(now)s
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {
+            "organization_id": organization_id,
+            "id": endpoint_id,
+            "url": url,
+            "description": description,
+            "event_types": list(event_types),
+            "now": tx.now,
+        },
+    )
+
+
+async def find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> Sealed | None:
+    rows = await tx.fetch(
+        "SELECT secret, old_secret, old_secret_until FROM webhook_endpoints WHERE organization_id = %s AND id = %s",
+        (organization_id, endpoint_id),
+    )
+    return Sealed(*rows[0]) if rows else None
+
+
+async def update_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID, sealed: Sealed) -> None:
+    await tx.execute(
+        """
+        UPDATE webhook_endpoints
+        SET secret = %(secret)s, old_secret = %(old_secret)s, old_secret_until = %(until)s, updated_at = %(now)s
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {
+            "organization_id": organization_id,
+            "id": endpoint_id,
+            "secret": sealed.secret,
+            "old_secret": sealed.old_secret,
+            "until": sealed.old_secret_until,
+            "now": tx.now,
+        },
+    )
+
+
+async def find_takers(tx: Tx, organization_id: UUID) -> list[tuple[UUID, list[str]]]:
+    """The enabled endpoints and what they take."""
+    rows = await tx.fetch(
+        "SELECT id, event_types FROM webhook_endpoints WHERE organization_id = %s AND state = 'enabled' ORDER BY id",
+        (organization_id,),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+async def insert_messages(tx: Tx, organization_id: UUID, messages: Sequence[Message]) -> None:
+    await tx.execute(
+        """
+        INSERT INTO webhook_messages
+            (organization_id, id, type, body, profile_id, subscription_id, of_erasure, created_at)
+        SELECT %(organization_id)s, m.id, m.type, m.body, m.profile_id, m.subscription_id, m.of_erasure, %(now)s
+        FROM unnest(%(ids)s::uuid[], %(types)s::text[], %(bodies)s::text[], %(profiles)s::uuid[],
+                    %(subscriptions)s::uuid[], %(of_erasure)s::boolean[])
+            AS m (id, type, body, profile_id, subscription_id, of_erasure)
+        """,
+        {
+            "organization_id": organization_id,
+            "now": tx.now,
+            "ids": [message.id for message in messages],
+            "types": [message.type for message in messages],
+            "bodies": [message.body for message in messages],
+            "profiles": [message.profile_id for message in messages],
+            "subscriptions": [message.subscription_id for message in messages],
+            "of_erasure": [message.of_erasure for message in messages],
+        },
+    )
+
+
+async def insert_deliveries(
+    tx: Tx, organization_id: UUID, deliveries: Sequence[tuple[UUID, UUID, UUID]], *, is_replay: bool = False
+) -> None:
+    """Deliveries of (id, endpoint, message), due now."""
+    await tx.execute(
+        """
+        INSERT INTO webhook_deliveries
+            (organization_id, id, endpoint_id, message_id, state, due_at, created_at, is_replay)
+        SELECT %(organization_id)s, d.id, d.endpoint_id, d.message_id, 'pending', %(now)s, %(now)s, %(is_replay)s
+        FROM unnest(%(ids)s::uuid[], %(endpoints)s::uuid[], %(messages)s::uuid[]) AS d (id, endpoint_id, message_id)
+        """,
+        {
+            "organization_id": organization_id,
+            "now": tx.now,
+            "is_replay": is_replay,
+            "ids": [identifier for identifier, _, _ in deliveries],
+            "endpoints": [endpoint_id for _, endpoint_id, _ in deliveries],
+            "messages": [message_id for _, _, message_id in deliveries],
+        },
+    )
+
+
+async def list_deliveries(
+    tx: Tx, organization_id: UUID, *, endpoint_id: UUID | None, state: str | None, before: UUID | None, limit: int
+) -> list[Delivery]:
+    """The newest first."""
+    rows = await tx.fetch(
+        """
+        SELECT d.id, d.endpoint_id, d.message_id, m.type, d.state, d.attempts, d.lapses, d.due_at, d.created_at,
+               d.attempted_at, d.duration_ms, d.answer_status, d.is_replay
+        FROM webhook_deliveries d
+        JOIN webhook_messages m ON m.organization_id = %(organization_id)s AND m.id = d.message_id
+        WHERE d.organization_id = %(organization_id)s
+          AND (%(endpoint_id)s::uuid IS NULL OR d.endpoint_id = %(endpoint_id)s)
+          AND (%(state)s::text IS NULL OR d.state = %(state)s)
+          AND (%(before)s::uuid IS NULL OR d.id < %(before)s)
+        ORDER BY d.id DESC
+        LIMIT %(limit)s
+        """,
+        {
+            "organization_id": organization_id,
+            "endpoint_id": endpoint_id,
+            "state": state,
+            "before": before,
+            "limit": limit,
+        },
+    )
+    return [Delivery(*row) for row in rows]
+
+
+async def find_delivery(tx: Tx, organization_id: UUID, delivery_id: UUID) -> Delivery | None:
+    rows = await tx.fetch(
+        """
+        SELECT d.id, d.endpoint_id, d.message_id, m.type, d.state, d.attempts, d.lapses, d.due_at, d.created_at,
+               d.attempted_at, d.duration_ms, d.answer_status, d.is_replay
+        FROM webhook_deliveries d
+        JOIN webhook_messages m ON m.organization_id = %(organization_id)s AND m.id = d.message_id
+        WHERE d.organization_id = %(organization_id)s AND d.id = %(id)s
+        """,
+        {"organization_id": organization_id, "id": delivery_id},
+    )
+    return Delivery(*rows[0]) if rows else None
+
+
+async def find_body(tx: Tx, organization_id: UUID, message_id: UUID) -> str | None:
+    rows = await tx.fetch(
+        "SELECT body FROM webhook_messages WHERE organization_id = %s AND id = %s", (organization_id, message_id)
+    )
+    return rows[0][0] if rows else None
+
+
+async def list_attempts(tx: Tx, organization_id: UUID, delivery_id: UUID) -> list[Attempt]:
+    rows = await tx.fetch(
+        "SELECT number, attempted_at, duration_ms, status, error, answer FROM webhook_attempts"
+        " WHERE organization_id = %s AND delivery_id = %s ORDER BY number",
+        (organization_id, delivery_id),
+    )
+    return [Attempt(*row) for row in rows]
+
+
+async def find_messages_to_replay(
+    tx: Tx,
+    organization_id: UUID,
+    endpoint_id: UUID,
+    *,
+    since: datetime,
+    until: datetime,
+    only_failed: bool,
+    limit: int,
+) -> list[UUID]:
+    """Messages whose deliveries to the endpoint were made in this time and can still be sent, in their order.
+
+    `only_failed` leaves out those of which any delivery to it arrived or still waits.
+    """
+    rows = await tx.fetch(
+        """
+        SELECT d.message_id
+        FROM webhook_deliveries d
+        JOIN webhook_messages m
+            ON m.organization_id = %(organization_id)s AND m.id = d.message_id AND m.body IS NOT NULL
+        WHERE d.organization_id = %(organization_id)s AND d.endpoint_id = %(endpoint_id)s
+          AND d.created_at >= %(since)s AND d.created_at < %(until)s
+        GROUP BY d.message_id
+        HAVING NOT %(only_failed)s OR bool_and(d.state = 'failed')
+        ORDER BY d.message_id
+        LIMIT %(limit)s
+        """,
+        {
+            "organization_id": organization_id,
+            "endpoint_id": endpoint_id,
+            "since": since,
+            "until": until,
+            "only_failed": only_failed,
+            "limit": limit,
+        },
+    )
+    return [row[0] for row in rows]
+
+
+async def blank_messages(
+    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], subscription_ids: Collection[UUID]
+) -> list[UUID]:
+    """Forget what was said about these people, but for their erasure; give the messages."""
+    rows = await tx.fetch(
+        """
+        UPDATE webhook_messages SET body = NULL
+        WHERE organization_id = %(organization_id)s AND NOT of_erasure AND body IS NOT NULL
+          AND (profile_id = ANY (%(profiles)s::uuid[]) OR subscription_id = ANY (%(subscriptions)s::uuid[]))
+        RETURNING id
+        """,
+        {
+            "organization_id": organization_id,
+            "profiles": list(profile_ids),
+            "subscriptions": list(subscription_ids),
+        },
+    )
+    return [row[0] for row in rows]
+
+
+async def cancel_deliveries(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        """
+        UPDATE webhook_deliveries SET state = 'cancelled', due_at = NULL, owner = NULL
+        WHERE organization_id = %s AND message_id = ANY (%s::uuid[]) AND state = 'pending'
+        """,
+        (organization_id, list(message_ids)),
+    )
+
+
+async def blank_answers(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        """
+        UPDATE webhook_attempts SET answer = NULL
+        WHERE organization_id = %(organization_id)s AND answer IS NOT NULL AND delivery_id IN (
+            SELECT id FROM webhook_deliveries
+            WHERE organization_id = %(organization_id)s AND message_id = ANY (%(messages)s::uuid[])
+        )
+        """,
+        {"organization_id": organization_id, "messages": list(message_ids)},
+    )
+
+
+async def find_old_messages(tx: Tx, organization_id: UUID, *, until: datetime, limit: int) -> list[UUID]:
+    rows = await tx.fetch(
+        "SELECT id FROM webhook_messages WHERE organization_id = %s AND created_at <= %s"
+        " ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED",
+        (organization_id, until, limit),
+    )
+    return [row[0] for row in rows]
+
+
+async def delete_attempts(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        """
+        DELETE FROM webhook_attempts WHERE organization_id = %(organization_id)s AND delivery_id IN (
+            SELECT id FROM webhook_deliveries
+            WHERE organization_id = %(organization_id)s AND message_id = ANY (%(messages)s::uuid[])
+        )
+        """,
+        {"organization_id": organization_id, "messages": list(message_ids)},
+    )
+
+
+async def delete_deliveries(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM webhook_deliveries WHERE organization_id = %s AND message_id = ANY (%s::uuid[])",
+        (organization_id, list(message_ids)),
+    )
+
+
+async def delete_messages(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM webhook_messages WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(message_ids)),
+    )
+
+
+async def delete_forgotten_endpoints(tx: Tx, organization_id: UUID) -> None:
+    """Those that were deleted and of which nothing is left."""
+    await tx.execute(
+        """
+        DELETE FROM webhook_endpoints e
+        WHERE e.organization_id = %(organization_id)s AND e.state = 'deleted' AND NOT EXISTS (
+            SELECT FROM webhook_deliveries d WHERE d.organization_id = %(organization_id)s AND d.endpoint_id = e.id
+        )
+        """,
+        {"organization_id": organization_id},
+    )

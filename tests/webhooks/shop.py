@@ -1,0 +1,122 @@
+"""An organization with endpoints, things that happen in it, and the worker's turns, one at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from tests.support.draining import drain
+from tests.support.room import SECRET
+
+from regulars.consent.ledger import Origin
+from regulars.consent.opt_in import Consent, opt_in
+from regulars.consent.opt_out import Withdrawal, opt_out
+from regulars.kit.db import Database
+from regulars.kit.guard import Guard
+from regulars.kit.ids import ByExternalId
+from regulars.kit.metrics import Metrics
+from regulars.kit.vault import Vault
+from regulars.privacy.erase import erase_profiles
+from regulars.profiles.model import Phone, ProfileUpsert
+from regulars.profiles.upsert import upsert_profiles
+from regulars.webhooks import look, manage
+from regulars.webhooks.delivery.queue import DeliveryQueue
+from regulars.webhooks.delivery.send import Sender
+from regulars.webhooks.delivery.watch import Watch
+from regulars.worker import LISTENERS
+
+NUMBER = "+33612345678"
+CONSENTED_AT = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
+LOOPBACK = Guard(["127.0.0.0/8"])
+
+
+class Shop:
+    def __init__(self, database: Database, organization_id: UUID) -> None:
+        self.database = database
+        self.organization_id = organization_id
+        self.vault = Vault("a key of the tests that is long enough")
+        self.metrics = Metrics()
+        self.queue = self.new_queue()
+
+    def new_queue(self, guard: Guard = LOOPBACK) -> DeliveryQueue:
+        """As another worker would have it."""
+        return DeliveryQueue(Sender(guard), self.vault, Watch(self.metrics))
+
+    async def create(self, url: str, *types: str) -> manage.Created:
+        async with self.database.transaction() as tx:
+            chosen = types or ("profile.*", "subscription.*")
+            return await manage.create_endpoint(
+                tx, self.organization_id, url=url, event_types=chosen, guard=LOOPBACK, vault=self.vault
+            )
+
+    async def do(self, act: Any, *arguments: Any, **options: Any) -> Any:
+        """A use case of this organization in a transaction of its own."""
+        async with self.database.transaction() as tx:
+            return await act(tx, self.organization_id, *arguments, **options)
+
+    async def upsert(self, external_id: str, **fields: Any) -> None:
+        if "phone_number" in fields:
+            fields["phone"] = Phone(fields.pop("phone_number"), reachable=True)
+        await self.do(upsert_profiles, [ProfileUpsert(external_id=external_id, **fields)])
+
+    async def consent(self, profile: str | None = None, **options: Any) -> None:
+        async with self.database.transaction() as tx:
+            given = Consent(
+                phone_number=NUMBER,
+                source=options.get("source", "WEBSITE"),
+                consented_at=CONSENTED_AT,
+                origin=Origin(),
+                profile=None if profile is None else ByExternalId(profile),
+            )
+            await opt_in(tx, self.organization_id, [given], secret=SECRET)
+
+    async def withdraw(self) -> None:
+        await self.do(opt_out, [Withdrawal(phone_number=NUMBER, origin=Origin())], secret=SECRET)
+
+    async def erase(self, external_id: str) -> None:
+        await self.do(erase_profiles, [ByExternalId(external_id)], secret=SECRET)
+
+    async def hear(self) -> None:
+        """Let the listeners make messages of the facts."""
+        await drain(self.database, self.organization_id, LISTENERS)
+
+    async def send(self, queue: DeliveryQueue | None = None) -> None:
+        """Turns until nothing more can be sent now, each followed by its outcomes."""
+        queue = queue or self.queue
+        for _ in range(200):
+            await queue.take_turn(self.database, self.organization_id)
+            if not queue._acting:
+                return
+            while queue._acting or queue._settlers:
+                await asyncio.gather(*queue._acting, *queue._settlers.values())
+
+    async def deliver(self) -> None:
+        await self.hear()
+        await self.send()
+
+    async def deliveries(self, **filters: Any) -> list[Any]:
+        return await self.do(look.list_deliveries, **filters)
+
+    async def endpoint(self, created: manage.Created) -> Any:
+        return await self.do(manage.find_endpoint, created.endpoint.id)
+
+    async def later(self, **by: Any) -> None:
+        """Let time pass for what waits: everything stored happened that much earlier."""
+        async with self.database.transaction() as tx:
+            interval = timedelta(**by)
+            for table, columns in (
+                ("webhook_deliveries", ("due_at", "created_at", "attempted_at")),
+                ("webhook_endpoints", ("failing_since", "last_success_at", "probe_at", "old_secret_until")),
+                ("webhook_messages", ("created_at",)),
+            ):
+                changes = ", ".join(f"{column} = {column} - %(by)s" for column in columns)
+                await tx.execute(f"UPDATE {table} SET {changes}", {"by": interval})  # type: ignore[arg-type]  # noqa: S608  # names above
+
+
+@pytest.fixture
+async def shop(database: Database, organization_id: UUID) -> AsyncIterator[Shop]:
+    opened = Shop(database, organization_id)
+    yield opened
+    await opened.queue.finish()

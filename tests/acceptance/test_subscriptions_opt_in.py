@@ -43,6 +43,7 @@ def test_it_records_a_consent_and_shows_every_field(api: Api) -> None:
     assert subscription == {
         "id": subscription["id"],
         "profile": {"id": profile["id"], "external_id": profile["external_id"]},
+        "store": None,
         "phone_number": body["phone_number"],
         "status": "SUBSCRIBED",
         "consent_source": "LOYALTY_PROGRAM",

@@ -31,6 +31,14 @@ def test_it_refuses_a_number_that_is_not_linked_to_the_profile(api: Api) -> None
     assert answer.refused == (400, "VALIDATION_ERROR")
 
 
+def test_a_number_that_is_possible_only_in_its_area_can_be_withdrawn_and_looked_up(api: Api) -> None:
+    local = "+15551234"
+    assert api.post("/v1/subscriptions/opt-in", samples.opt_in(phone_number=local)).code == "INVALID_PHONE_NUMBER"
+    assert api.post("/v1/subscriptions/opt-out", {"phone_number": local}).json()["outcome"] == "unsubscribed"
+    [found] = api.get("/v1/subscriptions", phone_number=local).json()["data"]
+    assert (found["phone_number"], found["status"]) == (local, "UNSUBSCRIBED")
+
+
 def test_by_profile_it_withdraws_every_linked_number(api: Api) -> None:
     profile = api.post("/v1/profiles", samples.profile(phone_number=None)).json()
     numbers = [samples.phone() for _ in range(2)]

@@ -129,6 +129,10 @@ OPT_IN_ROWS = [
     Row("consented_at", FUTURE, (FUTURE_CONSENT,)),
     *rows("profile_id", "", " ", 7, [], "x" * 256),
     *rows("profile_id", "nobody", "prof_x", "sub_x", codes=(NO_PROFILE,)),
+    *rows("store_id", "", " ", 7, [], "x" * 256),
+    *rows("store_id", "nowhere", "store_x", "prof_x", codes=(NO_STORE,)),
+    # Possible, but only inside its own area.
+    *rows("phone_number", "+1 5551234", "+1-555-1234", codes=(PHONE,)),
     *rows("consent_proof", "x", 1, [], True),
     *rows(
         "consent_proof.terms_url",

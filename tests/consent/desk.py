@@ -23,7 +23,7 @@ from regulars.consent.verify import Verification, verify_subscription
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.errors import ApiError
-from regulars.kit.ids import PROFILE, ByExternalId, new_uuid
+from regulars.kit.ids import PROFILE, STORE, ByExternalId, new_uuid
 
 T = TypeVar("T")
 
@@ -35,8 +35,16 @@ PROOF = Proof("https://shop.example/terms", "2026-01", "Offers by SMS, please.")
 ORIGIN = Origin(api_key_id=UUID(int=7), request_id="req-1")
 
 
-def consent(number: str = NUMBER, *, at: datetime = NOW - MINUTE, profile: str | None = None, **more: Any) -> Consent:
+def consent(
+    number: str = NUMBER,
+    *,
+    at: datetime = NOW - MINUTE,
+    profile: str | None = None,
+    store: str | None = None,
+    **more: Any,
+) -> Consent:
     return Consent(
+        store=None if store is None else ByExternalId(store),
         phone_number=number,
         consented_at=at,
         profile=None if profile is None else ByExternalId(profile),
@@ -97,13 +105,13 @@ class Desk:
         assert isinstance(result, ApiError), result
         return result.status, result.code
 
-    def stop(self, number: str = NUMBER, *, text: str = "STOP", now: datetime = NOW) -> Recorded:
+    def stop(self, number: str = NUMBER, *, text: str = "STOP", now: datetime = NOW) -> Any:
         reply = Reply(phone_number=number, text=text, message_id="msg-1")
         return self.do(lambda tx: record_inbound_stop(tx, self.organization_id, [reply], secret=self.secret), now=now)[
             0
         ]
 
-    def start(self, number: str = NUMBER, *, now: datetime = NOW) -> Recorded:
+    def start(self, number: str = NUMBER, *, now: datetime = NOW) -> Any:
         reply = Reply(phone_number=number, text="Start", message_id="msg-2")
         return self.do(lambda tx: record_inbound_start(tx, self.organization_id, [reply], secret=self.secret), now=now)[
             0
@@ -150,6 +158,14 @@ class Desk:
         )  # fmt: skip
         return identifier
 
+    def store(self, external_id: str) -> UUID:
+        identifier = new_uuid()
+        self.alter(
+            "INSERT INTO stores (organization_id, id, external_id, created_at, updated_at) VALUES (%s, %s, %s, %s, %s)",
+            identifier, external_id, NOW, NOW,
+        )  # fmt: skip
+        return identifier
+
 
 def history(entries: list[queries.EntryRow]) -> list[Event]:
     """The events as the ledger kept them, rebuilt from the payloads alone."""
@@ -182,5 +198,6 @@ def _event(entry: queries.EntryRow) -> Event:
         proof=None if proof == Proof() else proof,
         profile_id=profile_id,
         found_profile_id=None if said.found_profile_id is None else PROFILE.decode(said.found_profile_id),
+        store_id=None if said.store_id is None else STORE.decode(said.store_id),
         keeps_profile=said.keeps_profile,
     )

@@ -150,6 +150,7 @@ def test_a_created_opt_in_answers_201_with_every_field_and_any_other_200(desk: D
     assert answer == {
         "subscription": {
             "profile": {"id": PROFILE.encode(profile_id), "external_id": "CUST-1"},
+            "store": None,
             "phone_number": NUMBER,
             "status": "SUBSCRIBED",
             "consent_source": "WEBSITE",

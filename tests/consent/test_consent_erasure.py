@@ -75,7 +75,7 @@ def test_an_opt_in_dated_before_the_erasure_is_superseded_and_shows_no_profile_a
     assert recorded.subscription.profile is None
     # The answer names the number, because the caller did; nothing else does.
     assert recorded.subscription.state == State(
-        status=Status.UNSUBSCRIBED, phone_number=NUMBER, latest_opt_in_at=NOW - MINUTE, latest_opt_out_at=NOW
+        phone_number=NUMBER, latest_opt_in_at=NOW - MINUTE, latest_opt_out_at=NOW
     )
     assert desk.find(subscription.id).state.phone_number is None
 

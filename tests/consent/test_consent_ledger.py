@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, consent, history, withdrawal
+from tests.consent.fold import fold
 
-from regulars.consent.model import Status, fold
+from regulars.consent.model import Status
 from regulars.consent.opt_in import opt_in
 from regulars.consent.opt_out import opt_out
 

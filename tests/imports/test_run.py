@@ -107,6 +107,26 @@ async def test_bad_rows_stop_nothing_and_are_told_with_their_reasons(importing):
     ]
 
 
+async def test_fields_that_the_api_does_not_have_are_counted(importing):
+    rows = ({**STORE, "nmae": 1}, {**STORE, "nmae": 2, "address": None, "till": 7}, {**STORE, "name": "Lyon"})
+    assert await importing.run(Kind.STORES, *rows) == {
+        "created": 1,
+        "unchanged": 1,
+        "updated": 1,
+        "ignored nmae": 2,
+        "ignored till": 1,
+    }
+
+
+async def test_a_consent_may_say_in_which_store_it_was_given(importing):
+    await importing.run(Kind.STORES, STORE)
+    assert await importing.run(Kind.CONSENTS, {**CONSENT, "store_id": "S1"}, {**CONSENT, "store_id": "S9"}) == {
+        "created": 1,
+        "rejected": 1,
+    }
+    assert importing.rejected == [(2, "STORE_NOT_FOUND")]
+
+
 async def test_running_files_twice_changes_nothing_at_all(importing):
     files = {
         Kind.STORES: [STORE],

@@ -7,8 +7,9 @@ from uuid import UUID
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.consent.fold import fold
 
-from regulars.consent.model import Applied, Event, OptIn, OptOut, Outcome, Proof, State, Status, apply, fold
+from regulars.consent.model import Applied, Event, OptIn, OptOut, Outcome, Proof, State, Status, apply
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NUMBER = "+33612345678"
@@ -27,6 +28,7 @@ opt_ins = st.builds(
     profile_id=profile_ids,
     found_profile_id=profile_ids,
     keeps_profile=st.booleans(),
+    store_id=profile_ids,
 )
 dated_opt_outs = st.builds(
     OptOut, phone_number=st.just(NUMBER), claimed_at=moments, received_at=moments, profile_id=profile_ids

@@ -38,6 +38,7 @@ from regulars.kit.errors import (
     InvalidCursor,
     InvalidPhoneNumber,
     ProfileNotFound,
+    StoreNotFound,
     SubscriptionNotFound,
     ValidationError,
     invalid,
@@ -237,12 +238,13 @@ ROUTES: tuple[Route, ...] = (
         tag="Subscriptions",
         summary="Record a consent",
         description="Events of a number are ordered by their own time, not by their arrival: a consent that is older "
-        "than a known event of the number joins the history only (`superseded`). A resync that leaves out the proof "
-        "or the profile keeps them. Without `profile_id` the number is linked to the only profile that has it.",
+        "than a known event of the number joins the history only (`superseded`). A resync that leaves out the proof, "
+        "the profile or the store keeps them. Without `profile_id` the number is linked to the only profile that has "
+        "it.",
         body=OptInIn,
         answers={201: OptInOut, 200: OptInOut},
         receipts={201: OptInReceipt, 200: OptInReceipt},
-        errors=(ValidationError, InvalidPhoneNumber, ConsentedAtInFuture, ProfileNotFound),
+        errors=(ValidationError, InvalidPhoneNumber, ConsentedAtInFuture, ProfileNotFound, StoreNotFound),
         examples={
             "loyalty_card": {
                 "phone_number": "+33612345678",

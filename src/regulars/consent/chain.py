@@ -19,7 +19,7 @@ _NUMBER_DOMAIN = b"regulars consent number\0"
 _GENESIS_DOMAIN = b"regulars consent ledger\0"
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True):
+class Link(msgspec.Struct, frozen=True):
     """An entry of the ledger as the chain sees it."""
 
     sequence: int

@@ -8,9 +8,9 @@ from regulars.consent.ledger import Origin
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent
 from regulars.consent.opt_out import Withdrawal
-from regulars.consent.phone import read_consent_number
+from regulars.consent.phone import read_consent_number, read_opt_in_number
 from regulars.consent.wire import OptInIn, OptOutBody, OptOutIn, ProofIn, check_named, check_url
-from regulars.kit.ids import PROFILE, Reference, read_reference
+from regulars.kit.ids import PROFILE, STORE, Reference, read_reference
 from regulars.kit.reading import Reader
 from regulars.kit.text import check_reference, read_timestamp
 
@@ -25,11 +25,12 @@ def decode_opt_in(body: bytes, *, origin: Origin) -> Consent:
 
 def _consent(origin: Origin, sent: OptInIn, ignored: tuple[str, ...]) -> Consent:
     return Consent(
-        phone_number=read_consent_number(sent.phone_number, field="phone_number"),
+        phone_number=read_opt_in_number(sent.phone_number, field="phone_number"),
         source=sent.consent_source,
         consented_at=read_timestamp(sent.consented_at, field="consented_at"),
         proof=None if sent.consent_proof is None else _read_proof(sent.consent_proof),
         profile=None if sent.profile_id is None else read_profile(sent.profile_id),
+        store=None if sent.store_id is None else _read_store(sent.store_id),
         origin=origin,
         ignored=ignored,
     )
@@ -56,6 +57,10 @@ def _withdrawal(origin: Origin, sent: OptOutIn, ignored: tuple[str, ...]) -> Wit
 
 def read_profile(text: str) -> Reference:
     return read_reference(PROFILE, check_reference(text, field="profile_id"))
+
+
+def _read_store(text: str) -> Reference:
+    return read_reference(STORE, check_reference(text, field="store_id"))
 
 
 def _read_proof(sent: ProofIn) -> Proof | None:

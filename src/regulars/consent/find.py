@@ -50,6 +50,6 @@ def _subscription(row: SubscriptionRow) -> Subscription:
     state = row.head.state
     if state is None:
         raise AssertionError("no committed head is without an entry")
-    profile_id = state.profile_id
-    known = {} if profile_id is None or row.profile_external_id is None else {profile_id: row.profile_external_id}
+    names = {state.profile_id: row.profile_external_id, state.store_id: row.store_external_id}
+    known = {linked: name for linked, name in names.items() if linked is not None and name is not None}
     return subscription_of(row.head, state, known)

@@ -5,14 +5,14 @@ that share numbers therefore queue up one behind the other and cannot wait for e
 never deleted, so the lock statement, which is a new one with a new snapshot, always sees the row that won.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
 import msgspec
 
 from regulars.consent import chain, queries
-from regulars.consent.model import AutomationState, Event, OptIn, Outcome, State, apply
+from regulars.consent.model import AutomationState, Event, OptIn, Outcome, apply
 from regulars.consent.queries import HeadRow
 from regulars.consent.subscription import Subscription
 from regulars.consent.tell import Appended, tell_changed
@@ -46,15 +46,6 @@ class Recorded:
     automation: AutomationState = AutomationState.NOT_APPLICABLE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """What `append` decided; it becomes `Recorded` once the profiles of the whole batch are known."""
-
-    head: HeadRow
-    state: State
-    outcome: Outcome
-
-
 class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content an entry commits to, in the one way it is written: fields in this order, absent ones left out."""
 
@@ -62,6 +53,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     phone_number: str | None = None
     profile_id: str | None = None
     found_profile_id: str | None = None
+    store_id: str | None = None
     consent_source: str | None = None
     claimed_at: str | None = None
     terms_url: str | None = None
@@ -91,7 +83,7 @@ class Ledger:
     def head(self, number_hash: bytes) -> HeadRow | None:
         return self._heads.get(number_hash)
 
-    def append(self, number_hash: bytes, event: Event, said: Said) -> Entry:
+    def append(self, number_hash: bytes, event: Event, said: Said) -> Appended:
         """Decide one event on its head, in memory; `write` makes it last."""
         before = self._heads[number_hash]
         state, outcome, effective_at = apply(before.state, event)
@@ -100,37 +92,32 @@ class Ledger:
         payload = msgspec.json.encode(_payload(event, said, is_bare=is_bare))
         salt = chain.new_salt()
         link = chain.Link(
-            sequence=before.entry_count + 1,
-            kind=event.kind.value,
-            outcome=outcome.value,
-            effective_at=effective_at,
-            claimed_at=event.claimed_at,
-            received_at=event.received_at,
-            commitment=chain.commit(salt, payload),
-            previous_hash=before.last_hash,
+            before.entry_count + 1,
+            event.kind.value,
+            outcome.value,
+            effective_at,
+            event.claimed_at,
+            event.received_at,
+            chain.commit(salt, payload),
+            before.last_hash,
         )
         hashed = chain.hash_link(link)
-        self._entries.append(_new_entry(before.id, link, hashed))
-        self._payloads.append(
-            queries.NewPayload(
-                subscription_id=before.id,
-                sequence=link.sequence,
-                profile_id=None if is_bare else _named_profile(event) or state.profile_id,
-                salt=salt.hex(),
-                payload=payload.decode(),
-            )
-        )
+        self._entries.append(queries.NewEntry(before.id, link, hashed))
+        named = None if is_bare else _named_profile(event) or state.profile_id
+        self._payloads.append(queries.NewPayload(before.id, link.sequence, named, salt, payload.decode()))
         is_unmoved = before.state is not None and state.shows_as(before.state)
         after = before._replace(
             state=state,
             entry_count=link.sequence,
             last_hash=hashed,
             updated_at=before.updated_at if is_unmoved else self._tx.now,
+            status=state.status.value,
         )
         self._heads[number_hash] = self._changed[number_hash] = after
         was_erased = before.state is not None and before.state.is_erased
-        self._appended.append(Appended(after, state, outcome, event, was_erased))
-        return Entry(head=after, state=state, outcome=outcome)
+        appended = Appended(after, state, outcome, event, was_erased)
+        self._appended.append(appended)
+        return appended
 
     async def write(self) -> None:
         """One statement for each of the three tables, whatever the size of the batch; then tell who waits for it."""
@@ -138,8 +125,7 @@ class Ledger:
             return
         await queries.insert_entries(self._tx, self._organization_id, self._entries)
         await queries.insert_payloads(self._tx, self._organization_id, self._payloads)
-        updates = [_head_update(head) for head in self._changed.values()]
-        await queries.update_heads(self._tx, self._organization_id, updates)
+        await queries.update_heads(self._tx, self._organization_id, list(self._changed.values()))
         await tell_changed(self._tx, self._organization_id, self._appended)
 
 
@@ -150,22 +136,12 @@ async def open_ledger(tx: Tx, organization_id: UUID, *, new: Iterable[bytes], kn
     for number_hash in wanted:
         identifier = ids.new_uuid()
         genesis = chain.genesis(organization_id, identifier)
-        heads.append(queries.NewHead(identifier, number_hash.hex(), genesis.hex()))
+        heads.append(queries.NewHead(identifier, number_hash, genesis))
     if heads:
         await queries.insert_heads_if_new(tx, organization_id, heads)
     hashes = {*wanted, *known}
     rows = await queries.lock_heads(tx, organization_id, hashes) if hashes else []
     return Ledger(tx, organization_id, rows)
-
-
-async def find_missing_external_ids(
-    tx: Tx, organization_id: UUID, entries: Iterable[Entry], known: Mapping[UUID, str]
-) -> dict[UUID, str]:
-    """The external_ids of every profile the entries link to, asking only for those that are not known yet."""
-    linked = {entry.state.profile_id for entry in entries if entry.state.profile_id is not None}
-    missing = linked - known.keys()
-    found = await queries.find_external_ids(tx, organization_id, missing) if missing else {}
-    return {**known, **found}
 
 
 def _payload(event: Event, said: Said, *, is_bare: bool) -> Payload:
@@ -191,10 +167,11 @@ def _payload(event: Event, said: Said, *, is_bare: bool) -> Payload:
     )
     if not isinstance(event, OptIn):
         return common
-    found = event.found_profile_id
+    found, store = event.found_profile_id, event.store_id
     return msgspec.structs.replace(
         common,
         found_profile_id=None if found is None else ids.PROFILE.encode(found),
+        store_id=None if store is None else ids.STORE.encode(store),
         consent_source=event.source,
         terms_url=event.proof.terms_url if event.proof else None,
         terms_version=event.proof.terms_version if event.proof else None,
@@ -205,41 +182,3 @@ def _payload(event: Event, said: Said, *, is_bare: bool) -> Payload:
 
 def _named_profile(event: Event) -> UUID | None:
     return event.profile_id or (event.found_profile_id if isinstance(event, OptIn) else None)
-
-
-def _new_entry(subscription_id: UUID, link: chain.Link, hashed: bytes) -> queries.NewEntry:
-    return queries.NewEntry(
-        subscription_id=subscription_id,
-        sequence=link.sequence,
-        kind=link.kind,
-        outcome=link.outcome,
-        effective_at=link.effective_at,
-        claimed_at=link.claimed_at,
-        received_at=link.received_at,
-        commitment=link.commitment.hex(),
-        previous_hash=link.previous_hash.hex(),
-        hash=hashed.hex(),
-    )
-
-
-def _head_update(head: HeadRow) -> queries.HeadUpdate:
-    state = head.state
-    if state is None:
-        raise AssertionError("a head without an entry is never written back")
-    proof = state.proof
-    return queries.HeadUpdate(
-        id=head.id,
-        phone_number=state.phone_number,
-        profile_id=state.profile_id,
-        status=state.status.value,
-        consent_source=state.source,
-        consented_at=state.consented_at,
-        terms_url=proof.terms_url if proof else None,
-        terms_version=proof.terms_version if proof else None,
-        source_text=proof.source_text if proof else None,
-        latest_opt_in_at=state.latest_opt_in_at,
-        latest_opt_out_at=state.latest_opt_out_at,
-        entry_count=head.entry_count,
-        last_hash=head.last_hash.hex(),
-        updated_at=head.updated_at,
-    )

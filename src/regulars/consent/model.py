@@ -4,10 +4,10 @@ Events are ordered by their own time, `least(claimed, received)`. At one instant
 and of two opt-ins the later arrival stands last. The event that stands last decides the status, so that a number ends
 in the same status, with the same time of withdrawal, whatever order its events arrive in.
 
-`fold` says this in full, over a whole history. `apply` does the same with what a head row keeps, in constant time.
+`apply` decides with what a head row keeps, in constant time. A test holds it equal to the definition over a whole
+history.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -66,6 +66,8 @@ class OptIn:
     profile_id: UUID | None = None
     # The only profile with this number; it counts where nobody named one.
     found_profile_id: UUID | None = None
+    # The store where it was given.
+    store_id: UUID | None = None
     # A reply by text comes from the person the number was linked to, so the link outlives the withdrawal.
     keeps_profile: bool = False
 
@@ -97,14 +99,18 @@ Event = OptIn | OptOut
 class State:
     """What is known of a number after its events: the fields shown, and the two times that decide the next event."""
 
-    status: Status
     phone_number: str | None
     profile_id: UUID | None = None
+    store_id: UUID | None = None
     source: str | None = None
     consented_at: datetime | None = None
     proof: Proof | None = None
     latest_opt_in_at: datetime | None = None
     latest_opt_out_at: datetime | None = None
+
+    @property
+    def status(self) -> Status:
+        return status_of(self.latest_opt_in_at, self.latest_opt_out_at)
 
     @property
     def unsubscribed_at(self) -> datetime | None:
@@ -117,6 +123,13 @@ class State:
     def shows_as(self, other: "State") -> bool:
         """Whether both look the same from outside; the two times may differ where they are not shown."""
         return _shown(self) == _shown(other)
+
+
+def status_of(latest_opt_in_at: datetime | None, latest_opt_out_at: datetime | None) -> Status:
+    """The event that stands last decides; at one instant that is the opt-out."""
+    if latest_opt_in_at is None or (latest_opt_out_at is not None and latest_opt_out_at >= latest_opt_in_at):
+        return Status.UNSUBSCRIBED
+    return Status.SUBSCRIBED
 
 
 class Applied(NamedTuple):
@@ -135,18 +148,12 @@ def apply(state: State | None, event: Event) -> Applied:
 def _apply_opt_in(state: State | None, event: OptIn) -> Applied:
     effective_at = min(event.claimed_at, event.received_at)
     if state is None:
-        subscribed = _subscribe(event, profile_id=event.profile_id or event.found_profile_id, proof=event.proof)
-        return Applied(replace(subscribed, latest_opt_in_at=effective_at), Outcome.CREATED, effective_at)
+        return Applied(_subscribe(event, None, latest_opt_in_at=effective_at), Outcome.CREATED, effective_at)
     latest_opt_in_at = _later(state.latest_opt_in_at, effective_at)
     is_before_opt_out = state.latest_opt_out_at is not None and effective_at <= state.latest_opt_out_at
     if is_before_opt_out or effective_at < latest_opt_in_at:
         return Applied(replace(state, latest_opt_in_at=latest_opt_in_at), Outcome.SUPERSEDED, effective_at)
-    profile_id, proof = _kept(state, event)
-    after = replace(
-        _subscribe(event, profile_id=profile_id, proof=proof),
-        latest_opt_in_at=latest_opt_in_at,
-        latest_opt_out_at=state.latest_opt_out_at,
-    )
+    after = _subscribe(event, state, latest_opt_in_at=latest_opt_in_at)
     if state.status is Status.UNSUBSCRIBED:
         return Applied(after, Outcome.RESUBSCRIBED, effective_at)
     outcome = Outcome.ALREADY_SUBSCRIBED if after.shows_as(state) else Outcome.UPDATED
@@ -157,7 +164,6 @@ def _apply_opt_out(state: State | None, event: OptOut) -> Applied:
     effective_at = _opt_out_time(event, None if state is None else _latest(state))
     if state is None:
         withdrawn = State(
-            status=Status.UNSUBSCRIBED,
             phone_number=None if event.erases else event.phone_number,
             profile_id=None if event.erases else event.profile_id,
             latest_opt_out_at=effective_at,
@@ -169,43 +175,13 @@ def _apply_opt_out(state: State | None, event: OptOut) -> Applied:
     was_subscribed = state.status is Status.SUBSCRIBED
     outcome = Outcome.UNSUBSCRIBED if was_subscribed else Outcome.ALREADY_UNSUBSCRIBED
     if event.erases:
-        return Applied(_forget(timed), outcome, effective_at)
+        forgotten = State(
+            phone_number=None, latest_opt_in_at=timed.latest_opt_in_at, latest_opt_out_at=timed.latest_opt_out_at
+        )
+        return Applied(forgotten, outcome, effective_at)
     # A number that was erased stays a bare hash: only a new consent fills it again.
     profile_id = None if state.is_erased else state.profile_id or event.profile_id
-    return Applied(replace(timed, status=Status.UNSUBSCRIBED, profile_id=profile_id), outcome, effective_at)
-
-
-def fold(events: Iterable[Event]) -> State | None:
-    """The state after a whole history in order of arrival, straight from the definition; quadratic, for proofs."""
-    state: State | None = None
-    order: list[_Place] = []
-    for arrival, event in enumerate(events):
-        is_opt_out = isinstance(event, OptOut)
-        effective_at = _effective_time(event, order)
-        place = _Place(effective_at, is_opt_out, arrival)
-        known, order = order, sorted([*order, place])
-        is_last = order[-1] == place
-        is_subscribed = bool(known) and not known[-1].is_opt_out
-        if state is None:
-            state = State(status=Status.UNSUBSCRIBED, phone_number=event.phone_number)
-        if isinstance(event, OptIn) and is_last:
-            given = event.profile_id or event.found_profile_id
-            kept = (event.profile_id or state.profile_id or given, event.proof or state.proof)
-            renewed = (event.profile_id or (state.profile_id if event.keeps_profile else None) or given, event.proof)
-            profile_id, proof = kept if is_subscribed else renewed
-            state = _subscribe(event, profile_id=profile_id, proof=proof)
-        elif isinstance(event, OptOut) and all(other <= place or other.is_opt_out for other in order):
-            if event.erases:
-                state = State(status=Status.UNSUBSCRIBED, phone_number=None)
-            elif not state.is_erased:
-                state = replace(state, profile_id=state.profile_id or event.profile_id)
-        state = replace(
-            state,
-            status=Status.UNSUBSCRIBED if order[-1].is_opt_out else Status.SUBSCRIBED,
-            latest_opt_in_at=max((it.effective_at for it in order if not it.is_opt_out), default=None),
-            latest_opt_out_at=max((it.effective_at for it in order if it.is_opt_out), default=None),
-        )
-    return state
+    return Applied(replace(timed, profile_id=profile_id), outcome, effective_at)
 
 
 def opt_in_automation(outcome: Outcome, *, consented_at: datetime, now: datetime) -> AutomationState:
@@ -215,51 +191,25 @@ def opt_in_automation(outcome: Outcome, *, consented_at: datetime, now: datetime
     return AutomationState.ELIGIBLE if now - consented_at <= AUTOMATION_WINDOW else AutomationState.STALE_FACT
 
 
-class _Place(NamedTuple):
-    """Where an event stands; tuples compare in just this order."""
-
-    effective_at: datetime
-    is_opt_out: bool
-    arrival: int
-
-
-def _effective_time(event: Event, order: list[_Place]) -> datetime:
-    if isinstance(event, OptIn):
-        return min(event.claimed_at, event.received_at)
-    return _opt_out_time(event, order[-1].effective_at if order else None)
-
-
 def _opt_out_time(event: OptOut, latest: datetime | None) -> datetime:
     if event.claimed_at is not None:
         return min(event.claimed_at, event.received_at)
     return _later(latest, event.received_at)
 
 
-def _subscribe(event: OptIn, *, profile_id: UUID | None, proof: Proof | None) -> State:
+def _subscribe(event: OptIn, before: State | None, *, latest_opt_in_at: datetime) -> State:
+    """The state after an opt-in that counts: a resync keeps what it leaves out, a new consent does not."""
+    kept = before if before is not None and before.status is Status.SUBSCRIBED else None
+    linked = before.profile_id if before is not None and (kept or event.keeps_profile) else None
     return State(
-        status=Status.SUBSCRIBED,
         phone_number=event.phone_number,
-        profile_id=profile_id,
+        profile_id=event.profile_id or linked or event.found_profile_id,
+        store_id=event.store_id or (kept.store_id if kept else None),
         source=event.source,
         consented_at=event.claimed_at,
-        proof=proof,
-    )
-
-
-def _kept(state: State, event: OptIn) -> tuple[UUID | None, Proof | None]:
-    """Profile and proof after an opt-in that counts: a resync keeps what it leaves out, a new consent does not."""
-    if state.status is Status.SUBSCRIBED:
-        return event.profile_id or state.profile_id or event.found_profile_id, event.proof or state.proof
-    linked = state.profile_id if event.keeps_profile else None
-    return event.profile_id or linked or event.found_profile_id, event.proof
-
-
-def _forget(state: State) -> State:
-    return State(
-        status=Status.UNSUBSCRIBED,
-        phone_number=None,
-        latest_opt_in_at=state.latest_opt_in_at,
-        latest_opt_out_at=state.latest_opt_out_at,
+        proof=event.proof or (kept.proof if kept else None),
+        latest_opt_in_at=latest_opt_in_at,
+        latest_opt_out_at=None if before is None else before.latest_opt_out_at,
     )
 
 
@@ -278,6 +228,7 @@ def _shown(state: State) -> tuple[object, ...]:
         state.status,
         state.phone_number,
         state.profile_id,
+        state.store_id,
         state.source,
         state.consented_at,
         state.proof,

@@ -6,21 +6,17 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.consent import chain
-from regulars.consent.ledger import (
-    Entry,
-    Origin,
-    Recorded,
-    Said,
-    find_missing_external_ids,
-    open_ledger,
-)
+from regulars.consent.ledger import Origin, Recorded, Said, open_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptIn, Proof, opt_in_automation
-from regulars.consent.subscription import subscription_of
+from regulars.consent.subscription import find_names, subscription_of
+from regulars.consent.tell import Appended
 from regulars.kit.db import Tx
-from regulars.kit.errors import ApiError, ConsentedAtInFuture, FieldError, ProfileNotFound
+from regulars.kit.errors import ApiError, ConsentedAtInFuture, FieldError, ProfileNotFound, StoreNotFound
 from regulars.kit.ids import Reference
 from regulars.profiles.find import find_profiles, find_profiles_by_phone, lock_profiles
 from regulars.profiles.model import ProfileRef
+from regulars.stores.find import find_stores
+from regulars.stores.model import StoreRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +29,10 @@ class Consent:
     origin: Origin
     proof: Proof | None = None
     profile: Reference | None = None
+    store: Reference | None = None
+    # The words of a message, and that it comes from the person the number is linked to.
+    message: str | None = None
+    keeps_profile: bool = False
     # The unknown members of the body it was read from.
     ignored: tuple[str, ...] = ()
 
@@ -41,23 +41,22 @@ async def opt_in(
     tx: Tx, organization_id: UUID, consents: Sequence[Consent], *, secret: bytes
 ) -> list[Recorded | ApiError]:
     """Record the consents in order; each is answered with the subscription as it stood right after it."""
-    in_time = [consent for consent in consents if not _is_in_future(consent, tx.now)]
-    profiles = await _Profiles.look_up(tx, organization_id, in_time)
-    events = [_event(consent, profiles, now=tx.now) for consent in consents]
+    found = await _Found.look_up(tx, organization_id, [it for it in consents if not _is_in_future(it, tx.now)])
+    events = [_event(consent, found, now=tx.now) for consent in consents]
     hashes = [chain.hash_number(secret, consent.phone_number) for consent in consents]
     accepted = [number_hash for number_hash, event in zip(hashes, events, strict=True) if isinstance(event, OptIn)]
     ledger = await open_ledger(tx, organization_id, new=accepted)
-    decided: list[Entry | ApiError] = []
-    for consent, event, number_hash in zip(consents, events, hashes, strict=True):
-        if isinstance(event, OptIn):
-            decided.append(ledger.append(number_hash, event, Said(origin=consent.origin)))
-        else:
-            decided.append(event)
+    decided = [
+        ledger.append(number_hash, event, Said(origin=consent.origin, message=consent.message))
+        if isinstance(event, OptIn)
+        else event
+        for consent, event, number_hash in zip(consents, events, hashes, strict=True)
+    ]
     await ledger.write()
-    entries = [entry for entry in decided if isinstance(entry, Entry)]
-    external_ids = await find_missing_external_ids(tx, organization_id, entries, profiles.external_ids)
+    states = [entry.state for entry in decided if not isinstance(entry, ApiError)]
+    names = await find_names(tx, organization_id, states, found.names)
     return [
-        _recorded(consent, entry, external_ids, now=tx.now) if isinstance(entry, Entry) else entry
+        entry if isinstance(entry, ApiError) else _recorded(consent, entry, names, now=tx.now)
         for consent, entry in zip(consents, decided, strict=True)
     ]
 
@@ -67,16 +66,18 @@ def _is_in_future(consent: Consent, now: datetime) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Profiles:
-    """The profiles a batch names, and the only one of each number where it names none; all held in existence."""
+class _Found:
+    """What a batch names, and the only profile of each number where it names none; profiles are held in existence."""
 
-    named: Mapping[Reference, ProfileRef]
+    profiles: Mapping[Reference, ProfileRef]
     only_one: Mapping[str, ProfileRef]
+    stores: Mapping[Reference, StoreRef]
 
     @classmethod
-    async def look_up(cls, tx: Tx, organization_id: UUID, consents: Sequence[Consent]) -> "_Profiles":
+    async def look_up(cls, tx: Tx, organization_id: UUID, consents: Sequence[Consent]) -> "_Found":
         references = {consent.profile for consent in consents if consent.profile is not None}
         numbers = {consent.phone_number for consent in consents if consent.profile is None}
+        codes = {consent.store for consent in consents if consent.store is not None}
         named = await find_profiles(tx, organization_id, references) if references else {}
         by_number = await find_profiles_by_phone(tx, organization_id, numbers) if numbers else {}
         only_one = {number: found[0] for number, found in by_number.items() if len(found) == 1}
@@ -86,23 +87,29 @@ class _Profiles:
         return cls(
             {reference: profile for reference, profile in named.items() if profile.id in alive},
             {number: profile for number, profile in only_one.items() if profile.id in alive},
+            await find_stores(tx, organization_id, codes) if codes else {},
         )
 
     @property
-    def external_ids(self) -> dict[UUID, str]:
-        return {profile.id: profile.external_id for profile in (*self.named.values(), *self.only_one.values())}
+    def names(self) -> dict[UUID, str]:
+        profiles = (*self.profiles.values(), *self.only_one.values())
+        names = {profile.id: profile.external_id for profile in profiles}
+        return names | {store.id: store.external_id for store in self.stores.values()}
 
 
-def _event(consent: Consent, profiles: _Profiles, *, now: datetime) -> OptIn | ApiError:
+def _event(consent: Consent, given: _Found, *, now: datetime) -> OptIn | ApiError:
     if _is_in_future(consent, now):
         message = "It lies more than five minutes ahead of the service's clock."
         return ConsentedAtInFuture(
             f"consented_at: {message}", errors=(FieldError("consented_at", "IN_FUTURE", message),)
         )
-    named = profiles.named.get(consent.profile) if consent.profile is not None else None
+    named = given.profiles.get(consent.profile) if consent.profile is not None else None
     if consent.profile is not None and named is None:
         return ProfileNotFound("profile_id names no profile of this organization.")
-    found = profiles.only_one.get(consent.phone_number) if consent.profile is None else None
+    store = given.stores.get(consent.store) if consent.store is not None else None
+    if consent.store is not None and store is None:
+        return StoreNotFound("store_id names no store of this organization.")
+    found = given.only_one.get(consent.phone_number) if consent.profile is None else None
     return OptIn(
         phone_number=consent.phone_number,
         source=consent.source,
@@ -111,14 +118,16 @@ def _event(consent: Consent, profiles: _Profiles, *, now: datetime) -> OptIn | A
         proof=consent.proof,
         profile_id=named.id if named else None,
         found_profile_id=found.id if found else None,
+        store_id=store.id if store else None,
+        keeps_profile=consent.keeps_profile,
     )
 
 
-def _recorded(consent: Consent, entry: Entry, external_ids: Mapping[UUID, str], *, now: datetime) -> Recorded:
+def _recorded(consent: Consent, entry: Appended, names: Mapping[UUID, str], *, now: datetime) -> Recorded:
     # The number of an erased entry is not kept, but whoever just sent it is answered about it.
     state = replace(entry.state, phone_number=consent.phone_number)
     return Recorded(
-        subscription=subscription_of(entry.head, state, external_ids),
+        subscription=subscription_of(entry.head, state, names),
         outcome=entry.outcome,
         automation=opt_in_automation(entry.outcome, consented_at=consent.consented_at, now=now),
     )

@@ -6,17 +6,11 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from regulars.consent import chain, queries
-from regulars.consent.ledger import (
-    Entry,
-    Ledger,
-    Origin,
-    Said,
-    find_missing_external_ids,
-    open_ledger,
-)
+from regulars.consent.ledger import Ledger, Origin, Said, open_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptOut, Outcome
 from regulars.consent.phone import read_consent_number
-from regulars.consent.subscription import Subscription, subscription_of
+from regulars.consent.subscription import Subscription, find_names, subscription_of
+from regulars.consent.tell import Appended
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidPhoneNumber, ProfileNotFound, SubscriptionNotFound, invalid
 from regulars.kit.ids import Reference
@@ -38,6 +32,8 @@ class Withdrawal:
     unsubscribed_at: datetime | None = None
     reason: str | None = None
     source: str | None = None
+    # The words of a message.
+    message: str | None = None
     # The unknown members of the body it was read from.
     ignored: tuple[str, ...] = ()
 
@@ -69,10 +65,10 @@ async def opt_out(
         for withdrawal, target in zip(withdrawals, targets, strict=True)
     ]
     await ledger.write()
-    entries = [entry for several in decided if not isinstance(several, ApiError) for entry in several]
-    external_ids = await find_missing_external_ids(tx, organization_id, entries, found.external_ids)
+    states = [entry.state for several in decided if not isinstance(several, ApiError) for entry in several]
+    names = await find_names(tx, organization_id, states, found.external_ids)
     return [
-        several if isinstance(several, ApiError) else _withdrawn(withdrawal, several, external_ids)
+        several if isinstance(several, ApiError) else _withdrawn(withdrawal, several, names)
         for withdrawal, several in zip(withdrawals, decided, strict=True)
     ]
 
@@ -138,7 +134,7 @@ def _target(withdrawal: Withdrawal, found: _Found, *, now: datetime, secret: byt
     return _Target(profile_id=profile.id, new={chain.hash_number(secret, own): own})
 
 
-def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: datetime) -> list[Entry] | ApiError:
+def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: datetime) -> list[Appended] | ApiError:
     # Whoever names a number and a profile gets no number withdrawn that belongs to somebody else by now.
     if withdrawal.phone_number is not None and any(_is_anothers(ledger, it, target.profile_id) for it in target.new):
         return _not_linked()
@@ -150,7 +146,9 @@ def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: d
             numbers[number_hash] = head.state.phone_number
     if not numbers:
         return _no_number() if withdrawal.phone_number is None else _not_linked()
-    said = Said(origin=withdrawal.origin, reason=withdrawal.reason, source=withdrawal.source)
+    said = Said(
+        origin=withdrawal.origin, reason=withdrawal.reason, source=withdrawal.source, message=withdrawal.message
+    )
     return [
         ledger.append(
             number_hash,
@@ -172,12 +170,12 @@ def _is_anothers(ledger: Ledger, number_hash: bytes, profile_id: UUID | None) ->
     return profile_id is not None and linked is not None and linked != profile_id
 
 
-def _withdrawn(withdrawal: Withdrawal, entries: Sequence[Entry], external_ids: Mapping[UUID, str]) -> Withdrawn:
+def _withdrawn(withdrawal: Withdrawal, entries: Sequence[Appended], names: Mapping[UUID, str]) -> Withdrawn:
     subscriptions = []
     for entry in entries:
         # The number of an erased entry is not kept, but whoever just sent it is answered about it.
         state = replace(entry.state, phone_number=entry.state.phone_number or withdrawal.phone_number)
-        subscriptions.append(subscription_of(entry.head, state, external_ids))
+        subscriptions.append(subscription_of(entry.head, state, names))
     return Withdrawn(
         subscription=max(subscriptions, key=lambda it: (it.state.latest_opt_in_at or _BEFORE_ALL, it.id)),
         subscriptions=tuple(subscriptions),

@@ -27,5 +27,17 @@ def read_consent_number(text: str, *, field: str = "phone_number") -> str:
     return str(phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164))
 
 
+def read_opt_in_number(text: str, *, field: str = "phone_number") -> str:
+    """The same for somebody who is to be texted: a number that is possible only inside its own area reaches nobody.
+
+    Whatever ends or looks up a consent takes such numbers: there may be some from before.
+    """
+    number = read_consent_number(text, field=field)
+    reason = phonenumbers.is_possible_number_with_reason(phonenumbers.parse(number, None))
+    if reason != phonenumbers.ValidationResult.IS_POSSIBLE:
+        raise _refuse(field, "Its area code is missing: it can be dialled only inside its own area.")
+    return number
+
+
 def _refuse(field: str, message: str) -> InvalidPhoneNumber:
     return InvalidPhoneNumber(f"{field}: {message}", errors=(FieldError(field, "INVALID_PHONE_NUMBER", message),))

@@ -1,4 +1,4 @@
-"""The SQL of consent. Batches travel as one JSON document; bytes stand in it as hexadecimal text."""
+"""The SQL of consent. Batches travel as one array for each column."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -9,7 +9,8 @@ import msgspec
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composable
 
-from regulars.consent.model import Proof, State, Status
+from regulars.consent.chain import Link
+from regulars.consent.model import Proof, State
 from regulars.kit.db import Tx
 
 
@@ -23,50 +24,28 @@ class HeadRow(NamedTuple):
     last_hash: bytes
     created_at: datetime
     updated_at: datetime
-
-
-class NewHead(msgspec.Struct, frozen=True):
-    id: UUID
-    number_hash: str
-    last_hash: str
-
-
-class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
-    subscription_id: UUID
-    sequence: int
-    kind: str
-    outcome: str
-    effective_at: datetime
-    claimed_at: datetime | None
-    received_at: datetime
-    commitment: str
-    previous_hash: str
-    hash: str
-
-
-class NewPayload(msgspec.Struct, frozen=True, kw_only=True):
-    subscription_id: UUID
-    sequence: int
-    profile_id: UUID | None
-    salt: str
-    payload: str
-
-
-class HeadUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    id: UUID
-    phone_number: str | None
-    profile_id: UUID | None
+    # As it is stored; it follows from the state.
     status: str
-    consent_source: str | None
-    consented_at: datetime | None
-    terms_url: str | None
-    terms_version: str | None
-    source_text: str | None
-    latest_opt_in_at: datetime | None
-    latest_opt_out_at: datetime | None
-    entry_count: int
-    last_hash: str
-    updated_at: datetime
+
+
+class NewHead(NamedTuple):
+    id: UUID
+    number_hash: bytes
+    last_hash: bytes
+
+
+class NewEntry(NamedTuple):
+    subscription_id: UUID
+    link: Link
+    hash: bytes
+
+
+class NewPayload(NamedTuple):
+    subscription_id: UUID
+    sequence: int
+    profile_id: UUID | None
+    salt: bytes
+    payload: str
 
 
 class EntryRow(NamedTuple):
@@ -88,6 +67,7 @@ class EntryRow(NamedTuple):
 class SubscriptionRow(NamedTuple):
     head: HeadRow
     profile_external_id: str | None
+    store_external_id: str | None
 
 
 async def insert_heads_if_new(tx: Tx, organization_id: UUID, heads: Sequence[NewHead]) -> None:
@@ -96,22 +76,21 @@ async def insert_heads_if_new(tx: Tx, organization_id: UUID, heads: Sequence[New
         """
         INSERT INTO subscriptions
             (organization_id, id, number_hash, status, entry_count, last_hash, created_at, updated_at)
-        SELECT %(organization_id)s, it.id, decode(it.number_hash, 'hex'), 'UNSUBSCRIBED', 0,
-               decode(it.last_hash, 'hex'), %(now)s, %(now)s
-        FROM json_to_recordset(%(heads)s::json) AS it (id uuid, number_hash text, last_hash text)
+        SELECT %s, it.id, it.number_hash, 'UNSUBSCRIBED', 0, it.last_hash, %s, %s
+        FROM unnest(%s::uuid[], %s::bytea[], %s::bytea[]) AS it (id, number_hash, last_hash)
         ORDER BY it.number_hash
         ON CONFLICT (organization_id, number_hash) DO NOTHING
         """,
-        {"organization_id": organization_id, "now": tx.now, "heads": msgspec.json.encode(heads).decode()},
+        (organization_id, tx.now, tx.now, *_columns(heads)),
     )
 
 
 async def lock_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
     rows = await tx.fetch(
         """
-        SELECT id, number_hash, phone_number, profile_id, status, consent_source, consented_at,
-               terms_url, terms_version, source_text, latest_opt_in_at, latest_opt_out_at,
-               entry_count, last_hash, created_at, updated_at
+        SELECT id, number_hash, entry_count, last_hash, created_at, updated_at, status, phone_number, profile_id,
+               store_id, consent_source, consented_at, terms_url, terms_version, source_text, latest_opt_in_at,
+               latest_opt_out_at
         FROM subscriptions
         WHERE organization_id = %s AND number_hash = ANY (%s::bytea[])
         ORDER BY number_hash
@@ -128,14 +107,14 @@ async def insert_entries(tx: Tx, organization_id: UUID, entries: Sequence[NewEnt
         INSERT INTO consent_ledger
             (organization_id, subscription_id, sequence, kind, outcome, effective_at, claimed_at, received_at,
              commitment, previous_hash, hash)
-        SELECT %(organization_id)s, it.subscription_id, it.sequence, it.kind, it.outcome, it.effective_at,
-               it.claimed_at, it.received_at, decode(it.commitment, 'hex'), decode(it.previous_hash, 'hex'),
-               decode(it.hash, 'hex')
-        FROM json_to_recordset(%(entries)s::json) AS it
-            (subscription_id uuid, sequence bigint, kind text, outcome text, effective_at timestamptz,
-             claimed_at timestamptz, received_at timestamptz, commitment text, previous_hash text, hash text)
+        SELECT %s, it.*
+        FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::text[], %s::timestamptz[], %s::timestamptz[],
+                    %s::timestamptz[], %s::bytea[], %s::bytea[], %s::bytea[]) AS it
         """,
-        {"organization_id": organization_id, "entries": msgspec.json.encode(entries).decode()},
+        (
+            organization_id,
+            *_columns([(it.subscription_id, *msgspec.structs.astuple(it.link), it.hash) for it in entries]),
+        ),
     )
 
 
@@ -143,34 +122,47 @@ async def insert_payloads(tx: Tx, organization_id: UUID, payloads: Sequence[NewP
     await tx.execute(
         """
         INSERT INTO consent_payloads (organization_id, subscription_id, sequence, profile_id, salt, payload)
-        SELECT %(organization_id)s, it.subscription_id, it.sequence, it.profile_id, decode(it.salt, 'hex'),
-               it.payload::json
-        FROM json_to_recordset(%(payloads)s::json) AS it
-            (subscription_id uuid, sequence bigint, profile_id uuid, salt text, payload text)
+        SELECT %s, it.*
+        FROM unnest(%s::uuid[], %s::bigint[], %s::uuid[], %s::bytea[], %s::json[]) AS it
         """,
-        {"organization_id": organization_id, "payloads": msgspec.json.encode(payloads).decode()},
+        (organization_id, *_columns(payloads)),
     )
 
 
-async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[HeadUpdate]) -> None:
+async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) -> None:
     # Planned each time: a plan that was kept from when the table was small would read all of it for every batch.
     await tx.connection.execute(
         """
         UPDATE subscriptions
-        SET phone_number = it.phone_number, profile_id = it.profile_id, status = it.status,
+        SET entry_count = it.entry_count, last_hash = it.last_hash, updated_at = it.updated_at, status = it.status,
+            phone_number = it.phone_number, profile_id = it.profile_id, store_id = it.store_id,
             consent_source = it.consent_source, consented_at = it.consented_at, terms_url = it.terms_url,
             terms_version = it.terms_version, source_text = it.source_text, latest_opt_in_at = it.latest_opt_in_at,
-            latest_opt_out_at = it.latest_opt_out_at, entry_count = it.entry_count,
-            last_hash = decode(it.last_hash, 'hex'), updated_at = it.updated_at
-        FROM json_to_recordset(%(heads)s::json) AS it
-            (id uuid, phone_number text, profile_id uuid, status text, consent_source text, consented_at timestamptz,
-             terms_url text, terms_version text, source_text text, latest_opt_in_at timestamptz,
-             latest_opt_out_at timestamptz, entry_count bigint, last_hash text, updated_at timestamptz)
-        WHERE subscriptions.organization_id = %(organization_id)s AND subscriptions.id = it.id
+            latest_opt_out_at = it.latest_opt_out_at
+        FROM unnest(%s::uuid[], %s::bigint[], %s::bytea[], %s::timestamptz[], %s::text[], %s::text[], %s::uuid[],
+                    %s::uuid[], %s::text[], %s::timestamptz[], %s::text[], %s::text[], %s::text[], %s::timestamptz[],
+                    %s::timestamptz[])
+            AS it (id, entry_count, last_hash, updated_at, status, phone_number, profile_id, store_id, consent_source,
+                   consented_at, terms_url, terms_version, source_text, latest_opt_in_at, latest_opt_out_at)
+        WHERE subscriptions.organization_id = %s AND subscriptions.id = it.id
         """,
-        {"organization_id": organization_id, "heads": msgspec.json.encode(heads).decode()},
+        (*_columns([_changes(head, head.state) for head in heads if head.state is not None]), organization_id),
         prepare=False,
     )
+
+
+def _changes(head: HeadRow, state: State) -> tuple[Any, ...]:
+    proof = state.proof or Proof()
+    return (
+        head.id, head.entry_count, head.last_hash, head.updated_at, state.status.value, state.phone_number,
+        state.profile_id, state.store_id, state.source, state.consented_at, proof.terms_url, proof.terms_version,
+        proof.source_text, state.latest_opt_in_at, state.latest_opt_out_at,
+    )  # fmt: skip
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    """The rows as one array for each column."""
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 async def find_linked_hashes(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> dict[UUID, list[bytes]]:
@@ -190,10 +182,17 @@ async def find_linked_hashes(tx: Tx, organization_id: UUID, profile_ids: Collect
     return linked
 
 
-async def find_external_ids(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+async def find_names(
+    tx: Tx, organization_id: UUID, *, profiles: Collection[UUID], stores: Collection[UUID]
+) -> dict[UUID, str]:
+    """The external_ids of profiles and of stores."""
     rows = await tx.fetch(
-        "SELECT id, external_id FROM profiles WHERE organization_id = %s AND id = ANY (%s::uuid[])",
-        (organization_id, list(ids)),
+        """
+        SELECT id, external_id FROM profiles WHERE organization_id = %s AND id = ANY (%s::uuid[])
+        UNION ALL
+        SELECT id, external_id FROM stores WHERE organization_id = %s AND id = ANY (%s::uuid[])
+        """,
+        (organization_id, list(profiles), organization_id, list(stores)),
     )
     return {row[0]: row[1] for row in rows}
 
@@ -295,14 +294,17 @@ async def _select_subscriptions(tx: Tx, condition: Composable, parameters: Mappi
     rows = await tx.fetch(
         SQL(
             """
-            SELECT subscriptions.id, subscriptions.number_hash, subscriptions.phone_number, subscriptions.profile_id,
-                   subscriptions.status, subscriptions.consent_source, subscriptions.consented_at,
-                   subscriptions.terms_url, subscriptions.terms_version, subscriptions.source_text,
-                   subscriptions.latest_opt_in_at, subscriptions.latest_opt_out_at, subscriptions.entry_count,
-                   subscriptions.last_hash, subscriptions.created_at, subscriptions.updated_at, profiles.external_id
+            SELECT subscriptions.id, subscriptions.number_hash, subscriptions.entry_count, subscriptions.last_hash,
+                   subscriptions.created_at, subscriptions.updated_at, subscriptions.status, subscriptions.phone_number,
+                   subscriptions.profile_id, subscriptions.store_id, subscriptions.consent_source,
+                   subscriptions.consented_at, subscriptions.terms_url, subscriptions.terms_version,
+                   subscriptions.source_text, subscriptions.latest_opt_in_at, subscriptions.latest_opt_out_at,
+                   profiles.external_id, stores.external_id
             FROM subscriptions
             LEFT JOIN profiles
                 ON profiles.organization_id = subscriptions.organization_id AND profiles.id = subscriptions.profile_id
+            LEFT JOIN stores
+                ON stores.organization_id = subscriptions.organization_id AND stores.id = subscriptions.store_id
             WHERE {condition}
             ORDER BY subscriptions.id
             LIMIT %(limit)s
@@ -310,32 +312,22 @@ async def _select_subscriptions(tx: Tx, condition: Composable, parameters: Mappi
         ).format(condition=condition),
         parameters,
     )
-    return [SubscriptionRow(_head(row[:-1]), row[-1]) for row in rows]
+    return [SubscriptionRow(_head(row[:-2]), *row[-2:]) for row in rows]
 
 
 def _head(row: TupleRow) -> HeadRow:
-    (
-        identifier, number_hash, phone_number, profile_id, status, source, consented_at,
-        terms_url, terms_version, source_text, latest_opt_in_at, latest_opt_out_at,
-        entry_count, last_hash, created_at, updated_at,
-    ) = row  # fmt: skip
-    proof = Proof(terms_url, terms_version, source_text)
+    identifier, number_hash, entry_count, last_hash, created_at, updated_at, status, *told = row
+    phone_number, profile_id, store_id, source, consented_at, *proof, latest_opt_in_at, latest_opt_out_at = told
     state = State(
-        status=Status(status),
         phone_number=phone_number,
         profile_id=profile_id,
+        store_id=store_id,
         source=source,
         consented_at=consented_at,
-        proof=None if proof == Proof() else proof,
+        proof=Proof(*proof) if any(part is not None for part in proof) else None,
         latest_opt_in_at=latest_opt_in_at,
         latest_opt_out_at=latest_opt_out_at,
     )
     return HeadRow(
-        id=identifier,
-        number_hash=number_hash,
-        state=state if entry_count else None,
-        entry_count=entry_count,
-        last_hash=last_hash,
-        created_at=created_at,
-        updated_at=updated_at,
+        identifier, number_hash, state if entry_count else None, entry_count, last_hash, created_at, updated_at, status
     )

@@ -1,16 +1,19 @@
 """A subscription at one moment, and how callers see it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from regulars.consent import queries
 from regulars.consent.model import State
 from regulars.consent.queries import HeadRow
-from regulars.consent.wire import LinkedProfileOut, ProofOut, SubscriptionOut
+from regulars.consent.wire import LinkedProfileOut, LinkedStoreOut, ProofOut, SubscriptionOut
 from regulars.kit.clock import format_timestamp
-from regulars.kit.ids import PROFILE, SUBSCRIPTION
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE, STORE, SUBSCRIPTION
 from regulars.profiles.model import ProfileRef
+from regulars.stores.model import StoreRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,26 +23,42 @@ class Subscription:
     id: UUID
     state: State
     profile: ProfileRef | None
+    store: StoreRef | None
     created_at: datetime
     updated_at: datetime
 
 
-def subscription_of(head: HeadRow, state: State, external_ids: Mapping[UUID, str]) -> Subscription:
+def subscription_of(head: HeadRow, state: State, names: Mapping[UUID, str]) -> Subscription:
     """The subscription to show; a link to a profile that is gone shows as none."""
-    external_id = external_ids.get(state.profile_id) if state.profile_id is not None else None
-    profile = None
-    if state.profile_id is not None and external_id is not None:
-        profile = ProfileRef(state.profile_id, external_id)
+    profile_id, store_id = state.profile_id, state.store_id
     return Subscription(
-        id=head.id, state=state, profile=profile, created_at=head.created_at, updated_at=head.updated_at
+        id=head.id,
+        state=state,
+        profile=None if profile_id is None or profile_id not in names else ProfileRef(profile_id, names[profile_id]),
+        store=None if store_id is None or store_id not in names else StoreRef(store_id, names[store_id]),
+        created_at=head.created_at,
+        updated_at=head.updated_at,
     )
 
 
+async def find_names(
+    tx: Tx, organization_id: UUID, states: Collection[State], known: Mapping[UUID, str] | None = None
+) -> Mapping[UUID, str]:
+    """The external_ids of every profile and store the states link to, asking only for those not known yet."""
+    known = known or {}
+    profiles = {state.profile_id for state in states if state.profile_id is not None} - known.keys()
+    stores = {state.store_id for state in states if state.store_id is not None} - known.keys()
+    if not profiles and not stores:
+        return known
+    return {**known, **await queries.find_names(tx, organization_id, profiles=profiles, stores=stores)}
+
+
 def show_subscription(subscription: Subscription) -> SubscriptionOut:
-    state, profile = subscription.state, subscription.profile
+    state, profile, store = subscription.state, subscription.profile, subscription.store
     return SubscriptionOut(
         id=SUBSCRIPTION.encode(subscription.id),
         profile=None if profile is None else LinkedProfileOut(PROFILE.encode(profile.id), profile.external_id),
+        store=None if store is None else LinkedStoreOut(STORE.encode(store.id), store.external_id),
         phone_number=state.phone_number,
         status=state.status.value,
         consent_source=state.source,

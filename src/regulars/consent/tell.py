@@ -7,11 +7,10 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.consent import queries
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.consent.model import AutomationState, Event, OptIn, OptOut, Outcome, State, opt_in_automation
 from regulars.consent.queries import HeadRow
-from regulars.consent.subscription import show_subscription, subscription_of
+from regulars.consent.subscription import find_names, show_subscription, subscription_of
 from regulars.kit.db import Tx
 from regulars.work import outbox
 
@@ -42,14 +41,13 @@ async def tell_changed(tx: Tx, organization_id: UUID, appended: Sequence[Appende
     changes = [one for one in appended if one.is_change]
     if not changes or not await outbox.is_wanted(tx, organization_id, SubscriptionsChanged):
         return
-    linked = {one.state.profile_id for one in changes if one.state.profile_id is not None}
-    external_ids = await queries.find_external_ids(tx, organization_id, linked) if linked else {}
-    told = [_told(one, external_ids, now=tx.now) for one in changes]
+    names = await find_names(tx, organization_id, [one.state for one in changes])
+    told = [_told(one, names, now=tx.now) for one in changes]
     await outbox.record(tx, organization_id, [SubscriptionsChanged(tx.now, tuple(told))])
 
 
-def _told(one: Appended, external_ids: Mapping[UUID, str], *, now: datetime) -> SubscriptionChange:
-    subscription = subscription_of(one.head, one.state, external_ids)
+def _told(one: Appended, names: Mapping[UUID, str], *, now: datetime) -> SubscriptionChange:
+    subscription = subscription_of(one.head, one.state, names)
     automation = AutomationState.NOT_APPLICABLE
     if isinstance(one.event, OptIn):
         automation = opt_in_automation(one.outcome, consented_at=one.event.claimed_at, now=now)

@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.consent import chain, queries
-from regulars.consent.model import Kind, Status
+from regulars.consent.model import Kind, status_of
 from regulars.consent.queries import EntryRow, HeadRow
 from regulars.kit.db import Tx
 
@@ -57,16 +57,7 @@ class _Walk:
             return "an entry before this one is missing"
         if entry.previous_hash != self.previous_hash:
             return "it is not chained to the entry before it"
-        link = chain.Link(
-            sequence=entry.sequence,
-            kind=entry.kind,
-            outcome=entry.outcome,
-            effective_at=entry.effective_at,
-            claimed_at=entry.claimed_at,
-            received_at=entry.received_at,
-            commitment=entry.commitment,
-            previous_hash=entry.previous_hash,
-        )
+        link = chain.Link(*entry[:8])
         if not hmac.compare_digest(chain.hash_link(link), entry.hash):
             return "its hash is not the hash of what it says"
         if entry.salt is None or entry.payload is None:
@@ -86,7 +77,7 @@ class _Walk:
         times = (self.latest_opt_in_at, self.latest_opt_out_at)
         if (head.state.latest_opt_in_at, head.state.latest_opt_out_at) != times:
             return "the head has other latest times"
-        if head.state.status is not self._status():
+        if head.status != status_of(*times):
             return "the head has another status"
         return None
 
@@ -103,9 +94,3 @@ class _Walk:
             self.latest_opt_in_at = max(self.latest_opt_in_at or entry.effective_at, entry.effective_at)
         else:
             self.latest_opt_out_at = max(self.latest_opt_out_at or entry.effective_at, entry.effective_at)
-
-    def _status(self) -> Status:
-        if self.latest_opt_in_at is None:
-            return Status.UNSUBSCRIBED
-        is_withdrawn = self.latest_opt_out_at is not None and self.latest_opt_out_at >= self.latest_opt_in_at
-        return Status.UNSUBSCRIBED if is_withdrawn else Status.SUBSCRIBED

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from regulars.consent.model import AutomationState, Kind, Outcome
-from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
+from regulars.consent.phone import NUMBER_PATTERN, read_consent_number, read_opt_in_number
 from regulars.kit.errors import invalid
 from regulars.kit.json import STRING_CHARACTERS_MAX
 from regulars.kit.wire import ReferenceIn, Text, Timestamp, TimestampIn
@@ -105,8 +105,12 @@ class ProofIn(msgspec.Struct):
 class OptInIn(msgspec.Struct, kw_only=True):
     """A consent to be texted on one number."""
 
-    phone_number: PhoneNumber
+    phone_number: Annotated[PhoneNumber, Meta(extra={"check": read_opt_in_number})]
     profile_id: ProfileReference | None = None
+    store_id: Annotated[
+        ReferenceIn | None,
+        Meta(description="Where it was given: the store's `external_id` or `store_` id. It must exist."),
+    ] = None
     consent_source: Source
     consented_at: Annotated[
         TimestampIn, Meta(description="When the person consented; at most five minutes ahead of the service's clock.")
@@ -160,6 +164,11 @@ class LinkedProfileOut(msgspec.Struct):
     external_id: Annotated[str, Meta(examples=["CUST-1042"])]
 
 
+class LinkedStoreOut(msgspec.Struct):
+    id: Annotated[str, Meta(examples=["store_01jkv5q8z3f7r9t2x4b6d8h0ma"])]
+    external_id: Annotated[str, Meta(examples=["PARIS-01"])]
+
+
 class ProofOut(msgspec.Struct):
     terms_url: str | None
     terms_version: str | None
@@ -169,6 +178,9 @@ class ProofOut(msgspec.Struct):
 class SubscriptionOut(msgspec.Struct):
     id: Annotated[str, Meta(description="The canonical id.", examples=["sub_01jkv5q8z3f7r9t2x4b6d8h0ma"])]
     profile: LinkedProfileOut | None
+    store: Annotated[
+        LinkedStoreOut | None, Meta(description="Where the consent on record was given; null when that is not known.")
+    ]
     phone_number: Annotated[
         str | None, Meta(description="In E.164; null when the person was erased.", examples=["+33612345678"])
     ]

@@ -48,6 +48,7 @@ COLUMNS: Final = {
         {
             "phone_number",
             "profile_id",
+            "store_id",
             "consent_source",
             "consented_at",
             *(f"consent_proof.{name}" for name in _PROOF),

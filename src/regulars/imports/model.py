@@ -42,6 +42,8 @@ class Report:
     counts: Counter[Outcome] = field(default_factory=Counter)
     # Sales whose ticket differs from the one that was there first: counted as duplicates, and kept as collisions.
     differing: int = 0
+    # Fields that the API does not have, by path, with the number of rows that had them.
+    ignored: Counter[str] = field(default_factory=Counter)
 
     @property
     def rows(self) -> int:
@@ -49,4 +51,5 @@ class Report:
 
     def as_data(self) -> dict[str, int]:
         counted = {outcome.value: self.counts[outcome] for outcome in Outcome}
-        return {"rows": self.rows, **counted, "differing": self.differing}
+        ignored = {f"ignored {path}": times for path, times in self.ignored.items()}
+        return {"rows": self.rows, **counted, "differing": self.differing, **ignored}

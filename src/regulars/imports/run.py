@@ -55,6 +55,7 @@ async def run_import(
             else:
                 report.counts[result.outcome] += 1
                 report.differing += result.differs
+                report.ignored.update(command.ignored)
         on_progress(len(batch))
     return report
 

@@ -23,10 +23,12 @@ from regulars.http.route import (
     Write,
 )
 from regulars.kit.db import Tx
-from regulars.kit.errors import ApiError, InvalidCursor, ProfileNotFound, ReservedExternalId, ValidationError
+from regulars.kit.errors import ApiError, InvalidCursor, ProfileNotFound, ReservedExternalId, ValidationError, invalid
 from regulars.kit.ids import PROFILE, ByExternalId, read_reference
-from regulars.kit.json import encode
+from regulars.kit.json import STRING_CHARACTERS_MAX, encode
 from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
+from regulars.kit.text import check_reference
+from regulars.kit.wire import REFERENCE_SCHEMA
 from regulars.profiles.decode import ProfileIn, decode_attributes, decode_profile
 from regulars.profiles.find import find_profile, list_profiles
 from regulars.profiles.model import (
@@ -149,7 +151,11 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
     caller, query = request.caller, request.query
     limit = read_limit(query)
     external_id, phone_number = query.get("external_id"), query.get("phone_number")
+    if external_id is not None:
+        check_reference(external_id, field="external_id")
     if phone_number is not None:
+        if not phone_number.strip() or len(phone_number) > STRING_CHARACTERS_MAX:
+            raise invalid("phone_number", "LENGTH", f"It must have 1 to {STRING_CHARACTERS_MAX} characters.")
         # A plus in a query string means a space; a number that arrives with one in front was sent with a plus.
         written = "+" + phone_number[1:] if phone_number.startswith(" ") else phone_number
         phone_number = read_phone(written, default_country=caller.default_country).number
@@ -237,10 +243,12 @@ ROUTES: tuple[Route, ...] = (
         description="Profiles in the order of their creation, page by page.",
         parameters=(
             *PAGE_PARAMETERS,
-            Parameter("external_id", {"type": "string"}, "Only the profile with this `external_id`."),
+            Parameter(
+                "external_id", {"type": "string", **REFERENCE_SCHEMA}, "Only the profile with this `external_id`."
+            ),
             Parameter(
                 "phone_number",
-                {"type": "string"},
+                {"type": "string", "minLength": 1, "maxLength": STRING_CHARACTERS_MAX, "pattern": r"\S"},
                 "Only profiles with this number, however it is written. A leading space is read as the plus it was.",
             ),
         ),

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 from rich.console import Console  # as above
 
 import latency
+import pages
 import report  # the path above must be set first
 from database import Cluster, Organization, make_templates, running_cluster  # as above
 from growth import make_grown
@@ -39,14 +40,17 @@ WARM_S = 3
 PIPE_CHARACTERS = 200
 GROWTH = (1_000_000,)
 GROWTH_LONG = (1_000_000, 10_000_000)
-GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "latency", "growth")
+GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "latency", "growth", "pages")
 
 
 def main() -> None:
     options = _options()
-    wrk.ensure_installed()
     console = Console() if sys.stdout.isatty() else Console(width=PIPE_CHARACTERS)
     started = time.monotonic()
+    if options.only == ["pages"]:
+        _measure_pages(console, options)
+        return
+    wrk.ensure_installed()
     with running_cluster() as cluster:
         organizations = make_templates(cluster)
         chosen = _choose(console, cluster, organizations[0], options)
@@ -76,6 +80,22 @@ def main() -> None:
     console.print(f"Written to {_write(result, options.output)}")
     if options.document:
         report.document(PAGE, report.markdown(result))
+
+
+def _measure_pages(console: Console, options: argparse.Namespace) -> None:
+    """By themselves: they need no load, and their organization takes minutes to make."""
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False)
+
+    with running_cluster() as cluster:
+        times = pages.measure(cluster, say, is_quick=options.quick)
+        machine = _machine(cluster)
+    pages.show(times, say)
+    path = options.output or RESULTS / "local" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-pages.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"machine": machine, "pages": pages.as_json(times)}, indent=2) + "\n", "utf-8")
+    say(f"Written to {path}")
 
 
 def _choose(

@@ -5,13 +5,16 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-from tests.support.visitor import Visitor
 
 from regulars.web.errors import PageRefusal
 from regulars.web.route import Door, Page
 from regulars.web.router import PageRouter
+
+if TYPE_CHECKING:
+    # The benchmark crawls too, without what only tests need.
+    from tests.support.visitor import Visitor
 
 LINK = re.compile(r'(?:href|hx-get)="(/[^"#]*)')
 ADDRESSES_PER_PAGE = 2
@@ -27,7 +30,7 @@ class Seen:
     text: str
 
 
-def crawl(visitor: Visitor, table: Sequence[Page]) -> list[Seen]:
+def crawl(visitor: "Visitor", table: Sequence[Page]) -> list[Seen]:
     """Each page at a few of its addresses."""
     router = PageRouter(table)
     waiting = deque(_starts(visitor, table))
@@ -54,7 +57,7 @@ def unseen(seen: Sequence[Seen], table: Sequence[Page]) -> set[str]:
     return {page.address for page in table if page.method == "GET" and page not in found}
 
 
-def _starts(visitor: Visitor, table: Sequence[Page]) -> Iterator[str]:
+def _starts(visitor: "Visitor", table: Sequence[Page]) -> Iterator[str]:
     for page in table:
         path = page.address.replace("{slug}", visitor.who.slug)
         if page.method == "GET" and page.needs is not Door.OPEN and "{" not in path:

@@ -1,0 +1,61 @@
+"""No page reads a large table from end to end: PostgreSQL itself counts such scans."""
+
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.support import database
+from tests.support.aside import run_aside
+from tests.support.client import new_http
+from tests.support.crawl import crawl
+from tests.support.server import running_server
+from tests.support.visitor import Visitor, sign_in_now
+
+from regulars.kit.settings import Settings
+from regulars.server import page_table
+from regulars.web.access import Role
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+
+from large import GROWING, Size, fill_large  # the folder of the benchmark has just been made importable
+
+# Enough that a plan which scans a table is a plan and no accident of a small one.
+SIZE = Size(customers=2_000, sales=10_000, times=10)
+# An idle connection tells what it counted after ten seconds at the latest.
+COUNTED_AFTER_S = 11
+SCANS = "SELECT relname, seq_scan FROM pg_stat_user_tables WHERE relname = ANY(%s)"
+
+
+def scans(url: str) -> dict[str, int]:
+    time.sleep(COUNTED_AFTER_S)
+    with psycopg.connect(url) as connection:
+        return dict(connection.execute(SCANS, (list(GROWING),)).fetchall())
+
+
+@pytest.mark.timeout(600)
+def test_no_page_scans_a_large_table(shared_database):
+    server_url, template = shared_database
+    with database.new_database(server_url, template=template) as url:
+        organization_id = run_aside(fill_large(url, SIZE, lambda _text: None))
+        who = sign_in_now(url, organization_id, Role.OWNER)
+        with running_server(url) as server, new_http() as http:
+            visitor = Visitor(http, server.url, who)
+            before = scans(url)
+            seen = crawl(visitor, page_table(Settings()))
+            for search in ("a", "Lyon", "+33612", "prof_01", "T-1"):
+                visitor.get("/search", q=search)
+            after = scans(url)
+    assert [(one.path, one.status) for one in seen if one.status >= 500] == []
+    assert {table: after[table] - before[table] for table in GROWING} == dict.fromkeys(GROWING, 0)
+
+
+@pytest.mark.timeout(600)
+def test_the_counters_see_a_scan(shared_database):
+    server_url, template = shared_database
+    with database.new_database(server_url, template=template) as url:
+        before = scans(url)
+        with psycopg.connect(url) as connection:
+            connection.execute("SELECT count(*) FROM sales_events WHERE source = 'x'")
+        assert scans(url)["sales_events"] > before["sales_events"]

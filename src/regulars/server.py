@@ -19,6 +19,11 @@ from regulars.accounts.sessions import Doorkeeper
 from regulars.catalog import pages as catalog
 from regulars.consent import api as consent
 from regulars.explore import pages
+from regulars.explore.consents import pages as consents
+from regulars.explore.customers import pages as customers
+from regulars.explore.find import pages as find
+from regulars.explore.home import pages as home
+from regulars.explore.shops import pages as shops
 from regulars.http import openapi
 from regulars.http.api_lane import ApiLane
 from regulars.http.body import PATIENCE, Patience
@@ -43,9 +48,11 @@ from regulars.messaging.quiet import wait_until_quiet
 from regulars.organizations.authenticate import Authenticator
 from regulars.postgres import embedded
 from regulars.privacy import api as privacy
+from regulars.privacy import pages as rights
 from regulars.profiles import api as profiles
 from regulars.request_log.note import RequestLog
 from regulars.sales import api as sales
+from regulars.sales.pages import collisions, tickets
 from regulars.sales.quick import QuickRecorder
 from regulars.stores import api as stores
 from regulars.web import theme
@@ -106,6 +113,14 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
     return (
         *theme.PAGES,
         *accounts.pages(),
+        *home.PAGES,
+        *customers.PAGES,
+        *rights.PAGES,
+        *consents.PAGES,
+        *tickets.PAGES,
+        *collisions.PAGES,
+        *shops.PAGES,
+        *find.PAGES,
         *catalog.pages(),
         *keys.pages(public_url=settings.public_url),
         *requests.pages(),

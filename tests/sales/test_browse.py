@@ -8,7 +8,7 @@ from tests.sales.desk import STORE, ticket
 from regulars.kit.ids import new_uuid
 from regulars.sales.anonymise import anonymise_sales
 from regulars.sales.browse import tickets
-from regulars.sales.browse.queries import Filters
+from regulars.sales.browse.model import Filters
 from regulars.sales.browse.tickets import find_neighbours, list_customer_tickets, list_tickets, position_of
 from regulars.sales.inbox.review import Decision, count_open, decide, find_collision, list_collisions
 from regulars.sales.listing import find_sale

@@ -33,3 +33,8 @@ async def find_store(tx: Tx, organization_id: UUID, reference: Reference) -> Sto
 async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limit: int) -> list[Store]:
     """Stores in the order of their creation, from the one after `after` on."""
     return await queries.list_stores(tx, organization_id, after=after, limit=limit)
+
+
+async def name_stores(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    """What people call these stores: the name, or the code of one without."""
+    return await queries.find_store_names(tx, organization_id, sorted(ids)) if ids else {}

@@ -42,6 +42,14 @@ async def find_store_refs_by_external_id(tx: Tx, organization_id: UUID, external
     return [StoreRef(*row) for row in rows]
 
 
+async def find_store_names(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> dict[UUID, str]:
+    rows = await tx.fetch(
+        "SELECT id, coalesce(name, external_id) FROM stores WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(ids)),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
 async def find_store_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> Store | None:
     rows = await tx.fetch(
         """

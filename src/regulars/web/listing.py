@@ -105,6 +105,10 @@ class ListView:
         """The same list, whole, as a file."""
         return self.url(path=f"{self.path}.csv")
 
+    def go_on_url(self, position: tuple[str, ...]) -> str:
+        """The address that goes on after a position at which a bounded look ended without a row."""
+        return self.url(**{AFTER: write_cursor(self.secret, self.scope(), position)})
+
     def at(self, position: tuple[str, ...]) -> "ListView":
         """The view that goes on after a position: how an export walks the list."""
         return replace(self, position=position, is_backward=False)

@@ -9,7 +9,7 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.consent.browse import queries
-from regulars.consent.browse.queries import EntryView
+from regulars.consent.browse.model import EntryView
 from regulars.consent.model import Kind
 from regulars.kit.db import Tx
 

@@ -95,7 +95,7 @@ def as_json(certificate: Certificate, *, organization: str) -> dict[str, Any]:
             "entries": verification.entries,
             "payloads_erased": verification.payloads_erased,
         },
-        "ledger": [_entry(entry) for entry in certificate.entries],
+        "ledger": [entry_as_json(entry) for entry in certificate.entries],
         "how_to_verify": list(HOW_TO_VERIFY),
     }
 
@@ -115,7 +115,7 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def _entry(entry: EntryRow) -> dict[str, Any]:
+def entry_as_json(entry: EntryRow) -> dict[str, Any]:
     return {
         "sequence": entry.sequence,
         "kind": entry.kind,

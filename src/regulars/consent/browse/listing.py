@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.consent.browse import queries
-from regulars.consent.browse.queries import SubscriptionLine
+from regulars.consent.browse.model import SubscriptionLine
 from regulars.consent.find import find_subscription, list_subscriptions
 from regulars.consent.phone import read_consent_number
 from regulars.consent.subscription import Subscription

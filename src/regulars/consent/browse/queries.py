@@ -6,22 +6,8 @@ from uuid import UUID
 
 from psycopg.sql import SQL, Composable
 
+from regulars.consent.browse.model import EntryView, SubscriptionLine
 from regulars.kit.db import Tx
-
-
-class EntryView(NamedTuple):
-    """An entry of the ledger with what is left of its payload."""
-
-    sequence: int
-    kind: str
-    outcome: str
-    effective_at: datetime
-    claimed_at: datetime | None
-    received_at: datetime
-    hash: bytes
-    previous_hash: bytes
-    payload: str | None
-
 
 _ENTRY = SQL(
     """
@@ -89,23 +75,6 @@ async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID
         {"organization_id": organization_id, "subscription_id": subscription_id, "limit": limit},
     )
     return [EntryView(*row) for row in rows]
-
-
-class SubscriptionLine(NamedTuple):
-    """A subscription in a list."""
-
-    id: UUID
-    phone_number: str | None
-    status: str
-    consent_source: str | None
-    consented_at: datetime | None
-    unsubscribed_at: datetime | None
-    has_terms: bool
-    profile_id: UUID | None
-    profile_external_id: str | None
-    first_name: str | None
-    last_name: str | None
-    created_at: datetime
 
 
 async def list_newest_subscriptions(
@@ -188,6 +157,23 @@ async def find_end_of_window(
         {"organization_id": organization_id, "status": status, "beyond": beyond, "skipped": looked_at_max - 1},
     )
     return rows[0][0] if rows else None
+
+
+async def find_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> list[tuple[UUID, str]]:
+    rows = await tx.fetch(
+        """
+        SELECT wanted.profile_id, s.status
+        FROM unnest(%(profile_ids)s::uuid[]) AS wanted (profile_id)
+        CROSS JOIN LATERAL (
+            SELECT status FROM subscriptions
+            WHERE organization_id = %(organization_id)s AND profile_id = wanted.profile_id
+            ORDER BY id
+            LIMIT 20
+        ) AS s
+        """,
+        {"organization_id": organization_id, "profile_ids": profile_ids},
+    )
+    return [(row[0], row[1]) for row in rows]
 
 
 class StoredFigures(NamedTuple):

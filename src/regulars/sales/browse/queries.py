@@ -1,55 +1,13 @@
 """The statements behind the pages on tickets. Each reads a bounded stretch of an index."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from psycopg.sql import SQL, Composable
 
 from regulars.kit.db import Tx
-
-
-class TicketLine(NamedTuple):
-    """A ticket in a list."""
-
-    id: UUID
-    external_id: str
-    type: str
-    occurred_at: datetime
-    created_at: datetime
-    currency: str
-    total_amount_cents: int
-    store_id: UUID
-    store_external_id: str
-    store_name: str | None
-    profile_id: UUID | None
-    profile_external_id: str | None
-    first_name: str | None
-    last_name: str | None
-
-
-class Filters(NamedTuple):
-    """What the list is narrowed by. The stretch is along the store, the customer or the time."""
-
-    store_id: UUID | None = None
-    profile_id: UUID | None = None
-    occurred_from: datetime | None = None
-    occurred_to: datetime | None = None
-    type: str | None = None
-    currency: str | None = None
-    is_identified: bool | None = None
-
-    @property
-    def is_by_time(self) -> bool:
-        """A store's or a customer's tickets are indexed in the order of their arrival, all others by their own time."""
-        has_time = self.occurred_from is not None or self.occurred_to is not None
-        return has_time or (self.store_id is None and self.profile_id is None)
-
-
-class Position(NamedTuple):
-    occurred_at: datetime
-    id: UUID
+from regulars.sales.browse.model import CustomerTicket, Filters, Position, TicketLine
 
 
 def _window(filters: Filters, *, beyond: Position | None, is_backward: bool) -> Composable:
@@ -174,20 +132,6 @@ async def find_end_of_window(
         {**_values(organization_id, filters, beyond), "skipped": looked_at_max - 1},
     )
     return Position(*rows[0]) if rows else None
-
-
-class CustomerTicket(NamedTuple):
-    """A ticket as a customer's history needs it."""
-
-    profile_id: UUID
-    id: UUID
-    external_id: str
-    type: str
-    occurred_at: datetime
-    currency: str
-    total_amount_cents: int
-    store_id: UUID
-    lines: int
 
 
 async def list_customer_tickets(

@@ -8,7 +8,7 @@ from uuid import UUID
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
 from regulars.sales.browse import queries
-from regulars.sales.browse.queries import CustomerTicket, Filters, Position, TicketLine
+from regulars.sales.browse.model import CustomerTicket, Filters, Position, TicketLine
 from regulars.sales.model import StoredSale
 
 # How many tickets are looked at for one page of a rare filter; then the reader decides whether to look further.

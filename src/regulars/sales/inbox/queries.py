@@ -1,30 +1,12 @@
 """The statements behind the inbox of collisions."""
 
 from datetime import datetime
-from typing import NamedTuple
 from uuid import UUID
 
 from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
-
-
-class CollisionLine(NamedTuple):
-    """A ticket that somebody tried to send again with other content."""
-
-    sales_event_id: UUID
-    external_id: str
-    store_id: UUID
-    store_external_id: str
-    store_name: str | None
-    occurred_at: datetime
-    times_seen: int
-    last_seen_at: datetime
-    contents: int
-    reviewed_at: datetime | None
-    review: str | None
-    note: str | None
-    reviewed_by: str | None
+from regulars.sales.inbox.model import Attempt, CollisionLine, Review
 
 
 async def list_collisions(
@@ -92,15 +74,6 @@ async def count_open(tx: Tx, organization_id: UUID, *, most: int) -> int:
     return int(rows[0][0])
 
 
-class Review(NamedTuple):
-    times_seen: int
-    last_seen_at: datetime
-    reviewed_at: datetime | None
-    review: str | None
-    note: str | None
-    reviewed_by: str | None
-
-
 async def find_review(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> Review | None:
     rows = await tx.fetch(
         """
@@ -111,14 +84,6 @@ async def find_review(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> Re
         (organization_id, sales_event_id),
     )
     return Review(*rows[0]) if rows else None
-
-
-class Attempt(NamedTuple):
-    content_hash: bytes
-    attempt: str
-    first_seen_at: datetime
-    last_seen_at: datetime
-    times_seen: int
 
 
 async def list_attempts(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> list[Attempt]:

@@ -12,7 +12,7 @@ from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
 from regulars.sales.encode import show
 from regulars.sales.inbox import queries
-from regulars.sales.inbox.queries import CollisionLine, Review
+from regulars.sales.inbox.model import CollisionLine, Review
 from regulars.sales.model import StoredSale
 
 NOTE_CHARACTERS_MAX: Final = 1_000

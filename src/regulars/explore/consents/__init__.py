@@ -1,0 +1,1 @@
+"""Consent: the figures, the list, and the page and certificate of one number."""

@@ -1,0 +1,262 @@
+"""Consent: the figures, the list of numbers, the page of one, and its certificate as a document and to print."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from regulars.consent.browse.certificate import Certificate, as_json, make_certificate
+from regulars.consent.browse.figures import WEEKS, Counted, read_figures
+from regulars.consent.browse.listing import Stretch, list_newest, search_subscription
+from regulars.consent.browse.model import SubscriptionLine, view_of
+from regulars.consent.find import find_subscription
+from regulars.explore.draw import Chart, bar_chart
+from regulars.explore.entries import SOURCES, describe
+from regulars.explore.question import Tell, read_moment, read_number
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
+from regulars.kit.ids import API_KEY, PROFILE, SUBSCRIPTION, ById
+from regulars.organizations.manage import list_keys
+from regulars.profiles.find import find_profile
+from regulars.web import mask
+from regulars.web.access import Action
+from regulars.web.csv import csv_response
+from regulars.web.errors import PageNotFound
+from regulars.web.format import Format
+from regulars.web.headers import NOT_KEPT, SECURITY_HEADERS
+from regulars.web.listing import Filter, ListPage, ListView, cut, read_view
+from regulars.web.render import redirect, render
+from regulars.web.route import Page
+from regulars.web.visit import Visit
+
+PATH: Final = "/consent"
+NUMBERS: Final = "/consent/numbers"
+STATUSES: Final = (("SUBSCRIBED", "Subscribed"), ("UNSUBSCRIBED", "Withdrawn"))
+CSV_ROWS: Final = 200
+CSV_HEADER: Final = (
+    "id", "phone_number", "status", "consent_source", "consented_at", "unsubscribed_at", "profile_id",
+    "profile_external_id",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Weeks:
+    """Opt-ins and withdrawals by week, drawn and as rows."""
+
+    chart: Chart
+    rows: list[tuple[str, int, int]]
+
+
+async def show_consent(visit: Visit) -> Response:
+    zone = visit.format.zone
+    counted = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
+    return render(
+        visit,
+        "explore/consent.html",
+        counted=counted,
+        sources=SOURCES,
+        numbers_url=visit.url(NUMBERS),
+        weeks=None if counted.figures is None else _weeks(visit, counted),
+        month=None if counted.figures is None else counted.figures.since(_today(visit) - timedelta(days=29)),
+    )
+
+
+def _today(visit: Visit) -> Any:
+    return visit.now.astimezone(visit.format.zone).date()
+
+
+def _weeks(visit: Visit, counted: Counted) -> Weeks:
+    """Whole weeks from Monday on, the running one last."""
+    monday = _today(visit) - timedelta(days=_today(visit).weekday())
+    starts = [monday - timedelta(weeks=n) for n in reversed(range(WEEKS - 1))]
+    changes = [] if counted.figures is None else counted.figures.changes
+    rows = []
+    for start in starts:
+        inside = [one for one in changes if start <= one.day < start + timedelta(weeks=1)]
+        rows.append((start, sum(one.opt_ins for one in inside), sum(one.withdrawals for one in inside)))
+    formats: Format = visit.format
+    chart = bar_chart(
+        [float(opt_ins) for _, opt_ins, _ in rows],
+        titles=[f"Week of {formats.day(start)}: {formats.number(many)} opt-ins" for start, many, _ in rows],
+        labels=[formats.day(start) for start, _, _ in rows],
+        is_last_open=True,
+    )
+    return Weeks(chart, [(formats.day(start), many, gone) for start, many, gone in reversed(rows)])
+
+
+def filters(visit: Visit) -> list[Filter]:
+    words = "A whole number, or sub_…" if visit.sees_personal else "sub_…"
+    return [
+        Filter("q", "Find a number", kind="search", placeholder=words),
+        Filter("status", "State", STATUSES),
+        Filter("source", "Source", tuple(SOURCES.items())),
+        Filter("proof", "Proof", (("weak", "Weak: no terms, no wording"),)),
+    ]
+
+
+async def show_numbers(visit: Visit) -> Response:
+    view = read_view(visit, "subscriptions", NUMBERS, filters=filters(visit))
+    text = view.value("q")
+    if text:
+        return await _find_number(visit, view, text)
+    async with visit.database.reading() as tx:
+        stretch = await _list(tx, visit, view, limit=view.fetch_limit)
+    page: ListPage[SubscriptionLine] = cut(view, stretch.lines, lambda line: (str(line.id),))
+    further = None if stretch.ended_at is None else view.go_on_url(stretch.ended_at)
+    return render(
+        visit, "explore/numbers.html", view=view, page=page, further=further, sources=SOURCES, ids=_ids(page.rows)
+    )
+
+
+def _ids(lines: Any) -> dict[UUID, tuple[str, str | None]]:
+    return {
+        line.id: (SUBSCRIPTION.encode(line.id), None if line.profile_id is None else PROFILE.encode(line.profile_id))
+        for line in lines
+    }
+
+
+async def _find_number(visit: Visit, view: ListView, text: str) -> Response:
+    """An exact number or id goes to its page."""
+    async with visit.database.reading() as tx:
+        found = await search_subscription(
+            tx, visit.organization_id, text, secret=visit.place.secret, sees_personal=visit.sees_personal
+        )
+    if found is not None and not visit.is_htmx:
+        return redirect(visit, visit.url(NUMBERS, SUBSCRIPTION.encode(found.id)))
+    none: ListPage[SubscriptionLine] = ListPage((), None, None)
+    return render(
+        visit,
+        "explore/numbers.html",
+        view=view,
+        page=none,
+        further=None,
+        sources=SOURCES,
+        ids={},
+        found_url=None if found is None else visit.url(NUMBERS, SUBSCRIPTION.encode(found.id)),
+    )
+
+
+async def _list(tx: Tx, visit: Visit, view: ListView, *, limit: int) -> Stretch:
+    return await list_newest(
+        tx,
+        visit.organization_id,
+        status=view.values.get("status"),
+        source=view.values.get("source"),
+        is_weak=view.value("proof") == "weak",
+        beyond=view.position,
+        is_backward=view.is_backward,
+        limit=limit,
+    )
+
+
+async def export_numbers(visit: Visit) -> Response:
+    view = read_view(visit, "subscriptions", NUMBERS, filters=filters(visit))
+    return csv_response("consent.csv", CSV_HEADER, _csv_rows(visit, view))
+
+
+async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
+    while True:
+        async with visit.database.reading() as tx:
+            stretch = await _list(tx, visit, view, limit=CSV_ROWS)
+        for line in stretch.lines:
+            yield _csv_row(visit, line)
+        if len(stretch.lines) == CSV_ROWS:
+            view = view.at((str(stretch.lines[-1].id),))
+        elif stretch.ended_at is not None:
+            view = view.at(stretch.ended_at)
+        else:
+            return
+
+
+def _csv_row(visit: Visit, line: SubscriptionLine) -> list[str]:
+    return [
+        SUBSCRIPTION.encode(line.id),
+        (line.phone_number if visit.sees_personal else mask.phone(visit, line.phone_number)) or "",
+        line.status,
+        line.consent_source or "",
+        "" if line.consented_at is None else format_timestamp(line.consented_at),
+        "" if line.unsubscribed_at is None else format_timestamp(line.unsubscribed_at),
+        "" if line.profile_id is None else PROFILE.encode(line.profile_id),
+        mask.text(visit, line.profile_external_id) or "",
+    ]
+
+
+def _subscription_id(visit: Visit) -> UUID:
+    identifier = SUBSCRIPTION.decode(visit.references[0])
+    if identifier is None:
+        raise PageNotFound("No number of this organization has this id.")
+    return identifier
+
+
+async def show_number(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        subscription = await find_subscription(tx, visit.organization_id, _subscription_id(visit))
+        if subscription is None:
+            raise PageNotFound("No number of this organization has this id.")
+        number = await read_number(tx, visit, subscription, asked_at=read_moment(visit, visit.query.get("at")))
+        customer = None
+        if subscription.profile is not None:
+            customer = await find_profile(tx, visit.organization_id, ById(subscription.profile.id))
+    canonical = SUBSCRIPTION.encode(subscription.id)
+    return render(
+        visit,
+        "explore/number_page.html",
+        number=number,
+        canonical=canonical,
+        here=visit.url(NUMBERS, canonical),
+        customer=customer,
+        customer_url="" if customer is None else visit.url("/customers", PROFILE.encode(customer.id)),
+    )
+
+
+async def _certificate(tx: Tx, visit: Visit) -> Certificate:
+    made = await make_certificate(
+        tx, visit.organization_id, _subscription_id(visit), at=read_moment(visit, visit.query.get("at"))
+    )
+    if made is None:
+        raise PageNotFound("No number of this organization has this id.")
+    return made
+
+
+async def give_certificate(visit: Visit) -> Response:
+    async with visit.database.transaction() as tx:
+        made = await _certificate(tx, visit)
+    name = SUBSCRIPTION.encode(made.subscription.id)
+    headers = {
+        **SECURITY_HEADERS,
+        "Cache-Control": NOT_KEPT,
+        "Content-Disposition": f'attachment; filename="consent-{name}.json"',
+    }
+    body = msgspec.json.format(msgspec.json.encode(as_json(made, organization=visit.place.name)), indent=2)
+    return Response(body, media_type="application/json", headers=headers)
+
+
+async def print_certificate(visit: Visit) -> Response:
+    async with visit.database.transaction() as tx:
+        made = await _certificate(tx, visit)
+        keys = {API_KEY.encode(key.id): key.name for key in await list_keys(tx.connection, visit.organization_id)}
+    decided = [] if made.answer is None else [made.answer.recorded.entry, made.answer.known.entry, made.answer.next]
+    return render(
+        visit,
+        "explore/certificate.html",
+        certificate=made,
+        document=as_json(made, organization=visit.place.name),
+        words=[describe(visit, view_of(entry), keys) for entry in made.entries],
+        answer_words={entry.sequence: describe(visit, entry, keys) for entry in decided if entry is not None},
+        tell=Tell(visit.format),
+        here=visit.url(NUMBERS, SUBSCRIPTION.encode(made.subscription.id)),
+    )
+
+
+PAGES: Final = (
+    Page(path=PATH, needs=Action.READ, handle=show_consent),
+    Page(path=NUMBERS, needs=Action.READ, handle=show_numbers),
+    Page(path=f"{NUMBERS}.csv", needs=Action.READ, handle=export_numbers),
+    Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=show_number),
+    Page(path=f"{NUMBERS}/{{number}}/certificate", needs=Action.SEE_PERSONAL, handle=print_certificate),
+    Page(path=f"{NUMBERS}/{{number}}/certificate.json", needs=Action.SEE_PERSONAL, handle=give_certificate),
+)

@@ -1,0 +1,69 @@
+"""What a customer's tickets say of them: sums per currency, the rhythm of their months, how often they come."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from regulars.explore.draw import Dot, dots, months_back
+from regulars.sales.browse.model import CustomerTicket
+from regulars.sales.totals.model import PerCurrency, add_up, one_sum
+
+MONTHS: Final = 24
+LIST_MONTHS: Final = 12
+# Fewer purchases have no rhythm.
+VISITS_MIN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    total: PerCurrency
+    last_purchase_at: datetime | None
+    # Days between purchases, in the middle; None for who came too seldom.
+    usual_days: int | None
+    marks: list[Dot]
+    months_bought: int
+    months_only_returned: int
+
+    def net(self) -> list[tuple[str, int]]:
+        return [(currency, sums.net_cents) for currency, sums in self.total.by_size()]
+
+    @property
+    def purchases(self) -> int:
+        return sum(sums.purchases for sums in self.total.sums.values())
+
+
+def read_history(tickets: Sequence[CustomerTicket], *, now: datetime, zone: ZoneInfo, months: int = MONTHS) -> History:
+    total = add_up(
+        (ticket.currency, one_sum(ticket.type, tickets=1, identified=1, amount_cents=ticket.total_amount_cents))
+        for ticket in tickets
+    )
+    bought = sorted(ticket.occurred_at for ticket in tickets if ticket.type == "PURCHASE")
+    returned = [ticket.occurred_at for ticket in tickets if ticket.type != "PURCHASE"]
+    wanted = months_back(now.astimezone(zone).date(), months)
+    in_months = {_month(moment, zone) for moment in bought}
+    back_months = {_month(moment, zone) for moment in returned} - in_months
+    kinds = ["on" if month in in_months else "back" if month in back_months else "" for month in wanted]
+    return History(
+        total=total,
+        last_purchase_at=bought[-1] if bought else None,
+        usual_days=_usual_days(bought, zone),
+        marks=dots(kinds),
+        months_bought=kinds.count("on"),
+        months_only_returned=kinds.count("back"),
+    )
+
+
+def _month(moment: datetime, zone: ZoneInfo) -> tuple[int, int]:
+    local = moment.astimezone(zone)
+    return local.year, local.month - 1
+
+
+def _usual_days(bought: Sequence[datetime], zone: ZoneInfo) -> int | None:
+    days = sorted({moment.astimezone(zone).date() for moment in bought})
+    if len(days) < VISITS_MIN:
+        return None
+    return round(median((later - earlier).days for earlier, later in pairwise(days)))

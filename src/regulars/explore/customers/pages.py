@@ -1,0 +1,149 @@
+"""Customers: the list, the page of one with timeline, consent and attributes, their data as a file, their erasure."""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from starlette.responses import Response
+
+from regulars.catalog.find import find_attributes
+from regulars.catalog.model import AttributeType, interpret
+from regulars.consent.browse.ledger import list_last_entries
+from regulars.consent.browse.listing import list_of_customer
+from regulars.consent.browse.model import EntryView
+from regulars.consent.model import Status
+from regulars.consent.subscription import Subscription
+from regulars.explore.customers.history import History, read_history
+from regulars.explore.customers.listing import PATH, export_customers, show_customers, status_of
+from regulars.explore.customers.timeline import KINDS, Timeline, by_day, merge
+from regulars.explore.question import ENTRIES_SHOWN, NumberView, read_moment, read_number
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE, SUBSCRIPTION, read_reference
+from regulars.profiles.find import find_profile
+from regulars.profiles.model import Profile
+from regulars.sales.browse.tickets import CUSTOMER_TICKETS_MAX, list_customer_tickets
+from regulars.stores.find import name_stores
+from regulars.web import mask
+from regulars.web.access import Action
+from regulars.web.errors import PageNotFound
+from regulars.web.render import render
+from regulars.web.route import Page
+from regulars.web.visit import Visit
+
+
+class AttributeRow(NamedTuple):
+    key: str
+    type: str
+    value: str
+    is_readable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomerView:
+    profile: Profile
+    history: History
+    timeline: Timeline
+    subscriptions: list[Subscription]
+    number: NumberView | None
+    status: str | None
+    attributes: list[AttributeRow]
+    stores: dict[UUID, str]
+    has_more_tickets: bool
+
+
+async def find_customer(tx: Tx, visit: Visit) -> Profile:
+    """The customer of the address, by canonical or external id, inside this organization."""
+    profile = await find_profile(tx, visit.organization_id, read_reference(PROFILE, visit.references[0]))
+    if profile is None:
+        raise PageNotFound("No customer of this organization has this id; they may have been erased.")
+    return profile
+
+
+async def show_customer(visit: Visit) -> Response:
+    kind = visit.query.get("kind", "all")
+    kind = kind if kind in KINDS else "all"
+    async with visit.database.reading() as tx:
+        profile = await find_customer(tx, visit)
+        view = await _read(tx, visit, profile, kind=kind)
+    return render(
+        visit,
+        "explore/customer.html",
+        customer=view,
+        days=by_day(view.timeline.facts, visit.format),
+        kind=kind,
+        kinds=KINDS,
+        canonical=PROFILE.encode(profile.id),
+        here=visit.url(PATH, PROFILE.encode(profile.id)),
+        name=mask.name(visit, profile.first_name, profile.last_name),
+        number_ids={one.id: SUBSCRIPTION.encode(one.id) for one in view.subscriptions},
+    )
+
+
+async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> CustomerView:
+    tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
+    subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.place.secret)
+    chosen = _choose(subscriptions, visit.query.get("number"))
+    number = None
+    if chosen is not None:
+        number = await read_number(tx, visit, chosen, asked_at=read_moment(visit, visit.query.get("at")))
+    entries = await _entries(tx, visit, subscriptions, number)
+    timeline = merge(tickets, entries, kind=kind, before=visit.query.get("before"))
+    wanted = {fact.ticket.store_id for fact in timeline.facts if fact.ticket is not None}
+    status = None if chosen is None else chosen.state.status.value
+    return CustomerView(
+        profile=profile,
+        history=read_history(tickets, now=visit.now, zone=visit.format.zone),
+        timeline=timeline,
+        subscriptions=subscriptions,
+        number=number,
+        status=status_of(profile, status),
+        attributes=await _attributes(tx, visit, profile),
+        stores=await name_stores(tx, visit.organization_id, wanted),
+        has_more_tickets=len(tickets) == CUSTOMER_TICKETS_MAX,
+    )
+
+
+def _choose(subscriptions: list[Subscription], wanted: str | None) -> Subscription | None:
+    """The number asked for; else the one that texts go to: subscribed, and consented last."""
+    if not subscriptions:
+        return None
+    identifier = SUBSCRIPTION.decode(wanted or "")
+    named = [one for one in subscriptions if one.id == identifier]
+    return max(
+        named or subscriptions,
+        key=lambda one: (one.state.status is Status.SUBSCRIBED, one.state.consented_at or one.created_at),
+    )
+
+
+async def _entries(
+    tx: Tx, visit: Visit, subscriptions: list[Subscription], number: NumberView | None
+) -> list[EntryView]:
+    """What was said about each of the numbers; that of the chosen one is known already."""
+    entries: list[EntryView] = []
+    for one in subscriptions:
+        if number is not None and one.id == number.subscription.id:
+            entries += number.entries
+        else:
+            entries += await list_last_entries(tx, visit.organization_id, one.id, limit=ENTRIES_SHOWN)
+    return [entry for entry in entries if entry.outcome != "already_subscribed"]
+
+
+async def _attributes(tx: Tx, visit: Visit, profile: Profile) -> list[AttributeRow]:
+    declared = await find_attributes(tx, visit.organization_id, sorted(profile.attributes))
+    rows = []
+    for key, value in sorted(profile.attributes.items()):
+        entry = declared.get(key)
+        kind = AttributeType.TEXT if entry is None else entry.type
+        is_readable = interpret(kind, value, allowed_values=() if entry is None else entry.allowed_values) is not None
+        # A readable boolean or choice of a closed list tells nobody who it is.
+        is_plain = is_readable and kind in {AttributeType.BOOLEAN, AttributeType.ENUM}
+        shown = value if is_plain else mask.text(visit, value) or ""
+        rows.append(AttributeRow(key, kind.value, shown, is_readable))
+    return rows
+
+
+PAGES: Final = (
+    Page(path=PATH, needs=Action.READ, handle=show_customers),
+    Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_customers),
+    Page(path=f"{PATH}/{{customer}}", needs=Action.READ, handle=show_customer),
+)

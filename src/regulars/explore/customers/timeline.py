@@ -1,0 +1,88 @@
+"""A customer's facts in one line: tickets, returns and consents, the newest first, page by page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from regulars.consent.browse.model import EntryView
+from regulars.consent.model import Kind
+from regulars.explore.entries import title_of
+from regulars.kit.clock import format_timestamp, parse_timestamp
+from regulars.sales.browse.model import CustomerTicket
+from regulars.web.format import Format
+
+PAGE_FACTS: Final = 25
+KINDS: Final = {"all": "All", "tickets": "Tickets", "returns": "Returns", "consent": "Consent"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One thing that happened; exactly one of ticket and entry is there."""
+
+    at: datetime
+    key: str
+    ticket: CustomerTicket | None = None
+    entry: EntryView | None = None
+
+    @property
+    def kind(self) -> str:
+        if self.ticket is None:
+            return "consent"
+        return "tickets" if self.ticket.type == "PURCHASE" else "returns"
+
+    @property
+    def title(self) -> str:
+        """What a consent did; a ticket speaks for itself."""
+        return "" if self.entry is None else title_of(self.entry)
+
+    @property
+    def is_yes(self) -> bool:
+        return self.entry is not None and self.entry.kind == Kind.OPT_IN and self.entry.outcome != "superseded"
+
+    @property
+    def is_no(self) -> bool:
+        return self.entry is not None and self.entry.kind != Kind.OPT_IN and self.entry.outcome != "superseded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    facts: list[Fact]
+    total: int
+    # Where the next page begins, if there is one.
+    older: str | None
+
+
+def merge(
+    tickets: Sequence[CustomerTicket], entries: Sequence[EntryView], *, kind: str = "all", before: str | None = None
+) -> Timeline:
+    """The facts of one kind or all, before a position that an earlier page gave out; a position of nobody's is none."""
+    facts = [Fact(at=one.occurred_at, key=str(one.id), ticket=one) for one in tickets]
+    facts += [Fact(at=one.effective_at, key=f"{one.sequence:020}", entry=one) for one in entries]
+    fitting = sorted(
+        (fact for fact in facts if kind in {"all", fact.kind}), key=lambda fact: (fact.at, fact.key), reverse=True
+    )
+    position = _read(before)
+    shown = [fact for fact in fitting if position is None or (fact.at, fact.key) < position]
+    page = shown[:PAGE_FACTS]
+    older = f"{format_timestamp(page[-1].at)}~{page[-1].key}" if len(shown) > PAGE_FACTS else None
+    return Timeline(facts=page, total=len(fitting), older=older)
+
+
+def by_day(facts: Sequence[Fact], formats: Format) -> list[tuple[str, list[Fact]]]:
+    """The facts under the days they happened on, as the reader writes dates."""
+    days: list[tuple[str, list[Fact]]] = []
+    for fact in facts:
+        day = formats.list_day(fact.at)
+        if not days or days[-1][0] != day:
+            days.append((day, []))
+        days[-1][1].append(fact)
+    return days
+
+
+def _read(before: str | None) -> tuple[datetime, str] | None:
+    moment, _, key = (before or "").partition("~")
+    try:
+        return (parse_timestamp(moment), key) if key else None
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""Search over customers, tickets and stores."""

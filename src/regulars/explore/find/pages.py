@@ -1,0 +1,86 @@
+"""Search over customers, numbers, tickets and stores: an exact id goes to its page, a name to what it may mean."""
+
+from typing import Final, NamedTuple
+
+from starlette.responses import Response
+
+from regulars.consent.browse.listing import search_subscription
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE, STORE, SUBSCRIPTION, read_reference
+from regulars.profiles.browse.search import search_by_name, search_exactly
+from regulars.profiles.model import Profile
+from regulars.sales.listing import find_sale
+from regulars.stores.find import find_store, list_stores
+from regulars.stores.model import Store
+from regulars.web.access import Action
+from regulars.web.render import redirect, render
+from regulars.web.route import Page
+from regulars.web.visit import Visit
+
+PATH: Final = "/search"
+TEXT_CHARACTERS_MAX: Final = 255
+CUSTOMERS_SHOWN: Final = 10
+STORES_LOOKED_AT_MAX: Final = 1_000
+STORES_SHOWN: Final = 10
+
+
+class Found(NamedTuple):
+    customers: list[Profile]
+    has_more_customers: bool
+    stores: list[Store]
+
+
+async def search(visit: Visit) -> Response:
+    text = visit.query.get("q", "").strip()[:TEXT_CHARACTERS_MAX]
+    if not text:
+        return render(visit, "explore/search.html", text="", found=None, customer_id=PROFILE.encode)
+    async with visit.database.reading() as tx:
+        target = await find_exactly(tx, visit, text)
+        if target is not None:
+            return redirect(visit, target)
+        found = await _find_by_words(tx, visit, text)
+    return render(visit, "explore/search.html", text=text, found=found, customer_id=PROFILE.encode)
+
+
+async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
+    """The page of the only thing with this id or number."""
+    customers = await search_exactly(
+        tx,
+        visit.organization_id,
+        text,
+        default_country=visit.place.default_country,
+        sees_personal=visit.sees_personal,
+    )
+    if len(customers) == 1:
+        return visit.url("/customers", PROFILE.encode(customers[0].id))
+    if customers:
+        # Several customers have the number: the list shows them.
+        return None
+    sale = await find_sale(tx, visit.organization_id, text)
+    if sale is not None:
+        return visit.url("/tickets", sale.told.external_id)
+    store = await find_store(tx, visit.organization_id, read_reference(STORE, text))
+    if store is not None:
+        return visit.url("/stores", store.external_id)
+    number = await search_subscription(
+        tx, visit.organization_id, text, secret=visit.place.secret, sees_personal=visit.sees_personal
+    )
+    return None if number is None else visit.url("/consent/numbers", SUBSCRIPTION.encode(number.id))
+
+
+async def _find_by_words(tx: Tx, visit: Visit, text: str) -> Found:
+    customers: list[Profile] = []
+    if visit.sees_personal:
+        customers = await search_exactly(
+            tx, visit.organization_id, text, default_country=visit.place.default_country, sees_personal=True
+        )
+        if not customers:
+            hits = await search_by_name(tx, visit.organization_id, text, beyond=None, limit=CUSTOMERS_SHOWN + 1)
+            customers = [hit.profile for hit in hits]
+    wanted = text.casefold()
+    stores = await list_stores(tx, visit.organization_id, after=None, limit=STORES_LOOKED_AT_MAX)
+    fitting = [store for store in stores if wanted in f"{store.name or ''} {store.external_id}".casefold()]
+    return Found(customers[:CUSTOMERS_SHOWN], len(customers) > CUSTOMERS_SHOWN, fitting[:STORES_SHOWN])
+
+
+PAGES: Final = (Page(path=PATH, needs=Action.READ, handle=search),)

@@ -1,0 +1,1 @@
+"""What happened today and lately, and what needs a person."""

@@ -1,0 +1,78 @@
+"""The figures of the first page: a period, the one before it, the stores' rhythm, and what needs a person."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from regulars.kit.db import Tx
+from regulars.request_log.model import Counts
+from regulars.request_log.read import count_answers
+from regulars.sales.inbox.review import count_open
+from regulars.sales.totals.model import PerCurrency, add_up
+from regulars.sales.totals.read import Day, Rhythm, filled_until, list_days, read_rhythms
+from regulars.stores.find import list_stores
+from regulars.stores.model import Store
+
+PERIODS: Final = {"today": 1, "7d": 7, "30d": 30}
+STORES_MAX: Final = 500
+COLLISIONS_COUNTED_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreLine:
+    store: Store
+    rhythm: Rhythm
+
+    @property
+    def name(self) -> str:
+        return self.store.name or self.store.external_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    days: list[Day]
+    total: PerCurrency
+    before: PerCurrency
+    today: PerCurrency
+    stores: list[StoreLine]
+    has_more_stores: bool
+    # In the last 24 hours.
+    answers: Counts
+    open_collisions: int
+    filled_until: datetime | None
+
+    @property
+    def silent(self) -> list[StoreLine]:
+        return [line for line in self.stores if line.rhythm.is_silent]
+
+
+async def read_overview(tx: Tx, organization_id: UUID, *, period: str, now: datetime, zone: ZoneInfo) -> Overview:
+    today = now.astimezone(zone).date()
+    length = PERIODS[period]
+    # A single day makes no chart, so the days shown are thirty then; the figures above stay those of the day.
+    shown = max(length, 30)
+    days = await list_days(
+        tx, organization_id, first=today - timedelta(days=max(shown, 2 * length) - 1), last=today, zone=zone
+    )
+    stores = await list_stores(tx, organization_id, after=None, limit=STORES_MAX + 1)
+    rhythms = await read_rhythms(tx, organization_id, [store.id for store in stores[:STORES_MAX]], now=now, zone=zone)
+    lines = [StoreLine(store=store, rhythm=rhythms[store.id]) for store in stores[:STORES_MAX]]
+    counts = (await count_answers(tx, organization_id)).values()
+    return Overview(
+        days=days[-shown:],
+        total=_sum(days, today - timedelta(days=length - 1), today),
+        before=_sum(days, today - timedelta(days=2 * length - 1), today - timedelta(days=length)),
+        today=_sum(days, today, today),
+        # Troubled stores first, then by name.
+        stores=sorted(lines, key=lambda line: (not line.rhythm.is_silent, line.name.casefold())),
+        has_more_stores=len(stores) > STORES_MAX,
+        answers=Counts(sum(one.answers for one in counts), sum(one.refusals for one in counts)),
+        open_collisions=await count_open(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),
+        filled_until=await filled_until(tx, organization_id),
+    )
+
+
+def _sum(days: list[Day], first: date, last: date) -> PerCurrency:
+    return add_up(item for day in days if first <= day.day <= last for item in day.total.sums.items())

@@ -1,0 +1,184 @@
+"""The first page of an organization."""
+
+from typing import Final, NamedTuple
+
+from starlette.responses import Response
+
+from regulars.consent.browse.figures import Counted, read_figures
+from regulars.explore.draw import Chart, bar_chart, hours, sparkline
+from regulars.explore.home.figures import PERIODS, Overview, StoreLine, read_overview
+from regulars.web.access import Action
+from regulars.web.format import Format
+from regulars.web.render import render
+from regulars.web.route import Page
+from regulars.web.visit import Visit
+
+STORES_SHOWN: Final = 8
+PERIOD_WORDS: Final = {"today": "Today", "7d": "7 days", "30d": "30 days"}
+BEFORE_WORDS: Final = {"today": "yesterday", "7d": "the 7 days before", "30d": "the 30 days before"}
+
+
+class MoneyStat(NamedTuple):
+    currency: str
+    net: str
+    more: str
+    spark: str
+    url: str
+
+
+class Figure(NamedTuple):
+    """A chart of one currency and its rows as a table."""
+
+    currency: str
+    chart: Chart
+    rows: list[tuple[str, str, str, str]]
+
+
+class Attention(NamedTuple):
+    icon: str
+    kind: str
+    title: str
+    text: str
+    when: str
+    url: str
+
+
+class IngestionRow(NamedTuple):
+    line: StoreLine
+    columns: list[object]
+
+
+async def show_home(visit: Visit) -> Response:
+    period = visit.query.get("period", "")
+    period = period if period in PERIODS else "30d"
+    zone = visit.format.zone
+    async with visit.database.reading() as tx:
+        overview = await read_overview(tx, visit.organization_id, period=period, now=visit.now, zone=zone)
+    consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
+    if not overview.stores and not overview.total.tickets:
+        return render(visit, "explore/home_empty.html")
+    first = overview.days[-PERIODS[period]].day
+    return render(
+        visit,
+        "explore/home.html",
+        period=period,
+        periods=PERIOD_WORDS,
+        before_words=BEFORE_WORDS[period],
+        overview=overview,
+        first=first,
+        money=_money(visit, overview, first.isoformat()),
+        figures=[_figure(visit.format, overview, currency) for currency, _ in _currencies(overview)],
+        tickets_url=visit.url("/tickets") + f"?from={first.isoformat()}",
+        attention=attention(visit, overview, consent),
+        consent=consent,
+        moved=None if consent.figures is None else consent.figures.since(first),
+        ingestion=[_ingestion(visit, line) for line in overview.stores[:STORES_SHOWN]],
+    )
+
+
+def _currencies(overview: Overview) -> list[tuple[str, object]]:
+    """Those of the period, and of the days that are drawn."""
+    drawn = {currency for day in overview.days for currency in day.total.sums}
+    known = overview.total.by_size()
+    names = {currency for currency, _ in known}
+    return [*known, *((currency, None) for currency in sorted(drawn - names))]
+
+
+def _money(visit: Visit, overview: Overview, first: str) -> list[MoneyStat]:
+    stats = []
+    for currency, sums in overview.total.by_size():
+        gross = visit.format.money_round(sums.gross_cents, currency)
+        returned = visit.format.money_round(sums.returned_cents, currency)
+        days = [day.total.sums.get(currency) for day in overview.days]
+        stats.append(
+            MoneyStat(
+                currency,
+                visit.format.money_round(sums.net_cents, currency),
+                f"{gross} gross, {returned} returned",
+                sparkline([0 if one is None else one.net_cents for one in days]),
+                visit.url("/tickets") + f"?from={first}&currency={currency}",
+            )
+        )
+    return stats
+
+
+def _figure(formats: Format, overview: Overview, currency: str) -> Figure:
+    sums = [(day.day, day.total.sums.get(currency)) for day in overview.days]
+    net = [0.0 if one is None else one.net_cents / 100 for _, one in sums]
+    rows = [
+        (
+            formats.list_day(day),
+            formats.money(0 if one is None else one.gross_cents, currency),
+            formats.money(0 if one is None else -one.returned_cents, currency),
+            formats.money(0 if one is None else one.net_cents, currency),
+        )
+        for day, one in reversed(sums)
+    ]
+    titles = [
+        f"{formats.day(day)}: {formats.money_round(0 if one is None else one.net_cents, currency)}" for day, one in sums
+    ]
+    labels = [formats.day(day) for day, _ in sums]
+    return Figure(currency, bar_chart(net, titles=titles, labels=labels, is_last_open=True), rows)
+
+
+def attention(visit: Visit, overview: Overview, consent: Counted) -> list[Attention]:
+    """What needs a person, most urgent first."""
+    found = [_silent(visit, line) for line in overview.silent]
+    if overview.open_collisions:
+        many = visit.format.number(overview.open_collisions)
+        found.append(
+            Attention(
+                "ticket",
+                "warn",
+                f"{many} ticket collision{'s' if overview.open_collisions != 1 else ''}",
+                "Same ticket number, other content. The first one was kept.",
+                "",
+                visit.url("/collisions"),
+            )
+        )
+    if overview.answers.refusals:
+        many = visit.format.number(overview.answers.refusals)
+        share = visit.format.share(overview.answers.refusals, overview.answers.answers)
+        url = visit.url("/requests") + "?kind=refused" if visit.may(Action.READ_REQUEST_LOG) else ""
+        found.append(
+            Attention("plug", "warn", f"{many} rejected requests", f"{share} of those in 24 hours.", "24 h", url)
+        )
+    if consent.figures is not None and consent.figures.weak_proofs:
+        many = visit.format.number(consent.figures.weak_proofs)
+        found.append(
+            Attention(
+                "consent",
+                "",
+                f"{many} consents have a weak proof",
+                "Neither a terms version nor the wording was recorded.",
+                "",
+                visit.url("/consent/numbers") + "?proof=weak",
+            )
+        )
+    return found
+
+
+def _silent(visit: Visit, line: StoreLine) -> Attention:
+    rhythm = line.rhythm
+    last = rhythm.last_received_at
+    since = "No ticket yet" if last is None else f"No ticket since {visit.format.moment(last)}"
+    return Attention(
+        "store",
+        "no",
+        f"{line.name} is silent",
+        f"{since}. It usually sends {visit.format.number(rhythm.usual_rate)} an hour at this time of the week.",
+        "" if last is None else visit.format.ago(last).removesuffix(" ago"),
+        visit.url("/stores", line.store.external_id),
+    )
+
+
+def _ingestion(visit: Visit, line: StoreLine) -> IngestionRow:
+    now = visit.now.astimezone(visit.format.zone).hour
+    begin = min([*line.rhythm.usual, *line.rhythm.today, 9])
+    span = range(begin, max(now + 1, begin + 1))
+    sent = [line.rhythm.today.get(hour, 0) for hour in span]
+    usual = [line.rhythm.usual.get(hour, 0.0) for hour in span]
+    return IngestionRow(line, list(hours(sent, usual)))
+
+
+PAGES: Final = (Page(path="/", needs=Action.READ, handle=show_home),)

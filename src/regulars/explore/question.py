@@ -1,0 +1,101 @@
+"""One number on a page: its state in a sentence, its ledger, its strip through time, and the question about a date."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from regulars.consent.browse.allowed import Answer, were_we_allowed
+from regulars.consent.browse.ledger import list_last_entries
+from regulars.consent.browse.model import EntryView
+from regulars.consent.model import Kind
+from regulars.consent.subscription import Subscription
+from regulars.consent.verify import Verification, verify_subscription
+from regulars.explore.draw import Change, Strip, consent_strip
+from regulars.explore.entries import SOURCES, EntryWords, describe
+from regulars.kit.db import Tx
+from regulars.kit.ids import API_KEY
+from regulars.organizations.manage import list_keys
+from regulars.web.format import Format
+from regulars.web.visit import Visit
+
+ENTRIES_SHOWN: Final = 100
+# A longer chain is verified by the command line and by the certificate.
+ENTRIES_VERIFIED_MAX: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """How a template says things that are no plain fields."""
+
+    formats: Format
+
+    def source(self, source: str | None) -> str:
+        return SOURCES.get(source or "OTHER", source or "")
+
+    def field(self, moment: datetime | None) -> str:
+        """A moment as the field for a date and time holds it."""
+        return "" if moment is None else moment.astimezone(self.formats.zone).strftime("%Y-%m-%dT%H:%M")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberView:
+    tell: Tell
+    subscription: Subscription
+    entries: list[EntryView]
+    words: list[EntryWords]
+    has_older: bool
+    verification: Verification | None
+    strip: Strip
+    begins_at: datetime
+    asked_at: datetime | None
+    answer: Answer | None
+    answer_words: dict[int, EntryWords]
+
+
+async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, asked_at: datetime | None) -> NumberView:
+    entries = await list_last_entries(tx, visit.organization_id, subscription.id, limit=ENTRIES_SHOWN)
+    keys = {API_KEY.encode(key.id): key.name for key in await list_keys(tx.connection, visit.organization_id)}
+    length = entries[-1].sequence if entries else 0
+    verification = None
+    if length <= ENTRIES_VERIFIED_MAX:
+        verification = await verify_subscription(tx, visit.organization_id, subscription.id)
+    answer = None
+    if asked_at is not None:
+        answer = await were_we_allowed(tx, visit.organization_id, subscription.id, asked_at)
+    decided = [] if answer is None else [answer.recorded.entry, answer.known.entry, answer.next]
+    begins_at = min([subscription.created_at, *(entry.effective_at for entry in entries)])
+    start = begins_at if asked_at is None else min(begins_at, asked_at)
+    return NumberView(
+        tell=Tell(visit.format),
+        subscription=subscription,
+        entries=entries,
+        words=[describe(visit, entry, keys) for entry in entries],
+        has_older=bool(entries) and entries[0].sequence > 1,
+        verification=verification,
+        strip=consent_strip(_changes(entries), start=start, end=visit.now, asked=asked_at),
+        begins_at=start,
+        asked_at=asked_at,
+        answer=answer,
+        answer_words={entry.sequence: describe(visit, entry, keys) for entry in decided if entry is not None},
+    )
+
+
+def _changes(entries: list[EntryView]) -> list[Change]:
+    """The entries in the order of their own time: the one that stands last at each moment decides."""
+    ordered = sorted(entries, key=lambda entry: (entry.effective_at, entry.kind != Kind.OPT_IN, entry.sequence))
+    return [Change(entry.effective_at, entry.kind == Kind.OPT_IN) for entry in ordered]
+
+
+def read_moment(visit: Visit, text: str | None) -> datetime | None:
+    """A date and time as a form field sends it, in the organization's zone; None for what is no moment."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    local = moment if moment.tzinfo is not None else moment.replace(tzinfo=visit.format.zone)
+    try:
+        # Years at the very edge cannot be told in another zone.
+        local.timestamp()
+        return local.astimezone(visit.now.tzinfo)
+    except (OverflowError, ValueError):
+        return None

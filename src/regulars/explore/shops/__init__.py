@@ -1,0 +1,1 @@
+"""Stores: the list with its leaders, and the page of one."""

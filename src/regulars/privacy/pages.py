@@ -1,0 +1,85 @@
+"""A person's rights as pages: their data as a file, and their erasure."""
+
+from typing import Any, Final
+
+from starlette.responses import Response, StreamingResponse
+
+from regulars.consent.browse.listing import list_of_customer
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE, ById, read_reference
+from regulars.privacy.erase import erase_profiles
+from regulars.privacy.export import export_person
+from regulars.profiles.find import find_profile
+from regulars.profiles.model import Profile
+from regulars.sales.browse.tickets import list_customer_tickets
+from regulars.web import mask
+from regulars.web.access import Action
+from regulars.web.errors import PageNotFound
+from regulars.web.form import FormState
+from regulars.web.headers import NOT_KEPT, SECURITY_HEADERS
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+PATH: Final = "/customers"
+
+
+async def export_customer(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        profile = await _find_customer(tx, visit)
+    pieces = export_person(visit.database, visit.organization_id, profile, secret=visit.place.secret)
+    headers = {
+        **SECURITY_HEADERS,
+        "Cache-Control": NOT_KEPT,
+        "Content-Disposition": f'attachment; filename="{PROFILE.encode(profile.id)}.json"',
+    }
+    return StreamingResponse(pieces, media_type="application/json", headers=headers)
+
+
+async def ask_to_erase(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        profile = await _find_customer(tx, visit)
+        values = await _erasure(tx, visit, profile)
+    return render(visit, "privacy/erase.html", form=FormState(), **values)
+
+
+async def erase_customer(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    async with visit.database.reading() as tx:
+        profile = await _find_customer(tx, visit)
+        if form.value("confirm").strip() != profile.external_id:
+            form.refuse("confirm", f"Type {profile.external_id} exactly; nothing was erased.")
+            values = await _erasure(tx, visit, profile)
+            return refused(visit, "privacy/erase.html", form, **values)
+    async with visit.database.transaction() as tx:
+        await erase_profiles(tx, visit.organization_id, [ById(profile.id)], secret=visit.place.secret)
+    done = "The customer is erased. Their tickets stay, without a name, and their numbers are not to be contacted."
+    return redirect(visit, visit.url(PATH), done=done)
+
+
+async def _erasure(tx: Tx, visit: Visit, profile: Profile) -> dict[str, Any]:
+    """What an erasure takes away, in numbers."""
+    tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
+    subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.place.secret)
+    return {
+        "profile": profile,
+        "name": mask.name(visit, profile.first_name, profile.last_name) or profile.external_id,
+        "here": visit.url(PATH, PROFILE.encode(profile.id)),
+        "purchases": sum(ticket.type == "PURCHASE" for ticket in tickets),
+        "returns": sum(ticket.type != "PURCHASE" for ticket in tickets),
+        "numbers": [one.state.phone_number for one in subscriptions if one.state.phone_number],
+    }
+
+
+async def _find_customer(tx: Tx, visit: Visit) -> Profile:
+    profile = await find_profile(tx, visit.organization_id, read_reference(PROFILE, visit.references[0]))
+    if profile is None:
+        raise PageNotFound("No customer of this organization has this id; they may have been erased.")
+    return profile
+
+
+PAGES: Final = (
+    Page(path=f"{PATH}/{{customer}}/export.json", needs=Action.SEE_PERSONAL, handle=export_customer),
+    Page(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=ask_to_erase),
+    Form(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=erase_customer),
+)

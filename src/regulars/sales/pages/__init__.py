@@ -1,0 +1,1 @@
+"""The pages on tickets and on collisions."""

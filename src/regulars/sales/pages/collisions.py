@@ -1,0 +1,163 @@
+"""The inbox of collisions: those that wait, those that were decided, and the comparison that decides."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from regulars.kit.clock import format_timestamp
+from regulars.kit.ids import SALES_EVENT
+from regulars.sales.inbox.model import CollisionLine
+from regulars.sales.inbox.review import (
+    FREE,
+    NOTE_CHARACTERS_MAX,
+    Collision,
+    Comparison,
+    Decision,
+    Difference,
+    decide,
+    find_collision,
+    list_collisions,
+    position_of,
+)
+from regulars.sales.pages.tickets import find_ticket
+from regulars.stores.find import name_stores
+from regulars.web import mask
+from regulars.web.access import Action
+from regulars.web.csv import csv_response
+from regulars.web.errors import PageNotFound
+from regulars.web.form import FormState
+from regulars.web.listing import Filter, cut, read_view
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+PATH: Final = "/collisions"
+FILTERS: Final = (Filter("state", "State", (("reviewed", "Reviewed"),)),)
+CSV_ROWS: Final = 200
+CSV_HEADER: Final = ("id", "external_id", "store", "times_seen", "last_seen_at", "review", "note", "reviewed_by")
+
+
+async def show_collisions(visit: Visit) -> Response:
+    view = read_view(visit, "collisions", PATH, filters=FILTERS)
+    is_reviewed = view.value("state") == "reviewed"
+    async with visit.database.reading() as tx:
+        found = await list_collisions(
+            tx,
+            visit.organization_id,
+            is_reviewed=is_reviewed,
+            beyond=view.position,
+            is_backward=view.is_backward,
+            limit=view.fetch_limit,
+        )
+    page = cut(view, found, position_of)
+    return render(visit, "sales/collisions.html", view=view, page=page, is_reviewed=is_reviewed)
+
+
+async def export_collisions(visit: Visit) -> Response:
+    view = read_view(visit, "collisions", PATH, filters=FILTERS)
+    rows = _csv_rows(visit, is_reviewed=view.value("state") == "reviewed")
+    return csv_response("collisions.csv", CSV_HEADER, rows)
+
+
+async def _csv_rows(visit: Visit, *, is_reviewed: bool) -> AsyncIterator[list[str]]:
+    beyond: tuple[str, ...] | None = None
+    while True:
+        async with visit.database.reading() as tx:
+            found = await list_collisions(
+                tx, visit.organization_id, is_reviewed=is_reviewed, beyond=beyond, limit=CSV_ROWS
+            )
+        for line in found:
+            yield _csv_row(visit, line)
+        if len(found) < CSV_ROWS:
+            return
+        beyond = position_of(found[-1])
+
+
+def _csv_row(visit: Visit, line: CollisionLine) -> list[str]:
+    return [
+        SALES_EVENT.encode(line.sales_event_id),
+        line.external_id,
+        line.store_external_id,
+        str(line.times_seen),
+        format_timestamp(line.last_seen_at),
+        line.review or "",
+        mask.text(visit, line.note) or "",
+        line.reviewed_by or "",
+    ]
+
+
+async def show_collision(visit: Visit) -> Response:
+    return await _show(visit, FormState())
+
+
+async def _show(visit: Visit, form: FormState) -> Response:
+    async with visit.database.reading() as tx:
+        sale = await find_ticket(tx, visit)
+        collision = await find_collision(tx, visit.organization_id, sale)
+        stores = await name_stores(tx, visit.organization_id, [sale.store.id])
+    if collision is None:
+        raise PageNotFound("Nobody sent this ticket again with other content.")
+    values: dict[str, Any] = {
+        "sale": sale,
+        "store_name": stores.get(sale.store.id, sale.store.external_id),
+        "collision": _masked(visit, collision),
+        "here": visit.url(PATH, SALES_EVENT.encode(sale.id)),
+        "ticket_url": visit.url("/tickets", sale.told.external_id),
+    }
+    if form.is_refused:
+        return refused(visit, "sales/collision.html", form, **values)
+    return render(visit, "sales/collision.html", form=form, **values)
+
+
+def _masked(visit: Visit, collision: Collision) -> Collision:
+    """Free objects and customers' ids may tell who somebody is."""
+    if visit.sees_personal:
+        return collision
+
+    def hide(one: Difference) -> Difference:
+        return Difference(one.field, mask.HIDDEN, mask.HIDDEN) if one.field in FREE else one
+
+    comparisons = [
+        Comparison(
+            first_seen_at=one.first_seen_at,
+            last_seen_at=one.last_seen_at,
+            times_seen=one.times_seen,
+            differences=[hide(difference) for difference in one.differences],
+        )
+        for one in collision.comparisons
+    ]
+    return Collision(collision.review._replace(note=mask.text(visit, collision.review.note)), comparisons)
+
+
+async def keep(visit: Visit) -> Response:
+    return await _decide(visit, Decision.KEPT, is_note_required=False)
+
+
+async def dismiss(visit: Visit) -> Response:
+    return await _decide(visit, Decision.DISMISSED, is_note_required=True)
+
+
+async def _decide(visit: Visit, decision: Decision, *, is_note_required: bool) -> Response:
+    form = FormState(visit.form)
+    note = form.text("note", required=is_note_required, characters_max=NOTE_CHARACTERS_MAX)
+    if form.is_refused:
+        return await _show(visit, form)
+    async with visit.database.transaction() as tx:
+        sale = await find_ticket(tx, visit)
+        was_there = await decide(
+            tx, visit.organization_id, sale.id, decision, note=note or None, decided_by=visit.user.email
+        )
+    if not was_there:
+        raise PageNotFound("Nobody sent this ticket again with other content.")
+    words = "The first ticket stays; the collision is closed." if decision is Decision.KEPT else "Dismissed."
+    return redirect(visit, visit.url(PATH), done=words)
+
+
+PAGES: Final = (
+    Page(path=PATH, needs=Action.READ, handle=show_collisions),
+    Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_collisions),
+    Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=show_collision),
+    Form(path=f"{PATH}/{{ticket}}/keep", needs=Action.DECIDE_COLLISIONS, handle=keep),
+    Form(path=f"{PATH}/{{ticket}}/dismiss", needs=Action.DECIDE_COLLISIONS, handle=dismiss),
+)

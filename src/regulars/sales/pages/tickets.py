@@ -1,0 +1,245 @@
+"""Tickets: the list with its filters, and one of them as a receipt."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import date, datetime, time, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from regulars.kit.clock import AUTOMATION_WINDOW, format_timestamp
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ById, read_reference
+from regulars.profiles.find import find_profile, find_profiles
+from regulars.profiles.model import Profile
+from regulars.sales.browse.model import Filters, TicketLine
+from regulars.sales.browse.tickets import Stretch, find_neighbours, list_tickets, position_of
+from regulars.sales.encode import encode_sale
+from regulars.sales.inbox.review import find_collision
+from regulars.sales.listing import CURRENCIES, find_sale
+from regulars.sales.model import LineItem, StoredSale
+from regulars.stores.find import find_store, find_stores, list_stores
+from regulars.web import mask
+from regulars.web.access import Action
+from regulars.web.csv import csv_response
+from regulars.web.errors import PageNotFound
+from regulars.web.listing import Filter, ListView, cut, read_view
+from regulars.web.render import render
+from regulars.web.route import Page
+from regulars.web.visit import Visit
+
+PATH: Final = "/tickets"
+CSV_ROWS: Final = 200
+STORES_CHOSEN_FROM_MAX: Final = 500
+FREE: Final = ("payments", "loyalty", "metadata")
+CSV_HEADER: Final = (
+    "id", "external_id", "type", "occurred_at", "store", "currency", "total_amount_cents", "profile_id",
+    "profile_external_id", "created_at",
+)  # fmt: skip
+
+
+async def filters(tx: Tx, visit: Visit) -> list[Filter]:
+    stores = await list_stores(tx, visit.organization_id, after=None, limit=STORES_CHOSEN_FROM_MAX)
+    choices = tuple((STORE.encode(store.id), store.name or store.external_id) for store in stores)
+    known = {value for value, _ in choices}
+    named = visit.query.get("store", "")
+    if named and named not in known:
+        # A store beyond the choices, or called by the caller's own code.
+        reference = read_reference(STORE, named)
+        found = await find_stores(tx, visit.organization_id, [reference])
+        if reference in found:
+            choices = (*choices, (named, found[reference].external_id))
+    return [
+        Filter("store", "Store", choices),
+        Filter("type", "Type", (("PURCHASE", "Purchase"), ("RETURN", "Return"))),
+        Filter("currency", "Currency", tuple((one, one) for one in CURRENCIES)),
+        Filter("customer", "Customer", (("yes", "Known"), ("no", "Anonymous"))),
+        Filter("from", "From", kind="date"),
+        Filter("to", "Up to", kind="date"),
+        Filter("profile", "One customer", placeholder="prof_…"),
+    ]
+
+
+async def read_filters(tx: Tx, visit: Visit, view: ListView) -> Filters | None:
+    """The filters of the address; None where one names a store or customer that is not there."""
+    store = await _store(tx, visit, view.value("store"))
+    profile = await _profile(tx, visit, view.value("profile"))
+    if (view.value("store") and store is None) or (view.value("profile") and profile is None):
+        return None
+    customer = view.value("customer")
+    last = _day(view.value("to"))
+    return Filters(
+        store_id=store,
+        profile_id=profile,
+        occurred_from=_start(visit, _day(view.value("from"))),
+        occurred_to=None if last is None or last == date.max else _start(visit, last + timedelta(days=1)),
+        type=view.values.get("type"),
+        currency=view.values.get("currency"),
+        is_identified=None if not customer else customer == "yes",
+    )
+
+
+async def _store(tx: Tx, visit: Visit, text: str) -> UUID | None:
+    reference = read_reference(STORE, text)
+    found = await find_stores(tx, visit.organization_id, [reference]) if text else {}
+    return found[reference].id if reference in found else None
+
+
+async def _profile(tx: Tx, visit: Visit, text: str) -> UUID | None:
+    """Whoever sees no personal data names a customer by the canonical id alone."""
+    reference = read_reference(PROFILE, text)
+    if not text or not (visit.sees_personal or isinstance(reference, ById)):
+        return None
+    found = await find_profiles(tx, visit.organization_id, [reference])
+    return found[reference].id if reference in found else None
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _start(visit: Visit, day: date | None) -> datetime | None:
+    # The first and the last day of the calendar cannot be told in every zone.
+    if day is None or not date(1000, 1, 1) <= day <= date(9000, 1, 1):
+        return None
+    return datetime.combine(day, time(), visit.format.zone)
+
+
+async def show_tickets(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        view = read_view(visit, "tickets", PATH, filters=await filters(tx, visit))
+        wanted = await read_filters(tx, visit, view)
+        stretch = await _list(tx, visit, view, wanted, limit=view.fetch_limit)
+    return render(
+        visit,
+        "sales/tickets.html",
+        view=view,
+        page=cut(view, stretch.lines, position_of),
+        further=None if stretch.ended_at is None else view.go_on_url(stretch.ended_at),
+        is_by_time=wanted is None or wanted.is_by_time,
+        profile_id=PROFILE.encode,
+    )
+
+
+async def _list(tx: Tx, visit: Visit, view: ListView, wanted: Filters | None, *, limit: int) -> Stretch:
+    if wanted is None:
+        return Stretch([], None)
+    return await list_tickets(
+        tx, visit.organization_id, wanted, beyond=view.position, is_backward=view.is_backward, limit=limit
+    )
+
+
+async def export_tickets(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        view = read_view(visit, "tickets", PATH, filters=await filters(tx, visit))
+        wanted = await read_filters(tx, visit, view)
+    return csv_response("tickets.csv", CSV_HEADER, _csv_rows(visit, view, wanted))
+
+
+async def _csv_rows(visit: Visit, view: ListView, wanted: Filters | None) -> AsyncIterator[list[str]]:
+    while True:
+        async with visit.database.reading() as tx:
+            stretch = await _list(tx, visit, view, wanted, limit=CSV_ROWS)
+        for line in stretch.lines:
+            yield _csv_row(visit, line)
+        if len(stretch.lines) == CSV_ROWS:
+            view = view.at(position_of(stretch.lines[-1]))
+        elif stretch.ended_at is not None:
+            view = view.at(stretch.ended_at)
+        else:
+            return
+
+
+def _csv_row(visit: Visit, line: TicketLine) -> list[str]:
+    return [
+        SALES_EVENT.encode(line.id),
+        line.external_id,
+        line.type,
+        format_timestamp(line.occurred_at),
+        line.store_external_id,
+        line.currency,
+        str(line.total_amount_cents),
+        "" if line.profile_id is None else PROFILE.encode(line.profile_id),
+        mask.text(visit, line.profile_external_id) or "",
+        format_timestamp(line.created_at),
+    ]
+
+
+class Receipt(NamedTuple):
+    """What the lines of a ticket add up to, beside what the till said."""
+
+    lines: Sequence[LineItem]
+    lines_cents: int
+    without_tax: int
+
+    def adds_up(self, sale: StoredSale) -> bool:
+        return self.lines_cents == sale.told.total_amount_cents
+
+
+async def find_ticket(tx: Tx, visit: Visit) -> StoredSale:
+    sale = await find_sale(tx, visit.organization_id, visit.references[0])
+    if sale is None:
+        raise PageNotFound("No ticket of this organization has this id.")
+    return sale
+
+
+async def show_ticket(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        sale = await find_ticket(tx, visit)
+        store = await find_store(tx, visit.organization_id, ById(sale.store.id))
+        customer: Profile | None = None
+        if sale.profile is not None:
+            customer = await find_profile(tx, visit.organization_id, ById(sale.profile.id))
+        collision = await find_collision(tx, visit.organization_id, sale)
+        earlier, later = await find_neighbours(tx, visit.organization_id, sale)
+    return render(
+        visit,
+        "sales/ticket.html",
+        sale=sale,
+        told=sale.told,
+        receipt=read_receipt(sale),
+        store=store,
+        store_name=sale.store.external_id if store is None else store.name or store.external_id,
+        customer=customer,
+        customer_url="" if customer is None else visit.url("/customers", PROFILE.encode(customer.id)),
+        canonical=SALES_EVENT.encode(sale.id),
+        collision=collision,
+        automation=_automation(sale),
+        earlier_url=None if earlier is None else visit.url(PATH, earlier),
+        later_url=None if later is None else visit.url(PATH, later),
+        answer=_answer(visit, sale),
+    )
+
+
+def read_receipt(sale: StoredSale) -> Receipt:
+    lines = msgspec.json.decode(sale.told.line_items, type=list[LineItem])
+    return Receipt(lines, sum(line.total_price_cents for line in lines), sum(line.tax_cents is None for line in lines))
+
+
+def _automation(sale: StoredSale) -> str:
+    """What was judged when it was recorded; the answer to the till said the same."""
+    if sale.profile is None:
+        return "not_applicable"
+    return "eligible" if sale.created_at - sale.told.occurred_at <= AUTOMATION_WINDOW else "stale_fact"
+
+
+def _answer(visit: Visit, sale: StoredSale) -> str:
+    """The ticket as the API answers it, without what the reader may not see."""
+    shown: dict[str, Any] = msgspec.json.decode(encode_sale(sale))
+    if not visit.sees_personal:
+        for field in FREE:
+            shown[field] = None if shown[field] is None else mask.HIDDEN
+        if shown["profile"] is not None:
+            shown["profile"]["external_id"] = mask.HIDDEN
+    return msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
+
+
+PAGES: Final = (
+    Page(path=PATH, needs=Action.READ, handle=show_tickets),
+    Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_tickets),
+    Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=show_ticket),
+)

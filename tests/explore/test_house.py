@@ -1,0 +1,229 @@
+"""The explorers over a real server: what every page shows, hides, escapes and refuses."""
+
+import json
+import re
+from urllib.parse import quote
+
+import pytest
+from tests.explore.shop import EVIL, EVIL_MARK, Shop, open_shop, page_paths, personal_paths
+
+from regulars.web.access import Role
+from regulars.web.mask import HIDDEN
+
+
+@pytest.fixture
+def shop(api) -> Shop:
+    return open_shop(api)
+
+
+def test_every_page_is_there_for_its_owner(visitor_as, shop):
+    owner = visitor_as(Role.OWNER)
+    for path in [*page_paths(shop), *personal_paths(shop)]:
+        answer = owner.get(path)
+        assert answer.status_code == 200, (path, answer.text[:300])
+        assert answer.headers["cache-control"] == "no-store", path
+
+
+def test_texts_from_outside_stay_texts_on_every_page(visitor_as, api):
+    shop = open_shop(api, text=EVIL, code="<b>'\"&{{7*7}}")
+    owner = visitor_as(Role.OWNER)
+    evil = [f"/search?q={quote(EVIL)}", f"/customers?q={quote(EVIL)}", f"/stores?q={quote(EVIL)}"]
+    owner.post(f"/collisions/{shop.ticket['id']}/dismiss", note=EVIL)
+    for path in [*page_paths(shop), *evil, *personal_paths(shop)[:2], "/collisions?state=reviewed"]:
+        text = owner.get(path).text
+        assert EVIL_MARK not in text, path
+        assert "<b>'" not in text, path
+        assert "{{49" not in text, path
+        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son[a-z]+=\"|javascript:", text), path
+
+
+def test_another_organization_s_ids_are_not_there(visitor_as, shop, other_api):
+    theirs = open_shop(other_api)
+    owner = visitor_as(Role.OWNER)
+    for path in (
+        f"/customers/{theirs.customer['id']}",
+        f"/customers/{theirs.customer['external_id']}",
+        f"/customers/{theirs.customer['id']}/erase",
+        f"/customers/{theirs.customer['id']}/export.json",
+        f"/consent/numbers/{theirs.number['id']}",
+        f"/consent/numbers/{theirs.number['id']}/certificate",
+        f"/tickets/{theirs.ticket['id']}",
+        f"/collisions/{theirs.ticket['id']}",
+        f"/stores/{theirs.store['external_id']}",
+    ):
+        assert owner.get(path).status_code == 404, path
+    answer = owner.post(f"/customers/{theirs.customer['id']}/erase", confirm=theirs.customer["external_id"])
+    assert answer.status_code == 404
+    assert theirs.api.get(f"/v1/profiles/{theirs.customer['id']}").status == 200
+    assert "No ticket matches" in owner.get("/tickets", profile=theirs.customer["id"]).text
+    # A filter that names nothing of ours is left out, and says so by its absence.
+    assert theirs.ticket["external_id"] not in owner.get("/tickets", store=theirs.store["id"]).text
+
+
+@pytest.mark.parametrize("role", [Role.ANALYST, Role.DEVELOPER])
+def test_a_role_without_personal_data_sees_none_on_any_page_or_file(visitor_as, api, role):
+    shop = open_shop(api, text="Geheimnis")
+    visitor = visitor_as(role)
+    secrets = [
+        "Fictive",
+        shop.customer["external_id"],
+        shop.customer["phone_number"],
+        shop.customer["phone_number"][-6:],
+    ]
+    files = ["/customers.csv", "/tickets.csv", "/consent/numbers.csv", "/collisions.csv"]
+    for path in [*page_paths(shop), *files]:
+        answer = visitor.get(path)
+        assert answer.status_code == 200, path
+        found = [secret for secret in secrets if secret in answer.text]
+        assert found == [], path
+    customer = visitor.get(f"/customers/{shop.customer['id']}").text
+    assert "Geheimnis" not in customer.replace("Lyon Geheimnis", "")
+    assert HIDDEN in customer
+    # A readable boolean tells nobody who it is.
+    assert ">true" in customer
+    ticket = visitor.get(f"/tickets/{shop.ticket['id']}").text
+    assert "&#34;card&#34;" not in ticket
+    for path in personal_paths(shop):
+        assert visitor.get(path).status_code == 403, path
+    # Names and numbers cannot be tried out either.
+    assert "Nobody is found" in visitor.get("/customers", q="Geheimnis").text
+    assert "Nobody is found" in visitor.get("/customers", q=shop.customer["phone_number"]).text
+    assert visitor.get("/search", q=shop.customer["phone_number"]).status_code == 200
+    assert visitor.get("/search", q=shop.customer["external_id"]).status_code == 200
+    assert visitor.get("/search", q=shop.customer["id"]).status_code == 303
+
+
+def test_an_exact_id_or_number_goes_to_its_page(visitor_as, shop):
+    owner = visitor_as(Role.MARKETER)
+
+    def target(text):
+        return owner.get("/search", q=text).headers.get("location", "").partition(f"/o/{owner.who.slug}")[2]
+
+    customer = f"/customers/{shop.customer['id']}"
+    assert target(shop.customer["external_id"]) == target(shop.customer["phone_number"]) == customer
+    assert target(f" {shop.customer['id']} ") == customer
+    assert target(shop.ticket["id"]) == f"/tickets/{quote(shop.ticket['external_id'], safe='')}"
+    assert target(shop.store["external_id"]) == f"/stores/{quote(shop.store['external_id'], safe='')}"
+    assert target(shop.number["id"]) == f"/consent/numbers/{shop.number['id']}"
+    found = owner.get("/search", q="fictive").text
+    assert shop.customer["external_id"] in found
+
+
+def test_the_question_about_a_date_is_answered_with_the_entry_that_decides(visitor_as, shop):
+    owner = visitor_as(Role.OWNER)
+    page = f"/customers/{shop.customer['id']}"
+    before = owner.get(page, at="2001-01-01T10:00").text
+    assert "No, not on" in before
+    assert "nobody had asked" in before
+    after = owner.get(page, at="2100-01-01T10:00").text
+    assert "Yes, on" in after
+    assert 'href="#ledger-1"' in after
+    for nonsense in ("x", "9999-99-99T10:00", "0001-01-01T00:00", "2026-02-30T10:00"):
+        assert owner.get(page, at=nonsense).status_code == 200
+
+
+def test_the_certificate_is_a_document(visitor_as, shop):
+    owner = visitor_as(Role.OWNER)
+    answer = owner.get(f"/consent/numbers/{shop.number['id']}/certificate.json", at="2100-01-01T10:00")
+    assert answer.headers["content-disposition"].startswith("attachment")
+    document = answer.json()
+    assert document["verification"]["is_whole"] is True
+    assert document["question"]["as_known_now"]["may_text"] is True
+    assert document["subscription"]["phone_number"] == shop.customer["phone_number"]
+
+
+def test_a_person_s_data_comes_whole_as_json(visitor_as, shop):
+    owner = visitor_as(Role.MARKETER)
+    answer = owner.get(f"/customers/{shop.customer['id']}/export.json")
+    exported = json.loads(answer.text)
+    assert exported["profile"]["first_name"] == "Odile"
+    assert sorted(sale["external_id"] for sale in exported["sales_events"]) == [
+        shop.ticket["external_id"],
+        f"{shop.ticket['external_id']}-R",
+    ]
+    assert exported["consents"][0]["subscription"]["id"] == shop.number["id"]
+    assert len(exported["consents"][0]["history"]) == 1
+
+
+def test_an_erasure_asks_for_the_id_and_then_takes_the_person_away(visitor_as, shop):
+    owner = visitor_as(Role.ADMIN)
+    page = f"/customers/{shop.customer['id']}"
+    asked = owner.get(f"{page}/erase")
+    assert f"Type {shop.customer['external_id']} to confirm" in asked.text
+    refused = owner.post(f"{page}/erase", confirm="something else")
+    assert refused.status_code == 400
+    assert "nothing was erased" in refused.text
+    assert owner.get(page).status_code == 200
+    done = owner.post(f"{page}/erase", confirm=shop.customer["external_id"])
+    assert done.status_code == 303
+    assert owner.get(page).status_code == 404
+    assert shop.api.get(f"/v1/profiles/{shop.customer['id']}").status == 404
+    assert owner.get(f"/tickets/{shop.ticket['id']}").status_code == 200
+    assert "Do not contact" in owner.get(f"/consent/numbers/{shop.number['id']}").text
+
+
+def test_a_marketer_may_not_erase(visitor_as, shop):
+    marketer = visitor_as(Role.MARKETER)
+    page = f"/customers/{shop.customer['id']}"
+    assert marketer.get(f"{page}/erase").status_code == 403
+    assert marketer.post(f"{page}/erase", confirm=shop.customer["external_id"]).status_code == 403
+    assert "Erase this person" not in marketer.get(page).text
+
+
+def test_a_collision_is_compared_kept_and_dismissed(visitor_as, shop):
+    marketer = visitor_as(Role.MARKETER)
+    page = f"/collisions/{shop.ticket['id']}"
+    assert "total_amount_cents" in marketer.get(page).text
+    assert shop.ticket["external_id"] in marketer.get("/collisions").text
+    refused = marketer.post(f"{page}/dismiss", note=" ")
+    assert refused.status_code == 400
+    assert marketer.post(f"{page}/dismiss", note="A till in training.").status_code == 303
+    assert shop.ticket["external_id"] not in marketer.get("/collisions").text
+    assert "A till in training." in marketer.get("/collisions", state="reviewed").text
+    assert marketer.post(f"{page}/keep", note="").status_code == 303
+    assert "First kept" in marketer.get("/collisions", state="reviewed").text
+    assert visitor_as(Role.ANALYST).post(f"{page}/keep", note="").status_code == 403
+    assert marketer.get(f"/collisions/{shop.ticket['id']}-R").status_code == 404
+
+
+def test_filters_narrow_and_no_match_offers_a_way_back(visitor_as, shop):
+    owner = visitor_as(Role.OWNER)
+    returns = owner.get("/tickets", type="RETURN").text
+    assert f"{shop.ticket['external_id']}-R" in returns
+    assert "No ticket matches" in owner.get("/tickets", currency="USD").text
+    for odd in ({"from": "nonsense"}, {"from": "0001-01-01", "to": "9999-12-31"}, {"type": "x"}, {"after": "x"}):
+        assert owner.get("/tickets", **odd).status_code == 200, odd
+    assert shop.ticket["external_id"] in owner.get("/tickets", store=shop.store["external_id"]).text
+    assert "Nobody is found" in owner.get("/customers", q="zzz").text
+    assert "No store matches" in owner.get("/stores", q="zzz").text
+
+
+def test_files_hold_what_the_list_shows_and_no_formula(visitor_as, api):
+    open_shop(api, text="=cmd()")
+    owner = visitor_as(Role.OWNER)
+    customers = owner.get("/customers.csv").text
+    assert "'=cmd()" in customers
+    assert ",=cmd" not in customers
+    assert owner.get("/tickets.csv", type="RETURN").text.count("\r\n") == 2
+    assert owner.get("/stores.csv").text.startswith("id,external_id,name,currency")
+    assert owner.get("/consent/numbers.csv", status="UNSUBSCRIBED").text.count("\r\n") == 1
+
+
+def test_an_empty_organization_says_what_will_be_here(visitor_as):
+    owner = visitor_as(Role.OWNER)
+    assert "Nothing has arrived yet" in owner.get("/").text
+    assert "No customers yet" in owner.get("/customers").text
+    assert "No tickets yet" in owner.get("/tickets").text
+    assert "No stores yet" in owner.get("/stores").text
+    assert "No collision waits" in owner.get("/collisions").text
+    assert "No consent yet" in owner.get("/consent/numbers").text
+
+
+def test_references_with_any_character_have_a_page(visitor_as, api):
+    shop = open_shop(api, code=" a/b%2F?#é")
+    owner = visitor_as(Role.OWNER)
+    for kind, thing in (("customers", shop.customer), ("tickets", shop.ticket), ("stores", shop.store)):
+        path = f"/{kind}/{quote(thing['external_id'], safe='')}"
+        assert owner.get(path).status_code == 200, path
+    for path in ("/customers/%00", "/customers/%FF", "/tickets/sub_x", "/consent/numbers/nonsense", "/stores/prof_1"):
+        assert owner.get(path).status_code == 404, path

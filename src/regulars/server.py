@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from regulars.accounts import pages as accounts
+from regulars.accounts.pages import table as accounts
 from regulars.accounts.sessions import Doorkeeper
 from regulars.catalog import pages as catalog
 from regulars.consent import api as consent
@@ -112,7 +112,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
     """Every page and form of the web application."""
     return (
         *theme.PAGES,
-        *accounts.pages(),
+        *accounts.pages(vault.of(settings), public_url=settings.public_url),
         *home.PAGES,
         *customers.PAGES,
         *rights.PAGES,

@@ -7,7 +7,16 @@ from tests.support.statements import Statement, statements
 
 OWNERS = {
     "organizations": {"organizations", "organization_slugs", "api_keys"},
-    "accounts": {"users", "memberships", "sessions"},
+    "accounts": {
+        "users",
+        "memberships",
+        "sessions",
+        "sign_in_links",
+        "recovery_codes",
+        "sign_in_failures",
+        "sign_in_places",
+        "audit_log",
+    },
     "idempotency": {"idempotency_keys"},
     "work": {
         "outbox",
@@ -40,7 +49,7 @@ NO_ROOM = {"migrations", "vault_key"}
 MAY_WRITE_ANYTHING = {PACKAGE / "sales" / "statements.py"}
 # Looked up before the organization is known, or shared by all of them.
 DIRECTORY_TABLES = re.compile(
-    r"organizations|organization_slugs|users|memberships|sessions|api_keys|invitations|sign_in_links|link_codes|migrations|procrastinate_\w+"
+    r"organizations|organization_slugs|users|memberships|sessions|api_keys|sign_in_\w+|recovery_codes|migrations|procrastinate_\w+"
 )
 
 

@@ -45,17 +45,20 @@ def _is_common(folded: str, email: str) -> bool:
     if len(set(folded)) < DISTINCT_MIN or folded in _RUNS * 3 or folded[::-1] in _RUNS * 3:
         return True
     own = {email, *email.split("@")} if email else set()
-    for spelled in (folded, folded.translate(_LEET)):
-        core = spelled.strip(_DECORATION)
-        if (not core and len(spelled) < DIGITS_MIN) or {core, spelled} & (_common() | own):
-            return True
-        # Half and half: a word twice, or two of them with something between.
-        if any(
-            core[:cut].strip(_DECORATION) in _common() and core[cut:].strip(_DECORATION) in _common()
-            for cut in range(1, len(core))
-        ):
-            return True
-    return False
+    core = "".join(folded.split()).strip(_DECORATION)
+    if not core:
+        return len(folded) < DIGITS_MIN
+    if folded in own or core in own:
+        return True
+    # As it is and read as people disguise it; whole, or halves: a word twice, or two of them with something between.
+    return any(
+        spelled in _common()
+        or any(
+            spelled[:cut].strip(_DECORATION) in _common() and spelled[cut:].strip(_DECORATION) in _common()
+            for cut in range(1, len(spelled))
+        )
+        for spelled in (core, core.translate(_LEET))
+    )
 
 
 class Passwords:

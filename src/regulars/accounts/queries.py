@@ -65,13 +65,14 @@ async def find_memberships(tx: Tx, user_id: UUID) -> list[Membership]:
     return [Membership(row[0], row[1], row[2], Role(row[3])) for row in rows]
 
 
-async def list_members(tx: Tx, organization_id: UUID) -> list[Member]:
+async def list_members(tx: Tx, organization_id: UUID, *, user_id: UUID | None = None) -> list[Member]:
+    """All of them, or the one."""
     rows = await tx.fetch(
         "SELECT u.id, u.email, u.name, m.role, m.created_at, u.disabled_at, u.totp_enabled_at IS NOT NULL,"
         " (SELECT max(s.last_seen_at) FROM sessions s WHERE s.user_id = u.id)"
         " FROM memberships m JOIN users u ON u.id = m.user_id"
-        " WHERE m.organization_id = %s ORDER BY u.name, u.id LIMIT 1000",
-        (organization_id,),
+        " WHERE m.organization_id = %s AND (%s::uuid IS NULL OR m.user_id = %s::uuid) ORDER BY u.name, u.id LIMIT 1000",
+        (organization_id, user_id, user_id),
     )
     return [Member(row[0], row[1], row[2], Role(row[3]), row[4], row[5], row[6], row[7]) for row in rows]
 
@@ -170,3 +171,51 @@ async def find_password(tx: Tx, email: str) -> KeptPassword | None:
 
 async def set_password(tx: Tx, user_id: UUID, password_hash: str) -> None:
     await tx.execute("UPDATE users SET password_hash = %s WHERE id = %s", (password_hash, user_id))
+
+
+async def delete_membership(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
+    await tx.execute("DELETE FROM memberships WHERE organization_id = %s AND user_id = %s", (organization_id, user_id))
+
+
+async def lock_owners(tx: Tx, organization_id: UUID) -> None:
+    await tx.fetch(
+        "SELECT 1 FROM memberships WHERE organization_id = %s AND role = 'owner' ORDER BY user_id FOR UPDATE",
+        (organization_id,),
+    )
+
+
+async def has_other_owner(tx: Tx, organization_id: UUID, user_id: UUID) -> bool:
+    """An owner who is disabled owns nothing."""
+    rows = await tx.fetch(
+        "SELECT 1 FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.organization_id = %s"
+        " AND m.role = 'owner' AND m.user_id <> %s AND u.disabled_at IS NULL LIMIT 1",
+        (organization_id, user_id),
+    )
+    return bool(rows)
+
+
+async def list_people(tx: Tx) -> list[tuple[Person, str | None, str | None, str | None]]:
+    """Every user with each of their organizations: its name, its slug and their role."""
+    rows = await tx.fetch(
+        "SELECT u.id, u.email, u.name, u.locale, u.created_at, u.disabled_at, u.password_hash IS NOT NULL,"
+        " u.totp_enabled_at IS NOT NULL, o.name, s.slug, m.role FROM users u"
+        " LEFT JOIN memberships m ON m.user_id = u.id LEFT JOIN organizations o ON o.id = m.organization_id"
+        " LEFT JOIN organization_slugs s ON s.organization_id = o.id AND s.is_current ORDER BY u.email, o.name"
+    )
+    return [(_person(row[:8]), row[8], row[9], row[10]) for row in rows]
+
+
+async def set_disabled(tx: Tx, user_id: UUID, moment: datetime | None) -> None:
+    await tx.execute("UPDATE users SET disabled_at = %s WHERE id = %s", (moment, user_id))
+
+
+async def set_particulars(tx: Tx, user_id: UUID, *, name: str, locale: str | None) -> None:
+    await tx.execute("UPDATE users SET name = %s, locale = %s WHERE id = %s", (name, locale, user_id))
+
+
+async def delete_old_sessions(tx: Tx) -> int:
+    return await tx.execute(
+        "DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions"
+        " WHERE ends_at <= %s OR last_seen_at + idle_s * interval '1 second' <= %s LIMIT 1000 FOR UPDATE SKIP LOCKED)",
+        (tx.now, tx.now),
+    )

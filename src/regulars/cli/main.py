@@ -20,6 +20,7 @@ from regulars.cli import (
     organization,
     serve,
     sms,
+    user,
     webhook,
     work,
 )
@@ -58,6 +59,7 @@ app.add_typer(message.app, name="message")
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(sms.app, name="sms")
 app.add_typer(webhook.app, name="webhook")
+app.add_typer(user.app, name="user")
 
 
 def _print_version(wanted: bool) -> None:

@@ -30,6 +30,19 @@ CREATE TABLE api_keys (
     CONSTRAINT api_keys_permission_check CHECK ((permission = ANY (ARRAY['full'::text, 'ingest'::text])))
 );
 
+CREATE TABLE audit_log (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    at timestamp with time zone NOT NULL,
+    actor_id uuid,
+    actor text NOT NULL,
+    address text,
+    act text NOT NULL,
+    subject text NOT NULL,
+    before json,
+    after json
+);
+
 CREATE TABLE catalog_counts (
     organization_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -216,6 +229,13 @@ CREATE TABLE profiles (
     updated_at timestamp with time zone NOT NULL
 );
 
+CREATE TABLE recovery_codes (
+    user_id uuid NOT NULL,
+    code_hash bytea NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    used_at timestamp with time zone
+);
+
 CREATE TABLE replies (
     organization_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -288,6 +308,32 @@ CREATE TABLE sessions (
     ends_at timestamp with time zone NOT NULL,
     address text,
     agent text
+);
+
+CREATE TABLE sign_in_failures (
+    subject text NOT NULL,
+    count integer NOT NULL,
+    until timestamp with time zone NOT NULL
+);
+
+CREATE TABLE sign_in_links (
+    token_hash bytea NOT NULL,
+    id uuid NOT NULL,
+    purpose text NOT NULL,
+    email text,
+    organization_id uuid,
+    role text,
+    created_by uuid,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    used_at timestamp with time zone,
+    CONSTRAINT sign_in_links_purpose_check CHECK ((purpose = ANY (ARRAY['invitation'::text, 'password'::text, 'first_owner'::text])))
+);
+
+CREATE TABLE sign_in_places (
+    user_id uuid NOT NULL,
+    address text NOT NULL,
+    seen_at timestamp with time zone NOT NULL
 );
 
 CREATE TABLE simulated_texts (
@@ -495,6 +541,9 @@ ALTER TABLE ONLY api_keys
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY audit_log
+    ADD CONSTRAINT audit_log_pkey PRIMARY KEY (organization_id, id);
+
 ALTER TABLE ONLY catalog_counts
     ADD CONSTRAINT catalog_counts_pkey PRIMARY KEY (organization_id, id);
 
@@ -555,6 +604,9 @@ ALTER TABLE ONLY profiles
 ALTER TABLE ONLY profiles
     ADD CONSTRAINT profiles_pkey PRIMARY KEY (organization_id, id);
 
+ALTER TABLE ONLY recovery_codes
+    ADD CONSTRAINT recovery_codes_pkey PRIMARY KEY (user_id, code_hash);
+
 ALTER TABLE ONLY replies
     ADD CONSTRAINT replies_organization_id_provider_provider_id_key UNIQUE (organization_id, provider, provider_id);
 
@@ -578,6 +630,18 @@ ALTER TABLE ONLY sessions
 
 ALTER TABLE ONLY sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (token_hash);
+
+ALTER TABLE ONLY sign_in_failures
+    ADD CONSTRAINT sign_in_failures_pkey PRIMARY KEY (subject);
+
+ALTER TABLE ONLY sign_in_links
+    ADD CONSTRAINT sign_in_links_id_key UNIQUE (id);
+
+ALTER TABLE ONLY sign_in_links
+    ADD CONSTRAINT sign_in_links_pkey PRIMARY KEY (token_hash);
+
+ALTER TABLE ONLY sign_in_places
+    ADD CONSTRAINT sign_in_places_pkey PRIMARY KEY (user_id, address);
 
 ALTER TABLE ONLY simulated_texts
     ADD CONSTRAINT simulated_texts_pkey PRIMARY KEY (organization_id, id);
@@ -692,6 +756,10 @@ CREATE INDEX sales_events_by_time ON sales_events USING btree (organization_id, 
 
 CREATE INDEX sessions_by_user ON sessions USING btree (user_id);
 
+CREATE INDEX sign_in_failures_by_until ON sign_in_failures USING btree (until);
+
+CREATE INDEX sign_in_links_by_organization ON sign_in_links USING btree (organization_id, created_at) WHERE (used_at IS NULL);
+
 CREATE INDEX simulated_texts_by_number ON simulated_texts USING btree (organization_id, phone_number, id);
 
 CREATE INDEX simulated_texts_of ON simulated_texts USING btree (organization_id, text_id);
@@ -754,5 +822,17 @@ ALTER TABLE ONLY memberships
 ALTER TABLE ONLY organization_slugs
     ADD CONSTRAINT organization_slugs_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id);
 
+ALTER TABLE ONLY recovery_codes
+    ADD CONSTRAINT recovery_codes_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id);
+
 ALTER TABLE ONLY sessions
     ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id);
+
+ALTER TABLE ONLY sign_in_links
+    ADD CONSTRAINT sign_in_links_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id);
+
+ALTER TABLE ONLY sign_in_links
+    ADD CONSTRAINT sign_in_links_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id);
+
+ALTER TABLE ONLY sign_in_places
+    ADD CONSTRAINT sign_in_places_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id);

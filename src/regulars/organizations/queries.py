@@ -144,3 +144,26 @@ async def make_slug_current(connection: Connection, organization_id: UUID, slug:
         (slug, organization_id, now),
     )
     return cursor.rowcount == 1
+
+
+async def find_settings(connection: Connection, organization_id: UUID) -> tuple[str, str, str, str | None] | None:
+    cursor = await connection.execute(
+        "SELECT name, time_zone, locale, default_country FROM organizations WHERE id = %s", (organization_id,)
+    )
+    row = await cursor.fetchone()
+    return None if row is None else (row[0], row[1], row[2], row[3])
+
+
+async def update_settings(
+    connection: Connection,
+    organization_id: UUID,
+    *,
+    name: str,
+    time_zone: str,
+    locale: str,
+    default_country: str | None,
+) -> None:
+    await connection.execute(
+        "UPDATE organizations SET name = %s, time_zone = %s, locale = %s, default_country = %s WHERE id = %s",
+        (name, time_zone, locale, default_country, organization_id),
+    )

@@ -14,6 +14,7 @@ SESSION_HTTP: Final = "regulars-session"
 GUEST: Final = "regulars-guest"
 THEME: Final = "regulars-theme"
 FLASH: Final = "regulars-flash"
+REVEAL: Final = "regulars-reveal"
 THEMES: Final = ("light", "dark")
 THEME_S: Final = 365 * 24 * 3600
 

@@ -27,8 +27,9 @@ def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> 
     """A whole page: `customers/list.html` is `list.html` in the `templates` folder of the room `customers`."""
     html = _TEMPLATES.get_template(template).render({**_context(visit), **values})
     response = HTMLResponse(html, status, headers(visit))
-    if _flash_of(visit) is not None:
-        cookies.drop_cookie(response, cookies.FLASH, is_https=visit.is_https)
+    for name in (cookies.FLASH, cookies.REVEAL):
+        if name in visit.request.cookies:
+            cookies.drop_cookie(response, name, is_https=visit.is_https)
     return response
 
 
@@ -37,13 +38,18 @@ def refused(visit: Visit, template: str, form: FormState, **values: Any) -> Resp
     return render(visit, template, status=400, form=form, **values)
 
 
-def redirect(visit: Visit, url: str, *, done: str | None = None) -> Response:
-    """After a form: to the page that shows what came of it, where `done` is said once."""
+def redirect(visit: Visit, url: str, *, done: str | None = None, reveal: str | None = None) -> Response:
+    """After a form: to the page that shows what came of it, where `done` is said once.
+
+    `reveal` is a secret that the next page shows this once, as `revealed`: a reload neither repeats the act nor shows
+    the secret again.
+    """
     response = RedirectResponse(url, 303, headers(visit))
     secret = getattr(visit.request.state, SECRET_STATE, None)
-    if done is not None and secret is not None:
-        packed = flash.pack(done, secret)
-        cookies.set_cookie(response, cookies.FLASH, packed, is_https=visit.is_https, max_age_s=flash.FLASH_S)
+    for name, text in ((cookies.FLASH, done), (cookies.REVEAL, reveal)):
+        if text is not None and secret is not None:
+            packed = flash.pack(text, secret)
+            cookies.set_cookie(response, name, packed, is_https=visit.is_https, max_age_s=flash.FLASH_S)
     return response
 
 
@@ -70,8 +76,8 @@ def initials(name: str) -> str:
     return "".join(word[0] for word in words[:2]).upper() or "?"
 
 
-def _flash_of(visit: Visit) -> str | None:
-    value = visit.request.cookies.get(cookies.FLASH)
+def _carried(visit: Visit, name: str) -> str | None:
+    value = visit.request.cookies.get(name)
     secret = getattr(visit.request.state, SECRET_STATE, None)
     return flash.unpack(value, secret) if value and secret else None
 
@@ -84,7 +90,8 @@ def _context(visit: Visit) -> dict[str, Any]:
         "visit": visit,
         "format": visit.format,
         "theme": theme if theme in cookies.THEMES else None,
-        "flash": _flash_of(visit),
+        "flash": _carried(visit, cookies.FLASH),
+        "revealed": _carried(visit, cookies.REVEAL),
         "is_plain_http": not visit.is_https and not cookies.is_loopback(visit.request),
         "here_url": path + (f"?{visit.request.url.query}" if visit.request.url.query else ""),
         "areas": (),

@@ -1,0 +1,90 @@
+"""The audit log: who did what, from where, before and after. Rows are added in the transaction of the act itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from regulars.accounts.audit import queries
+from regulars.kit.db import Tx
+from regulars.kit.ids import new_uuid
+
+COMMAND_LINE: Final = "the command line"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts: somebody signed in, or the operator at the server."""
+
+    id: UUID | None
+    name: str
+    address: str | None
+
+
+OPERATOR: Final = Actor(None, COMMAND_LINE, None)
+
+
+class Act(msgspec.Struct, frozen=True):
+    """One line of the log."""
+
+    id: UUID
+    at: datetime
+    actor: str
+    address: str | None
+    act: str
+    subject: str
+    before: Any
+    after: Any
+
+
+async def record(
+    tx: Tx,
+    organization_id: UUID,
+    actor: Actor,
+    act: str,
+    subject: str,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """`act` is a verb and its object (`key.revoke`); `subject` an id or a member's address, never a customer's data."""
+    await queries.insert_act(
+        tx,
+        organization_id,
+        identifier=new_uuid(),
+        actor_id=actor.id,
+        actor=actor.name,
+        address=actor.address,
+        act=act,
+        subject=subject,
+        before=None if before is None else msgspec.json.encode(before).decode(),
+        after=None if after is None else msgspec.json.encode(after).decode(),
+    )
+
+
+async def list_acts(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    position: tuple[str, ...] | None,
+    is_backward: bool,
+    limit: int,
+    act: str = "",
+    actor: str = "",
+) -> Sequence[Act]:
+    """The newest first; backward, the reverse of what comes before the position."""
+    at = UUID(position[0]) if position else None
+    find = queries.list_acts_backward if is_backward else queries.list_acts
+    return [Act(*row) for row in await find(tx, organization_id, at=at, act=act, actor=actor, limit=limit)]
+
+
+async def count_acts(tx: Tx, organization_id: UUID, *, act: str, actor: str, cap: int) -> int:
+    return await queries.count_acts(tx, organization_id, act=act, actor=actor, cap=cap)
+
+
+async def list_kinds(tx: Tx, organization_id: UUID) -> list[str]:
+    """The acts that happened here, for the filter."""
+    return await queries.list_kinds(tx, organization_id)

@@ -1,0 +1,1 @@
+"""One-time links. Owns the table `sign_in_links`."""

@@ -1,0 +1,99 @@
+"""One-time links: an invitation, a new password, the first owner. No mail is sent; whoever makes one passes it on."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from regulars.accounts.errors import LinkUnusable
+from regulars.accounts.links import queries
+from regulars.accounts.model import hash_token, new_token
+from regulars.kit.db import Tx
+from regulars.kit.ids import new_uuid
+from regulars.web.access import Role
+
+LINK_LIFE: Final = timedelta(hours=48)
+FIRST_OWNER_LIFE: Final = timedelta(hours=24)
+LINK_PATH: Final = "/link"
+
+
+class Purpose(StrEnum):
+    INVITATION = "invitation"
+    PASSWORD = "password"  # noqa: S105  # what the link is for
+    FIRST_OWNER = "first_owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    id: UUID
+    purpose: Purpose
+    email: str | None
+    organization_id: UUID | None
+    organization_name: str | None
+    role: Role | None
+    created_at: datetime
+    expires_at: datetime
+
+
+async def make_link(
+    tx: Tx,
+    purpose: Purpose,
+    *,
+    email: str | None = None,
+    organization_id: UUID | None = None,
+    role: Role | None = None,
+    created_by: UUID | None = None,
+) -> str:
+    """The secret of the link, this once. A newer link for the same person and purpose ends the older one."""
+    await queries.expire_links(tx, purpose.value, email=email, organization_id=organization_id)
+    token = new_token()
+    life = FIRST_OWNER_LIFE if purpose is Purpose.FIRST_OWNER else LINK_LIFE
+    await queries.insert_link(
+        tx,
+        token_hash=hash_token(token),
+        identifier=new_uuid(),
+        purpose=purpose.value,
+        email=email,
+        organization_id=organization_id,
+        role=role.value if role else None,
+        created_by=created_by,
+        expires_at=tx.now + life,
+    )
+    return token
+
+
+async def look_at(tx: Tx, token: str) -> Link:
+    """What a link is for, without using it: mail scanners and previews open links too."""
+    return _link(await queries.find_link(tx, hash_token(token)))
+
+
+async def use(tx: Tx, token: str) -> Link:
+    """Take the link: of two who try at once, one gets it, and a transaction that fails gives it back."""
+    if not await queries.mark_used(tx, hash_token(token)):
+        raise LinkUnusable
+    return _link(await queries.find_used_link(tx, hash_token(token)))
+
+
+async def list_invitations(tx: Tx, organization_id: UUID) -> list[Link]:
+    return [_link(row) for row in await queries.list_invitations(tx, organization_id)]
+
+
+async def withdraw(tx: Tx, organization_id: UUID, link_id: UUID) -> str | None:
+    """The address it was for, or None if it is gone."""
+    return await queries.withdraw_invitation(tx, organization_id, link_id)
+
+
+def _link(row: queries.LinkRow | None) -> Link:
+    if row is None:
+        raise LinkUnusable
+    return Link(
+        id=row.id,
+        purpose=Purpose(row.purpose),
+        email=row.email,
+        organization_id=row.organization_id,
+        organization_name=row.organization_name,
+        role=Role(row.role) if row.role else None,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+    )

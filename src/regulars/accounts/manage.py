@@ -1,0 +1,81 @@
+"""What the operator does at the server: create, link, list, disable, give a role."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from regulars.accounts import queries, sessions, team
+from regulars.accounts.audit.log import OPERATOR, record
+from regulars.accounts.errors import NoSuchUser
+from regulars.accounts.factor import code as factor
+from regulars.accounts.links.link import Purpose, make_link
+from regulars.accounts.model import Person
+from regulars.accounts.people import join
+from regulars.accounts.welcome import password_link_by_operator
+from regulars.kit.db import Tx
+from regulars.web.access import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A user, and one of their organizations."""
+
+    person: Person
+    organization: str | None
+    slug: str | None
+    role: str | None
+
+
+async def create_user(tx: Tx, email: str, *, organization_id: UUID, organization_name: str, role: Role) -> str:
+    """A new person gets an invitation; somebody who is known becomes a member at once, and gets a password link."""
+    known = await queries.find_person_by_email(tx, email)
+    if known is None or not known.has_password:
+        token = await make_link(tx, Purpose.INVITATION, email=email, organization_id=organization_id, role=role)
+        await record(tx, organization_id, OPERATOR, "member.invite", email, after={"role": role.value})
+        return token
+    await join(tx, organization_id, organization_name, known.id, role)
+    await record(tx, organization_id, OPERATOR, "member.join", email, after={"role": role.value})
+    return await password_link_by_operator(tx, email)
+
+
+async def link_for(tx: Tx, email: str, *, without_second_factor: bool) -> str:
+    person = await _find(tx, email)
+    if without_second_factor:
+        await factor.disable(tx, person.id)
+        for place in await queries.find_memberships(tx, person.id):
+            await record(tx, place.organization_id, OPERATOR, "second_factor.disable", email)
+    return await password_link_by_operator(tx, email)
+
+
+async def list_users(tx: Tx) -> list[Listed]:
+    return [Listed(*row) for row in await queries.list_people(tx)]
+
+
+async def disable_user(tx: Tx, email: str) -> None:
+    """Out at once, everywhere; who they were stays, for the audit log."""
+    person = await _find(tx, email)
+    await queries.set_disabled(tx, person.id, tx.now)
+    await sessions.end_sessions(tx, person.id)
+    await _record_everywhere(tx, person, "user.disable")
+
+
+async def enable_user(tx: Tx, email: str) -> None:
+    person = await _find(tx, email)
+    await queries.set_disabled(tx, person.id, None)
+    await _record_everywhere(tx, person, "user.enable")
+
+
+async def give_role(tx: Tx, email: str, role: Role, *, organization_id: UUID) -> None:
+    person = await _find(tx, email)
+    await team.change_role(tx, organization_id, person.id, role, by=OPERATOR, by_role=None)
+
+
+async def _find(tx: Tx, email: str) -> Person:
+    person = await queries.find_person_by_email(tx, email)
+    if person is None:
+        raise NoSuchUser(email)
+    return person
+
+
+async def _record_everywhere(tx: Tx, person: Person, act: str) -> None:
+    for place in await queries.find_memberships(tx, person.id):
+        await record(tx, place.organization_id, OPERATOR, act, person.email)

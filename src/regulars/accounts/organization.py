@@ -1,0 +1,35 @@
+"""Change what an organization says of itself, with the audit log."""
+
+from dataclasses import asdict
+from uuid import UUID
+
+from regulars.accounts.audit.log import Actor, record
+from regulars.kit.db import Tx
+from regulars.organizations.particulars import Settings, change_settings, find_settings
+from regulars.organizations.slugs import change_slug, ensure_slug
+
+
+class SlugTaken(Exception):
+    """Another organization has or had this slug."""
+
+
+async def change_organization(tx: Tx, organization_id: UUID, settings: Settings, *, slug: str, by: Actor) -> str:
+    """The slug that holds afterwards. Only what changed goes into the log."""
+    before = await find_settings(tx.connection, organization_id)
+    old_slug = await ensure_slug(tx.connection, organization_id, before.name, now=tx.now)
+    await change_settings(tx.connection, organization_id, settings)
+    if slug != old_slug and not await change_slug(tx.connection, organization_id, slug, now=tx.now):
+        raise SlugTaken
+    old, new = {**asdict(before), "slug": old_slug}, {**asdict(settings), "slug": slug}
+    changed = [name for name in new if old[name] != new[name]]
+    if changed:
+        await record(
+            tx,
+            organization_id,
+            by,
+            "organization.change",
+            settings.name,
+            before={name: old[name] for name in changed},
+            after={name: new[name] for name in changed},
+        )
+    return slug

@@ -1,0 +1,185 @@
+"""One's own account: name and locale, password, second factor, sessions."""
+
+from typing import Final
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from regulars.accounts import own, sessions
+from regulars.accounts.agents import browser_of
+from regulars.accounts.errors import WrongCode
+from regulars.accounts.factor import code as factor
+from regulars.accounts.model import NAME_CHARACTERS_MAX
+from regulars.accounts.pages.parts import ACCOUNT_PATH, SIGN_IN_PATH, actor_of, read_new_password
+from regulars.accounts.passwords import Passwords
+from regulars.accounts.sign_in import check_password
+from regulars.kit import ids
+from regulars.kit.vault import AnyVault, VaultError
+from regulars.web import cookies
+from regulars.web.form import FormState
+from regulars.web.format import LOCALES
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Door, Form, Page
+from regulars.web.visit import Visit
+
+FACTOR_PATH: Final = "/account/second-factor"
+SESSIONS_PATH: Final = "/account/sessions"
+SESSION: Final = ids.Kind("session", "ses_")
+WRONG_PASSWORD: Final = "This is not your password."  # noqa: S105  # a sentence
+
+
+class AccountPages:
+    def __init__(self, passwords: Passwords, vault: AnyVault) -> None:
+        self._passwords = passwords
+        self._vault = vault
+
+    def pages(self) -> tuple[Page, ...]:
+        mine = Door.SIGNED_IN
+        return (
+            Page(path=ACCOUNT_PATH, needs=mine, handle=self.show),
+            Form(path=ACCOUNT_PATH, needs=mine, handle=self.change),
+            Form(path="/account/password", needs=mine, handle=self.change_password),
+            Page(path=FACTOR_PATH, needs=mine, handle=self.show_factor),
+            Form(path=FACTOR_PATH, needs=mine, handle=self.enable_factor),
+            Form(path="/account/second-factor/off", needs=mine, handle=self.disable_factor),
+            Form(path="/account/second-factor/codes", needs=mine, handle=self.renew_codes),
+            Page(path=SESSIONS_PATH, needs=mine, handle=show_sessions),
+            Form(path="/account/sessions/all", needs=mine, handle=sign_out_everywhere),
+            Form(path="/account/sessions/{session}", needs=mine, handle=end_session),
+        )
+
+    async def show(self, visit: Visit) -> Response:
+        form = FormState({"name": visit.user.name, "locale": visit.user.locale or ""})
+        return await _account(visit, form=form, password_form=FormState())
+
+    async def change(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
+        locale = form.choice("locale", {"", *LOCALES})
+        if form.is_refused:
+            return await _account(visit, form=form, password_form=FormState(), status=400)
+        async with visit.database.transaction() as tx:
+            await own.change_particulars(tx, visit.user.id, name=name, locale=locale or None)
+        return redirect(visit, ACCOUNT_PATH, done="Saved.")
+
+    async def change_password(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        if not await self._is_password(visit, form.value("current")):
+            form.refuse("current", WRONG_PASSWORD)
+        password = read_new_password(form, email=visit.user.email)
+        if form.is_refused:
+            shown = FormState({"name": visit.user.name, "locale": visit.user.locale or ""})
+            return await _account(visit, form=shown, password_form=form, status=400)
+        password_hash = await self._passwords.hash(password)
+        async with visit.database.transaction() as tx:
+            ended = await own.change_password(
+                tx, actor_of(visit), visit.user.id, password_hash=password_hash, session_id=visit.user.session_id
+            )
+        return redirect(visit, ACCOUNT_PATH, done=f"The password is changed; {ended} other sessions were signed out.")
+
+    async def show_factor(self, visit: Visit) -> Response:
+        return await self._factor(visit, FormState())
+
+    async def enable_factor(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        if not await self._is_password(visit, form.value("current")):
+            form.refuse("current", WRONG_PASSWORD)
+        secret = form.value("secret")
+        try:
+            if not form.is_refused:
+                async with visit.database.transaction() as tx:
+                    codes = await own.enable_second_factor(
+                        tx, self._vault, actor_of(visit), visit.user.id, secret=secret, code=form.value("code")
+                    )
+                return redirect(visit, FACTOR_PATH, done="The second factor is on.", reveal=" ".join(codes))
+        except WrongCode as refusal:
+            form.refuse("code", str(refusal))
+        except ValueError:
+            form.refuse("code", "The secret was lost on the way; begin again.")
+        except VaultError as error:
+            form.refuse("code", str(error))
+        return await self._factor(visit, form, status=400)
+
+    async def disable_factor(self, visit: Visit) -> Response:
+        return await self._with_password(visit, off=True)
+
+    async def renew_codes(self, visit: Visit) -> Response:
+        return await self._with_password(visit, off=False)
+
+    async def _with_password(self, visit: Visit, *, off: bool) -> Response:
+        form = FormState(visit.form)
+        if not await self._is_password(visit, form.value("current")):
+            form.refuse("current", WRONG_PASSWORD)
+            return await self._factor(visit, form, status=400)
+        async with visit.database.transaction() as tx:
+            if off:
+                await own.disable_second_factor(tx, actor_of(visit), visit.user.id)
+                return redirect(visit, FACTOR_PATH, done="The second factor is off.")
+            codes = await own.renew_recovery_codes(tx, actor_of(visit), visit.user.id)
+        return redirect(visit, FACTOR_PATH, done="The old recovery codes are over.", reveal=" ".join(codes))
+
+    async def _factor(self, visit: Visit, form: FormState, *, status: int = 200) -> Response:
+        async with visit.database.reading() as tx:
+            is_on = await factor.is_enabled(tx, visit.user.id)
+            codes_left = await factor.count_recovery_codes(tx, visit.user.id)
+        # A refused form keeps its secret, so that the app need not scan again.
+        kept = form.value("secret") if _is_secret(form.value("secret")) else None
+        offer = None if is_on else factor.new_offer(visit.user.email, kept)
+        return render(
+            visit,
+            "accounts/second_factor.html",
+            status=status,
+            form=form,
+            is_on=is_on,
+            codes_left=codes_left,
+            offer=offer,
+            # Made by segno of our own text: an <svg> of one path.
+            picture=Markup(offer.qr_svg) if offer else "",  # noqa: S704  # no text of anybody's is in it as markup
+        )
+
+    async def _is_password(self, visit: Visit, password: str) -> bool:
+        found = await check_password(visit.database, self._passwords, email=visit.user.email, password=password)
+        return found == visit.user.id
+
+
+async def show_sessions(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        found = await sessions.list_sessions(tx, visit.user.id)
+    shown = [(SESSION.encode(one.id), browser_of(one.agent), one) for one in found]
+    return render(visit, "accounts/sessions.html", sessions=shown)
+
+
+async def end_session(visit: Visit) -> Response:
+    identifier = SESSION.decode(visit.references[0])
+    async with visit.database.transaction() as tx:
+        ended = identifier is not None and await sessions.end_session(tx, visit.user.id, identifier)
+    if identifier == visit.user.session_id:
+        return _signed_out(visit)
+    return redirect(visit, SESSIONS_PATH, done="Signed out there." if ended else "That session had ended already.")
+
+
+async def sign_out_everywhere(visit: Visit) -> Response:
+    async with visit.database.transaction() as tx:
+        await sessions.end_sessions(tx, visit.user.id)
+    return _signed_out(visit)
+
+
+def _signed_out(visit: Visit) -> Response:
+    response = redirect(visit, SIGN_IN_PATH)
+    cookies.drop_cookie(response, cookies.session_name(is_https=visit.is_https), is_https=visit.is_https)
+    return response
+
+
+async def _account(visit: Visit, *, form: FormState, password_form: FormState, status: int = 200) -> Response:
+    async with visit.database.reading() as tx:
+        person = await own.find_person(tx, visit.user.id)
+    locales = [("", "As each organization has it"), *LOCALES.items()]
+    if status == 200:  # noqa: PLR2004  # nothing was refused
+        return render(
+            visit, "accounts/account.html", form=form, password_form=password_form, person=person, locales=locales
+        )
+    return refused(visit, "accounts/account.html", form, password_form=password_form, person=person, locales=locales)
+
+
+def _is_secret(text: str) -> bool:
+    return len(text) == 32 and set(text) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")  # noqa: PLR2004  # base 32

@@ -1,0 +1,137 @@
+"""What a one-time link opens: a form, and only sending it uses the link up."""
+
+from typing import Final
+
+from starlette.responses import Response
+
+from regulars.accounts import welcome
+from regulars.accounts.errors import LinkUnusable
+from regulars.accounts.factor import code as factor
+from regulars.accounts.links.link import LINK_PATH, Link, Purpose
+from regulars.accounts.model import NAME_CHARACTERS_MAX, Person, read_email
+from regulars.accounts.pages.parts import (
+    ORGANIZATIONS_PATH,
+    SIGN_IN_PATH,
+    begin_session,
+    read_new_password,
+    signed_in,
+)
+from regulars.accounts.passwords import Passwords
+from regulars.web.form import FormState
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Door, Form, Page
+from regulars.web.visit import Visit
+
+ORGANIZATION_NAME_CHARACTERS_MAX: Final = 255
+GONE: Final = 410
+TEMPLATES: Final = {
+    Purpose.INVITATION: "accounts/link_invitation.html",
+    Purpose.PASSWORD: "accounts/link_password.html",
+    Purpose.FIRST_OWNER: "accounts/link_first_owner.html",
+}
+
+
+class LinkPages:
+    def __init__(self, passwords: Passwords) -> None:
+        self._passwords = passwords
+
+    def pages(self) -> tuple[Page, ...]:
+        path = LINK_PATH + "/{token}"
+        return (
+            Page(path=path, needs=Door.OPEN, handle=self.show),
+            Form(path=path, needs=Door.OPEN, handle=self.take),
+        )
+
+    async def show(self, visit: Visit) -> Response:
+        try:
+            async with visit.database.reading() as tx:
+                link, person = await welcome.look(tx, visit.references[0])
+        except LinkUnusable as refusal:
+            return _gone(visit, refusal)
+        if _is_for_a_user(link, person) and visit.visitor is None:
+            return redirect(visit, f"{SIGN_IN_PATH}?next={LINK_PATH}/{visit.references[0]}")
+        return render(visit, TEMPLATES[link.purpose], form=FormState(), link=link, person=person)
+
+    async def take(self, visit: Visit) -> Response:
+        try:
+            async with visit.database.reading() as tx:
+                link, person = await welcome.look(tx, visit.references[0])
+            if link.purpose is Purpose.FIRST_OWNER:
+                return await self._first_owner(visit, link)
+            if link.purpose is Purpose.PASSWORD:
+                return await self._password(visit, link, person)
+            if _is_for_a_user(link, person):
+                return await _join(visit)
+            return await self._invitation(visit, link, person)
+        except LinkUnusable as refusal:
+            return _gone(visit, refusal)
+
+    async def _invitation(self, visit: Visit, link: Link, person: Person | None) -> Response:
+        form = FormState(visit.form)
+        name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
+        password = read_new_password(form, email=link.email or "")
+        if form.is_refused:
+            return refused(visit, TEMPLATES[link.purpose], form, link=link, person=person)
+        password_hash = await self._passwords.hash(password)
+        async with visit.database.transaction() as tx:
+            someone, _link = await welcome.accept_as_new(
+                tx, visit.references[0], name=name, password_hash=password_hash, address=visit.client_address
+            )
+            token = await begin_session(tx, visit, someone.id)
+        return signed_in(visit, token, ORGANIZATIONS_PATH)
+
+    async def _password(self, visit: Visit, link: Link, person: Person | None) -> Response:
+        form = FormState(visit.form)
+        password = read_new_password(form, email=link.email or "")
+        if form.is_refused:
+            return refused(visit, TEMPLATES[link.purpose], form, link=link, person=person)
+        password_hash = await self._passwords.hash(password)
+        async with visit.database.transaction() as tx:
+            someone = await welcome.set_password_by_link(
+                tx, visit.references[0], password_hash=password_hash, address=visit.client_address
+            )
+            if await factor.is_enabled(tx, someone.id):
+                return redirect(visit, SIGN_IN_PATH, done="The password is changed. Sign in with it and your code.")
+            token = await begin_session(tx, visit, someone.id)
+        return signed_in(visit, token, ORGANIZATIONS_PATH)
+
+    async def _first_owner(self, visit: Visit, link: Link) -> Response:
+        form = FormState(visit.form)
+        organization = form.text("organization", characters_max=ORGANIZATION_NAME_CHARACTERS_MAX)
+        name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
+        email = read_email(form.value("email"))
+        if email is None:
+            form.refuse("email", "Write the address as name@example.com.")
+        password = read_new_password(form, email=email or "")
+        if form.is_refused or email is None:
+            return refused(visit, TEMPLATES[link.purpose], form, link=link, person=None)
+        password_hash = await self._passwords.hash(password)
+        async with visit.database.transaction() as tx:
+            someone, _organization = await welcome.become_first_owner(
+                tx,
+                visit.references[0],
+                organization_name=organization,
+                email=email,
+                name=name,
+                password_hash=password_hash,
+                address=visit.client_address,
+            )
+            token = await begin_session(tx, visit, someone.id)
+        return signed_in(visit, token, ORGANIZATIONS_PATH)
+
+
+async def _join(visit: Visit) -> Response:
+    """An invitation to somebody who has a password: they take it as themselves."""
+    if visit.visitor is None:
+        return redirect(visit, f"{SIGN_IN_PATH}?next={LINK_PATH}/{visit.references[0]}")
+    async with visit.database.transaction() as tx:
+        link = await welcome.accept_as_known(tx, visit.references[0], visit.user.id, address=visit.client_address)
+    return redirect(visit, f"{ORGANIZATIONS_PATH}?choose=1", done=f"You are a member of {link.organization_name} now.")
+
+
+def _is_for_a_user(link: Link, person: Person | None) -> bool:
+    return link.purpose is Purpose.INVITATION and person is not None and person.has_password
+
+
+def _gone(visit: Visit, refusal: LinkUnusable) -> Response:
+    return render(visit, "accounts/link_gone.html", status=GONE, text=str(refusal))

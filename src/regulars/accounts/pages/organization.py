@@ -1,0 +1,83 @@
+"""The organization's settings."""
+
+from functools import cache
+from typing import Any, Final
+
+import phonenumbers
+from babel import Locale
+from starlette.responses import Response
+
+from regulars.accounts import organization
+from regulars.accounts.pages.parts import actor_of
+from regulars.organizations.particulars import NameTaken, Settings, find_settings, time_zones
+from regulars.organizations.slugs import SLUG_CHARACTERS_MAX, is_slug
+from regulars.web.access import Action
+from regulars.web.form import FormState
+from regulars.web.format import LOCALES
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+PATH: Final = "/settings/organization"
+NAME_CHARACTERS_MAX: Final = 255
+TEMPLATE: Final = "accounts/organization.html"
+
+
+@cache
+def countries() -> tuple[tuple[str, str], ...]:
+    """Code and English name, by name, of every country that has phone numbers."""
+    names = Locale("en").territories
+    found = [(code, str(names[code])) for code in phonenumbers.SUPPORTED_REGIONS if code in names]
+    return tuple(sorted(found, key=lambda pair: pair[1]))
+
+
+async def show(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        found = await find_settings(tx.connection, visit.organization_id)
+    values = {
+        "name": found.name,
+        "slug": visit.place.slug,
+        "time_zone": found.time_zone,
+        "locale": found.locale,
+        "default_country": found.default_country or "",
+    }
+    return render(visit, TEMPLATE, form=FormState(values), **_choices())
+
+
+async def change(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
+    slug = form.text("slug", characters_max=SLUG_CHARACTERS_MAX)
+    if slug and not is_slug(slug):
+        form.refuse("slug", "Use small letters, digits and single hyphens between them.")
+    zone = form.choice("time_zone", set(time_zones()))
+    locale = form.choice("locale", set(LOCALES))
+    country = form.choice("default_country", {"", *dict(countries())})
+    if form.is_refused:
+        return refused(visit, TEMPLATE, form, **_choices())
+    settings = Settings(name, zone, locale, country or None)
+    try:
+        async with visit.database.transaction() as tx:
+            slug = await organization.change_organization(
+                tx, visit.organization_id, settings, slug=slug, by=actor_of(visit)
+            )
+        return redirect(visit, f"/o/{slug}{PATH}", done="Saved.")
+    except NameTaken:
+        form.refuse("name", "Another organization on this server has this name.")
+    except organization.SlugTaken:
+        form.refuse("slug", "Another organization has or had this address.")
+    return refused(visit, TEMPLATE, form, **_choices())
+
+
+def _choices() -> dict[str, Any]:
+    return {
+        "zones": [(name, name.replace("_", " ")) for name in time_zones()],
+        "locales": list(LOCALES.items()),
+        "countries": [("", "None: numbers need their country prefix"), *countries()],
+    }
+
+
+PAGES: Final = (
+    Page(path=PATH, needs=Action.MANAGE_ORGANIZATION, handle=show),
+    Form(path=PATH, needs=Action.MANAGE_ORGANIZATION, handle=change),
+)

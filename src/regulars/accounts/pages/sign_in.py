@@ -1,0 +1,165 @@
+"""Signing in: the password, then the code of the second factor where there is one; and signing out."""
+
+import base64
+import binascii
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from regulars.accounts import people, sessions
+from regulars.accounts.errors import WrongCode
+from regulars.accounts.factor import code as factor
+from regulars.accounts.model import EMAIL_CHARACTERS_MAX, read_email
+from regulars.accounts.pages.parts import ORGANIZATIONS_PATH, SIGN_IN_PATH, begin_session, signed_in
+from regulars.accounts.passwords import Passwords
+from regulars.accounts.sign_in import check_password
+from regulars.accounts.throttle import judge as throttle
+from regulars.kit.vault import AnyVault, VaultError
+from regulars.web import cookies
+from regulars.web.form import FormState
+from regulars.web.next_page import safe_next
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Door, Form, Page
+from regulars.web.visit import Visit
+
+CODE_WAIT: Final = timedelta(minutes=5)
+TOO_MANY: Final = 429
+FORM: Final = "accounts/sign_in.html"
+CODE_FORM: Final = "accounts/sign_in_code.html"
+
+
+class _Halfway(msgspec.Struct, frozen=True):
+    """The password was right and the code is awaited. It travels sealed in the form, bound to the browser."""
+
+    user_id: UUID
+    email: str
+    is_kept: bool
+    next: str
+    until: datetime
+
+
+class SignInPages:
+    def __init__(self, passwords: Passwords, vault: AnyVault) -> None:
+        self._passwords = passwords
+        self._vault = vault
+
+    def pages(self) -> tuple[Page, ...]:
+        return (
+            Page(path=SIGN_IN_PATH, needs=Door.OPEN, handle=self.show),
+            Form(path=SIGN_IN_PATH, needs=Door.OPEN, handle=self.sign_in),
+            Form(path="/sign-in/code", needs=Door.OPEN, handle=self.give_code),
+            Form(path="/sign-out", needs=Door.SIGNED_IN, handle=sign_out),
+            Page(path=ORGANIZATIONS_PATH, needs=Door.SIGNED_IN, handle=organizations),
+        )
+
+    async def show(self, visit: Visit) -> Response:
+        next_ = safe_next(visit.query.get("next"), otherwise="")
+        if visit.visitor is not None:
+            return redirect(visit, next_ or ORGANIZATIONS_PATH)
+        return render(visit, FORM, form=FormState({"next": next_}))
+
+    async def sign_in(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        email = read_email(form.text("email", characters_max=EMAIL_CHARACTERS_MAX))
+        if email is None:
+            form.refuse("email", "Write the address as name@example.com.")
+        if not form.value("password"):
+            form.refuse("password", "Fill this in.")
+        if form.is_refused or email is None:
+            return refused(visit, FORM, form)
+        verdict = await self._judge(visit, email)
+        if not verdict.is_open:
+            return _wait(visit, FORM, form, "password", verdict)
+        user_id = await check_password(visit.database, self._passwords, email=email, password=form.value("password"))
+        if user_id is None:
+            await _note_failure(visit, email)
+            form.refuse("password", f"The address or the password is not right. {_left(verdict)}")
+            return refused(visit, FORM, form)
+        is_kept, next_ = form.is_checked("keep"), safe_next(form.value("next"), otherwise=ORGANIZATIONS_PATH)
+        async with visit.database.reading() as tx:
+            needs_code = await factor.is_enabled(tx, user_id)
+        if needs_code:
+            halfway = _Halfway(user_id, email, is_kept, next_, visit.now + CODE_WAIT)
+            return render(visit, CODE_FORM, form=FormState({"half": self._seal(visit, halfway)}))
+        async with visit.database.transaction() as tx:
+            await throttle.note_success(tx, email, visit.client_address)
+            token = await begin_session(tx, visit, user_id, is_kept=is_kept)
+        return signed_in(visit, token, next_, is_kept=is_kept)
+
+    async def give_code(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        halfway = self._open(visit, form.value("half"))
+        if halfway is None or visit.now > halfway.until:
+            return redirect(visit, SIGN_IN_PATH, done="That took longer than five minutes: sign in again.")
+        verdict = await self._judge(visit, halfway.email)
+        if not verdict.is_open:
+            return _wait(visit, CODE_FORM, form, "code", verdict)
+        try:
+            async with visit.database.transaction() as tx:
+                await factor.check(tx, self._vault, halfway.user_id, form.value("code"))
+                await throttle.note_success(tx, halfway.email, visit.client_address)
+                token = await begin_session(tx, visit, halfway.user_id, is_kept=halfway.is_kept)
+        except WrongCode as refusal:
+            await _note_failure(visit, halfway.email)
+            form.refuse("code", f"{refusal} {_left(verdict)}")
+            return refused(visit, CODE_FORM, form)
+        return signed_in(visit, token, safe_next(halfway.next, otherwise=ORGANIZATIONS_PATH), is_kept=halfway.is_kept)
+
+    async def _judge(self, visit: Visit, email: str) -> throttle.Verdict:
+        async with visit.database.reading() as tx:
+            return await throttle.judge(tx, email, visit.client_address)
+
+    def _seal(self, visit: Visit, halfway: _Halfway) -> str:
+        sealed = self._vault.seal(msgspec.json.encode(halfway), context=f"sign-in {visit.csrf}")
+        return base64.urlsafe_b64encode(sealed).decode()
+
+    def _open(self, visit: Visit, text: str) -> _Halfway | None:
+        try:
+            opened = self._vault.open(base64.urlsafe_b64decode(text), context=f"sign-in {visit.csrf}")
+            return msgspec.json.decode(opened, type=_Halfway)
+        except (VaultError, binascii.Error, ValueError):
+            return None
+
+
+async def sign_out(visit: Visit) -> Response:
+    async with visit.database.transaction() as tx:
+        await sessions.end_session(tx, visit.user.id, visit.user.session_id)
+    response = redirect(visit, SIGN_IN_PATH)
+    cookies.drop_cookie(response, cookies.session_name(is_https=visit.is_https), is_https=visit.is_https)
+    # Whatever the browser still holds of the pages goes too.
+    response.headers["Clear-Site-Data"] = '"cache"'
+    return response
+
+
+async def organizations(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        found = await people.find_memberships(tx, visit.user.id)
+    if len(found) == 1 and "choose" not in visit.query:
+        return redirect(visit, f"/o/{found[0].slug}/")
+    return render(visit, "accounts/organizations.html", memberships=found)
+
+
+async def _note_failure(visit: Visit, email: str) -> None:
+    async with visit.database.transaction() as tx:
+        await throttle.note_failure(tx, email, visit.client_address)
+
+
+def _left(verdict: throttle.Verdict) -> str:
+    tries = verdict.tries_left
+    if tries <= 0:
+        return "There are no tries left in the next 15 minutes."
+    return f"{tries} {'try is' if tries == 1 else 'tries are'} left in the next 15 minutes."
+
+
+def _wait(visit: Visit, template: str, form: FormState, field: str, verdict: throttle.Verdict) -> Response:
+    if verdict.wait_until is None:
+        raise ValueError("nobody has to wait")
+    seconds = max(1, int((verdict.wait_until - visit.now).total_seconds()))
+    minutes = max(1, round(seconds / 60))
+    form.refuse(field, f"Too many tries. Wait {minutes} min, or ask for a one-time link.")
+    response = render(visit, template, status=TOO_MANY, form=form)
+    response.headers["Retry-After"] = str(seconds)
+    return response

@@ -1,0 +1,25 @@
+"""Every page of accounts, for the composition root."""
+
+from collections.abc import Sequence
+
+from regulars.accounts.pages import audit, organization
+from regulars.accounts.pages.account import AccountPages
+from regulars.accounts.pages.links import LinkPages
+from regulars.accounts.pages.sign_in import SignInPages
+from regulars.accounts.pages.team import TeamPages
+from regulars.accounts.passwords import Passwords
+from regulars.kit.vault import AnyVault
+from regulars.web.route import Page
+
+
+def pages(vault: AnyVault, *, public_url: str | None) -> Sequence[Page]:
+    """`public_url` stands in the links that people pass on; without it, the address of whoever makes one."""
+    passwords = Passwords()
+    return (
+        *SignInPages(passwords, vault).pages(),
+        *LinkPages(passwords).pages(),
+        *AccountPages(passwords, vault).pages(),
+        *organization.PAGES,
+        *TeamPages(public_url or "").pages(),
+        *audit.PAGES,
+    )

@@ -1,0 +1,192 @@
+"""The team: members and their roles, invitations, one-time links."""
+
+from typing import Final
+from uuid import UUID
+
+from starlette.responses import Response
+
+from regulars.accounts import team
+from regulars.accounts.errors import AccountRefusal, NoSuchMember
+from regulars.accounts.links.link import LINK_PATH, list_invitations
+from regulars.accounts.model import Member, read_email
+from regulars.accounts.pages.parts import actor_of
+from regulars.kit import ids
+from regulars.kit.db import Tx
+from regulars.web.access import Action, Role
+from regulars.web.errors import PageNotFound
+from regulars.web.form import FormState
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+TEAM_PATH: Final = "/settings/team"
+USER: Final = ids.Kind("user", "user_")
+INVITATION: Final = ids.Kind("invitation", "inv_")
+ROLE_WORDS: Final = (
+    (Role.OWNER.value, "Owner", "Everything, owners included"),
+    (Role.ADMIN.value, "Admin", "Everything but owners"),
+    (Role.MARKETER.value, "Marketer", "Customers, catalogs and texts; no erasure, no keys, no team"),
+    (Role.ANALYST.value, "Analyst", "Reads everything, without personal data"),
+    (Role.DEVELOPER.value, "Developer", "Ingest keys, logs and webhook health, without personal data"),
+)
+
+
+class TeamPages:
+    def __init__(self, base_url: str) -> None:
+        self._base_url = base_url
+
+    def pages(self) -> tuple[Page, ...]:
+        needs = Action.MANAGE_TEAM
+        one = TEAM_PATH + "/{member}"
+        return (
+            Page(path=TEAM_PATH, needs=needs, handle=show_team),
+            Page(path="/settings/team/invite", needs=needs, handle=show_invite),
+            Form(path="/settings/team/invite", needs=needs, handle=self.invite),
+            Form(path="/settings/team/invitations/{invitation}/withdraw", needs=needs, handle=withdraw),
+            Page(path=one, needs=needs, handle=show_member),
+            Form(path=f"{one}/role", needs=needs, handle=change_role),
+            Form(path=f"{one}/password-link", needs=needs, handle=self.password_link),
+            Form(path=f"{one}/sign-out", needs=needs, handle=sign_out),
+            Page(path=f"{one}/remove", needs=needs, handle=ask_remove),
+            Form(path=f"{one}/remove", needs=needs, handle=remove),
+        )
+
+    async def invite(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        email = read_email(form.value("email"))
+        if email is None:
+            form.refuse("email", "Write the address as name@example.com.")
+        role = form.choice("role", {role.value for role in Role})
+        try:
+            if not form.is_refused and email is not None:
+                async with visit.database.transaction() as tx:
+                    token = await team.invite(
+                        tx,
+                        visit.organization_id,
+                        email=email,
+                        role=Role(role),
+                        by=actor_of(visit),
+                        by_role=visit.place.role,
+                    )
+                return redirect(visit, visit.url(TEAM_PATH), reveal=self._link(visit, token))
+        except AccountRefusal as refusal:
+            form.refuse("email", str(refusal))
+        return refused(visit, "accounts/invite.html", form, roles=ROLE_WORDS)
+
+    async def password_link(self, visit: Visit) -> Response:
+        try:
+            async with visit.database.transaction() as tx:
+                token = await team.password_link(
+                    tx, visit.organization_id, _user(visit), by=actor_of(visit), by_role=visit.place.role
+                )
+        except AccountRefusal as refusal:
+            return await _member_page(visit, refusal=str(refusal))
+        return redirect(visit, visit.url(TEAM_PATH), reveal=self._link(visit, token))
+
+    def _link(self, visit: Visit, token: str) -> str:
+        """With the public address where it is set, else the one the admin uses."""
+        base = self._base_url or str(visit.request.base_url).rstrip("/")
+        return f"{base}{LINK_PATH}/{token}"
+
+
+async def show_team(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        members = await team.list_members(tx, visit.organization_id)
+        invitations = await list_invitations(tx, visit.organization_id)
+    return render(
+        visit,
+        "accounts/team.html",
+        members=[(USER.encode(member.user_id), member) for member in members],
+        invitations=[(INVITATION.encode(one.id), one) for one in invitations],
+    )
+
+
+async def show_invite(visit: Visit) -> Response:
+    return render(visit, "accounts/invite.html", form=FormState({"role": Role.ANALYST.value}), roles=ROLE_WORDS)
+
+
+async def withdraw(visit: Visit) -> Response:
+    identifier = INVITATION.decode(visit.references[0])
+    if identifier is None:
+        raise PageNotFound
+    async with visit.database.transaction() as tx:
+        await team.withdraw_invitation(tx, visit.organization_id, identifier, by=actor_of(visit))
+    return redirect(visit, visit.url(TEAM_PATH), done="The invitation is withdrawn.")
+
+
+async def show_member(visit: Visit) -> Response:
+    return await _member_page(visit)
+
+
+async def change_role(visit: Visit) -> Response:
+    role = visit.form.get("role", "")
+    if role not in set(Role):
+        return await _member_page(visit, refusal="Choose one of the roles.")
+    try:
+        async with visit.database.transaction() as tx:
+            member = await team.change_role(
+                tx, visit.organization_id, _user(visit), Role(role), by=actor_of(visit), by_role=visit.place.role
+            )
+    except AccountRefusal as refusal:
+        return await _member_page(visit, refusal=str(refusal))
+    return redirect(visit, visit.url(TEAM_PATH), done=f"{member.name} is {role} now.")
+
+
+async def sign_out(visit: Visit) -> Response:
+    try:
+        async with visit.database.transaction() as tx:
+            member = await team.sign_out_member(
+                tx, visit.organization_id, _user(visit), by=actor_of(visit), by_role=visit.place.role
+            )
+    except AccountRefusal as refusal:
+        return await _member_page(visit, refusal=str(refusal))
+    return redirect(visit, visit.url(TEAM_PATH), done=f"{member.name} is signed out everywhere.")
+
+
+async def ask_remove(visit: Visit) -> Response:
+    member = await _find(visit)
+    return render(visit, "accounts/remove_member.html", member=member, reference=visit.references[0], form=FormState())
+
+
+async def remove(visit: Visit) -> Response:
+    try:
+        async with visit.database.transaction() as tx:
+            member = await team.remove_member(
+                tx, visit.organization_id, _user(visit), by=actor_of(visit), by_role=visit.place.role
+            )
+    except AccountRefusal as refusal:
+        return await _member_page(visit, refusal=str(refusal))
+    return redirect(visit, visit.url(TEAM_PATH), done=f"{member.name} is no longer a member.")
+
+
+async def _member_page(visit: Visit, *, refusal: str = "") -> Response:
+    member = await _find(visit)
+    return render(
+        visit,
+        "accounts/member.html",
+        status=400 if refusal else 200,
+        member=member,
+        reference=visit.references[0],
+        form=FormState({"role": member.role.value}),
+        roles=ROLE_WORDS,
+        refusal=refusal,
+    )
+
+
+async def _find(visit: Visit) -> Member:
+    async with visit.database.reading() as tx:
+        return await _found(tx, visit)
+
+
+async def _found(tx: Tx, visit: Visit) -> Member:
+    try:
+        return await team.find_member(tx, visit.organization_id, _user(visit))
+    except NoSuchMember:
+        raise PageNotFound from None
+
+
+def _user(visit: Visit) -> UUID:
+    identifier = USER.decode(visit.references[0])
+    if identifier is None:
+        raise PageNotFound
+    return identifier

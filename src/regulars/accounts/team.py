@@ -1,0 +1,105 @@
+"""Who belongs to an organization: invite, change a role, remove, give a link for a new password."""
+
+from uuid import UUID
+
+from regulars.accounts import queries, sessions
+from regulars.accounts.audit.log import Actor, record
+from regulars.accounts.errors import AlreadyMember, LastOwner, NoSuchMember, NotYours, ResetElsewhere
+from regulars.accounts.links.link import Purpose, make_link, withdraw
+from regulars.accounts.model import Member
+from regulars.kit.db import Tx
+from regulars.web.access import Action, Role, may
+
+# From the one who may most; a person may reset only somebody of no higher role.
+_RANK = {Role.OWNER: 0, Role.ADMIN: 1, Role.MARKETER: 2, Role.ANALYST: 2, Role.DEVELOPER: 2}
+
+
+async def list_members(tx: Tx, organization_id: UUID) -> list[Member]:
+    return await queries.list_members(tx, organization_id)
+
+
+async def find_member(tx: Tx, organization_id: UUID, user_id: UUID) -> Member:
+    for member in await queries.list_members(tx, organization_id, user_id=user_id):
+        return member
+    raise NoSuchMember
+
+
+async def invite(tx: Tx, organization_id: UUID, *, email: str, role: Role, by: Actor, by_role: Role) -> str:
+    """The secret of the link for this address; it is shown to whoever invites, and passed on by them."""
+    _check_may_give(by_role, role)
+    if any(member.email == email for member in await queries.list_members(tx, organization_id)):
+        raise AlreadyMember(email)
+    token = await make_link(
+        tx, Purpose.INVITATION, email=email, organization_id=organization_id, role=role, created_by=by.id
+    )
+    await record(tx, organization_id, by, "member.invite", email, after={"role": role.value})
+    return token
+
+
+async def withdraw_invitation(tx: Tx, organization_id: UUID, link_id: UUID, *, by: Actor) -> None:
+    email = await withdraw(tx, organization_id, link_id)
+    if email is not None:
+        await record(tx, organization_id, by, "member.invitation_withdraw", email)
+
+
+async def change_role(
+    tx: Tx, organization_id: UUID, user_id: UUID, role: Role, *, by: Actor, by_role: Role | None
+) -> Member:
+    """`by_role` is None for the operator at the server, who may do everything but leave an organization ownerless."""
+    member = await _locked_member(tx, organization_id, user_id, by_role)
+    if by_role is not None:
+        _check_may_give(by_role, role)
+    if member.role is Role.OWNER and role is not Role.OWNER:
+        await _check_other_owner(tx, organization_id, user_id)
+    await queries.upsert_membership(tx, organization_id, user_id, role)
+    if member.role is not role:
+        before, after = {"role": member.role.value}, {"role": role.value}
+        await record(tx, organization_id, by, "member.role", member.email, before=before, after=after)
+    return member
+
+
+async def remove_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Actor, by_role: Role | None) -> Member:
+    member = await _locked_member(tx, organization_id, user_id, by_role)
+    if member.role is Role.OWNER:
+        await _check_other_owner(tx, organization_id, user_id)
+    await queries.delete_membership(tx, organization_id, user_id)
+    await record(tx, organization_id, by, "member.remove", member.email, before={"role": member.role.value})
+    return member
+
+
+async def password_link(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Actor, by_role: Role) -> str:
+    """For somebody of no higher role who belongs to no other organization: an admin must not become them elsewhere."""
+    member = await find_member(tx, organization_id, user_id)
+    if _RANK[member.role] < _RANK[by_role]:
+        raise NotYours
+    if len(await queries.find_memberships(tx, user_id)) > 1:
+        raise ResetElsewhere(member.email)
+    token = await make_link(tx, Purpose.PASSWORD, email=member.email, created_by=by.id)
+    await record(tx, organization_id, by, "member.password_link", member.email)
+    return token
+
+
+async def sign_out_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Actor, by_role: Role) -> Member:
+    member = await _locked_member(tx, organization_id, user_id, by_role)
+    count = await sessions.end_sessions(tx, user_id)
+    await record(tx, organization_id, by, "member.sign_out", member.email, after={"sessions": count})
+    return member
+
+
+def _check_may_give(by_role: Role, role: Role) -> None:
+    if role is Role.OWNER and not may(by_role, Action.MANAGE_OWNERS):
+        raise NotYours
+
+
+async def _locked_member(tx: Tx, organization_id: UUID, user_id: UUID, by_role: Role | None) -> Member:
+    """All owners of the organization are locked first: two owners who demote each other at once leave one."""
+    await queries.lock_owners(tx, organization_id)
+    member = await find_member(tx, organization_id, user_id)
+    if by_role is not None and member.role is Role.OWNER and not may(by_role, Action.MANAGE_OWNERS):
+        raise NotYours
+    return member
+
+
+async def _check_other_owner(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
+    if not await queries.has_other_owner(tx, organization_id, user_id):
+        raise LastOwner

@@ -1,0 +1,109 @@
+"""What a one-time link leads to: joining an organization, a new password, the first owner."""
+
+from uuid import UUID
+
+from regulars.accounts import queries, sessions
+from regulars.accounts.audit.log import OPERATOR, Actor, record
+from regulars.accounts.errors import LinkUnusable
+from regulars.accounts.links.link import Link, Purpose, look_at, make_link, use
+from regulars.accounts.model import Person
+from regulars.accounts.people import create_person, join
+from regulars.kit.db import Tx
+from regulars.organizations.manage import create_organization
+from regulars.organizations.model import Organization
+from regulars.web.access import Role
+
+
+async def accept_as_new(tx: Tx, token: str, *, name: str, password_hash: str, address: str) -> tuple[Person, Link]:
+    """Somebody who has no password yet takes an invitation and chooses one."""
+    link = await _use(tx, token, Purpose.INVITATION)
+    email = link.email or ""
+    person = await create_person(tx, email=email, name=name)
+    if person.has_password or person.disabled_at is not None:
+        # In between they became a user by another link: then the password decides, not this link.
+        raise LinkUnusable
+    await queries.set_particulars(tx, person.id, name=name, locale=person.locale)
+    await queries.set_password(tx, person.id, password_hash)
+    await _join(tx, link, person, address)
+    return person, link
+
+
+async def accept_as_known(tx: Tx, token: str, user_id: UUID, *, address: str) -> Link:
+    """Somebody who is signed in takes an invitation to their own address."""
+    link = await _use(tx, token, Purpose.INVITATION)
+    person = await queries.find_person(tx, user_id)
+    if person is None or person.email != link.email:
+        raise LinkUnusable
+    await _join(tx, link, person, address)
+    return link
+
+
+async def set_password_by_link(tx: Tx, token: str, *, password_hash: str, address: str) -> Person:
+    """All sessions end: whoever had the old password is out. A second factor stays."""
+    link = await _use(tx, token, Purpose.PASSWORD)
+    person = await queries.find_person_by_email(tx, link.email or "")
+    if person is None or person.disabled_at is not None:
+        raise LinkUnusable
+    await queries.set_password(tx, person.id, password_hash)
+    await sessions.end_sessions(tx, person.id)
+    for place in await queries.find_memberships(tx, person.id):
+        await record(
+            tx, place.organization_id, Actor(person.id, person.email, address), "password.by_link", person.email
+        )
+    return person
+
+
+async def offer_first_owner(tx: Tx) -> str | None:
+    """A link for the first owner, while there is no user at all; each start ends the link of the one before."""
+    if await queries.has_users(tx):
+        return None
+    return await make_link(tx, Purpose.FIRST_OWNER)
+
+
+async def become_first_owner(
+    tx: Tx, token: str, *, organization_name: str, email: str, name: str, password_hash: str, address: str
+) -> tuple[Person, Organization]:
+    await _use(tx, token, Purpose.FIRST_OWNER)
+    if await queries.has_users(tx):
+        raise LinkUnusable
+    person = await create_person(tx, email=email, name=name, password_hash=password_hash)
+    organization = await create_organization(tx.connection, organization_name)
+    await join(tx, organization.id, organization.name, person.id, Role.OWNER)
+    actor = Actor(person.id, person.email, address)
+    await record(tx, organization.id, actor, "organization.create", organization.name)
+    await record(tx, organization.id, actor, "member.join", email, after={"role": Role.OWNER.value})
+    return person, organization
+
+
+async def look(tx: Tx, token: str) -> tuple[Link, Person | None]:
+    """What the link is for, and the user it means, if there is one."""
+    link = await look_at(tx, token)
+    person = await queries.find_person_by_email(tx, link.email) if link.email else None
+    return link, person
+
+
+async def password_link_by_operator(tx: Tx, email: str) -> str:
+    """On the server: for anybody, whatever their role and organizations."""
+    person = await queries.find_person_by_email(tx, email)
+    if person is not None:
+        for place in await queries.find_memberships(tx, person.id):
+            await record(tx, place.organization_id, OPERATOR, "member.password_link", email)
+    return await make_link(tx, Purpose.PASSWORD, email=email)
+
+
+async def _use(tx: Tx, token: str, purpose: Purpose) -> Link:
+    link = await use(tx, token)
+    if link.purpose is not purpose:
+        raise LinkUnusable
+    return link
+
+
+async def _join(tx: Tx, link: Link, person: Person, address: str) -> None:
+    if link.organization_id is None or link.role is None or link.organization_name is None:
+        raise LinkUnusable
+    if any(one.organization_id == link.organization_id for one in await queries.find_memberships(tx, person.id)):
+        # An old invitation must not change the role that they have by now.
+        raise LinkUnusable
+    await join(tx, link.organization_id, link.organization_name, person.id, link.role)
+    actor = Actor(person.id, person.email, address)
+    await record(tx, link.organization_id, actor, "member.join", person.email, after={"role": link.role.value})

@@ -1,0 +1,163 @@
+"""`regulars user`: people who sign in to the web application."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, TypeVar
+
+import typer
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from regulars.accounts import manage
+from regulars.accounts.errors import AccountRefusal
+from regulars.accounts.links.link import LINK_PATH
+from regulars.accounts.model import read_email
+from regulars.cli import database
+from regulars.cli.output import CommandError, Exit, err, print_json, print_table, shown_time
+from regulars.kit.clock import format_timestamp, truncate_to_milliseconds
+from regulars.kit.db import Tx
+from regulars.kit.settings import Settings, load
+from regulars.organizations.manage import find_organization
+from regulars.organizations.model import Organization
+from regulars.web.access import Role
+
+app = typer.Typer(no_args_is_help=True, help="Create people who sign in, give them links and roles.")
+
+Answer = TypeVar("Answer")
+Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The address they sign in with.", show_default=False)]
+OfOrganization = Annotated[str, typer.Option("--organization", "-o", help="Name of the organization.")]
+
+
+@app.command()
+def create(
+    email: Email,
+    organization: OfOrganization,
+    role: Annotated[Role, typer.Option(help="What they may do.")] = Role.ANALYST,
+) -> None:
+    """Make somebody a member and print a one-time link; a new person chooses a password with it."""
+    address = _read(email)
+
+    async def work(tx: Tx) -> str:
+        found = await _find(tx, organization)
+        return await manage.create_user(tx, address, organization_id=found.id, organization_name=found.name, role=role)
+
+    _print_link(*_run(work))
+
+
+@app.command()
+def link(
+    email: Email,
+    without_second_factor: Annotated[
+        bool, typer.Option("--without-second-factor", help="Also take the second factor away, for a lost phone.")
+    ] = False,
+) -> None:
+    """Print a one-time link for a new password; it works for 48 hours."""
+    address = _read(email)
+    _print_link(*_run(lambda tx: manage.link_for(tx, address, without_second_factor=without_second_factor)))
+
+
+@app.command("list")
+def list_all(as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False) -> None:
+    """List every user with their organizations and roles."""
+    users, _settings = _run(manage.list_users)
+    if as_json:
+        print_json([_as_data(one) for one in users])
+        return
+    print_table(
+        ["EMAIL", "NAME", "ORGANIZATION", "ROLE", "SECOND FACTOR", "CREATED (UTC)", "DISABLED (UTC)"],
+        [
+            [
+                one.person.email,
+                one.person.name,
+                one.organization or "",
+                one.role or "",
+                "on" if one.person.has_second_factor else "off",
+                shown_time(one.person.created_at),
+                shown_time(one.person.disabled_at),
+            ]
+            for one in users
+        ],
+    )
+
+
+@app.command()
+def disable(email: Email) -> None:
+    """Sign somebody out everywhere and let them in no more; what they did stays in the audit log."""
+    address = _read(email)
+    _run(lambda tx: manage.disable_user(tx, address))
+    err.print(f"Disabled {address}.", markup=False)
+
+
+@app.command()
+def enable(email: Email) -> None:
+    """Let somebody in again who was disabled."""
+    address = _read(email)
+    _run(lambda tx: manage.enable_user(tx, address))
+    err.print(f"Enabled {address}.", markup=False)
+
+
+@app.command()
+def role(
+    email: Email,
+    role: Annotated[Role, typer.Argument(metavar="ROLE", help="owner, admin, marketer, analyst or developer.")],
+    organization: OfOrganization,
+) -> None:
+    """Give a member another role; the last owner stays one."""
+    address = _read(email)
+
+    async def work(tx: Tx) -> None:
+        found = await _find(tx, organization)
+        await manage.give_role(tx, address, role, organization_id=found.id)
+
+    _run(work)
+    err.print(f"{address} is {role.value} of {organization} now.", markup=False)
+
+
+def _run(work: Callable[[Tx], Awaitable[Answer]]) -> tuple[Answer, Settings]:
+    """One transaction; a refusal is a sentence and changes nothing."""
+    settings = load()
+
+    async def run(connection: AsyncConnection[TupleRow]) -> Answer:
+        async with connection.transaction():
+            row = await (await connection.execute("SELECT now()")).fetchone()
+            if row is None:
+                raise CommandError("The database did not tell the time.", code=Exit.DATABASE)
+            return await work(Tx(connection, truncate_to_milliseconds(row[0])))
+
+    try:
+        with database.ready(settings) as url:
+            return database.run_on(url, run), settings
+    except AccountRefusal as refusal:
+        raise CommandError(str(refusal)) from refusal
+
+
+def _print_link(token: str, settings: Settings) -> None:
+    # The link and nothing else, so that a script can pass it on.
+    typer.echo(f"{settings.base_url}{LINK_PATH}/{token}")
+    err.print("The link works once, for 48 hours; pass it on to the person it is for.", style="dim")
+
+
+def _read(email: str) -> str:
+    address = read_email(email)
+    if address is None:
+        raise CommandError(f"'{email}' is not an address like name@example.com.", code=Exit.USAGE)
+    return address
+
+
+async def _find(tx: Tx, name: str) -> Organization:
+    organization = await find_organization(tx.connection, name)
+    if organization is None:
+        raise CommandError(f"There is no organization named '{name}'; `regulars organization list` shows them all.")
+    return organization
+
+
+def _as_data(one: manage.Listed) -> dict[str, Any]:
+    person = one.person
+    return {
+        "email": person.email,
+        "name": person.name,
+        "organization": one.organization,
+        "role": one.role,
+        "second_factor": person.has_second_factor,
+        "created_at": format_timestamp(person.created_at),
+        "disabled_at": format_timestamp(person.disabled_at) if person.disabled_at else None,
+    }

@@ -1,0 +1,55 @@
+"""What an organization says of itself: its name, time zone, locale and default country."""
+
+from dataclasses import dataclass
+from uuid import UUID
+from zoneinfo import available_timezones
+
+from psycopg import AsyncConnection, errors
+from psycopg.rows import TupleRow
+
+from regulars.organizations import queries
+
+Connection = AsyncConnection[TupleRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    name: str
+    time_zone: str
+    locale: str
+    default_country: str | None
+
+
+class NameTaken(Exception):
+    """Another organization has this name."""
+
+
+def is_time_zone(name: str) -> bool:
+    return name in time_zones()
+
+
+def time_zones() -> list[str]:
+    """The zones that people live in; the database of zones also has many old names."""
+    return [*sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/")), "UTC"]
+
+
+async def find_settings(connection: Connection, organization_id: UUID) -> Settings:
+    found = await queries.find_settings(connection, organization_id)
+    if found is None:
+        raise LookupError(f"There is no organization {organization_id}.")
+    return Settings(*found)
+
+
+async def change_settings(connection: Connection, organization_id: UUID, settings: Settings) -> None:
+    try:
+        async with connection.transaction():
+            await queries.update_settings(
+                connection,
+                organization_id,
+                name=settings.name,
+                time_zone=settings.time_zone,
+                locale=settings.locale,
+                default_country=settings.default_country,
+            )
+    except errors.UniqueViolation:
+        raise NameTaken from None

@@ -1,0 +1,55 @@
+"""Staff of an organization, hired by the use cases."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from regulars.accounts import people, queries, welcome
+from regulars.accounts.links.link import LINK_PATH
+from regulars.accounts.manage import disable_user
+from regulars.accounts.passwords import Passwords
+from regulars.kit.db import Database, Tx
+from regulars.web.access import Role
+
+PASSWORD = "four words in a row"
+_HASHES: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Staff:
+    database_url: str
+    organization_id: UUID
+
+    def run(self, act: Callable[[Tx], Awaitable[Any]]) -> Any:
+        async def work() -> Any:
+            database = Database(self.database_url, pool_max=2)
+            await database.open()
+            try:
+                async with database.transaction() as tx:
+                    return await act(tx)
+            finally:
+                await database.close()
+
+        return asyncio.run(work())
+
+    def hire(self, role: Role, email: str | None = None) -> str:
+        address = email or f"{role.value}-{uuid.uuid4().hex[:8]}@shop.example"
+
+        async def act(tx: Tx) -> None:
+            if PASSWORD not in _HASHES:
+                _HASHES[PASSWORD] = await Passwords().hash(PASSWORD)
+            person = await people.create_person(tx, email=address, name=f"Some {role.value}")
+            await queries.set_password(tx, person.id, _HASHES[PASSWORD])
+            await people.join(tx, self.organization_id, "Shop", person.id, role)
+
+        self.run(act)
+        return address
+
+    def password_link(self, email: str) -> str:
+        return f"{LINK_PATH}/{self.run(lambda tx: welcome.password_link_by_operator(tx, email))}"
+
+    def disable(self, email: str) -> None:
+        self.run(lambda tx: disable_user(tx, email))

@@ -1,0 +1,179 @@
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import pyotp
+import pytest
+
+from regulars.accounts.agents import browser_of
+from regulars.accounts.factor.code import STEP_S, matching_step, new_offer
+from regulars.accounts.model import ABSOLUTE, IDLE, Session, read_email
+from regulars.accounts.passwords import Passwords, objection
+from regulars.accounts.sessions import Doorkeeper, start_session
+from regulars.accounts.throttle import judge as throttle
+from regulars.kit.db import Tx
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "password1234",
+        "Passw0rd!2026",
+        "123456789012",
+        "aaaaaaaaaaaa",
+        "qwertyuiop123",
+        "welcome welcome",
+        "Iloveyou2024!",
+        "abcabcabcabc",
+        "me@shop.example",
+        "correct horse battery staple",
+        "motdepasse2026",
+        "210987654321",
+    ],
+)
+def test_common_passwords_are_refused_however_they_are_decorated(password):
+    assert objection(password, email="me@shop.example") is not None
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["four words in a row", "kohlrabi-Fenster", "d7Gh29skPqLm", "ünîcödé wörds", "x" * 3 + " unrelated " + "y" * 3],
+)
+def test_long_unusual_passwords_are_taken_without_rules_about_characters(password):
+    assert objection(password, email="me@shop.example") is None
+
+
+@pytest.mark.parametrize("password", ["short", "elevenchars", "x" * 257])
+def test_a_password_has_12_to_256_characters(password):
+    assert objection(password) is not None
+
+
+@pytest.mark.anyio
+async def test_a_password_is_kept_as_argon2id_and_matches_only_itself():
+    passwords = Passwords()
+    kept = await passwords.hash("four words in a row")
+    assert kept.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    assert await passwords.matches(kept, "four words in a row")
+    assert not await passwords.matches(kept, "four words in a roW")
+    assert not await passwords.matches(None, "four words in a row")
+
+
+@pytest.mark.parametrize(
+    ("text", "email"),
+    [
+        (" Me@Shop.Example ", "me@shop.example"),
+        ("a@localhost", "a@localhost"),
+        ("a@b", None),
+        ("a b@c.d", None),
+        ("", None),
+        ("a" * 250 + "@b.cd", None),
+        ("a\x00@b.cd", None),
+    ],
+)
+def test_an_address_is_kept_in_one_way(text, email):
+    assert read_email(text) == email
+
+
+def session(**changed):
+    given = {
+        "id": UUID(int=1),
+        "user_id": UUID(int=2),
+        "created_at": NOW,
+        "last_seen_at": NOW,
+        "idle": IDLE,
+        "ends_at": NOW + ABSOLUTE,
+        "address": None,
+        "agent": None,
+    }
+    return Session(**{**given, **changed})
+
+
+def test_a_session_ends_by_rest_and_by_age():
+    assert session().is_alive(NOW + IDLE - timedelta(seconds=1))
+    assert not session().is_alive(NOW + IDLE)
+    seen = session(last_seen_at=NOW + ABSOLUTE - timedelta(seconds=1))
+    assert not seen.is_alive(NOW + ABSOLUTE)
+
+
+@pytest.mark.anyio
+async def test_a_session_that_rested_too_long_identifies_nobody(database):
+    async with database.transaction() as tx:
+        user = uuid4()
+        await tx.execute(
+            "INSERT INTO users (id, email, name, created_at) VALUES (%s, 'a@b.cd', 'A', %s)", (user, tx.now)
+        )
+        fresh = await start_session(tx, user, is_kept=False, address="", agent="")
+        long_ago = Tx(tx.connection, tx.now - timedelta(hours=12, minutes=1))
+        stale = await start_session(long_ago, user, is_kept=False, address="", agent="")
+        kept = await start_session(long_ago, user, is_kept=True, address="", agent="")
+    door = Doorkeeper(database)
+    assert await door.identify(fresh) is not None
+    assert await door.identify(stale) is None
+    assert await door.identify(kept) is not None
+    assert await door.identify("é made up") is None
+
+
+def test_a_code_counts_one_step_around_and_never_again():
+    secret, at = pyotp.random_base32(), 1_000_000 * STEP_S
+    code = pyotp.TOTP(secret).at(at)
+    assert matching_step(secret, code, at, after=None) == 1_000_000
+    assert matching_step(secret, code, at + STEP_S, after=None) == 1_000_000
+    assert matching_step(secret, code, at + 2 * STEP_S, after=None) is None
+    assert matching_step(secret, code, at, after=1_000_000) is None
+    assert matching_step(secret, "é", at, after=None) is None
+
+
+def test_the_picture_of_a_secret_has_no_style_and_no_script():
+    offer = new_offer("me@shop.example")
+    assert offer.qr_svg.startswith("<svg")
+    assert "style" not in offer.qr_svg
+    assert "script" not in offer.qr_svg
+    assert "issuer=Regulars" in offer.uri
+
+
+@pytest.mark.parametrize(
+    ("address", "place"), [("203.0.113.9", "203.0.113.9"), ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"), ("", "unknown")]
+)
+def test_an_ipv6_network_counts_as_one_place(address, place):
+    assert throttle.place_of(address) == place
+
+
+@pytest.mark.anyio
+async def test_strangers_failures_do_not_lock_somebody_out_of_a_known_place(database):
+    email, home = "me@shop.example", "198.51.100.7"
+    async with database.transaction() as tx:
+        await tx.execute(
+            "INSERT INTO users (id, email, name, created_at) VALUES (%s, %s, 'Me', %s)", (uuid4(), email, tx.now)
+        )
+        await throttle.note_success(tx, email, home)
+        for number in range(100):
+            await throttle.note_failure(tx, email, f"203.0.113.{number % 250}")
+        assert not (await throttle.judge(tx, email, "192.0.2.1")).is_open
+        assert (await throttle.judge(tx, email, home)).is_open
+        later = Tx(tx.connection, tx.now + throttle.WINDOW)
+        assert (await throttle.judge(later, email, "192.0.2.1")).is_open
+        assert await throttle.sweep(later) > 100
+
+
+@pytest.mark.anyio
+async def test_one_address_may_fail_on_many_accounts_only_so_often(database):
+    async with database.transaction() as tx:
+        for number in range(throttle.ADDRESS_FAILURES_MAX):
+            await throttle.note_failure(tx, f"user{number}@shop.example", "203.0.113.9")
+        verdict = await throttle.judge(tx, "somebody@shop.example", "203.0.113.9")
+        assert not verdict.is_open
+        assert verdict.wait_until == tx.now + throttle.WINDOW
+
+
+@pytest.mark.parametrize(
+    ("agent", "shown"),
+    [
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0", "Firefox on Linux"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit Safari/604.1", "Safari on iPhone"),
+        (None, "Unknown browser"),
+        ("curl/8.5", "curl/8.5"),
+    ],
+)
+def test_a_browser_is_named_in_a_few_words(agent, shown):
+    assert browser_of(agent) == shown

@@ -24,6 +24,7 @@ from regulars.explore.customers import pages as customers
 from regulars.explore.find import pages as find
 from regulars.explore.home import pages as home
 from regulars.explore.shops import pages as shops
+from regulars.first_run import pages as first_run
 from regulars.http import openapi
 from regulars.http.api_lane import ApiLane
 from regulars.http.body import PATIENCE, Patience
@@ -112,7 +113,8 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
     """Every page and form of the web application."""
     return (
         *theme.PAGES,
-        *accounts.pages(vault.of(settings), public_url=settings.public_url),
+        *accounts.pages(vault.of(settings), public_url=settings.public_url, first_steps=first_run.PATH),
+        *first_run.pages(public_url=settings.public_url),
         *home.PAGES,
         *customers.PAGES,
         *rights.PAGES,

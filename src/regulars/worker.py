@@ -10,6 +10,7 @@ from regulars.catalog.counts.queue import CountQueue
 from regulars.catalog.model import Catalog
 from regulars.consent.browse.figures import ConsentFigures
 from regulars.consent.facts import SubscriptionsChanged
+from regulars.demo.runs.queue import DemoQueue
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
 from regulars.kit import vault
@@ -82,6 +83,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         deliveries,
         ProbeQueue(deliveries),
         Sweep("webhooks.sweep", WEBHOOK_MESSAGES, sweep_webhooks, look_every_s=3600),
+        DemoQueue(),
         Sweep("idempotency.sweep", IDEMPOTENCY_KEYS, sweep_idempotency_keys, look_every_s=300),
         Sweep("request_log.sweep", REQUEST_LOG, sweep_request_log, look_every_s=3600),
         Sweep("request_log.sweep_counts", REQUEST_COUNTS, sweep_request_log, look_every_s=3600),

@@ -12,7 +12,7 @@ from regulars.accounts.errors import (
 )
 from regulars.accounts.links.link import LINK_LIFE, Purpose, look_at, make_link, use
 from regulars.kit.db import Tx
-from regulars.organizations.manage import create_organization
+from regulars.organizations.manage import create_organization, find_organization
 from regulars.web.access import Role
 
 pytestmark = pytest.mark.anyio
@@ -182,7 +182,9 @@ async def test_the_first_owner_is_offered_only_while_there_is_nobody(database):
         }
         with pytest.raises(LinkUnusable):
             await welcome.become_first_owner(tx, old, **first)
-        person, organization = await welcome.become_first_owner(tx, new, **first)
+        person, slug = await welcome.become_first_owner(tx, new, **first)
+        assert slug == "shop"
+        organization = await find_organization(tx.connection, "Shop")
         assert [one.role for one in await people.find_memberships(tx, person.id)] == [Role.OWNER]
         assert await welcome.offer_first_owner(tx) is None
         assert [one[0] for one in await acts(tx, organization)] == ["organization.create", "member.join"]

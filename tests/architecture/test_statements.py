@@ -7,6 +7,7 @@ from tests.support.statements import Statement, statements
 
 OWNERS = {
     "organizations": {"organizations", "organization_slugs", "api_keys"},
+    "demo": {"demo_runs"},
     "accounts": {
         "users",
         "memberships",

@@ -1,6 +1,8 @@
 """A real browser: Debian's Chromium, driven by Playwright."""
 
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,13 +15,29 @@ from regulars.web import cookies
 AXE = Path(__file__).parents[1] / "vendor" / "axe-core" / "axe.min.js"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 WAIT_MS = 30_000
+INSTALL_SECONDS_MAX = 600
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 
 
+def find_program() -> str:
+    """Chromium, installed if we may; otherwise the test is skipped and says how to have it."""
+    program = _installed()
+    if program is None and os.geteuid() == 0 and shutil.which("apt-get") is not None:
+        command = ["apt-get", "install", "--yes", "--no-install-recommends", "chromium"]
+        subprocess.run(command, check=False, capture_output=True, timeout=INSTALL_SECONDS_MAX)
+        program = _installed()
+    if program is None:
+        pytest.skip("Browser tests need Chromium: `apt-get install chromium` as root, then run them again.")
+    return program
+
+
+def _installed() -> str | None:
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
 def launched() -> Iterator[Browser]:
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    assert program is not None, "Browser tests need Chromium; install Debian's package chromium."
+    program = find_program()
     with sync_playwright() as playwright:
         # The sandbox needs rights that a container seldom has; the pages are our own.
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
@@ -27,7 +45,7 @@ def launched() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     yield from launched()
 

@@ -33,6 +33,8 @@ async def start_session(tx: Tx, user_id: UUID, *, is_kept: bool, address: str, a
         agent=agent[:AGENT_CHARACTERS_MAX] or None,
     )
     await queries.insert_session(tx, session, token_hash=hash_token(token))
+    # Those that have ended go with those that begin, a bite at a time.
+    await queries.delete_old_sessions(tx)
     return token
 
 

@@ -10,7 +10,6 @@ from regulars.accounts.model import Person
 from regulars.accounts.people import create_person, join
 from regulars.kit.db import Tx
 from regulars.organizations.manage import create_organization
-from regulars.organizations.model import Organization
 from regulars.web.access import Role
 
 
@@ -62,7 +61,8 @@ async def offer_first_owner(tx: Tx) -> str | None:
 
 async def become_first_owner(
     tx: Tx, token: str, *, organization_name: str, email: str, name: str, password_hash: str, address: str
-) -> tuple[Person, Organization]:
+) -> tuple[Person, str]:
+    """The first owner, and the slug of their organization."""
     await _use(tx, token, Purpose.FIRST_OWNER)
     if await queries.has_users(tx):
         raise LinkUnusable
@@ -72,7 +72,8 @@ async def become_first_owner(
     actor = Actor(person.id, person.email, address)
     await record(tx, organization.id, actor, "organization.create", organization.name)
     await record(tx, organization.id, actor, "member.join", email, after={"role": Role.OWNER.value})
-    return person, organization
+    [place] = await queries.find_memberships(tx, person.id)
+    return person, place.slug
 
 
 async def look(tx: Tx, token: str) -> tuple[Link, Person | None]:

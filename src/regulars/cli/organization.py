@@ -3,17 +3,20 @@
 from typing import Annotated, Any
 
 import typer
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
 
 from regulars.cli import database
-from regulars.cli.output import CommandError, Exit, out, print_json, print_table, shown_time
+from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
 from regulars.kit import ids, settings
 from regulars.kit.clock import format_timestamp
-from regulars.organizations import manage
+from regulars.organizations import manage, particulars
 from regulars.organizations.model import Organization
 
-app = typer.Typer(no_args_is_help=True, help="Create and list organizations.")
+app = typer.Typer(no_args_is_help=True, help="Create, set up and list organizations.")
 
 NAME_CHARACTERS_MAX = 255
+COUNTRY_LETTERS = 2
 
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
@@ -34,6 +37,44 @@ def create(
         print_json(_as_data(organization))
     else:
         out.print(ids.ORGANIZATION.encode(organization.id), markup=False)
+
+
+@app.command("set")
+def set_particulars(
+    name: Annotated[str, typer.Argument(help="The organization's name.", show_default=False)],
+    time_zone: Annotated[str | None, typer.Option(help="As in Europe/Paris.", show_default=False)] = None,
+    locale: Annotated[str | None, typer.Option(help="As in fr-FR.", show_default=False)] = None,
+    default_country: Annotated[
+        str | None, typer.Option(help="As in FR; reads numbers without a prefix.", show_default=False)
+    ] = None,
+) -> None:
+    """Set the time zone, the locale or the default country of an organization; what is left out stays."""
+    if time_zone is not None and not particulars.is_time_zone(time_zone):
+        raise CommandError(f"'{time_zone}' is not a time zone such as Europe/Paris.", code=Exit.USAGE)
+    if default_country is not None and (len(default_country) != COUNTRY_LETTERS or not default_country.isalpha()):
+        raise CommandError(f"'{default_country}' is not a two-letter country code such as FR.", code=Exit.USAGE)
+
+    async def work(connection: AsyncConnection[TupleRow]) -> particulars.Settings:
+        found = await manage.find_organization(connection, name)
+        if found is None:
+            raise CommandError(f"There is no organization named '{name}'; `regulars organization list` shows them all.")
+        before = await particulars.find_settings(connection, found.id)
+        after = particulars.Settings(
+            name=before.name,
+            time_zone=time_zone or before.time_zone,
+            locale=locale or before.locale,
+            default_country=default_country.upper() if default_country else before.default_country,
+        )
+        await particulars.change_settings(connection, found.id, after)
+        return after
+
+    with database.ready(settings.load()) as url:
+        after = database.run_on(url, work)
+    err.print(
+        f"{name}: time zone {after.time_zone}, locale {after.locale},"
+        f" default country {after.default_country or 'none'}.",
+        markup=False,
+    )
 
 
 @app.command("list")

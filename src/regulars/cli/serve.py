@@ -13,9 +13,12 @@ from typing import Annotated, Final
 import typer
 import uvloop
 
+from regulars.accounts.links.link import LINK_PATH
+from regulars.accounts.welcome import offer_first_owner
 from regulars.cli import database, unlock
 from regulars.cli.output import CommandError, out
 from regulars.kit import log, metrics, migrate
+from regulars.kit.db import Database
 from regulars.kit.process import Lifeline, on_stop_signals, when_ended
 from regulars.kit.settings import PORT_MAX, Settings, load
 from regulars.kit.shared import map_block, new_block
@@ -152,6 +155,24 @@ async def _announce(settings: Settings, started: asyncio.Event) -> None:
     await started.wait()
     out.print(f"Regulars serves on {dataclasses.replace(settings, public_url=None).base_url}", markup=False)
     _log.info("server.started", port=settings.port, workers=settings.workers)
+    token = await _first_owner_token(settings)
+    if token is not None:
+        # To the terminal and not to the log: whoever holds it becomes the owner.
+        out.print(
+            "There is no user yet. Set up your organization with this link; it works once, for 24 hours:", markup=False
+        )
+        out.print(f"  {settings.base_url}{LINK_PATH}/{token}", markup=False, soft_wrap=True)
+
+
+async def _first_owner_token(settings: Settings) -> str | None:
+    url = settings.database_url or ""
+    pool = Database(url, pool_max=2)
+    await pool.open()
+    try:
+        async with pool.transaction() as tx:
+            return await offer_first_owner(tx)
+    finally:
+        await pool.close()
 
 
 def _prepare_schema(settings: Settings, url: str) -> None:

@@ -14,9 +14,6 @@ class Step:
 
 
 def first_steps(base: str, *, today: datetime) -> tuple[Step, ...]:
-    # Midnight has passed, is recent enough to count as fresh, and stays the same when the page is loaded again, so a
-    # ticket that is sent twice today is the same ticket.
-    midnight = today.strftime("%Y-%m-%dT00:00:00Z")
     return (
         Step(
             "Create an organization and a key",
@@ -25,17 +22,8 @@ def first_steps(base: str, *, today: datetime) -> tuple[Step, ...]:
             '.venv/bin/regulars organization create "My shop"\n'
             'KEY=$(.venv/bin/regulars key create --organization "My shop")',
         ),
-        Step(
-            "Send a store",
-            "Under your own code for it. Sending it again updates it.",
-            curl(f"{base}/v1/stores", body='{"external_id": "PARIS-1", "name": "Rue de Rivoli"}'),
-        ),
-        Step(
-            "Send a ticket",
-            "The customer `C-100` is new, so the ticket creates a light profile. Send it twice: the second answer is"
-            " 200 with the first sale, and nothing was written again.",
-            curl(f"{base}/v1/sales-events", body=_TICKET.replace("MIDNIGHT", midnight)),
-        ),
+        store_step(base),
+        ticket_step(base, today=today),
         Step(
             "Read it back",
             "By your own ticket number, as one path segment, or by the `evt_` id of the answer.",
@@ -43,6 +31,43 @@ def first_steps(base: str, *, today: datetime) -> tuple[Step, ...]:
         ),
     )
 
+
+def store_step(base: str) -> Step:
+    return Step(
+        "Send a store",
+        "Under your own code for it. Sending it again updates it.",
+        curl(f"{base}/v1/stores", body='{"external_id": "PARIS-1", "name": "Rue de Rivoli"}'),
+    )
+
+
+def ticket_step(base: str, *, today: datetime) -> Step:
+    return Step(
+        "Send a ticket",
+        "The customer `C-100` is new, so the ticket creates a light profile. Send it twice: the second answer is"
+        " 200 with the first sale, and nothing was written again.",
+        curl(f"{base}/v1/sales-events", body=_TICKET.replace("MIDNIGHT", _midnight(today))),
+    )
+
+
+def consent_step(base: str, *, today: datetime) -> Step:
+    return Step(
+        "Record a consent",
+        "So that this customer may be texted, and you can prove it.",
+        curl(f"{base}/v1/subscriptions/opt-in", body=_CONSENT.replace("MIDNIGHT", _midnight(today))),
+    )
+
+
+def _midnight(today: datetime) -> str:
+    """It has passed, is recent enough to count as fresh, and stays the same when the page is loaded again: a ticket
+    that is sent twice today is the same ticket."""
+    return today.strftime("%Y-%m-%dT00:00:00Z")
+
+
+_CONSENT = """\
+{
+    "phone_number": "+33639980000", "profile_id": "C-100",
+    "consent_source": "POINT_OF_SALE", "consented_at": "MIDNIGHT"
+  }"""
 
 _TICKET = """\
 {

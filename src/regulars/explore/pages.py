@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from regulars.explore import reference
@@ -23,6 +23,7 @@ from regulars.http.problem import DOCUMENTATION_PATH
 from regulars.http.route import Route as ApiRoute
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ALL_ERRORS
+from regulars.web import cookies
 
 REFERENCE_PATH: Final = "/docs/api"
 STATE_WAIT_S: Final = 2.0
@@ -62,6 +63,8 @@ class _Pages:
         self._state: _State | None = None
 
     async def first(self, request: Request) -> Response:
+        if any(name in request.cookies for name in (cookies.SESSION_HTTPS, cookies.SESSION_HTTP)):
+            return RedirectResponse("/organizations", HTTPStatus.SEE_OTHER)
         state = await self._current_state()
         steps = first_steps(self._address(request), today=state.seen_at)
         return page(render("first.html", state=state, steps=steps))

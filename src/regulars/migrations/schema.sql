@@ -105,6 +105,17 @@ CREATE TABLE consent_payloads (
     payload json NOT NULL
 );
 
+CREATE TABLE demo_runs (
+    organization_id uuid NOT NULL,
+    tickets integer NOT NULL,
+    progress json DEFAULT '{}'::json NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    failed_at timestamp with time zone
+);
+
 CREATE TABLE hourly_totals (
     organization_id uuid NOT NULL,
     hour timestamp with time zone NOT NULL,
@@ -559,6 +570,9 @@ ALTER TABLE ONLY consent_ledger
 ALTER TABLE ONLY consent_payloads
     ADD CONSTRAINT consent_payloads_pkey PRIMARY KEY (organization_id, subscription_id, sequence);
 
+ALTER TABLE ONLY demo_runs
+    ADD CONSTRAINT demo_runs_pkey PRIMARY KEY (organization_id);
+
 ALTER TABLE ONLY hourly_totals_fills
     ADD CONSTRAINT hourly_totals_fills_pkey PRIMARY KEY (organization_id);
 
@@ -707,6 +721,8 @@ CREATE INDEX catalog_counts_newest ON catalog_counts USING btree (organization_i
 CREATE INDEX consent_figures_due ON consent_figures USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX consent_payloads_by_profile ON consent_payloads USING btree (organization_id, profile_id) WHERE (profile_id IS NOT NULL);
+
+CREATE INDEX demo_runs_due ON demo_runs USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX hourly_totals_by_store ON hourly_totals USING btree (organization_id, store_id, hour);
 

@@ -42,7 +42,7 @@ async def list_acts_backward(
 async def count_acts(tx: Tx, organization_id: UUID, *, act: str, actor: str, cap: int) -> int:
     rows = await tx.fetch(
         "SELECT count(*) FROM (SELECT 1 FROM audit_log WHERE organization_id = %s"
-        " AND (%s = '' OR act = %s) AND (%s = '' OR actor = %s) LIMIT %s) AS some",
+        " AND (%s = '' OR act = %s) AND (%s = '' OR actor = %s) LIMIT %s) AS found",
         (organization_id, act, act, actor, actor, cap),
     )
     return int(rows[0][0])

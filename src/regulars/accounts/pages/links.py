@@ -32,8 +32,9 @@ TEMPLATES: Final = {
 
 
 class LinkPages:
-    def __init__(self, passwords: Passwords) -> None:
+    def __init__(self, passwords: Passwords, first_steps: str) -> None:
         self._passwords = passwords
+        self._first_steps = first_steps
 
     def pages(self) -> tuple[Page, ...]:
         path = LINK_PATH + "/{token}"
@@ -107,7 +108,7 @@ class LinkPages:
             return refused(visit, TEMPLATES[link.purpose], form, link=link, person=None)
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
-            someone, _organization = await welcome.become_first_owner(
+            someone, slug = await welcome.become_first_owner(
                 tx,
                 visit.references[0],
                 organization_name=organization,
@@ -117,7 +118,7 @@ class LinkPages:
                 address=visit.client_address,
             )
             token = await begin_session(tx, visit, someone.id)
-        return signed_in(visit, token, ORGANIZATIONS_PATH)
+        return signed_in(visit, token, f"/o/{slug}{self._first_steps}")
 
 
 async def _join(visit: Visit) -> Response:

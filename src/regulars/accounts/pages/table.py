@@ -12,12 +12,15 @@ from regulars.kit.vault import AnyVault
 from regulars.web.route import Page
 
 
-def pages(vault: AnyVault, *, public_url: str | None) -> Sequence[Page]:
-    """`public_url` stands in the links that people pass on; without it, the address of whoever makes one."""
+def pages(vault: AnyVault, *, public_url: str | None, first_steps: str) -> Sequence[Page]:
+    """`public_url` stands in the links that people pass on; without it, the address of whoever makes one.
+
+    `first_steps` is the page of a new organization that its first owner comes to.
+    """
     passwords = Passwords()
     return (
         *SignInPages(passwords, vault).pages(),
-        *LinkPages(passwords).pages(),
+        *LinkPages(passwords, first_steps).pages(),
         *AccountPages(passwords, vault).pages(),
         *organization.PAGES,
         *TeamPages(public_url or "").pages(),

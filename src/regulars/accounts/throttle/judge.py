@@ -63,16 +63,14 @@ async def note_failure(tx: Tx, email: str, address: str) -> None:
     # Always in one order, so that two failures at once do not wait for each other in a circle.
     for subject in sorted(subjects):
         await queries.add_failure(tx, subject, until=tx.now + WINDOW)
+    # What is over goes a bite at a time with what comes: there are never many more than are in use.
+    await queries.delete_old_failures(tx)
 
 
 async def note_success(tx: Tx, user_email: str, address: str) -> None:
     place = place_of(address)
     await queries.forget_failures(tx, _pair(user_email, place))
     await queries.remember_place(tx, user_email, place)
-
-
-async def sweep(tx: Tx) -> int:
-    return await queries.delete_old_failures(tx)
 
 
 def _pair(email: str, place: str) -> str:

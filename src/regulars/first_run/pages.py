@@ -1,0 +1,114 @@
+"""First steps, and the demo: pages that lead from an empty organization to a ticket, or to an invented chain."""
+
+from typing import Final
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import Actor, record
+from regulars.accounts.people import find_memberships, join
+from regulars.demo.runs.ask import TICKETS, ask_for_demo, find_run
+from regulars.explore.first_steps import consent_step, store_step, ticket_step
+from regulars.first_run.state import STEPS, first_ticket, look
+from regulars.http.address import base_url
+from regulars.kit.db import Tx
+from regulars.organizations.manage import create_key, create_organization, find_organization
+from regulars.web.access import Action, Role
+from regulars.web.errors import PageNotFound
+from regulars.web.render import redirect, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+PATH: Final = "/first-steps"
+DEMO_PATH: Final = "/demo"
+KEY_NAME: Final = "First key"
+DEMO_NAME: Final = "Demo"
+DEMOS_MAX: Final = 50
+
+
+def pages(*, public_url: str | None) -> tuple[Page, ...]:
+    desk = _Desk(public_url)
+    return (
+        Page(path=PATH, needs=Action.READ, handle=desk.show),
+        Page(path=f"{PATH}/ticket", needs=Action.READ, handle=_await_ticket),
+        Form(path=f"{PATH}/key", needs=Action.MANAGE_FULL_KEYS, handle=_create_key),
+        Form(path=f"{PATH}/demo", needs=Action.MANAGE_ORGANIZATION, handle=_ask_for_demo),
+        Page(path=DEMO_PATH, needs=Action.READ, handle=_show_demo),
+    )
+
+
+class _Desk:
+    def __init__(self, public_url: str | None) -> None:
+        self._public_url = public_url
+
+    async def show(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            state = await look(tx, visit.organization_id)
+        request = visit.request
+        address = self._public_url or base_url(request.scope, request.headers.get("host", "").encode("latin-1"))
+        return render(
+            visit,
+            "first_run/first_steps.html",
+            state=state,
+            steps=STEPS,
+            store_step=store_step(address),
+            ticket_step=ticket_step(address, today=visit.now),
+            consent_step=consent_step(address, today=visit.now),
+            demo_tickets=TICKETS,
+        )
+
+
+async def _await_ticket(visit: Visit) -> Response:
+    """The part of the page that waits; it asks until the ticket is there."""
+    async with visit.database.reading() as tx:
+        ticket = await first_ticket(tx, visit.organization_id)
+    return render(visit, "first_run/ticket_part.html", ticket=ticket)
+
+
+async def _create_key(visit: Visit) -> Response:
+    async with visit.database.transaction() as tx:
+        key, secret = await create_key(tx.connection, visit.organization_id, KEY_NAME)
+        await record(tx, visit.organization_id, _actor(visit), "key.create", key.name, after={"permission": "full"})
+    return redirect(visit, visit.url(PATH), reveal=secret)
+
+
+async def _ask_for_demo(visit: Visit) -> Response:
+    """A second organization of its own, so that invented people never stand beside real ones."""
+    async with visit.database.transaction() as tx:
+        slug = await _running_demo(tx, visit)
+        if slug is None:
+            name = await _free_name(tx)
+            organization = await create_organization(tx.connection, name)
+            await join(tx, organization.id, organization.name, visit.user.id, Role.OWNER)
+            await ask_for_demo(tx, organization.id)
+            await record(tx, organization.id, _actor(visit), "demo.ask", name, after={"tickets": TICKETS})
+            found = await find_memberships(tx, visit.user.id)
+            slug = next(one.slug for one in found if one.organization_id == organization.id)
+    return redirect(visit, f"/o/{slug}{DEMO_PATH}")
+
+
+async def _show_demo(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        run = await find_run(tx, visit.organization_id)
+    if run is None:
+        raise PageNotFound("This organization was not filled with the demo from here.")
+    return render(visit, "first_run/demo.html", run=run, done=run.progress.get("tickets", 0))
+
+
+async def _running_demo(tx: Tx, visit: Visit) -> str | None:
+    """A second click leads to the demo that the first one began."""
+    for one in await find_memberships(tx, visit.user.id):
+        run = await find_run(tx, one.organization_id)
+        if run is not None and run.finished_at is None and run.failed_at is None:
+            return one.slug
+    return None
+
+
+async def _free_name(tx: Tx) -> str:
+    for name in (DEMO_NAME, *(f"{DEMO_NAME} {number}" for number in range(2, DEMOS_MAX))):
+        if await find_organization(tx.connection, name) is None:
+            return name
+    raise PageNotFound(f"There are {DEMOS_MAX} demos already; fill another with `regulars demo`.")
+
+
+def _actor(visit: Visit) -> Actor:
+    return Actor(visit.user.id, visit.user.email, visit.client_address or None)

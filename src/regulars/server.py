@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
@@ -51,6 +52,7 @@ from regulars.postgres import embedded
 from regulars.privacy import api as privacy
 from regulars.privacy import pages as rights
 from regulars.profiles import api as profiles
+from regulars.profiles.errors import ProfileNotFound, person_erased
 from regulars.request_log.note import RequestLog
 from regulars.sales import api as sales
 from regulars.sales.pages import collisions, tickets
@@ -78,6 +80,7 @@ def api_routes(settings: Settings) -> tuple[Route, ...]:
         *consent.ROUTES,
         *sales.routes(tolerance=tolerance),
     )
+    routes = tuple([_with_erasure(route) for route in routes])
 
     @cache
     def described() -> bytes:
@@ -107,6 +110,11 @@ def with_quiet_withdrawals(routes: Sequence[Route], database: Database) -> tuple
         else route
         for route in routes
     )
+
+
+def _with_erasure(route: Route) -> Route:
+    """Any write may be the retry of one whose answer spoke of a person who was erased since."""
+    return replace(route, errors=(*route.errors, ProfileNotFound)) if isinstance(route, Mutation) else route
 
 
 def page_table(settings: Settings) -> tuple[Page, ...]:
@@ -144,6 +152,7 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
         database,
         mutations,
         quick=sales.quick_ways(recorder) if settings.write_path == "quick" else {},
+        erased=person_erased(),
         trouble=writability.saw,
     )
     rate_limiter = RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, block=shared)
@@ -181,13 +190,7 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
     _show_levels(writes, database)
     readiness = Readiness(database, writability=writability, oldest_write_s=writes.oldest_s)
     public = pages.page_routes(routes, missing=readiness.missing, public_url=settings.public_url)
-    service = Starlette(
-        routes=[*service_routes(readiness), *_callbacks(settings, database), *public],
-        exception_handlers=pages.FAILURES,
-        lifespan=lifespan,
-    )
-    # A redirect to the path without a slash would repeat the caller's Host header.
-    service.router.redirect_slashes = False
+    service = _service([*service_routes(readiness), *_callbacks(settings, database), *public], lifespan)
     web = WebApp(
         page_table(settings), database=database, doorkeeper=Doorkeeper(database), public_url=settings.public_url
     )
@@ -200,6 +203,13 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
         note=request_log.note,
     )
     return Application(api, web, service, lane if settings.fast_lane == "on" else None)
+
+
+def _service(routes: list[BaseRoute], lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]]) -> Starlette:
+    service = Starlette(routes=routes, exception_handlers=pages.FAILURES, lifespan=lifespan)
+    # A redirect to the path without a slash would repeat the caller's Host header.
+    service.router.redirect_slashes = False
+    return service
 
 
 def _callbacks(settings: Settings, database: Database) -> list[BaseRoute]:

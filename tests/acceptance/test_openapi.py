@@ -10,7 +10,7 @@ import pytest
 from tests.support.client import Api
 from tests.support.routes import ROUTES
 
-from regulars.kit.errors import ALL_ERRORS
+from regulars.http.refusals import refusals_of_all
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
 
@@ -69,7 +69,7 @@ def test_it_lists_every_code(anonymous: Api) -> None:
     codes = anonymous.get("/v1/openapi.json").json()["components"]["schemas"]["Problem"]["properties"]["code"][
         "examples"
     ]
-    assert codes == [error.code for error in ALL_ERRORS]
+    assert codes == [error.code for error in refusals_of_all(ROUTES)]
 
 
 def _examples() -> list[tuple[str, str, str, Any]]:

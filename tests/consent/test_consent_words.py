@@ -2,9 +2,9 @@
 
 import pytest
 
+from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
 from regulars.consent.stop_words import START_KEYWORDS, STOP_KEYWORDS, Meaning, read_reply
-from regulars.kit.errors import InvalidPhoneNumber
 
 
 @pytest.mark.parametrize(

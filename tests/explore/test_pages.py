@@ -7,8 +7,7 @@ from tests.support import raw
 from tests.support.routes import ROUTES
 from tests.support.server import Server, running_server
 
-from regulars.http.error_pages import PAGES
-from regulars.kit.errors import ALL_ERRORS
+from regulars.http.refusals import refusals_of_all
 
 PATHS = ["/", "/docs/api", "/docs/errors"]
 SCRIPT = b"<script>alert(1)</script>"
@@ -49,10 +48,10 @@ def test_every_link_leads_somewhere(server: Server, path: str):
 
 def test_every_code_has_its_section(server: Server):
     page = read(server, "/docs/errors")
-    for error in ALL_ERRORS:
+    for error in refusals_of_all(ROUTES):
         assert error.code.lower().replace("_", "-") in page.ids
         assert f"{error.title}." in page.text
-    assert page.text.count("do not retry") == sum(entry.retry.startswith("No") for entry in PAGES.values())
+    assert page.text.count("do not retry") == sum(error.retry.startswith("No") for error in refusals_of_all(ROUTES))
 
 
 def test_every_operation_has_its_section_with_a_command_for_this_server(server: Server):

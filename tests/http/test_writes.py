@@ -10,7 +10,8 @@ from tests.http.workshop import Workshop, status
 
 from regulars.http.route import Answer
 from regulars.kit.coalesce import LANE_ITEMS_MAX
-from regulars.kit.errors import StoreNotFound, Unavailable
+from regulars.kit.errors import Unavailable
+from regulars.stores.errors import StoreNotFound
 
 pytestmark = pytest.mark.anyio
 RETRY_AFTER = (b"retry-after", b"1")

@@ -9,9 +9,11 @@ import pytest
 from tests.http.workshop import Workshop, is_replay, status
 
 from regulars.http import writes as engine
+from regulars.idempotency.errors import IdempotencyConflict, IdempotencyInProgress
 from regulars.idempotency.model import fingerprint
 from regulars.kit.db import Database
-from regulars.kit.errors import IdempotencyConflict, IdempotencyInProgress, StoreNotFound, Unavailable
+from regulars.kit.errors import Unavailable
+from regulars.stores.errors import StoreNotFound
 
 pytestmark = pytest.mark.anyio
 TARGET = b"/v1/things"

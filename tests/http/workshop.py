@@ -12,6 +12,7 @@ from regulars.http.route import Answer, Mutation, Write
 from regulars.http.writes import Writes
 from regulars.kit.db import Database, Tx
 from regulars.kit.errors import ApiError, invalid
+from regulars.profiles.errors import person_erased
 
 Act = Callable[[Tx, Write], Awaitable[Answer | ApiError | None]]
 Call = asyncio.Task[Answer | ApiError]
@@ -36,7 +37,7 @@ class Workshop:
             prepare=self._prepare,
             run=self._run,
         )
-        self.writes = Writes(database, [self.route], quick=options.get("quick", {}))
+        self.writes = Writes(database, [self.route], quick=options.get("quick", {}), erased=person_erased())
 
     def _prepare(self, asked: Any) -> str:
         name = msgspec.json.decode(asked.body)

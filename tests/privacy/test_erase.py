@@ -12,10 +12,10 @@ from tests.support.room import SECRET, request
 from regulars.consent.ledger import Origin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.http.route import Answer, Write
-from regulars.kit.errors import ProfileNotFound
 from regulars.kit.ids import PROFILE, ByExternalId, ById
 from regulars.privacy import api
 from regulars.privacy.erase import Erased, erase_profiles
+from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles
 
 pytestmark = pytest.mark.anyio

@@ -6,9 +6,10 @@ import pytest
 from tests.support.room import request
 
 from regulars.http.route import Write
-from regulars.kit.errors import ApiError, InvalidCursor, ProfileNotFound, ReservedExternalId, ValidationError
+from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, ValidationError
 from regulars.kit.ids import ByExternalId
 from regulars.profiles import api
+from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.model import Phone
 
 pytestmark = pytest.mark.anyio

@@ -4,8 +4,9 @@ from uuid import uuid4
 
 import pytest
 
-from regulars.kit.errors import ProfileNotFound, ValidationError
+from regulars.kit.errors import ValidationError
 from regulars.kit.ids import ByExternalId, ById
+from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile, ProfileUpsert
 from regulars.profiles.set_attributes import AttributeChanges, set_attributes

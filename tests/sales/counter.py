@@ -17,6 +17,7 @@ from regulars.http.writes import Writes
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import PROFILE, STORE
+from regulars.profiles.errors import person_erased
 from regulars.sales import api
 from regulars.sales.quick import QuickRecorder
 
@@ -131,7 +132,7 @@ def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> C
 
     quick_ways = {} if recorder is None else api.quick_ways(recorder)
     ways = {name: counting(way) for name, way in quick_ways.items()}
-    writes = Writes(database, list(routes.values()), quick=ways)
+    writes = Writes(database, list(routes.values()), quick=ways, erased=person_erased())
     return Counter(Desk(database, organization_id), writes, recorder, routes, sizes)
 
 

@@ -8,10 +8,10 @@ import pytest
 from tests.sales.desk import STORE, TOLERANCE, Desk, database_time, ticket, told
 from tests.support import samples
 
-from regulars.kit.errors import StoreNotFound
 from regulars.kit.ids import PROFILE, new_uuid
 from regulars.kit.ids import STORE as STORE_KIND
 from regulars.sales.encode import encode_sale
+from regulars.stores.errors import StoreNotFound
 
 pytestmark = pytest.mark.anyio
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from schemathesis.core.parameters import ParameterLocation
 
 import schemathesis
+from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
-from regulars.kit.errors import InvalidPhoneNumber
 from regulars.kit.ids import RESERVED_PREFIXES
 from regulars.kit.text import is_control
 from regulars.sales.model import QUANTITY_LIMIT

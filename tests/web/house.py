@@ -9,8 +9,8 @@ from tests.support.visitor import SignedIn, sign_in
 
 from regulars.accounts.sessions import Doorkeeper
 from regulars.kit.db import Database
-from regulars.kit.errors import ProfileNotFound
 from regulars.organizations.manage import create_organization
+from regulars.profiles.errors import ProfileNotFound
 from regulars.web import cookies, csrf, theme
 from regulars.web.access import Action, Role
 from regulars.web.app import WebApp

@@ -9,10 +9,10 @@ import typer
 
 from regulars.cli import database, unlock
 from regulars.cli.output import CommandError, Exit
+from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
 from regulars.kit import settings, vault
 from regulars.kit.db import Database, Tx
-from regulars.kit.errors import InvalidPhoneNumber
 from regulars.kit.ids import Kind
 from regulars.messaging.errors import MessagingError
 from regulars.messaging.settings.store import Texting, load_texting

@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent.decode import decode_opt_in, decode_opt_out, read_profile
+from regulars.consent.errors import ConsentedAtInFuture, InvalidPhoneNumber, SubscriptionNotFound
 from regulars.consent.find import find_subscription, list_history, list_subscriptions
 from regulars.consent.ledger import Origin, Recorded
 from regulars.consent.model import AutomationState, Outcome, Status
@@ -32,22 +33,14 @@ from regulars.http.page import PAGE_PARAMETERS
 from regulars.http.route import Answer, Caller, Mutation, Parameter, Read, Request, Route, Write
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
-from regulars.kit.errors import (
-    ApiError,
-    ConsentedAtInFuture,
-    InvalidCursor,
-    InvalidPhoneNumber,
-    ProfileNotFound,
-    StoreNotFound,
-    SubscriptionNotFound,
-    ValidationError,
-    invalid,
-)
+from regulars.kit.errors import ApiError, InvalidCursor, ValidationError, invalid
 from regulars.kit.ids import SUBSCRIPTION
 from regulars.kit.json import encode
 from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
 from regulars.kit.wire import REFERENCE_SCHEMA
+from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles
+from regulars.stores.errors import StoreNotFound
 
 _NOTHING = msgspec.Raw(b"null")
 

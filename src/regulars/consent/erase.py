@@ -6,12 +6,12 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent import chain, queries
+from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.consent.ledger import Ledger, Origin, Said, open_ledger
 from regulars.consent.model import OptOut
 from regulars.consent.phone import read_consent_number
 from regulars.kit.db import Tx
-from regulars.kit.errors import InvalidPhoneNumber
 from regulars.work.erase import rewrite_waiting_facts
 
 

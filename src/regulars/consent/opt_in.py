@@ -6,15 +6,18 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.consent import chain
+from regulars.consent.errors import ConsentedAtInFuture
 from regulars.consent.ledger import Origin, Recorded, Said, open_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptIn, Proof, opt_in_automation
 from regulars.consent.subscription import find_names, subscription_of
 from regulars.consent.tell import Appended
 from regulars.kit.db import Tx
-from regulars.kit.errors import ApiError, ConsentedAtInFuture, FieldError, ProfileNotFound, StoreNotFound
+from regulars.kit.errors import ApiError, FieldError
 from regulars.kit.ids import Reference
+from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles, find_profiles_by_phone, lock_profiles
 from regulars.profiles.model import ProfileRef
+from regulars.stores.errors import StoreNotFound
 from regulars.stores.find import find_stores
 from regulars.stores.model import StoreRef
 

@@ -6,14 +6,16 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from regulars.consent import chain, queries
+from regulars.consent.errors import InvalidPhoneNumber, SubscriptionNotFound
 from regulars.consent.ledger import Ledger, Origin, Said, open_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptOut, Outcome
 from regulars.consent.phone import read_consent_number
 from regulars.consent.subscription import Subscription, find_names, subscription_of
 from regulars.consent.tell import Appended
 from regulars.kit.db import Tx
-from regulars.kit.errors import ApiError, InvalidPhoneNumber, ProfileNotFound, SubscriptionNotFound, invalid
+from regulars.kit.errors import ApiError, invalid
 from regulars.kit.ids import Reference
+from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles, lock_profiles
 from regulars.profiles.model import ProfileRef
 

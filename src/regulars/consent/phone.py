@@ -4,7 +4,8 @@ import re
 
 import phonenumbers
 
-from regulars.kit.errors import FieldError, InvalidPhoneNumber
+from regulars.consent.errors import InvalidPhoneNumber
+from regulars.kit.errors import FieldError
 
 # Digits and the marks people write between them, in ASCII; `fullmatch` lets nothing stand before or after.
 NUMBER_PATTERN = r"^\+[0-9 ().\-/]{5,40}$"

@@ -20,9 +20,9 @@ from regulars.explore.render import STATIC_PATH, page, render, static_response
 from regulars.http import error_pages, openapi
 from regulars.http.address import base_url
 from regulars.http.problem import DOCUMENTATION_PATH
+from regulars.http.refusals import refusals_of_all
 from regulars.http.route import Route as ApiRoute
 from regulars.kit.clock import monotonic
-from regulars.kit.errors import ALL_ERRORS
 from regulars.web import cookies
 
 REFERENCE_PATH: Final = "/docs/api"
@@ -82,7 +82,7 @@ class _Pages:
 
     @cached_property
     def _errors_html(self) -> str:
-        entries = [(error_pages.anchor(error), error, error_pages.PAGES[error]) for error in ALL_ERRORS]
+        entries = [(error_pages.anchor(error), error) for error in refusals_of_all(self._api_routes)]
         return render("errors.html", introduction=error_pages.INTRODUCTION, entries=entries)
 
     def _address(self, request: Request) -> str:

@@ -12,9 +12,9 @@ import msgspec
 
 from regulars.http.openapi_text import API_DESCRIPTION, HEADERS, PARAMETERS, TAGS
 from regulars.http.problem import DOCUMENTATION_PATH
+from regulars.http.refusals import refusals_of, refusals_of_all
 from regulars.http.route import Mutation, Read, Route
-from regulars.kit import errors
-from regulars.kit.errors import ApiError
+from regulars.kit.errors import ApiError, ValidationError
 from regulars.kit.wire import REFERENCE_SCHEMA
 
 OPENAPI_VERSION = "3.1.0"
@@ -24,25 +24,6 @@ DOCUMENT_OPERATION = "getOpenapi"
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _SCHEMA_REFERENCE = "#/components/schemas/{name}"
-_EVERY_ERROR = (
-    # Query parameters that the operation does not have.
-    errors.ValidationError,
-    errors.UriTooLong,
-    errors.HeadersTooLarge,
-    errors.InternalError,
-    errors.Unavailable,
-)
-_EVERY_KEYED_ERROR = (errors.Unauthorized, errors.RateLimited)
-_EVERY_MUTATION_ERROR = (
-    # The replay of an answer that spoke of a person who was erased meanwhile.
-    errors.ProfileNotFound,
-    errors.InvalidIdempotencyKey,
-    errors.IdempotencyConflict,
-    errors.IdempotencyInProgress,
-    errors.PayloadTooLarge,
-    errors.RequestTimeout,
-)
-_EVERY_BODY_ERROR = (errors.InvalidJson, errors.UnsupportedMediaType)
 _STATUSES_STORED = frozenset({200, 201, 204, 400, 404})
 _STATUSES_TO_RETRY = frozenset({409, 429, 503})
 
@@ -54,6 +35,7 @@ def build(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, types)
     used_tags = {route.tag for route in routes}
+    refused = refusals_of_all(routes)
     return {
         "openapi": OPENAPI_VERSION,
         "info": {
@@ -67,8 +49,8 @@ def build(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
         "tags": [{"name": tag, "description": TAGS.get(tag, "")} for tag in sorted(used_tags)],
         "paths": paths,
         "components": {
-            "schemas": {**types.schemas, "Problem": _problem_schema(), "FieldError": _field_error_schema()},
-            "examples": {error.code: {"value": _problem_example(error)} for error in errors.ALL_ERRORS},
+            "schemas": {**types.schemas, "Problem": _problem_schema(refused), "FieldError": _field_error_schema()},
+            "examples": {error.code: {"value": _problem_example(error)} for error in refused},
             "headers": HEADERS,
             "parameters": PARAMETERS,
             "securitySchemes": {
@@ -199,7 +181,7 @@ def _responses(route: Route, types: _Types) -> dict[str, Any]:
             response["content"] = {"application/json": {"schema": schema}}
         responses[str(status)] = response
     by_status: dict[int, list[type[ApiError]]] = {}
-    for error in _refusals(route):
+    for error in refusals_of(route):
         by_status.setdefault(error.status, []).append(error)
     for status, refused in sorted(by_status.items()):
         responses[str(status)] = {
@@ -216,23 +198,6 @@ _SUCCESS_DESCRIPTIONS = {
     204: "Done; there is no body.",
 }
 _RECEIPT_DESCRIPTION = "What a key that may only ingest is answered: nothing that was stored before."
-
-
-def _refusals(route: Route) -> list[type[ApiError]]:
-    """What the operation itself names, and what its kind brings along, in the order of the list of all errors."""
-    refused = {*route.errors, *_EVERY_ERROR}
-    if route.operation_id != DOCUMENT_OPERATION:
-        refused |= {*_EVERY_KEYED_ERROR}
-        if not route.takes_ingest_keys:
-            refused.add(errors.Forbidden)
-    if _PLACEHOLDER.search(route.path):
-        # A path segment that cannot be decoded, or an empty one, names no route.
-        refused.add(errors.RouteNotFound)
-    if isinstance(route, Mutation):
-        refused |= {*_EVERY_MUTATION_ERROR}
-        if route.body is not None:
-            refused |= {*_EVERY_BODY_ERROR}
-    return [error for error in errors.ALL_ERRORS if error in refused]
 
 
 def _headers(route: Route, status: int) -> dict[str, Any]:
@@ -272,13 +237,13 @@ def _problem_example(error: type[ApiError]) -> dict[str, Any]:
         "code": error.code,
         "request_id": "req_5f0c2b7e9d",
     }
-    if error is errors.ValidationError:
+    if error is ValidationError:
         field_error = {"field": "external_id", "code": "REQUIRED", "message": "This field is required."}
         example |= {"detail": "external_id is required.", "errors": [field_error]}
     return example
 
 
-def _problem_schema() -> dict[str, Any]:
+def _problem_schema(refused: Sequence[type[ApiError]]) -> dict[str, Any]:
     text = {"type": "string", "minLength": 1}
     return {
         "description": "The one envelope of every refusal (RFC 9457). Decide on `code`; new codes may appear in `/v1`.",
@@ -291,7 +256,7 @@ def _problem_schema() -> dict[str, Any]:
             "detail": {"type": "string", "description": "What is wrong with this very request, for a person."},
             "code": {
                 **text,
-                "examples": [error.code for error in errors.ALL_ERRORS],
+                "examples": [error.code for error in refused],
                 "description": "Stable. These are all there are now; take a new one by its `status`.",
             },
             "errors": {

@@ -9,10 +9,11 @@ from regulars.http.batch import result
 from regulars.http.pending import Outcome, Pending
 from regulars.http.problem import problem_answer
 from regulars.http.route import Answer, Write
+from regulars.idempotency.errors import IdempotencyConflict
 from regulars.idempotency.model import BATCH_BEGINNING, ERASED, Record, change_results, is_kept
 from regulars.idempotency.remember import store
 from regulars.kit.db import Tx
-from regulars.kit.errors import ApiError, IdempotencyConflict, ProfileNotFound
+from regulars.kit.errors import ApiError
 
 REPLAYED = (b"idempotent-replayed", b"true")
 KEPT_NOTE = "This answer is kept for its Idempotency-Key; send a corrected request with a new one."
@@ -36,8 +37,8 @@ async def store_new(
         raise KeyInUseError from error
 
 
-def known_outcome(pending: Pending, records: Mapping[str, Record]) -> Outcome | None:
-    """What the stored record of the key says, if there is one."""
+def known_outcome(pending: Pending, records: Mapping[str, Record], *, erased: ApiError) -> Outcome | None:
+    """What the stored record of the key says, if there is one, or `erased` in the place of what went with a person."""
     record = records.get(pending.write.key) if pending.write.key is not None else None
     if record is None:
         return None
@@ -45,15 +46,11 @@ def known_outcome(pending: Pending, records: Mapping[str, Record]) -> Outcome | 
     if record.fingerprint != pending.write.fingerprint:
         return Outcome(problem_answer(conflict(), request_id))
     if record.body is None:
-        return Outcome(as_replay(problem_answer(_erased(), request_id)))
+        return Outcome(as_replay(problem_answer(erased, request_id)))
     body = record.body
     if body.startswith(BATCH_BEGINNING):
-        body = change_results(body, lambda it: result(_erased(), request_id) if it == ERASED else it)
+        body = change_results(body, lambda it: result(erased, request_id) if it == ERASED else it)
     return Outcome(as_replay(Answer(record.status, body, record.headers)), stored=True)
-
-
-def _erased() -> ProfileNotFound:
-    return ProfileNotFound("The person this answer spoke of was erased, and nothing ran again; stop sending them.")
 
 
 def decided(write: Write, result: Answer | ApiError) -> Outcome:

@@ -21,18 +21,14 @@ from regulars.http.pending import Outcome, Pending
 from regulars.http.problem import problem_answer
 from regulars.http.replay import KeyInUseError, as_replay, conflict, decided, known_outcome, store_new
 from regulars.http.route import Answer, MakeAnswer, Mutation, Quick, Request, Write
+from regulars.idempotency.errors import IdempotencyInProgress
 from regulars.idempotency.model import PRIMARY_KEY, fingerprint
 from regulars.idempotency.remember import recall
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.coalesce import Coalescer, Overloaded
 from regulars.kit.db import CONNECTION_ERRORS, Database
-from regulars.kit.errors import (
-    ApiError,
-    IdempotencyInProgress,
-    InternalError,
-    Unavailable,
-)
+from regulars.kit.errors import ApiError, InternalError, Unavailable
 from regulars.kit.metrics import PROCESS
 from regulars.kit.writable import trouble
 
@@ -67,11 +63,14 @@ class Writes:
         routes: Sequence[Mutation],
         *,
         quick: Mapping[str, Quick],
+        erased: ApiError,
         trouble: Callable[[BaseException], str] = trouble,
     ) -> None:
         self._database = database
         self._routes = {route.operation_id: route for route in routes}
         self._quick = quick
+        # What a retry is told whose kept answer spoke of somebody who was erased since.
+        self._erased = erased
         self._trouble = trouble
         self._in_flight: dict[tuple[UUID, str], Pending] = {}
         # All that have no answer yet, the oldest first.
@@ -302,7 +301,7 @@ class Writes:
     ) -> list[Outcome]:
         async with self._database.transaction() as tx:
             records = await recall(tx, organization_id, {p.write.key for p in batch if p.write.key is not None})
-            outcomes: list[Outcome | None] = [known_outcome(p, records) for p in batch]
+            outcomes: list[Outcome | None] = [known_outcome(p, records, erased=self._erased) for p in batch]
             fresh = [i for i, p in enumerate(batch) if outcomes[i] is None and p.refusal is None]
             results = await route.run(tx, organization_id, [batch[i].write for i in fresh]) if fresh else ()
             for i, result in zip(fresh, results, strict=True):

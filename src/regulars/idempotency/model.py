@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from regulars.kit.errors import InvalidIdempotencyKey
+from regulars.idempotency.errors import InvalidIdempotencyKey
 
 RETENTION = timedelta(hours=24)
 KEY_CHARACTERS_MAX = 255

@@ -1,6 +1,7 @@
-"""Every refusal the API can give: one class each, with a fixed status and a stable code, in one list.
+"""What a refusal is, and those that any request may meet: one class each, with a fixed status and a stable code.
 
-The list feeds the error pages (`docs/errors.md`) and the OpenAPI document, and tests hold them equal.
+A room's own refusals are in its `errors.py`. Cause, fix and whether to send the request again stand on the class: the
+page of errors and `docs/errors.md` are made from them, and the OpenAPI document lists what the routes declare.
 """
 
 from typing import ClassVar
@@ -8,6 +9,9 @@ from typing import ClassVar
 import msgspec
 
 RETRY_SOON = ((b"retry-after", b"1"),)
+# What a page says about sending the request again.
+NO_RETRY = "No. The same request will be refused again."
+SAME_KEY = "with the same Idempotency-Key and the same bytes"
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -22,6 +26,10 @@ class ApiError(Exception):
     status: ClassVar[int]
     code: ClassVar[str]
     title: ClassVar[str]
+    # For the person who meets it.
+    cause: ClassVar[str]
+    fix: ClassVar[str]
+    retry: ClassVar[str]
 
     def __init__(
         self,
@@ -38,142 +46,134 @@ class ApiError(Exception):
 
 class InvalidJson(ApiError):
     status, code, title = 400, "INVALID_JSON", "The body is not valid JSON"
+    cause = (
+        "The body is not one JSON document in UTF-8: it is empty, cut off, followed by something else, nested deeper"
+        " than 32 levels, or has a NaN, a lone surrogate or a number beyond a double."
+    )
+    fix = "Serialise the body with a JSON library. `detail` says where reading stopped."
+    retry = NO_RETRY
 
 
 class ValidationError(ApiError):
     status, code, title = 400, "VALIDATION_ERROR", "The request does not fit the interface"
+    cause = (
+        "The body or the query does not fit the interface: a required field is missing, or a value has the wrong type,"
+        " length, form or range. Query parameters that an operation does not have, or that are given twice, count too."
+    )
+    fix = "Look at `errors`: each entry names its field, such as `line_items[0].quantity`."
+    retry = NO_RETRY
 
 
 class ReservedExternalId(ApiError):
     status, code, title = 400, "RESERVED_EXTERNAL_ID", "The external_id starts with a reserved prefix"
-
-
-class OccurredAtInFuture(ApiError):
-    status, code, title = 400, "OCCURRED_AT_IN_FUTURE", "The sale lies in the future"
-
-
-class ConsentedAtInFuture(ApiError):
-    status, code, title = 400, "CONSENTED_AT_IN_FUTURE", "The consent lies in the future"
-
-
-class InvalidPhoneNumber(ApiError):
-    status, code, title = 400, "INVALID_PHONE_NUMBER", "The phone number cannot be read"
+    cause = "An `external_id` starts with `prof_`, `sub_`, `store_` or `evt_`. These are canonical ids."
+    fix = "Send your own identifier. To refer to an existing resource, use a reference field such as `profile_id`."
+    retry = NO_RETRY
 
 
 class InvalidCursor(ApiError):
     status, code, title = 400, "INVALID_CURSOR", "The cursor does not belong to this list"
-
-
-class InvalidIdempotencyKey(ApiError):
-    status, code, title = 400, "INVALID_IDEMPOTENCY_KEY", "The Idempotency-Key header cannot be used"
+    cause = "The cursor was not given out by this list, for these filters and this organization, or it was cut off."
+    fix = "Pass `next_cursor` on unchanged, together with the same filters. `limit` may differ."
+    retry = "No. Start again without a cursor."
 
 
 class Unauthorized(ApiError):
     status, code, title = 401, "UNAUTHORIZED", "The API key is missing or not valid"
+    cause = (
+        "The `x-api-key` header is missing, sent twice, mistyped, unknown or revoked. The answer does not say which."
+    )
+    fix = "Send a live key of your organization in `x-api-key`. A revoked key stops within a second."
+    retry = "Yes, with a valid key: nothing ran."
 
 
 class Forbidden(ApiError):
     status, code, title = 403, "FORBIDDEN", "The caller may not do this"
-
-
-class ProfileNotFound(ApiError):
-    status, code, title = 404, "PROFILE_NOT_FOUND", "No such profile"
-
-
-class StoreNotFound(ApiError):
-    status, code, title = 404, "STORE_NOT_FOUND", "No such store"
-
-
-class SalesEventNotFound(ApiError):
-    status, code, title = 404, "SALES_EVENT_NOT_FOUND", "No such sales event"
-
-
-class SubscriptionNotFound(ApiError):
-    status, code, title = 404, "SUBSCRIPTION_NOT_FOUND", "No such subscription"
+    cause = "The key is valid but may only ingest: write, and read stores."
+    fix = "Call with a key that has the permission `full`; an owner or admin of the organization can create one."
+    retry = NO_RETRY
 
 
 class RouteNotFound(ApiError):
     status, code, title = 404, "ROUTE_NOT_FOUND", "No such route"
+    cause = (
+        "Nothing is served at this path: a typing error, a doubled or trailing slash, or a segment that cannot be"
+        " decoded."
+    )
+    fix = "Compare the path with `GET /v1/openapi.json`."
+    retry = NO_RETRY
 
 
 class MethodNotAllowed(ApiError):
     status, code, title = 405, "METHOD_NOT_ALLOWED", "The route does not take this method"
+    cause = "The path exists, but not with this method."
+    fix = "Use one of the methods in the `Allow` header."
+    retry = NO_RETRY
 
 
 class RequestTimeout(ApiError):
     status, code, title = 408, "REQUEST_TIMEOUT", "The body did not arrive in time"
-
-
-class IdempotencyConflict(ApiError):
-    status, code, title = 409, "IDEMPOTENCY_CONFLICT", "The Idempotency-Key was used with another request"
-
-
-class IdempotencyInProgress(ApiError):
-    status, code, title = 409, "IDEMPOTENCY_IN_PROGRESS", "The first request with this Idempotency-Key is still running"
-
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail, headers=RETRY_SOON)
+    cause = (
+        "The body stalled: 15 s of silence, less than 10 KB a second on average after the first 15 s, or 120 s in all."
+        " Nothing ran."
+    )
+    fix = "Send the body without pauses, in smaller batches on a slow line."
+    retry = f"Yes, {SAME_KEY}."
 
 
 class PayloadTooLarge(ApiError):
     status, code, title = 413, "PAYLOAD_TOO_LARGE", "The body is too large"
+    cause = "The body has more than 1 MiB (8 MiB for batches)."
+    fix = "Send fewer items, or leave out what is not needed."
+    retry = NO_RETRY
 
 
 class UriTooLong(ApiError):
     status, code, title = 414, "URI_TOO_LONG", "The URL is too long"
+    cause = "The path and the query have more than 8 KB."
+    fix = "A reference has at most 255 characters and a cursor at most 1,024; something else got into the URL."
+    retry = NO_RETRY
 
 
 class UnsupportedMediaType(ApiError):
     status, code, title = 415, "UNSUPPORTED_MEDIA_TYPE", "The body must be application/json in UTF-8"
+    cause = "The `Content-Type` is not `application/json` in UTF-8, or the body is compressed."
+    fix = "Send `Content-Type: application/json` and no `Content-Encoding`."
+    retry = "Yes, with the right header: nothing ran."
 
 
 class RateLimited(ApiError):
     status, code, title = 429, "RATE_LIMITED", "Too many requests for this key"
+    cause = "The key has used up its requests for the moment. Each item of a batch counts as one request."
+    fix = "Wait as long as `Retry-After` says; `RateLimit-Remaining` tells how much is left."
+    retry = f"Yes, {SAME_KEY}: nothing ran."
 
 
 class HeadersTooLarge(ApiError):
     status, code, title = 431, "HEADERS_TOO_LARGE", "The headers are too large"
+    cause = "All headers together have more than 16 KB."
+    fix = "Send fewer or smaller headers; cookies are not needed."
+    retry = NO_RETRY
 
 
 class InternalError(ApiError):
     status, code, title = 500, "INTERNAL_ERROR", "Something broke on our side"
+    cause = "Something broke on our side. The request was not carried out."
+    fix = "Send it again; if it keeps failing, report the `request_id`."
+    retry = f"Yes, {SAME_KEY}, with growing pauses."
 
 
 class Unavailable(ApiError):
     status, code, title = 503, "UNAVAILABLE", "The service cannot take the request now"
+    cause = (
+        "The database cannot be reached, or too much is waiting to be written. Whether the write took place may be"
+        " unknown."
+    )
+    fix = "Wait as long as `Retry-After` says. The key and the `external_id` make sure that nothing is written twice."
+    retry = f"Yes, {SAME_KEY}, with growing pauses."
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail, headers=RETRY_SOON)
-
-
-ALL_ERRORS: tuple[type[ApiError], ...] = (
-    InvalidJson,
-    ValidationError,
-    ReservedExternalId,
-    OccurredAtInFuture,
-    ConsentedAtInFuture,
-    InvalidPhoneNumber,
-    InvalidCursor,
-    InvalidIdempotencyKey,
-    Unauthorized,
-    Forbidden,
-    ProfileNotFound,
-    StoreNotFound,
-    SalesEventNotFound,
-    SubscriptionNotFound,
-    RouteNotFound,
-    MethodNotAllowed,
-    RequestTimeout,
-    IdempotencyConflict,
-    IdempotencyInProgress,
-    PayloadTooLarge,
-    UriTooLong,
-    UnsupportedMediaType,
-    RateLimited,
-    HeadersTooLarge,
-    InternalError,
-    Unavailable,
-)
 
 
 def invalid(field: str, code: str, message: str) -> ValidationError:

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
 from regulars.kit.db import Tx
-from regulars.kit.errors import InvalidPhoneNumber
 from regulars.messaging.inbox.receive import Incoming, receive
 from regulars.messaging.providers.twilio import Inbound, Twilio
 from regulars.messaging.settings.store import ASK_EVERY, Texting, load_texting, set_next_ask, take_due_settings

@@ -13,10 +13,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
 from regulars.kit import ids, log
 from regulars.kit.db import CONNECTION_ERRORS, Database
-from regulars.kit.errors import InvalidPhoneNumber
 from regulars.messaging.addresses import is_ours
 from regulars.messaging.inbox.receive import Incoming, receive
 from regulars.messaging.model import State

@@ -5,9 +5,10 @@ from uuid import UUID
 
 from regulars.http.route import Answer, Mutation, Request, Route, Write
 from regulars.kit.db import Tx
-from regulars.kit.errors import ApiError, ProfileNotFound
+from regulars.kit.errors import ApiError
 from regulars.kit.ids import PROFILE, Reference, read_reference
 from regulars.privacy.erase import Erased, erase_profiles
+from regulars.profiles.errors import ProfileNotFound
 
 # Each looks through a day of stored answers for about a second, with its profile locked.
 ERASURES_PER_BATCH_MAX = 1

@@ -10,12 +10,12 @@ from regulars.catalog.counts.ask import forget_values
 from regulars.consent.erase import erase_consent
 from regulars.consent.numbers.gate import find_number_hashes
 from regulars.kit.db import Tx
-from regulars.kit.errors import ProfileNotFound
 from regulars.kit.ids import PROFILE, Reference
 from regulars.messaging.erase import erase_texts
 from regulars.privacy.answers import read_answers
 from regulars.privacy.facts import ProfileErased
 from regulars.profiles.erase import delete_profiles, lock_profiles_to_erase
+from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.model import Profile
 from regulars.request_log.erase import erase_entries
 from regulars.sales.anonymise import anonymise_sales

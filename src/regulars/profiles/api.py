@@ -23,13 +23,14 @@ from regulars.http.route import (
     Write,
 )
 from regulars.kit.db import Tx
-from regulars.kit.errors import ApiError, InvalidCursor, ProfileNotFound, ReservedExternalId, ValidationError, invalid
+from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, ValidationError, invalid
 from regulars.kit.ids import PROFILE, ByExternalId, read_reference
 from regulars.kit.json import STRING_CHARACTERS_MAX, encode
 from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
 from regulars.kit.text import check_reference
 from regulars.kit.wire import REFERENCE_SCHEMA
 from regulars.profiles.decode import ProfileIn, decode_attributes, decode_profile
+from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profile, list_profiles
 from regulars.profiles.model import (
     ATTRIBUTE_KEY_CHARACTERS_MAX,

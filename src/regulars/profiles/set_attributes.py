@@ -7,9 +7,10 @@ import msgspec
 
 from regulars.catalog.register import register_attributes
 from regulars.kit.db import Tx
-from regulars.kit.errors import ProfileNotFound, ValidationError
+from regulars.kit.errors import ValidationError
 from regulars.kit.ids import ByExternalId, ById, Reference, split_references
 from regulars.profiles import queries
+from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.model import Profile, merge, touched
 from regulars.profiles.tell import tell_changed
 

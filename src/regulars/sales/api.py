@@ -30,18 +30,11 @@ from regulars.http.route import (
 )
 from regulars.kit import json
 from regulars.kit.db import Tx
-from regulars.kit.errors import (
-    ApiError,
-    InvalidCursor,
-    OccurredAtInFuture,
-    ProfileNotFound,
-    ReservedExternalId,
-    SalesEventNotFound,
-    StoreNotFound,
-)
+from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId
 from regulars.kit.ids import ById
 from regulars.kit.pagination import Page
 from regulars.kit.wire import REFERENCE_SCHEMA
+from regulars.profiles.errors import ProfileNotFound
 from regulars.sales.decode import SaleIn, decode_plain_batch, decode_sale
 from regulars.sales.encode import (
     SalesEventEnvelope,
@@ -51,10 +44,12 @@ from regulars.sales.encode import (
     encode_receipt,
     encode_sale,
 )
+from regulars.sales.errors import OccurredAtInFuture, SalesEventNotFound
 from regulars.sales.listing import CURRENCIES, TYPES, find_sale, list_sales
 from regulars.sales.model import Recorded, Sale, automation_state
 from regulars.sales.quick import QuickRecorder, SalesRequest
 from regulars.sales.record import record_sales
+from regulars.stores.errors import StoreNotFound
 
 RECORD_SALE = "recordSalesEvent"
 RECORD_SALES = "recordSalesEvents"

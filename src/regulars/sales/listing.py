@@ -7,14 +7,16 @@ from uuid import UUID
 
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
-from regulars.kit.errors import InvalidCursor, ProfileNotFound, StoreNotFound, invalid
+from regulars.kit.errors import InvalidCursor, invalid
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, read_reference
 from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
 from regulars.kit.text import check_reference
+from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles
 from regulars.sales import queries
 from regulars.sales.model import StoredSale
 from regulars.sales.queries import Condition
+from regulars.stores.errors import StoreNotFound
 from regulars.stores.find import find_stores
 
 TYPES = ("PURCHASE", "RETURN")

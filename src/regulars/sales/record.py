@@ -10,16 +10,19 @@ from datetime import timedelta
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.kit.errors import ApiError, OccurredAtInFuture, ProfileNotFound, StoreNotFound, Unavailable
+from regulars.kit.errors import ApiError, Unavailable
 from regulars.kit.ids import ByExternalId, Reference, new_uuid
+from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles, lock_profiles
 from regulars.profiles.light import create_light_profiles, remove_light_profiles
 from regulars.profiles.model import ProfileRef
 from regulars.profiles.tell import tell_light_profiles
 from regulars.sales import queries
 from regulars.sales.collide import note_collisions
+from regulars.sales.errors import OccurredAtInFuture
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Recorded, Sale, StoredSale, is_in_future, is_same_ticket
+from regulars.stores.errors import StoreNotFound
 from regulars.stores.find import find_stores
 from regulars.stores.model import StoreRef
 from regulars.work import outbox

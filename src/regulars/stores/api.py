@@ -11,12 +11,13 @@ from regulars.http.page import PAGE_PARAMETERS
 from regulars.http.route import Answer, Mutation, Read, Request, Route, Write
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
-from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, StoreNotFound, ValidationError
+from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, ValidationError
 from regulars.kit.ids import STORE, read_reference
 from regulars.kit.json import encode
 from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
 from regulars.kit.wire import Timestamp
 from regulars.stores.decode import StoreIn, decode_store
+from regulars.stores.errors import StoreNotFound
 from regulars.stores.find import find_store, list_stores
 from regulars.stores.model import Store, StoreUpsert
 from regulars.stores.upsert import upsert_stores

@@ -5,11 +5,11 @@ from uuid import UUID
 
 from regulars.consent.browse import queries
 from regulars.consent.browse.model import SubscriptionLine
+from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.find import find_subscription, list_subscriptions
 from regulars.consent.phone import read_consent_number
 from regulars.consent.subscription import Subscription
 from regulars.kit.db import Tx
-from regulars.kit.errors import InvalidPhoneNumber
 from regulars.kit.ids import SUBSCRIPTION
 
 # How many rows are looked at for one page of a rare filter; then the reader decides whether to look further.

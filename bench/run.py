@@ -18,7 +18,9 @@ from rich.console import Console  # as above
 
 import latency
 import pages
+import queues
 import report  # the path above must be set first
+import webhooks  # as above
 from database import Cluster, Organization, make_templates, running_cluster  # as above
 from growth import make_grown
 from load import wrk  # as above
@@ -40,12 +42,19 @@ WARM_S = 3
 PIPE_CHARACTERS = 200
 GROWTH = (1_000_000,)
 GROWTH_LONG = (1_000_000, 10_000_000)
-GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "latency", "growth", "pages")
+# What the worker does has figures of its own and no load generator.
+WORK = ("queues", "webhooks")
+IDLE_S = 60
+GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "latency", "growth", "pages", *WORK)
 
 
 def main() -> None:
     options = _options()
     console = Console() if sys.stdout.isatty() else Console(width=PIPE_CHARACTERS)
+    if options.only and set(options.only) <= set(WORK):
+        with running_cluster() as cluster:
+            _measure_work(console, cluster, make_templates(cluster)[0], options)
+        return
     started = time.monotonic()
     if options.only == ["pages"]:
         _measure_pages(console, options)
@@ -63,6 +72,7 @@ def main() -> None:
             runs |= _compare_growth(console, cluster, organizations, growth, options)
         rows = [_row(scenario, runs[scenario.name]) for scenario in chosen if runs[scenario.name]]
         fixed_rate = _latency(console, cluster, organizations, rows, options)
+        _measure_work(console, cluster, organizations[0], options)
         machine = _machine(cluster)
     report.add_ratios(rows)
     result = {
@@ -96,6 +106,18 @@ def _measure_pages(console: Console, options: argparse.Namespace) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"machine": machine, "pages": pages.as_json(times)}, indent=2) + "\n", "utf-8")
     say(f"Written to {path}")
+
+
+def _measure_work(console: Console, cluster: Cluster, organization: Organization, options: argparse.Namespace) -> None:
+    """What the worker does; nothing of it when other groups were asked for."""
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False)
+
+    if not options.only or "queues" in options.only:
+        queues.measure(cluster, seconds=options.seconds if options.quick else IDLE_S, say=say)
+    if not options.only or "webhooks" in options.only:
+        webhooks.measure(cluster, organization, seconds=options.seconds, say=say)
 
 
 def _choose(

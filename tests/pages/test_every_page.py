@@ -51,7 +51,8 @@ def test_every_page_opens_and_a_link_leads_to_it(seen):
 
 def test_what_is_stored_never_becomes_markup(seen):
     assert sum(MARKER in one.text for one in seen) > len(seen) / 2
-    for one in seen:
+    # A file that is saved and never shown, such as a list as CSV, holds what is stored to the letter.
+    for one in (one for one in seen if "<html" in one.text):
         assert "<img src=x" not in one.text, one.path
         assert "</title></script>" not in one.text, one.path
         assert "onerror=alert('planted')>" not in one.text, one.path

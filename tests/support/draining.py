@@ -4,7 +4,10 @@ from uuid import UUID
 
 from tests.support.aside import run_aside
 
+from regulars.kit import vault
 from regulars.kit.db import Database
+from regulars.kit.settings import Settings
+from regulars.messaging.gateways import open_gateways
 from regulars.work.facts import Listeners
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import queues
@@ -33,9 +36,16 @@ def work_through(database_url: str, organization_id: UUID) -> None:
         database = Database(database_url, pool_max=2)
         await database.open()
         try:
-            for queue in queues():
-                while await queue.take_turn(database, organization_id):
-                    pass
+            settings = Settings()
+            gateways = open_gateways(
+                database, vault=vault.of(settings), twilio_url=settings.twilio_url, public_url=None
+            )
+            try:
+                for queue in queues(settings, gateways):
+                    while await queue.take_turn(database, organization_id):
+                        pass
+            finally:
+                await gateways.twilio.close()
         finally:
             await database.close()
 

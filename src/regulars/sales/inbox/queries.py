@@ -66,7 +66,10 @@ async def count_open(tx: Tx, organization_id: UUID, *, most: int) -> int:
     rows = await tx.fetch(
         """
         SELECT count(*) FROM (
-            SELECT FROM ticket_collision_totals WHERE organization_id = %s AND reviewed_at IS NULL LIMIT %s
+            SELECT FROM ticket_collision_totals
+            WHERE organization_id = %s AND reviewed_at IS NULL
+            ORDER BY last_seen_at, sales_event_id
+            LIMIT %s
         ) AS counted
         """,
         (organization_id, most),

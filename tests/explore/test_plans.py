@@ -1,0 +1,149 @@
+"""No page reads a whole table: the plans of all statements of the explorers, on a large organization."""
+
+import json
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from tests.explore.crowd import CUSTOMERS, LARGE, STATEMENTS, identifier
+from tests.support.room import anyio_backend, database
+from tests.support.visitor import sign_in
+
+from regulars.accounts.sessions import Doorkeeper
+from regulars.consent.browse.figures import count_figures
+from regulars.explore.consents import pages as consents
+from regulars.explore.customers import pages as customers
+from regulars.explore.find import pages as find
+from regulars.explore.home import pages as home
+from regulars.explore.shops import pages as shops
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, SUBSCRIPTION
+from regulars.organizations.manage import create_organization
+from regulars.privacy import pages as rights
+from regulars.sales.pages import collisions, tickets
+from regulars.web import cookies
+from regulars.web.access import Role
+from regulars.web.app import WebApp
+
+__all__ = ["anyio_backend", "database"]
+pytestmark = pytest.mark.anyio
+
+MODULES = (home, customers, rights, consents, tickets, collisions, shops, find)
+# Reads every organization of this size in full would be the fault; a page of a list, or a customer's, is not.
+ROWS_MAX = 25_000
+
+
+async def fill(database, organization_id):
+    async with database.transaction() as tx:
+        for statement in STATEMENTS:
+            await tx.execute(statement, {"organization": organization_id})
+    async with database.connection() as connection:
+        await connection.execute("ANALYZE")
+    async with database.transaction() as tx:
+        await tx.execute(
+            "INSERT INTO consent_figures (organization_id, time_zone, due_at) VALUES (%s, 'UTC', now())",
+            (organization_id,),
+        )
+    await count_figures(database, organization_id)
+
+
+def nodes(plan):
+    yield plan
+    for part in plan.get("Plans", []):
+        yield from nodes(part)
+
+
+def faults(plan):
+    """Scans of a whole large table, and stretches of an index that are no stretches."""
+    for node in nodes(plan):
+        table = node.get("Relation Name")
+        read = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        if table in LARGE and (node["Node Type"] == "Seq Scan" or read > ROWS_MAX):
+            yield f"{node['Node Type']} on {table}, {int(read)} rows"
+
+
+@asynccontextmanager
+async def explained(monkeypatch):
+    """Every statement that a page reads with is explained first, with the very same values."""
+    found: dict[str, list[str]] = {}
+    fetch = Tx.fetch
+
+    async def explain(self, query, params=()):
+        text = query if isinstance(query, str) else query.as_string(self.connection)
+        if text.strip().upper().startswith("SELECT"):
+            cursor = await self.connection.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + text, params)
+            [(plans,)] = await cursor.fetchall()
+            plan = (json.loads(plans) if isinstance(plans, str) else plans)[0]["Plan"]
+            found.setdefault(" ".join(text.split()), []).extend(faults(plan))
+        return await fetch(self, query, params)
+
+    monkeypatch.setattr(Tx, "fetch", explain)
+    yield found
+
+
+def addresses():
+    customer, ticket = PROFILE.encode(identifier(7)), SALES_EVENT.encode(identifier(7))
+    store, number = STORE.encode(identifier(7)), SUBSCRIPTION.encode(identifier(7))
+    return [
+        "/",
+        "/?period=today",
+        "/customers",
+        "/customers?q=first12",
+        "/customers?q=last4",
+        f"/customers?q=C-{CUSTOMERS}",
+        "/customers?q=%2B33600000007",
+        f"/customers/{customer}",
+        f"/customers/{customer}/erase",
+        f"/customers/{customer}/export.json",
+        "/consent",
+        "/consent/numbers",
+        "/consent/numbers?status=UNSUBSCRIBED",
+        "/consent/numbers?source=EVENT",
+        "/consent/numbers?proof=weak",
+        f"/consent/numbers/{number}?at=2030-01-01T10:00",
+        f"/consent/numbers/{number}/certificate",
+        "/tickets",
+        "/tickets?currency=USD",
+        "/tickets?type=RETURN&customer=no",
+        f"/tickets?store={store}",
+        f"/tickets?store={store}&currency=USD",
+        f"/tickets?store={store}&from=2000-01-01",
+        f"/tickets?profile={customer}",
+        f"/tickets/{ticket}",
+        "/collisions",
+        "/collisions?state=reviewed",
+        f"/collisions/{ticket}",
+        "/stores",
+        f"/stores/{store}",
+        "/search?q=first12",
+        "/search?q=nothing%20at%20all",
+    ]
+
+
+async def test_no_statement_of_a_page_reads_a_large_table_whole(database, monkeypatch):
+    async with database.connection() as connection:
+        organization = await create_organization(connection, "Large")
+    await fill(database, organization.id)
+    pages = [page for module in MODULES for page in module.PAGES]
+    who = await sign_in(database, organization.id, Role.OWNER)
+    app = WebApp(pages, database=database, doorkeeper=Doorkeeper(database))
+    transport = httpx.ASGITransport(app=app)
+    async with (
+        explained(monkeypatch) as found,
+        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http,
+    ):
+        http.cookies.set(cookies.SESSION_HTTP, who.token)
+        for path in addresses():
+            answer = await http.get(f"/o/{who.slug}{path}")
+            assert answer.status_code == 200, (path, answer.text[:200])
+    assert len(found) > 30
+    assert {text: told for text, told in found.items() if told} == {}
+
+
+def test_a_scan_of_a_large_table_would_be_seen():
+    scan = {"Node Type": "Seq Scan", "Relation Name": "profiles", "Actual Rows": 1, "Actual Loops": 1}
+    assert list(faults({"Node Type": "Limit", "Actual Rows": 1, "Actual Loops": 1, "Plans": [scan]}))
+    small = {**scan, "Relation Name": "stores"}
+    assert list(faults(small)) == []
+    long = {**scan, "Node Type": "Index Scan", "Rows Removed by Filter": ROWS_MAX}
+    assert list(faults(long))

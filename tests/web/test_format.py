@@ -97,6 +97,11 @@ def test_an_unknown_locale_or_zone_still_shows_the_page():
     assert Format("xx-QQ", "Nowhere/Land", now=NOW).clock(MOMENT) == "15:42"
 
 
+def test_a_page_of_a_list_says_from_when_to_when():
+    assert reader("en-GB").span(MOMENT, MOMENT - timedelta(days=9)) == "from 14 Nov back to 5 Nov"
+    assert reader("en-GB").span(MOMENT, MOMENT) == "14 Nov"
+
+
 def test_an_id_is_shortened_in_the_middle():
     assert short_id("prof_01h455vb4pex5vsknk084sn02q") == "prof_01h4…n02q"
     assert short_id("C-100482") == "C-100482"

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
+from regulars.accounts.audit.log import actor_of, record
 from regulars.catalog import find
 from regulars.catalog.counts import ask, read
 from regulars.catalog.counts.model import Count, State, Tally
@@ -170,6 +171,10 @@ class _Desk:
             changed = None
             if preview is not None and str(preview.id) == visit.form.get("preview"):
                 changed = await ask.confirm(tx, visit.organization_id, preview)
+            if changed is not None:
+                before, after = {"type": str(entry.type)}, {"type": str(changed.type)}
+                act = f"{self.words.catalog.value}.type"
+                await record(tx, visit.organization_id, actor_of(visit), act, key, before=before, after=after)
         if changed is None:
             done = "The type was not changed: its preview is gone or not finished. Count again."
         else:

@@ -74,7 +74,8 @@ _TICKET = """\
     "external_id": "PARIS-1:4711", "type": "PURCHASE",
     "occurred_at": "MIDNIGHT",
     "store_id": "PARIS-1", "profile_id": "C-100",
-    "currency": "EUR", "total_amount_cents": 1990, "total_discount_cents": 0,
+    "currency": "EUR",
+    "total_amount_cents": 1990, "total_discount_cents": 0,
     "line_items": [{
       "quantity": 1, "total_price_cents": 1990,
       "product": {"external_id": "SKU-1", "name": "Scarf"}

@@ -4,13 +4,14 @@ from typing import Final
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import Actor, record
+from regulars.accounts.audit.log import actor_of, record
 from regulars.accounts.people import find_memberships, join
 from regulars.demo.runs.ask import TICKETS, ask_for_demo, find_run
 from regulars.explore.first_steps import consent_step, store_step, ticket_step
 from regulars.first_run.state import STEPS, first_ticket, look
 from regulars.http.address import base_url
 from regulars.kit.db import Tx
+from regulars.kit.ids import API_KEY
 from regulars.organizations.manage import create_key, create_organization, find_organization
 from regulars.web.access import Action, Role
 from regulars.web.errors import PageNotFound
@@ -67,7 +68,8 @@ async def _await_ticket(visit: Visit) -> Response:
 async def _create_key(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         key, secret = await create_key(tx.connection, visit.organization_id, KEY_NAME)
-        await record(tx, visit.organization_id, _actor(visit), "key.create", key.name, after={"permission": "full"})
+        after = {"name": KEY_NAME, "permission": key.permission.value}
+        await record(tx, visit.organization_id, actor_of(visit), "key.create", API_KEY.encode(key.id), after=after)
     return redirect(visit, visit.url(PATH), reveal=secret)
 
 
@@ -80,7 +82,7 @@ async def _ask_for_demo(visit: Visit) -> Response:
             organization = await create_organization(tx.connection, name)
             await join(tx, organization.id, organization.name, visit.user.id, Role.OWNER)
             await ask_for_demo(tx, organization.id)
-            await record(tx, organization.id, _actor(visit), "demo.ask", name, after={"tickets": TICKETS})
+            await record(tx, organization.id, actor_of(visit), "demo.ask", name, after={"tickets": TICKETS})
             found = await find_memberships(tx, visit.user.id)
             slug = next(one.slug for one in found if one.organization_id == organization.id)
     return redirect(visit, f"/o/{slug}{DEMO_PATH}")
@@ -108,7 +110,3 @@ async def _free_name(tx: Tx) -> str:
         if await find_organization(tx.connection, name) is None:
             return name
     raise PageNotFound(f"There are {DEMOS_MAX} demos already; fill another with `regulars demo`.")
-
-
-def _actor(visit: Visit) -> Actor:
-    return Actor(visit.user.id, visit.user.email, visit.client_address or None)

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
 
+from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.browse.listing import list_of_customer
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, read_reference
@@ -53,6 +54,7 @@ async def erase_customer(visit: Visit) -> Response:
             return refused(visit, "privacy/erase.html", form, **values)
     async with visit.database.transaction() as tx:
         await erase_profiles(tx, visit.organization_id, [ById(profile.id)], secret=visit.place.secret)
+        await record(tx, visit.organization_id, actor_of(visit), "customer.erase", PROFILE.encode(profile.id))
     done = "The customer is erased. Their tickets stay, without a name, and their numbers are not to be contacted."
     return redirect(visit, visit.url(PATH), done=done)
 

@@ -118,6 +118,11 @@ class Format:
             return str(format_skeleton("MMMEd", local, locale=self.locale))
         return self.day(local)
 
+    def span(self, newest: datetime, oldest: datetime) -> str:
+        """Where a page of a list stands, newest first: `from 14 Nov back to 5 Nov`, or the one day."""
+        first, last = self.day(newest), self.day(oldest)
+        return first if first == last else f"from {first} back to {last}"
+
     def clock(self, moment: datetime, *, seconds: bool = False) -> str:
         return moment.astimezone(self.zone).strftime("%H:%M:%S" if seconds else "%H:%M")
 

@@ -124,8 +124,14 @@ class Navigation:
         return isinstance(action, Action) and may(visit.place.role, action)
 
 
+# Pages that stand in no entry of their own belong to the first one.
+OF_HOME: Final = ("/first-steps", "/demo")
+
+
 def entry_of(path: str) -> str:
     """The entry a page belongs to: the longest that its path begins with."""
+    if path in OF_HOME:
+        return "/"
     known = [entry.path for area in AREAS for entry in area.entries]
     fitting = [one for one in known if path == one or (one != "/" and path.startswith(f"{one}/"))]
     return max(fitting, key=len, default="")

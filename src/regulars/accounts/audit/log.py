@@ -11,6 +11,7 @@ import msgspec
 from regulars.accounts.audit import queries
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
+from regulars.web.visit import Visit
 
 COMMAND_LINE: Final = "the command line"
 
@@ -25,6 +26,11 @@ class Actor:
 
 
 OPERATOR: Final = Actor(None, COMMAND_LINE, None)
+
+
+def actor_of(visit: Visit) -> Actor:
+    """Whoever is signed in, with the address they come from."""
+    return Actor(visit.user.id, visit.user.email, visit.client_address or None)
 
 
 class Act(msgspec.Struct, frozen=True):

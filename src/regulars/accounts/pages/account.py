@@ -7,10 +7,11 @@ from starlette.responses import Response
 
 from regulars.accounts import own, sessions
 from regulars.accounts.agents import browser_of
+from regulars.accounts.audit.log import actor_of
 from regulars.accounts.errors import WrongCode
 from regulars.accounts.factor import code as factor
 from regulars.accounts.model import NAME_CHARACTERS_MAX
-from regulars.accounts.pages.parts import ACCOUNT_PATH, SIGN_IN_PATH, actor_of, read_new_password
+from regulars.accounts.pages.parts import ACCOUNT_PATH, SIGN_IN_PATH, read_new_password
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import check_password
 from regulars.kit import ids

@@ -8,7 +8,7 @@ from babel import Locale
 from starlette.responses import Response
 
 from regulars.accounts import organization
-from regulars.accounts.pages.parts import actor_of
+from regulars.accounts.audit.log import actor_of
 from regulars.organizations.particulars import NameTaken, Settings, find_settings, time_zones
 from regulars.organizations.slugs import SLUG_CHARACTERS_MAX, is_slug
 from regulars.web.access import Action

@@ -5,7 +5,6 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.accounts import sessions
-from regulars.accounts.audit.log import Actor
 from regulars.accounts.model import ABSOLUTE
 from regulars.accounts.passwords import objection
 from regulars.kit.db import Tx
@@ -17,11 +16,6 @@ from regulars.web.visit import Visit
 ORGANIZATIONS_PATH = "/organizations"
 ACCOUNT_PATH = "/account"
 SIGN_IN_PATH = "/sign-in"
-
-
-def actor_of(visit: Visit) -> Actor:
-    """Who acts, for the audit log."""
-    return Actor(visit.user.id, visit.user.email, visit.client_address or None)
 
 
 async def begin_session(tx: Tx, visit: Visit, user_id: UUID, *, is_kept: bool = False) -> str:

@@ -6,10 +6,10 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.accounts import team
+from regulars.accounts.audit.log import actor_of
 from regulars.accounts.errors import AccountRefusal, NoSuchMember
 from regulars.accounts.links.link import LINK_PATH, list_invitations
 from regulars.accounts.model import Member, read_email
-from regulars.accounts.pages.parts import actor_of
 from regulars.kit import ids
 from regulars.kit.db import Tx
 from regulars.web.access import Action, Role

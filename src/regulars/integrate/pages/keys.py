@@ -7,6 +7,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
+from regulars.accounts.audit.log import actor_of, record
 from regulars.http.address import base_url
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY
@@ -85,6 +86,8 @@ class _Desk:
             key, secret = await manage.create_key(
                 tx.connection, visit.organization_id, name, permission=Permission(permission)
             )
+            subject, after = API_KEY.encode(key.id), {"name": name, "permission": permission}
+            await record(tx, visit.organization_id, actor_of(visit), "key.create", subject, after=after)
         response = redirect(visit, visit.url(PATH, API_KEY.encode(key.id)))
         packed = flash.pack(f"{API_KEY.encode(key.id)} {secret}", getattr(visit.request.state, SECRET_STATE))
         cookies.set_cookie(response, NEW_KEY_COOKIE, packed, is_https=visit.is_https, max_age_s=NEW_KEY_S)
@@ -117,6 +120,8 @@ class _Desk:
             return refused(visit, "integrate/revoke_key.html", form, shown=shown)
         async with visit.database.transaction() as tx:
             await manage.revoke_key(tx.connection, shown.key.id)
+            before = {"name": shown.key.name}
+            await record(tx, visit.organization_id, actor_of(visit), "key.revoke", shown.identifier, before=before)
         return redirect(visit, visit.url(PATH), done=f"{shown.key.name} is revoked; within a second it is refused.")
 
     async def _keys(self, tx: Tx, visit: Visit) -> Sequence[ShownKey]:

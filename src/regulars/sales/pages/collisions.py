@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from regulars.accounts.audit.log import actor_of, record
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import SALES_EVENT
 from regulars.sales.inbox.model import CollisionLine
@@ -148,6 +149,9 @@ async def _decide(visit: Visit, decision: Decision, *, is_note_required: bool) -
         was_there = await decide(
             tx, visit.organization_id, sale.id, decision, note=note or None, decided_by=visit.user.email
         )
+        if was_there:
+            act = f"collision.{decision.value.lower()}"
+            await record(tx, visit.organization_id, actor_of(visit), act, SALES_EVENT.encode(sale.id))
     if not was_there:
         raise PageNotFound("Nobody sent this ticket again with other content.")
     words = "The first ticket stays; the collision is closed." if decision is Decision.KEPT else "Dismissed."

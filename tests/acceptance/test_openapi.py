@@ -24,6 +24,7 @@ SPECIFIED = {
     ("GET", "/v1/stores/{store_id}"),
     ("POST", "/v1/subscriptions/opt-in"),
     ("POST", "/v1/subscriptions/opt-out"),
+    ("POST", "/v1/subscriptions/check"),
     ("POST", "/v1/sales-events"),
     ("GET", "/v1/sales-events"),
     ("GET", "/v1/openapi.json"),

@@ -216,6 +216,12 @@ WRITES = [
     Endpoint("POST", "/v1/stores", lambda _: samples.store(), STORE_ROWS),
     Endpoint("POST", "/v1/subscriptions/opt-in", lambda _: samples.opt_in(), OPT_IN_ROWS),
     Endpoint("POST", "/v1/subscriptions/opt-out", lambda _: {"phone_number": samples.phone()}, OPT_OUT_ROWS),
+    Endpoint(
+        "POST",
+        "/v1/subscriptions/check",
+        lambda _: {"items": [{"phone_number": samples.phone()}]},
+        [*BATCH_ROWS, *rows("items.0.phone_number", MISSING, None, *NOT_STRINGS, "x" * 1025)],
+    ),
     Endpoint("POST", "/v1/sales-events", samples.sale, SALE_ROWS),
     Endpoint("POST", "/v1/sales-events/batch", lambda store: {"items": [samples.sale(store)]}, BATCH_ROWS),
 ]  # fmt: skip

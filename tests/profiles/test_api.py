@@ -191,16 +191,7 @@ async def test_the_list_finds_a_number_however_it_is_written(database, organizat
     assert [profile["external_id"] for profile in page["data"]] == ["a"]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        {"external_id": "nobody"},
-        {"external_id": "\0"},
-        {"external_id": ""},
-        {"phone_number": "\0"},
-        {"phone_number": ""},
-    ],
-)
+@pytest.mark.parametrize("query", [{"external_id": "nobody"}, {"phone_number": "\0"}])
 async def test_a_filter_that_matches_nothing_gives_an_empty_page(database, organization_id, query):
     await post(database, organization_id, {"external_id": "a"})
     page = await get(database, organization_id, api.handle_list, query=query)

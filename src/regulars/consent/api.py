@@ -5,11 +5,12 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.consent.decode import decode_opt_in, decode_opt_out, read_profile
+from regulars.consent.check import Questions, Verdict, check
+from regulars.consent.decode import decode_check, decode_opt_in, decode_opt_out, read_profile
 from regulars.consent.errors import ConsentedAtInFuture, InvalidPhoneNumber, SubscriptionNotFound
 from regulars.consent.find import find_subscription, list_history, list_subscriptions
 from regulars.consent.ledger import Origin, Recorded
-from regulars.consent.model import AutomationState, Outcome, Status
+from regulars.consent.model import AutomationState, Outcome, Reason, Status
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, Withdrawn, opt_out
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
@@ -17,8 +18,11 @@ from regulars.consent.queries import EntryRow
 from regulars.consent.subscription import Subscription, show_subscription, show_timestamp
 from regulars.consent.wire import (
     AutomationOut,
+    CheckIn,
+    CheckOut,
     EntryOut,
     HistoryPageOut,
+    LinkedProfileOut,
     OptInIn,
     OptInOut,
     OptInReceipt,
@@ -28,13 +32,15 @@ from regulars.consent.wire import (
     SubscriptionOut,
     SubscriptionPageOut,
     SubscriptionReceipt,
+    VerdictOut,
 )
-from regulars.http.page import PAGE_PARAMETERS
-from regulars.http.route import Answer, Caller, Mutation, Parameter, Read, Request, Route, Write
+from regulars.http.page import CHANGES_PARAMETER, PAGE_PARAMETERS
+from regulars.http.route import Answer, Caller, Mutation, Parameter, Question, Read, Request, Route, Write
+from regulars.kit.changes import read_start, scope_of_changes
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ValidationError, invalid
-from regulars.kit.ids import SUBSCRIPTION
+from regulars.kit.ids import PROFILE, SUBSCRIPTION
 from regulars.kit.json import encode
 from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
 from regulars.kit.wire import REFERENCE_SCHEMA
@@ -71,15 +77,25 @@ async def run_opt_outs(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -
     ]
 
 
+def prepare_check(request: Request) -> Questions:
+    return decode_check(request.body)
+
+
+async def handle_check(tx: Tx, request: Request, questions: Questions) -> Answer:
+    caller = request.caller
+    judged = await check(tx, caller.organization_id, questions.asked, secret=caller.secret)
+    return Answer(200, encode(CheckOut([_verdict_out(verdict) for verdict in judged])))
+
+
 async def handle_list(tx: Tx, request: Request) -> Answer:
     caller, query = request.caller, request.query
     limit = read_limit(query)
     phone_number = _read_number_filter(query)
     status = _read_status_filter(query)
     reference = None if "profile_id" not in query else read_profile(query["profile_id"])
-    scope = scope_of("subscriptions", {}, phone_number=phone_number, status=status, profile_id=query.get("profile_id"))
-    cursor = query.get("cursor")
-    after = None if cursor is None else UUID(read_cursor(caller.secret, scope, cursor)[0])
+    filters = {"phone_number": phone_number, "status": status, "profile_id": query.get("profile_id")}
+    scope = scope_of_changes("subscriptions", query, **filters)
+    start = await read_start(tx, query, secret=caller.secret, scope=scope)
     profile_id = None
     if reference is not None:
         profile = (await find_profiles(tx, caller.organization_id, [reference])).get(reference)
@@ -93,12 +109,14 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
         phone_number=phone_number,
         profile_id=profile_id,
         status=status,
-        after=after,
+        after=start.after,
+        since=start.since,
         limit=limit + 1,
     )
-    page, following = cut_page(found, limit, secret=caller.secret, scope=scope, position_of=lambda it: (str(it.id),))
-    shown = [show_subscription(it) for it in page]
-    return Answer(200, encode(SubscriptionPageOut(shown, following is not None, following)))
+    page, has_more, cursor = start.cut(
+        found, limit, secret=caller.secret, scope=scope, position_of=lambda it: (it.updated_at, it.id)
+    )
+    return Answer(200, encode(SubscriptionPageOut([show_subscription(it) for it in page], has_more, cursor)))
 
 
 async def handle_subscription(tx: Tx, request: Request) -> Answer:
@@ -188,6 +206,19 @@ def _receipt(subscription: Subscription, *, names_number: bool) -> SubscriptionR
     return SubscriptionReceipt(SUBSCRIPTION.encode(subscription.id), state.status.value, number)
 
 
+def _verdict_out(verdict: Verdict) -> VerdictOut:
+    profile, found = verdict.profile, verdict.subscription
+    withdrawn_or_given = None if found is None else found.state.unsubscribed_at or found.state.consented_at
+    return VerdictOut(
+        phone_number=verdict.phone_number,
+        profile=None if profile is None else LinkedProfileOut(PROFILE.encode(profile.id), profile.external_id),
+        may_text=verdict.reason is Reason.SUBSCRIBED,
+        status=None if found is None else found.state.status.value,
+        since=show_timestamp(withdrawn_or_given),
+        reason=verdict.reason.value,
+    )
+
+
 def _entry_out(entry: EntryRow) -> EntryOut:
     return EntryOut(
         sequence=entry.sequence,
@@ -269,13 +300,30 @@ ROUTES: tuple[Route, ...] = (
         prepare=prepare_opt_out,
         run=run_opt_outs,
     ),
+    Question(
+        path="/v1/subscriptions/check",
+        operation_id="checkSubscriptions",
+        tag="Subscriptions",
+        summary="Ask who may be texted",
+        description="For up to 500 numbers or profiles, in order: whether a text may go there, since when and why. A "
+        "profile is judged by its subscribed number that was consented last, else by its latest withdrawal. It only "
+        "reads: an `Idempotency-Key` is ignored. Each item costs one request of the rate limit.",
+        body=CheckIn,
+        answers={200: CheckOut},
+        errors=(ValidationError,),
+        examples={"two": {"items": [{"phone_number": "+33612345678"}, {"profile_id": "CUST-1042"}]}},
+        prepare=prepare_check,
+        handle=handle_check,
+        cost=lambda questions: len(questions.asked),
+    ),
     Read(
         path="/v1/subscriptions",
         operation_id="listSubscriptions",
         tag="Subscriptions",
         summary="List subscriptions",
-        description="Subscriptions in the order of their creation, page by page.",
-        parameters=(*PAGE_PARAMETERS, *FILTERS),
+        description="Subscriptions in the order of their creation, page by page; with `updated_from` in the order of "
+        "their last change.",
+        parameters=(*PAGE_PARAMETERS, CHANGES_PARAMETER, *FILTERS),
         answers={200: SubscriptionPageOut},
         errors=(ValidationError, InvalidPhoneNumber, InvalidCursor, ProfileNotFound),
         handle=handle_list,

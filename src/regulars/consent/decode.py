@@ -4,17 +4,29 @@ from functools import partial
 
 import msgspec
 
+from regulars.consent.check import Asked, Questions
+from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.ledger import Origin
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent
 from regulars.consent.opt_out import Withdrawal
 from regulars.consent.phone import read_consent_number, read_opt_in_number
-from regulars.consent.wire import OptInIn, OptOutBody, OptOutIn, ProofIn, check_named, check_url
+from regulars.consent.wire import (
+    CheckIn,
+    OptInIn,
+    OptOutBody,
+    OptOutIn,
+    ProofIn,
+    check_named,
+    check_one_named,
+    check_url,
+)
 from regulars.kit.ids import PROFILE, STORE, Reference, read_reference
 from regulars.kit.reading import Reader
 from regulars.kit.text import check_reference, read_timestamp
 
 _consents: Reader[OptInIn] = Reader(OptInIn)
+_checks: Reader[CheckIn] = Reader(CheckIn)
 _withdrawals: Reader[OptOutIn] = Reader(OptOutBody)
 
 
@@ -53,6 +65,30 @@ def _withdrawal(origin: Origin, sent: OptOutIn, ignored: tuple[str, ...]) -> Wit
         origin=origin,
         ignored=ignored,
     )
+
+
+def decode_check(body: bytes) -> Questions:
+    """Decode questions about who may be texted; a number that cannot be read is answered, not refused."""
+    return _checks.read(body, _questions)
+
+
+def _questions(sent: CheckIn, ignored: tuple[str, ...]) -> Questions:
+    for index, item in enumerate(sent.items):
+        check_one_named(msgspec.structs.asdict(item), field=f"items[{index}]")
+    asked = [
+        Asked(phone_number=_read_any_number(item.phone_number or ""))
+        if item.profile_id is None
+        else Asked(profile=read_profile(item.profile_id))
+        for item in sent.items
+    ]
+    return Questions(asked, ignored)
+
+
+def _read_any_number(text: str) -> str | None:
+    try:
+        return read_consent_number(text)
+    except InvalidPhoneNumber:
+        return None
 
 
 def read_profile(text: str) -> Reference:

@@ -7,12 +7,13 @@ from regulars.consent import chain, queries
 from regulars.consent.model import Status
 from regulars.consent.queries import EntryRow, SubscriptionRow
 from regulars.consent.subscription import Subscription, subscription_of
+from regulars.kit.changes import Since
 from regulars.kit.db import Tx
 
 
 async def find_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID) -> Subscription | None:
     row = await queries.find_subscription(tx, organization_id, subscription_id)
-    return None if row is None else _subscription(row)
+    return None if row is None else subscription_in(row)
 
 
 async def list_subscriptions(
@@ -24,9 +25,13 @@ async def list_subscriptions(
     profile_id: UUID | None = None,
     status: Status | None = None,
     after: UUID | None = None,
+    since: Since | None = None,
     limit: int,
 ) -> list[Subscription]:
-    """Subscriptions in the order of their creation. A number is found by its hash, also after it was erased."""
+    """Subscriptions in the order of their creation, or of their last change.
+
+    A number is found by its hash, also after it was erased.
+    """
     rows = await queries.list_subscriptions(
         tx,
         organization_id,
@@ -34,9 +39,10 @@ async def list_subscriptions(
         profile_id=profile_id,
         status=None if status is None else status.value,
         after=after,
+        since=since,
         limit=limit,
     )
-    return [_subscription(row) for row in rows]
+    return [subscription_in(row) for row in rows]
 
 
 async def list_history(
@@ -46,7 +52,7 @@ async def list_history(
     return await queries.list_entries(tx, organization_id, subscription_id, after=after, limit=limit)
 
 
-def _subscription(row: SubscriptionRow) -> Subscription:
+def subscription_in(row: SubscriptionRow) -> Subscription:
     state = row.head.state
     if state is None:
         raise AssertionError("no committed head is without an entry")

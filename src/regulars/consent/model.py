@@ -40,6 +40,17 @@ class AutomationState(StrEnum):
     NOT_APPLICABLE = "not_applicable"
 
 
+class Reason(StrEnum):
+    """Why somebody may be texted or not; new ones may come."""
+
+    SUBSCRIBED = "SUBSCRIBED"
+    UNSUBSCRIBED = "UNSUBSCRIBED"
+    NEVER_ASKED = "NEVER_ASKED"
+    DO_NOT_CONTACT = "DO_NOT_CONTACT"
+    UNKNOWN_PROFILE = "UNKNOWN_PROFILE"
+    INVALID_PHONE_NUMBER = "INVALID_PHONE_NUMBER"
+
+
 class Kind(StrEnum):
     OPT_IN = "OPT_IN"
     OPT_OUT = "OPT_OUT"

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -11,6 +11,7 @@ from psycopg.sql import SQL, Composable
 
 from regulars.consent.chain import Link
 from regulars.consent.model import Proof, State
+from regulars.kit.changes import Since
 from regulars.kit.db import Tx
 
 
@@ -239,9 +240,10 @@ async def list_subscriptions(
     profile_id: UUID | None,
     status: str | None,
     after: UUID | None,
+    since: Since | None,
     limit: int,
 ) -> list[SubscriptionRow]:
-    """The subscriptions that pass the filters, in the order of their creation."""
+    """The subscriptions that pass the filters, in the order of their creation or of their last change."""
     conditions: list[Composable] = [SQL("subscriptions.organization_id = %(organization_id)s")]
     if number_hash is not None:
         conditions.append(SQL("subscriptions.number_hash = %(number_hash)s"))
@@ -251,10 +253,18 @@ async def list_subscriptions(
         conditions.append(SQL("subscriptions.status = %(status)s"))
     if after is not None:
         conditions.append(SQL("subscriptions.id > %(after)s"))
+    if since is not None:
+        conditions.append(
+            SQL(
+                "(subscriptions.updated_at, subscriptions.id) > (%(moment)s, %(id)s)"
+                " AND subscriptions.updated_at < %(horizon)s"
+            )
+        )
     return await _select_subscriptions(
         tx,
         SQL(" AND ").join(conditions),
         {
+            **({} if since is None else since._asdict()),
             "organization_id": organization_id,
             "number_hash": number_hash,
             "profile_id": profile_id,
@@ -262,6 +272,33 @@ async def list_subscriptions(
             "after": after,
             "limit": limit,
         },
+        order="subscriptions.id" if since is None else "subscriptions.updated_at, subscriptions.id",
+    )
+
+
+async def find_by_numbers(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[SubscriptionRow]:
+    return await _select_subscriptions(
+        tx,
+        SQL("subscriptions.organization_id = %(organization_id)s AND subscriptions.number_hash = ANY (%(hashes)s)"),
+        {"organization_id": organization_id, "hashes": list(number_hashes), "limit": None},
+    )
+
+
+async def find_deciding(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[SubscriptionRow]:
+    """For each profile the subscription it is judged by: the one consented last, else the one withdrawn last."""
+    return await _select_subscriptions(
+        tx,
+        SQL(
+            """
+            subscriptions.organization_id = %(organization_id)s AND subscriptions.id IN (
+                SELECT DISTINCT ON (profile_id) id FROM subscriptions
+                WHERE organization_id = %(organization_id)s AND profile_id = ANY (%(profiles)s)
+                ORDER BY profile_id, status, CASE status WHEN 'SUBSCRIBED' THEN consented_at ELSE latest_opt_out_at END
+                    DESC, id DESC
+            )
+            """
+        ),
+        {"organization_id": organization_id, "profiles": list(profile_ids), "limit": None},
     )
 
 
@@ -290,7 +327,9 @@ async def list_entries(
     return [EntryRow(*row) for row in rows]
 
 
-async def _select_subscriptions(tx: Tx, condition: Composable, parameters: Mapping[str, Any]) -> list[SubscriptionRow]:
+async def _select_subscriptions(
+    tx: Tx, condition: Composable, parameters: Mapping[str, Any], *, order: LiteralString = "subscriptions.id"
+) -> list[SubscriptionRow]:
     rows = await tx.fetch(
         SQL(
             """
@@ -306,10 +345,10 @@ async def _select_subscriptions(tx: Tx, condition: Composable, parameters: Mappi
             LEFT JOIN stores
                 ON stores.organization_id = subscriptions.organization_id AND stores.id = subscriptions.store_id
             WHERE {condition}
-            ORDER BY subscriptions.id
+            ORDER BY {order}
             LIMIT %(limit)s
             """
-        ).format(condition=condition),
+        ).format(condition=condition, order=SQL(order)),
         parameters,
     )
     return [SubscriptionRow(_head(row[:-2]), *row[-2:]) for row in rows]

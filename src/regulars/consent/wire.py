@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from regulars.consent.model import AutomationState, Kind, Outcome
+from regulars.consent.model import AutomationState, Kind, Outcome, Reason
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number, read_opt_in_number
 from regulars.kit.errors import invalid
 from regulars.kit.json import STRING_CHARACTERS_MAX
 from regulars.kit.wire import ReferenceIn, Text, Timestamp, TimestampIn
 
 SOURCE_TEXT_CHARACTERS_MAX = 10_000
+CHECK_ITEMS_MAX = 500
 # A scheme, a host, and no white space or control character anywhere.
 URL_PATTERN = r"^[hH][tT][tT][pP][sS]?://[^\s/?#\x00-\x1f\x7f][^\s\x00-\x1f\x7f]*$"
 
@@ -164,6 +165,41 @@ class LinkedProfileOut(msgspec.Struct):
     external_id: Annotated[str, Meta(examples=["CUST-1042"])]
 
 
+def check_one_named(sent: Mapping[str, Any], *, field: str) -> None:
+    """A question is about a number or a profile."""
+    if (sent.get("phone_number") is None) == (sent.get("profile_id") is None):
+        raise invalid(field, "EITHER_OR", "It must have either phone_number or profile_id.")
+
+
+class QuestionIn(msgspec.Struct):
+    """Somebody who may be texted or not: a number or a profile."""
+
+    phone_number: Annotated[Text | None, Meta(description="As for opt-in; one that cannot be read is answered so.")] = (
+        None
+    )
+    profile_id: ReferenceIn | None = None
+
+
+class CheckIn(msgspec.Struct):
+    items: Annotated[
+        list[
+            Annotated[
+                QuestionIn,
+                Meta(
+                    extra={"check": check_one_named},
+                    extra_json_schema={
+                        "oneOf": [
+                            {"required": [name], "properties": {name: {"type": "string"}}}
+                            for name in ("phone_number", "profile_id")
+                        ]
+                    },
+                ),
+            ]
+        ],
+        Meta(min_length=1, max_length=CHECK_ITEMS_MAX, description="Each with either phone_number or profile_id."),
+    ]
+
+
 class LinkedStoreOut(msgspec.Struct):
     id: Annotated[str, Meta(examples=["store_01jkv5q8z3f7r9t2x4b6d8h0ma"])]
     external_id: Annotated[str, Meta(examples=["PARIS-01"])]
@@ -191,6 +227,27 @@ class SubscriptionOut(msgspec.Struct):
     consent_proof: ProofOut | None
     created_at: Timestamp
     updated_at: Timestamp
+
+
+class VerdictOut(msgspec.Struct):
+    """Whether one number or profile may be texted, since when, and why; what is not known is null."""
+
+    phone_number: Annotated[str | None, Meta(description="The number a text would go to, in E.164.")]
+    profile: LinkedProfileOut | None
+    may_text: bool
+    status: StatusOut | None
+    since: Annotated[Timestamp | None, Meta(description="When the consent was given, or withdrawn.")]
+    reason: Annotated[
+        str,
+        Meta(
+            description="`UNSUBSCRIBED` after any withdrawal, `DO_NOT_CONTACT` when the person was erased.",
+            examples=[reason.value for reason in Reason],
+        ),
+    ]
+
+
+class CheckOut(msgspec.Struct):
+    results: Annotated[list[VerdictOut], Meta(description="One for each item, in the same order.")]
 
 
 class AutomationOut(msgspec.Struct):

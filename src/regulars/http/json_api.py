@@ -5,6 +5,7 @@ Refusals come in exactly that order, and every answer under `/v<n>` is JSON in o
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from regulars.http.address import base_url
 from regulars.http.answer_head import send_answer
@@ -14,7 +15,7 @@ from regulars.http.body import PATIENCE, Bodies, Patience
 from regulars.http.exchange import Exchange, read_query
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
 from regulars.http.rate_limit import RateLimiter
-from regulars.http.route import Answer, Caller, Document, Mutation, Read, Request, Route
+from regulars.http.route import Answer, Caller, Document, Mutation, Question, Read, Request, Route, Write
 from regulars.http.router import Router
 from regulars.http.writes import REQUEST_S, Writes, too_late
 from regulars.idempotency.model import read_key
@@ -106,11 +107,33 @@ class JsonApi:
         exchange.check_size()
         if isinstance(route, Mutation):
             return await self._write(route, exchange, caller, references, receive)
+        if isinstance(route, Question):
+            return await self._ask(route, exchange, caller, receive)
         if not isinstance(route, Read):
             raise TypeError(f"{route.operation_id} is neither a read nor a write")
         query = read_query(exchange.scope["query_string"], {parameter.name for parameter in route.parameters})
         async with self._database.reading(until=exchange.started + REQUEST_S) as tx:
             return await route.handle(tx, Request(caller, exchange.request_id, references, query, b""))
+
+    async def _ask(self, route: Question, exchange: Exchange, caller: Caller, receive: Receive) -> Answer:
+        exchange.check_media_type()
+        exchange.check_announced_length(route.body_bytes_max)
+        body = await self._bodies.read(receive, bytes_max=route.body_bytes_max)
+        try:
+            read_query(exchange.scope["query_string"], ())
+            request = Request(caller, exchange.request_id, exchange.references, {}, body)
+            command = route.prepare(request)
+            self._charge(exchange, caller, route.cost(command) - 1)
+            async with self._database.reading(until=exchange.started + REQUEST_S) as tx:
+                return Write(request, command).noted(await route.handle(tx, request, command))
+        finally:
+            self._bodies.let_go(body)
+
+    def _charge(self, exchange: Exchange, caller: Caller, tokens: int) -> None:
+        if tokens > 0:
+            # A refusal carries its own, newer figures.
+            exchange.rate_headers = ()
+            exchange.rate_headers = self._rate_limiter.take(caller.api_key_id, tokens=tokens)
 
     async def _write(
         self, route: Mutation, exchange: Exchange, caller: Caller, references: tuple[str, ...], receive: Receive
@@ -137,12 +160,7 @@ class JsonApi:
             except ApiError as error:
                 refusal = error
 
-        def charge(tokens: int) -> None:
-            if tokens > 0:
-                # A refusal carries its own, newer figures.
-                exchange.rate_headers = ()
-                exchange.rate_headers = self._rate_limiter.take(request.caller.api_key_id, tokens=tokens)
-
+        charge = partial(self._charge, exchange, request.caller)
         async with asyncio.timeout(REQUEST_S):
             answer = await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
         if route.before_answer is not None and answer.status < PROBLEM_STATUS_MIN:

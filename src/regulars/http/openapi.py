@@ -13,7 +13,7 @@ import msgspec
 from regulars.http.openapi_text import API_DESCRIPTION, HEADERS, PARAMETERS, TAGS
 from regulars.http.problem import DOCUMENTATION_PATH
 from regulars.http.refusals import refusals_of, refusals_of_all
-from regulars.http.route import Mutation, Read, Route
+from regulars.http.route import Mutation, Question, Read, Route
 from regulars.kit.errors import ApiError, ValidationError
 from regulars.kit.wire import REFERENCE_SCHEMA
 
@@ -73,7 +73,7 @@ class _Types:
         for route in routes:
             types += [answer for answer in route.answers.values() if answer is not None]
             types += route.receipts.values()
-            if isinstance(route, Mutation) and route.body is not None:
+            if isinstance(route, (Mutation, Question)) and route.body is not None:
                 types.append(route.body)
         schemas, components = msgspec.json.schema_components(types, ref_template=_SCHEMA_REFERENCE)
         # Some types cannot be dictionary keys, hence the identity; `types` keeps them alive meanwhile.
@@ -118,7 +118,7 @@ def _operation(route: Route, types: _Types) -> dict[str, Any]:
         parameters.append({"$ref": "#/components/parameters/IdempotencyKey"})
     if parameters:
         operation["parameters"] = parameters
-    if isinstance(route, Mutation) and route.body is not None:
+    if isinstance(route, (Mutation, Question)) and route.body is not None:
         operation["requestBody"] = {
             "required": True,
             "description": f"At most {route.body_bytes_max:,} bytes.",
@@ -208,7 +208,7 @@ def _headers(route: Route, status: int) -> dict[str, Any]:
         names.append("Retry-After")
     if isinstance(route, Mutation) and status in _STATUSES_STORED:
         names.append("Idempotent-Replayed")
-    if isinstance(route, Mutation) and route.body is not None and status in route.answers:
+    if isinstance(route, (Mutation, Question)) and route.body is not None and status in route.answers:
         names.append("X-Ignored-Fields")
     headers: dict[str, Any] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
     for name, description in route.answer_headers.get(status, {}).items():

@@ -15,3 +15,10 @@ PAGE_PARAMETERS = (
         description="The `next_cursor` of the page before, with the same filters. It never expires.",
     ),
 )
+# For lists that can be followed as changes.
+CHANGES_PARAMETER = Parameter(
+    name="updated_from",
+    schema={"type": "string", "format": "date-time"},
+    description="What changed at this time or later, in the order of change. `next_cursor` is never null then: when "
+    "`has_more` is false, keep it and ask again later. A change is seen within about three seconds; erasures are not.",
+)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from regulars.http.route import Document, Mutation, Route
+from regulars.http.route import Document, Mutation, Question, Route
 from regulars.idempotency.errors import IdempotencyConflict, IdempotencyInProgress, InvalidIdempotencyKey
 from regulars.kit.errors import (
     ApiError,
@@ -49,6 +49,8 @@ def refusals_of(route: Route) -> list[type[ApiError]]:
         refused |= _EVERY_MUTATION_ERROR
         if route.body is not None:
             refused |= _EVERY_BODY_ERROR
+    if isinstance(route, Question):
+        refused |= {*_EVERY_BODY_ERROR, PayloadTooLarge, RequestTimeout}
     return _in_order(refused)
 
 

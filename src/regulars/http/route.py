@@ -127,6 +127,19 @@ class Read(Route):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Question(Route):
+    """A read that is asked with a body. `prepare` decodes it without I/O (it raises ApiError)."""
+
+    method: str = "POST"
+    body: Any
+    prepare: Callable[[Request], Any]
+    handle: Callable[[Tx, Request, Any], Awaitable[Answer]]
+    body_bytes_max: int = BODY_BYTES_MAX
+    # What the request costs in tokens of the rate limit, known once it is decoded.
+    cost: Callable[[Any], int]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Document(Route):
     """A document that needs no key; it is rendered for the address the caller used."""
 

@@ -738,6 +738,8 @@ CREATE INDEX outbox_due ON outbox USING btree (due_at, organization_id);
 
 CREATE INDEX outbox_retries_due ON outbox_retries USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX profiles_by_change ON profiles USING btree (organization_id, updated_at, id);
+
 CREATE INDEX profiles_by_first_name ON profiles USING btree (organization_id, folded_name(first_name, last_name) COLLATE "C", id) WHERE ((first_name IS NOT NULL) OR (last_name IS NOT NULL));
 
 CREATE INDEX profiles_by_last_name ON profiles USING btree (organization_id, folded_name(last_name, first_name) COLLATE "C", id) WHERE ((first_name IS NOT NULL) AND (last_name IS NOT NULL));
@@ -781,6 +783,8 @@ CREATE INDEX simulated_texts_by_number ON simulated_texts USING btree (organizat
 CREATE INDEX simulated_texts_of ON simulated_texts USING btree (organization_id, text_id);
 
 CREATE INDEX sms_settings_due ON sms_settings USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX subscriptions_by_change ON subscriptions USING btree (organization_id, updated_at, id);
 
 CREATE INDEX subscriptions_by_profile ON subscriptions USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from regulars.http.batch import Batch, BatchResult, answer_batch, body_meta, items_meta, read_batch
-from regulars.http.page import PAGE_PARAMETERS
+from regulars.http.page import CHANGES_PARAMETER, PAGE_PARAMETERS
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
     BATCH_REQUESTS_AT_ONCE,
@@ -22,11 +22,12 @@ from regulars.http.route import (
     Route,
     Write,
 )
+from regulars.kit.changes import read_start, scope_of_changes
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, ValidationError, invalid
 from regulars.kit.ids import PROFILE, ByExternalId, read_reference
 from regulars.kit.json import STRING_CHARACTERS_MAX, encode
-from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
+from regulars.kit.pagination import read_limit
 from regulars.kit.text import check_reference
 from regulars.kit.wire import REFERENCE_SCHEMA
 from regulars.profiles.decode import ProfileIn, decode_attributes, decode_profile
@@ -160,17 +161,22 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
         # A plus in a query string means a space; a number that arrives with one in front was sent with a plus.
         written = "+" + phone_number[1:] if phone_number.startswith(" ") else phone_number
         phone_number = read_phone(written, default_country=caller.default_country).number
-    scope = scope_of("profiles", {}, external_id=external_id, phone_number=phone_number)
-    cursor = query.get("cursor")
-    after = None if cursor is None else UUID(read_cursor(caller.secret, scope, cursor)[0])
+    organization_id, secret = caller.organization_id, caller.secret
+    scope = scope_of_changes("profiles", query, external_id=external_id, phone_number=phone_number)
+    start = await read_start(tx, query, secret=secret, scope=scope)
     found = await list_profiles(
-        tx, caller.organization_id, external_id=external_id, phone_number=phone_number, after=after, limit=limit + 1
+        tx,
+        organization_id,
+        external_id=external_id,
+        phone_number=phone_number,
+        after=start.after,
+        since=start.since,
+        limit=limit + 1,
     )
-    page, following = cut_page(
-        found, limit, secret=caller.secret, scope=scope, position_of=lambda profile: (str(profile.id),)
+    page, has_more, cursor = start.cut(
+        found, limit, secret=secret, scope=scope, position_of=lambda profile: (profile.updated_at, profile.id)
     )
-    shown = [show_profile(profile) for profile in page]
-    return Answer(200, encode(ProfilePageOut(shown, following is not None, following)))
+    return Answer(200, encode(ProfilePageOut([show_profile(profile) for profile in page], has_more, cursor)))
 
 
 async def _referred_profile(tx: Tx, request: Request) -> Profile:
@@ -241,9 +247,11 @@ ROUTES: tuple[Route, ...] = (
         operation_id="listProfiles",
         tag="Profiles",
         summary="List profiles",
-        description="Profiles in the order of their creation, page by page.",
+        description="Profiles in the order of their creation, page by page; with `updated_from` in the order of their "
+        "last change.",
         parameters=(
             *PAGE_PARAMETERS,
+            CHANGES_PARAMETER,
             Parameter(
                 "external_id", {"type": "string", **REFERENCE_SCHEMA}, "Only the profile with this `external_id`."
             ),

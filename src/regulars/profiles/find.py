@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from uuid import UUID
 
+from regulars.kit.changes import Since
 from regulars.kit.db import Tx
 from regulars.kit.ids import ByExternalId, ById, Reference, split_references
 from regulars.profiles import queries
@@ -58,12 +59,13 @@ async def list_profiles(
     *,
     external_id: str | None,
     phone_number: str | None,
-    after: UUID | None,
+    after: UUID | None = None,
+    since: Since | None = None,
     limit: int,
 ) -> list[Profile]:
-    """Profiles in the order of their creation, from the one after `after` on."""
+    """Profiles in the order of their creation, from the one after `after` on, or in that of their last change."""
     if "\0" in (external_id or "") or "\0" in (phone_number or ""):
         return []
     return await queries.list_profiles(
-        tx, organization_id, external_id=external_id, phone_number=phone_number, after=after, limit=limit
+        tx, organization_id, external_id=external_id, phone_number=phone_number, after=after, since=since, limit=limit
     )

@@ -9,14 +9,17 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 import msgspec
-from psycopg import sql
 from psycopg.rows import TupleRow
 
+from regulars.kit.changes import Since
 from regulars.kit.db import Tx
 from regulars.profiles.model import Profile, ProfileRef
 
 # Below every UUIDv7: a list without a cursor begins after it.
 _BEFORE_ALL = UUID(int=0)
+_LIST = """
+SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
+FROM profiles WHERE organization_id = %(organization_id)s AND """
 # Locks the named profiles in the order of their ids; how strongly, and the closing bracket, follow.
 _LOCK = """
 SELECT
@@ -136,29 +139,30 @@ async def list_profiles(
     external_id: str | None,
     phone_number: str | None,
     after: UUID | None,
+    since: Since | None,
     limit: int,
 ) -> list[Profile]:
     conditions: list[LiteralString] = []
     if external_id is not None:
-        conditions.append("AND external_id = %(external_id)s")
+        conditions.append("external_id = %(external_id)s")
     if phone_number is not None:
         conditions.append(
-            "AND left(phone_number, 64) = left(%(phone_number)s::text, 64) AND phone_number = %(phone_number)s"
+            "left(phone_number, 64) = left(%(phone_number)s::text, 64) AND phone_number = %(phone_number)s"
         )
-    query = sql.SQL(
-        """
-        SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
-        FROM profiles
-        WHERE organization_id = %(organization_id)s AND id > %(after)s {conditions}
-        ORDER BY id
-        LIMIT %(limit)s
-        """
-    ).format(conditions=sql.SQL(" ").join([sql.SQL(condition) for condition in conditions]))
+    order: LiteralString = " ORDER BY id LIMIT %(limit)s"
+    if since is None:
+        conditions.append("id > %(after)s")
+    else:
+        conditions.append("(updated_at, id) > (%(moment)s, %(after)s) AND updated_at < %(horizon)s")
+        order = " ORDER BY updated_at, id LIMIT %(limit)s"
+    fitting: LiteralString = " AND ".join(conditions)
     rows = await tx.fetch(
-        query,
+        _LIST + fitting + order,
         {
             "organization_id": organization_id,
-            "after": after or _BEFORE_ALL,
+            "after": (after or _BEFORE_ALL) if since is None else since.id,
+            "moment": None if since is None else since.moment,
+            "horizon": None if since is None else since.horizon,
             "external_id": external_id,
             "phone_number": phone_number,
             "limit": limit,

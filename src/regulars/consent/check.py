@@ -1,0 +1,78 @@
+"""Answer who may be texted: the question behind `POST /v1/subscriptions/check`. It writes nothing."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.consent import chain, queries
+from regulars.consent.find import subscription_in
+from regulars.consent.model import Reason, Status
+from regulars.consent.subscription import Subscription
+from regulars.kit.db import Tx
+from regulars.kit.ids import Reference
+from regulars.profiles.find import find_profiles
+from regulars.profiles.model import ProfileRef
+
+
+class Asked(NamedTuple):
+    """A number in E.164, or a profile; neither, if the number could not be read."""
+
+    phone_number: str | None = None
+    profile: Reference | None = None
+
+
+class Questions(NamedTuple):
+    asked: Sequence[Asked]
+    # The unknown members of the body they were read from.
+    ignored: tuple[str, ...] = ()
+
+
+class Verdict(NamedTuple):
+    reason: Reason
+    phone_number: str | None = None
+    profile: ProfileRef | None = None
+    # The one that decided.
+    subscription: Subscription | None = None
+
+
+async def check(tx: Tx, organization_id: UUID, asked: Sequence[Asked], *, secret: bytes) -> list[Verdict]:
+    """Judge each in order. A profile is judged by its subscribed number that was consented last, else by its latest
+    withdrawal; a number on the profile itself counts for nothing."""
+    hashes = {
+        it.phone_number: chain.hash_number(secret, it.phone_number) for it in asked if it.phone_number is not None
+    }
+    references = {it.profile for it in asked if it.profile is not None}
+    profiles = await find_profiles(tx, organization_id, references) if references else {}
+    by_hash = {
+        row.head.number_hash: subscription_in(row)
+        for row in (await queries.find_by_numbers(tx, organization_id, hashes.values()) if hashes else ())
+    }
+    ids = {profile.id for profile in profiles.values()}
+    by_profile = {
+        row.head.state.profile_id: subscription_in(row)
+        for row in (await queries.find_deciding(tx, organization_id, ids) if ids else ())
+        if row.head.state is not None
+    }
+    verdicts = []
+    for it in asked:
+        if it.phone_number is not None:
+            verdicts.append(_judge(by_hash.get(hashes[it.phone_number]), phone_number=it.phone_number))
+        elif it.profile is None:
+            verdicts.append(Verdict(Reason.INVALID_PHONE_NUMBER))
+        elif (profile := profiles.get(it.profile)) is None:
+            verdicts.append(Verdict(Reason.UNKNOWN_PROFILE))
+        else:
+            verdicts.append(_judge(by_profile.get(profile.id), profile=profile))
+    return verdicts
+
+
+def _judge(
+    found: Subscription | None, *, phone_number: str | None = None, profile: ProfileRef | None = None
+) -> Verdict:
+    if found is None:
+        return Verdict(Reason.NEVER_ASKED, phone_number, profile)
+    if found.state.status is Status.SUBSCRIBED:
+        reason = Reason.SUBSCRIBED
+    else:
+        reason = Reason.DO_NOT_CONTACT if found.state.is_erased else Reason.UNSUBSCRIBED
+    return Verdict(reason, phone_number or found.state.phone_number, profile or found.profile, found)

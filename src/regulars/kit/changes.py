@@ -1,0 +1,89 @@
+"""Pages in the order of change, which a caller can follow for ever and miss nothing.
+
+A row counts as of the time its transaction began, and may be committed later than a row that counts as newer. A walk
+that had passed that place would never see it. So a page ends below a *horizon*: what is older has been committed, or
+has failed. The horizon is the time at which the oldest transaction that is still open began, or now, less two seconds:
+the one statement that records sales takes its time before it begins, within a second.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
+
+from regulars.kit.clock import truncate_to_milliseconds
+from regulars.kit.connecting import APPLICATION_NAME
+from regulars.kit.db import Tx
+from regulars.kit.pagination import read_cursor, scope_of, write_cursor
+from regulars.kit.text import read_timestamp
+
+PARAMETER = "updated_from"
+_BEFORE_ALL = UUID(int=0)
+
+T = TypeVar("T")
+
+
+class Since(NamedTuple):
+    """What a page of changes begins after, and the moment that it ends before."""
+
+    moment: datetime
+    id: UUID
+    horizon: datetime
+
+
+class Start(NamedTuple):
+    """Where a page begins: after an id in the order of creation, or somewhere in the order of change."""
+
+    after: UUID | None = None
+    since: Since | None = None
+
+    def cut(
+        self,
+        found: Sequence[T],
+        limit: int,
+        *,
+        secret: bytes,
+        scope: str,
+        position_of: Callable[[T], tuple[datetime, UUID]],
+    ) -> tuple[Sequence[T], bool, str | None]:
+        """The page out of a list that was asked for one item more, whether more is there, and where to go on.
+
+        A walk through changes never ends: at the horizon its cursor is where to go on later.
+        """
+        page, has_more = found[:limit], len(found) > limit
+        if self.since is None:
+            return page, has_more, _write(secret, scope, position_of(page[-1])[1:]) if has_more else None
+        return page, has_more, _write(secret, scope, position_of(page[-1]) if page else self.since[:2])
+
+
+async def read_start(tx: Tx, query: Mapping[str, str], *, secret: bytes, scope: str) -> Start:
+    """Where the page of this query begins; its `scope` says the value of `updated_from`, if it has one."""
+    position = read_cursor(secret, scope, query["cursor"]) if "cursor" in query else ()
+    if PARAMETER not in query:
+        return Start(after=UUID(position[0]) if position else None)
+    # An unescaped plus in a query is a space by the time it arrives here.
+    moment, identifier = read_timestamp(query[PARAMETER].replace(" ", "+"), field=PARAMETER), _BEFORE_ALL
+    if position:
+        moment, identifier = datetime.fromisoformat(position[0]), UUID(position[1])
+    return Start(since=Since(moment, identifier, await _read_horizon(tx)))
+
+
+def scope_of_changes(name: str, query: Mapping[str, str], **filters: Any) -> str:
+    asked = {PARAMETER: query[PARAMETER]} if PARAMETER in query else {}
+    return scope_of(name, {}, **filters, **asked)
+
+
+def _write(secret: bytes, scope: str, position: tuple[Any, ...]) -> str:
+    return write_cursor(
+        secret, scope, tuple(it.isoformat() if isinstance(it, datetime) else str(it) for it in position)
+    )
+
+
+async def _read_horizon(tx: Tx) -> datetime:
+    """Read before the page: a transaction that begins after this statement counts as newer."""
+    rows = await tx.fetch(
+        "SELECT least(clock_timestamp(), min(xact_start)) - interval '2 seconds' FROM pg_stat_activity"
+        " WHERE application_name = %s AND datname = current_database() AND pid <> pg_backend_pid()",
+        (APPLICATION_NAME,),
+    )
+    return truncate_to_milliseconds(rows[0][0])

@@ -1,4 +1,4 @@
-"""The short way of single sales through the server answers like the plain one, whatever is sent to it."""
+"""The short way of single sales through the server answers like the long one, whatever is sent to it."""
 
 import json
 import re
@@ -81,7 +81,7 @@ def conversation(key: raw.Header) -> list[bytes]:
     ]
 
 
-def test_it_answers_like_the_plain_path(server: Server, laneless_server: Server, api_database_url: str) -> None:
+def test_it_answers_like_the_long_way(server: Server, laneless_server: Server, api_database_url: str) -> None:
     heard = []
     for where in (server, laneless_server):
         tenant = new_tenant(api_database_url)
@@ -161,7 +161,7 @@ def test_without_a_rate_limit_there_are_no_figures_of_one(
 ) -> None:
     unlimited = api.on(start_server(rate_limit_per_s="0"))
     for caller, has_figures in ((api, True), (unlimited, False)):
-        # The first call of a key is looked up on the plain path; those after it take the lane.
+        # The first call of a key is looked up on the long way; those after it take the lane.
         for _ in range(3):
             answer = caller.post("/v1/sales-events", samples.sale(store["external_id"]))
             assert answer.status == 201
@@ -211,7 +211,7 @@ def repeated_heads(key: raw.Header) -> list[bytes]:
     ]
 
 
-def test_heads_that_come_again_are_read_as_the_plain_path_reads_them(
+def test_heads_that_come_again_are_read_as_the_long_way_reads_them(
     server: Server, laneless_server: Server, api_database_url: str
 ) -> None:
     heard = []

@@ -8,7 +8,7 @@ from regulars.consent import chain
 from regulars.consent.erase import erase_consent
 from regulars.consent.find import list_subscriptions
 from regulars.consent.ledger import Recorded
-from regulars.consent.model import AutomationState, Outcome, State, Status
+from regulars.consent.model import Outcome, State, Status
 from regulars.consent.opt_in import opt_in
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import ByExternalId
@@ -91,7 +91,7 @@ def test_an_opt_out_after_the_erasure_leaves_the_number_a_hash(desk: Desk) -> No
 def test_an_opt_in_dated_after_the_erasure_resubscribes_and_fills_the_number_again(desk: Desk) -> None:
     subscription = _erased(desk)
     recorded = desk.opt_in(at=NOW + MINUTE, now=LATER)
-    assert (recorded.outcome, recorded.automation) == (Outcome.RESUBSCRIBED, AutomationState.ELIGIBLE)
+    assert (recorded.outcome, recorded.automation) == (Outcome.RESUBSCRIBED, "eligible")
     stored = desk.find(subscription.id)
     assert (stored.state.status, stored.state.phone_number, stored.state.proof) == (Status.SUBSCRIBED, NUMBER, None)
     assert desk.verify(subscription.id).fault is None

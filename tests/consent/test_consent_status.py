@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, consent
 
-from regulars.consent.model import AutomationState, Outcome, Proof, Status
+from regulars.consent.model import Outcome, Proof, Status
 
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -13,7 +13,7 @@ MILLISECOND = timedelta(milliseconds=1)
 def test_opt_in_with_no_prior_subscription_for_the_number_is_created(desk: Desk) -> None:
     recorded = desk.opt_in(proof=PROOF)
     state = recorded.subscription.state
-    assert (recorded.outcome, recorded.automation) == (Outcome.CREATED, AutomationState.ELIGIBLE)
+    assert (recorded.outcome, recorded.automation) == (Outcome.CREATED, "eligible")
     assert (state.status, state.phone_number, state.proof) == (Status.SUBSCRIBED, NUMBER, PROOF)
     assert (state.consented_at, state.unsubscribed_at) == (NOW - MINUTE, None)
     assert desk.find(recorded.subscription.id) == recorded.subscription
@@ -24,7 +24,7 @@ def test_opt_in_of_a_number_that_had_withdrawn_consent_is_resubscribed(desk: Des
     desk.opt_out(now=NOW)
     recorded = desk.opt_in(at=NOW + MINUTE, now=NOW + 2 * MINUTE, source="WEBSITE")
     state = recorded.subscription.state
-    assert (recorded.outcome, recorded.automation) == (Outcome.RESUBSCRIBED, AutomationState.ELIGIBLE)
+    assert (recorded.outcome, recorded.automation) == (Outcome.RESUBSCRIBED, "eligible")
     assert (state.status, state.source, state.unsubscribed_at) == (Status.SUBSCRIBED, "WEBSITE", None)
     assert state.proof is None
     assert recorded.subscription.id == first.subscription.id
@@ -33,7 +33,7 @@ def test_opt_in_of_a_number_that_had_withdrawn_consent_is_resubscribed(desk: Des
 def test_opt_in_when_already_subscribed_and_only_consent_proof_changed_is_updated(desk: Desk) -> None:
     desk.opt_in(proof=PROOF)
     recorded = desk.opt_in(proof=Proof(terms_version="2026-02"), now=NOW + DAY)
-    assert (recorded.outcome, recorded.automation) == (Outcome.UPDATED, AutomationState.NOT_APPLICABLE)
+    assert (recorded.outcome, recorded.automation) == (Outcome.UPDATED, "not_applicable")
     assert recorded.subscription.state.proof == Proof(terms_version="2026-02")
     assert recorded.subscription.updated_at == NOW + DAY
     assert recorded.subscription.created_at == NOW
@@ -51,7 +51,7 @@ def test_opt_in_with_a_newer_time_or_another_source_or_profile_is_updated(desk: 
 def test_opt_in_when_already_subscribed_and_nothing_changed_is_already_subscribed(desk: Desk) -> None:
     first = desk.opt_in(proof=PROOF)
     again = desk.opt_in(proof=PROOF, now=NOW + DAY)
-    assert (again.outcome, again.automation) == (Outcome.ALREADY_SUBSCRIBED, AutomationState.NOT_APPLICABLE)
+    assert (again.outcome, again.automation) == (Outcome.ALREADY_SUBSCRIBED, "not_applicable")
     assert again.subscription == first.subscription
 
 
@@ -66,7 +66,7 @@ def test_a_resync_that_leaves_out_proof_and_profile_keeps_both_and_is_no_change(
 def test_opt_in_earlier_than_a_more_recent_consent_event_is_superseded_and_joins_the_history_only(desk: Desk) -> None:
     first = desk.opt_in(proof=PROOF)
     recorded = desk.opt_in(at=NOW - DAY, source="WEBSITE", now=NOW + MINUTE)
-    assert (recorded.outcome, recorded.automation) == (Outcome.SUPERSEDED, AutomationState.NOT_APPLICABLE)
+    assert (recorded.outcome, recorded.automation) == (Outcome.SUPERSEDED, "not_applicable")
     assert recorded.subscription == first.subscription
     assert [entry.outcome for entry in desk.entries(first.subscription.id)] == ["created", "superseded"]
 
@@ -117,7 +117,7 @@ def test_an_inbound_start_subscribes_again_with_the_message_as_proof_and_keeps_t
     desk.stop(now=NOW + MINUTE)
     started = desk.start(now=NOW + 2 * MINUTE)
     state = started.subscription.state
-    assert (started.outcome, started.automation) == (Outcome.RESUBSCRIBED, AutomationState.ELIGIBLE)
+    assert (started.outcome, started.automation) == (Outcome.RESUBSCRIBED, "eligible")
     assert (state.source, state.proof, state.profile_id) == ("SMS_KEYWORD", Proof(source_text="Start"), profile_id)
 
 
@@ -157,9 +157,9 @@ def test_opt_out_of_an_unknown_number_is_a_do_not_contact_entry_that_no_older_co
 @pytest.mark.parametrize(
     ("age", "state"),
     [
-        (7 * DAY, AutomationState.ELIGIBLE),
-        (7 * DAY + MILLISECOND, AutomationState.STALE_FACT),
-        (-4 * MINUTE, AutomationState.ELIGIBLE),
+        (7 * DAY, "eligible"),
+        (7 * DAY + MILLISECOND, "stale_fact"),
+        (-4 * MINUTE, "eligible"),
     ],
 )
 def test_a_consent_older_than_7_days_is_recorded_but_triggers_no_journey(desk: Desk, age, state) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.http.workshop import Workshop, status
 
 from regulars.http.route import Answer
-from regulars.kit.coalesce import LANE_ITEMS_MAX
+from regulars.kit.coalesce import QUEUE_ITEMS_MAX
 from regulars.kit.errors import Unavailable
 from regulars.stores.errors import StoreNotFound
 
@@ -165,9 +165,9 @@ async def test_a_full_queue_refuses_at_once_and_then_takes_again(workshop):
     workshop.gate.clear()
     first = workshop.call("first")
     await workshop.until(lambda: bool(workshop.batches))
-    names = [f"n{number:04}" for number in range(LANE_ITEMS_MAX)]
+    names = [f"n{number:04}" for number in range(QUEUE_ITEMS_MAX)]
     calls = [workshop.call(name) for name in names]
-    await workshop.until(lambda: workshop.writes.coalescer.waiting_items == LANE_ITEMS_MAX)
+    await workshop.until(lambda: workshop.writes.coalescer.waiting_items == QUEUE_ITEMS_MAX)
     refused = await asyncio.gather(workshop.call("late"), workshop.call("late", key="late"))
     assert [type(answer) for answer in refused] == [Unavailable, Unavailable]
     assert all(RETRY_AFTER in answer.headers for answer in refused)

@@ -93,7 +93,7 @@ async def test_several_lanes_are_flushed_at_once_but_not_more_than_there_are_flu
 
 
 async def test_a_flood_on_one_lane_delays_another_by_the_flushes_in_progress_only():
-    flushing = Flushing(is_open=True, flushers=1, lane_items_max=10_000)
+    flushing = Flushing(is_open=True, flushers=1, queue_items_max=10_000)
     flushing.put("flood", *range(10_000))
     await asyncio.sleep(0)
     flushing.put("quiet", 1)
@@ -112,7 +112,7 @@ async def test_lanes_that_both_flood_take_turns():
 
 
 async def test_a_full_lane_refuses_and_leaves_the_others_open():
-    flushing = Flushing(lane_items_max=2)
+    flushing = Flushing(queue_items_max=2)
     flushing.put("a", 0)
     await turns()
     flushing.put("a", 1, 2)

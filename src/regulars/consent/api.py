@@ -10,14 +10,13 @@ from regulars.consent.decode import decode_check, decode_opt_in, decode_opt_out,
 from regulars.consent.errors import ConsentedAtInFuture, InvalidPhoneNumber, SubscriptionNotFound
 from regulars.consent.find import find_subscription, list_history, list_subscriptions
 from regulars.consent.ledger import Origin, Recorded
-from regulars.consent.model import AutomationState, Outcome, Reason, Status
+from regulars.consent.model import Outcome, Reason, Status
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, Withdrawn, opt_out
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
 from regulars.consent.queries import EntryRow
 from regulars.consent.subscription import Subscription, show_subscription, show_timestamp
 from regulars.consent.wire import (
-    AutomationOut,
     CheckIn,
     CheckOut,
     EntryOut,
@@ -47,6 +46,7 @@ from regulars.kit.wire import REFERENCE_SCHEMA
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles
 from regulars.stores.errors import StoreNotFound
+from regulars.work.automation import AutomationOut
 
 _NOTHING = msgspec.Raw(b"null")
 
@@ -169,7 +169,7 @@ async def _referred_subscription(tx: Tx, request: Request) -> Subscription:
 
 def _opt_in_answer(recorded: Recorded, caller: Caller) -> Answer:
     subscription, outcome = recorded.subscription, recorded.outcome.value
-    automation = AutomationOut(recorded.automation.value)
+    automation = AutomationOut(recorded.automation)
     out: OptInOut | OptInReceipt
     if caller.is_ingest_only:
         out = OptInReceipt(_receipt(subscription, names_number=True), outcome, automation)
@@ -187,14 +187,14 @@ def _opt_out_answer(withdrawn: Withdrawn, write: Write) -> Answer:
             subscription=_receipt(withdrawn.subscription, names_number=names_number),
             subscriptions=[_receipt(it, names_number=names_number) for it in withdrawn.subscriptions],
             outcome=withdrawn.outcome.value,
-            automation=AutomationOut(AutomationState.NOT_APPLICABLE.value),
+            automation=AutomationOut("not_applicable"),
         )
         return Answer(200, encode(out))
     out = OptOutOut(
         subscription=show_subscription(withdrawn.subscription),
         subscriptions=[show_subscription(it) for it in withdrawn.subscriptions],
         outcome=withdrawn.outcome.value,
-        automation=AutomationOut(AutomationState.NOT_APPLICABLE.value),
+        automation=AutomationOut("not_applicable"),
     )
     return Answer(200, encode(out))
 

@@ -12,13 +12,14 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent import chain, queries
-from regulars.consent.model import AutomationState, Event, OptIn, Outcome, apply
+from regulars.consent.model import Event, OptIn, Outcome, apply
 from regulars.consent.queries import HeadRow
 from regulars.consent.subscription import Subscription
 from regulars.consent.tell import Appended, tell_changed
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
+from regulars.work.automation import AutomationState
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +44,7 @@ class Said:
 class Recorded:
     subscription: Subscription
     outcome: Outcome
-    automation: AutomationState = AutomationState.NOT_APPLICABLE
+    automation: AutomationState = "not_applicable"
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID
 
-from regulars.kit.clock import AUTOMATION_WINDOW
+from regulars.work.automation import AutomationState, freshness
 
 CLAIM_AHEAD_MAX = timedelta(minutes=5)
 
@@ -32,12 +32,6 @@ class Outcome(StrEnum):
     SUPERSEDED = "superseded"
     UNSUBSCRIBED = "unsubscribed"
     ALREADY_UNSUBSCRIBED = "already_unsubscribed"
-
-
-class AutomationState(StrEnum):
-    ELIGIBLE = "eligible"
-    STALE_FACT = "stale_fact"
-    NOT_APPLICABLE = "not_applicable"
 
 
 class Reason(StrEnum):
@@ -198,8 +192,8 @@ def _apply_opt_out(state: State | None, event: OptOut) -> Applied:
 def opt_in_automation(outcome: Outcome, *, consented_at: datetime, now: datetime) -> AutomationState:
     """Only a consent that made somebody reachable triggers anything, and only for seven days, the last one included."""
     if outcome not in (Outcome.CREATED, Outcome.RESUBSCRIBED):
-        return AutomationState.NOT_APPLICABLE
-    return AutomationState.ELIGIBLE if now - consented_at <= AUTOMATION_WINDOW else AutomationState.STALE_FACT
+        return "not_applicable"
+    return freshness(consented_at, now=now)
 
 
 def _opt_out_time(event: OptOut, latest: datetime | None) -> datetime:

@@ -8,11 +8,12 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
-from regulars.consent.model import AutomationState, Event, OptIn, OptOut, Outcome, State, opt_in_automation
+from regulars.consent.model import Event, OptIn, OptOut, Outcome, State, opt_in_automation
 from regulars.consent.queries import HeadRow
 from regulars.consent.subscription import find_names, show_subscription, subscription_of
 from regulars.kit.db import Tx
 from regulars.work import outbox
+from regulars.work.automation import AutomationState
 
 CHANGES = {Outcome.CREATED, Outcome.RESUBSCRIBED, Outcome.UPDATED, Outcome.UNSUBSCRIBED}
 
@@ -48,14 +49,14 @@ async def tell_changed(tx: Tx, organization_id: UUID, appended: Sequence[Appende
 
 def _told(one: Appended, names: Mapping[UUID, str], *, now: datetime) -> SubscriptionChange:
     subscription = subscription_of(one.head, one.state, names)
-    automation = AutomationState.NOT_APPLICABLE
+    automation: AutomationState = "not_applicable"
     if isinstance(one.event, OptIn):
         automation = opt_in_automation(one.outcome, consented_at=one.event.claimed_at, now=now)
     return SubscriptionChange(
         id=one.head.id,
         sequence=one.head.entry_count,
         outcome=(Outcome.UNSUBSCRIBED if one.is_erasure else one.outcome).value,
-        automation=automation.value,
+        automation=automation,
         profile_id=None if subscription.profile is None else subscription.profile.id,
         shown=msgspec.Raw(msgspec.json.encode(show_subscription(subscription))),
         by_erasure=one.is_erasure,

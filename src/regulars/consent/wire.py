@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from regulars.consent.model import AutomationState, Kind, Outcome, Reason
+from regulars.consent.model import Kind, Outcome, Reason
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number, read_opt_in_number
 from regulars.kit.errors import invalid
 from regulars.kit.json import STRING_CHARACTERS_MAX
 from regulars.kit.wire import ReferenceIn, Text, Timestamp, TimestampIn
+from regulars.work.automation import AutomationOut
 
 SOURCE_TEXT_CHARACTERS_MAX = 10_000
 CHECK_ITEMS_MAX = 500
@@ -60,7 +61,6 @@ StatusOut = Annotated[
         extra_json_schema={"enum": ["SUBSCRIBED", "UNSUBSCRIBED", "PENDING"]},
     ),
 ]
-AutomationStateOut = Annotated[str, Meta(extra_json_schema={"enum": [state.value for state in AutomationState]})]
 KindOut = Annotated[str, Meta(extra_json_schema={"enum": [kind.value for kind in Kind]})]
 OutcomeOut = Annotated[str, Meta(extra_json_schema={"enum": [outcome.value for outcome in Outcome]})]
 OptInOutcomeOut = Annotated[
@@ -248,10 +248,6 @@ class VerdictOut(msgspec.Struct):
 
 class CheckOut(msgspec.Struct):
     results: Annotated[list[VerdictOut], Meta(description="One for each item, in the same order.")]
-
-
-class AutomationOut(msgspec.Struct):
-    state: AutomationStateOut
 
 
 class OptInOut(msgspec.Struct):

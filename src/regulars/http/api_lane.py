@@ -1,6 +1,6 @@
 """The JSON API's side of the fast lane: the common case of one write route, decided without awaiting anything.
 
-It declines whatever needs a second look. The request then takes the plain path from its beginning, so nothing may
+It declines whatever needs a second look. The request then takes the long way from its beginning, so nothing may
 have been done for it here: the rate limit is charged last, when it is known that there is room in the queue.
 """
 

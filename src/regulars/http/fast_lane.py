@@ -4,8 +4,8 @@ Uvicorn makes an ASGI scope, a task and several futures per request, and writes 
 on the hot route that costs as much as the sale itself. This subclass of uvicorn's protocol hands a request that
 arrived whole to the lane instead, and writes the answer in one piece. A head that was read once is remembered, since a
 till says the same words each time and the same bytes always mean the same. It goes below uvicorn's public interface, so
-it can be switched off (`fast_lane`), tests hold its answers equal to the plain path's, and whatever is not plain
-sailing (a body in pieces, `Expect`, an older HTTP, pipelining, a key that is not in the cache, any refusal) is replayed
+it can be switched off (`fast_lane`), tests hold its answers equal to those of the long way, and whatever is not quite
+usual (a body in pieces, `Expect`, an older HTTP, pipelining, a key that is not in the cache, any refusal) is replayed
 into uvicorn as if nothing had happened.
 """
 
@@ -129,7 +129,7 @@ class _LaneProtocol(GuardedProtocol):
         return self._take(head, key, body)
 
     def _is_free(self) -> bool:
-        """Whether the last answer is written, and the caller reads its answers: the plain path waits until it does."""
+        """Whether the last answer is written, and the caller reads its answers: the long way waits until it does."""
         return self._has_answered() and not self.flow.write_paused
 
     def _take(self, head: Head, key: bytes | None, body: bytes) -> bool:

@@ -40,7 +40,7 @@ ASK_AGAIN_AFTER_S = 0.05
 TRIES_MAX = 3
 BATCH_S_MAX = 5.0
 ALONE_S = 1.0
-LANES_ALONE_MAX = 10_000
+QUEUES_ALONE_MAX = 10_000
 # Decoding more than this takes long enough to be noticed by everybody else's requests.
 DECODE_BESIDE_BYTES = 256 << 10
 
@@ -51,7 +51,7 @@ _log = log.get(__name__)
 
 
 # The organization, the operation, and one of the queues it has for that organization.
-Lane = tuple[UUID, str, int]
+QueueKey = tuple[UUID, str, int]
 
 
 class Writes:
@@ -78,8 +78,8 @@ class Writes:
         self._watch: asyncio.TimerHandle | None = None
         self._arrivals = 0
         self._batch_sizes = {name: PROCESS.batches(name) for name in self._routes}
-        self._alone_until: dict[Lane, float] = {}
-        self.coalescer: Coalescer[Lane, Pending] = Coalescer(self._flush, items_max=self._writes_per_batch)
+        self._alone_until: dict[QueueKey, float] = {}
+        self.coalescer: Coalescer[QueueKey, Pending] = Coalescer(self._flush, items_max=self._writes_per_batch)
 
     async def submit(
         self,
@@ -154,8 +154,8 @@ class Writes:
         write = pending.write
         organization_id = write.request.caller.organization_id
         self._arrivals += 1
-        lane = (organization_id, route.operation_id, self._arrivals % route.parallel_batches)
-        self.coalescer.put(lane, pending, size=len(write.request.body))
+        queue_key = (organization_id, route.operation_id, self._arrivals % route.parallel_batches)
+        self.coalescer.put(queue_key, pending, size=len(write.request.body))
         self._open[pending] = None
         if self._watch is None:
             self._watch = asyncio.get_running_loop().call_later(LOOK_FOR_LATE_EVERY_S, self._refuse_late)
@@ -194,16 +194,16 @@ class Writes:
         self._let_go(pending for pending, _ in outcomes)
         asyncio.get_running_loop().call_soon(_tell, outcomes)
 
-    async def _flush(self, lane: Lane, batch: list[Pending]) -> None:
-        _, name, _ = lane
+    async def _flush(self, queue_key: QueueKey, batch: list[Pending]) -> None:
+        _, name, _ = queue_key
         batch = [pending for pending in batch if pending.outcome is None]
         self._batch_sizes[name].observe(len(batch))
         try:
             quick = self._quick.get(name)
             if quick is not None:
-                batch = await self._try_quick(quick, lane, batch)
+                batch = await self._try_quick(quick, queue_key, batch)
             if batch:
-                await self._run_carefully(lane, batch)
+                await self._run_carefully(queue_key, batch)
         except CONNECTION_ERRORS as error:
             # Whether the commit happened is unknown: the caller's retry converges through the unique keys.
             _log.warning(
@@ -214,31 +214,31 @@ class Writes:
             _log.exception("writes.failed", operation=name, request_ids=_ids_of(batch))
             self._refuse(batch, InternalError("The request could not be carried out; nothing was written."))
 
-    def _writes_per_batch(self, lane: Lane) -> int:
-        if self._alone_until.get(lane, 0.0) > monotonic():
+    def _writes_per_batch(self, queue_key: QueueKey) -> int:
+        if self._alone_until.get(queue_key, 0.0) > monotonic():
             return 1
-        return self._routes[lane[1]].writes_per_batch_max
+        return self._routes[queue_key[1]].writes_per_batch_max
 
-    async def _try_quick(self, quick: Quick, lane: Lane, batch: list[Pending]) -> list[Pending]:
+    async def _try_quick(self, quick: Quick, queue_key: QueueKey, batch: list[Pending]) -> list[Pending]:
         """Answer what one statement can decide; give back the rest."""
         able = [pending for pending in batch if pending.refusal is None]
         rest = [pending for pending in batch if pending.refusal is not None]
         if not able:
             return rest
         try:
-            answers = await quick(lane[0], [pending.write for pending in able])
+            answers = await quick(queue_key[0], [pending.write for pending in able])
         except (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable):
             # The statement wrote nothing; the careful path finds out why.
-            if len(able) == 1 or not self._routes[lane[1]].tries_alone:
+            if len(able) == 1 or not self._routes[queue_key[1]].tries_alone:
                 return batch
             # Where requests come again, more will: their neighbours had better not share a statement with them.
-            if len(self._alone_until) >= LANES_ALONE_MAX:
+            if len(self._alone_until) >= QUEUES_ALONE_MAX:
                 self._alone_until.clear()
-            self._alone_until[lane] = monotonic() + ALONE_S
+            self._alone_until[queue_key] = monotonic() + ALONE_S
             for pending in able:
-                if await self._try_quick(quick, lane, [pending]):
+                if await self._try_quick(quick, queue_key, [pending]):
                     # Now, and not with the rest: those that came after it must not overtake it.
-                    await self._run_carefully(lane, [pending])
+                    await self._run_carefully(queue_key, [pending])
             return rest
         written: list[tuple[Pending, MakeAnswer]] = []
         for pending, answer in zip(able, answers, strict=True):
@@ -249,8 +249,8 @@ class Writes:
         self._settle(written)
         return rest
 
-    async def _run_carefully(self, lane: Lane, batch: list[Pending]) -> None:
-        await self._run(self._routes[lane[1]], lane[0], batch, until=monotonic() + BATCH_S_MAX)
+    async def _run_carefully(self, queue_key: QueueKey, batch: list[Pending]) -> None:
+        await self._run(self._routes[queue_key[1]], queue_key[0], batch, until=monotonic() + BATCH_S_MAX)
 
     async def _run(
         self, route: Mutation, organization_id: UUID, batch: list[Pending], *, until: float, tries: int = 1

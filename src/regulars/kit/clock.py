@@ -6,8 +6,6 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import msgspec
 
-AUTOMATION_WINDOW = timedelta(days=7)
-
 _encode = msgspec.json.Encoder().encode
 
 _RFC3339 = re.compile(

@@ -1,7 +1,7 @@
 """Many writers, one transaction: what arrives while a batch is being committed becomes the next batch.
 
-Items queue per *lane* (an organization and an endpoint). A lane has at most one batch in flight, and a fixed number of
-flushers serve the waiting lanes in turn, so one lane's flood cannot starve another. There is no timer: an idle
+There is a queue per key (an organization and an endpoint). A queue has at most one batch in flight, and a fixed number
+of flushers serve the waiting queues in turn, so one queue's flood cannot starve another. There is no timer: an idle
 coalescer flushes a lone item at once, and batches grow only because the database is busy.
 """
 
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
 
 FLUSHERS = 8
-LANE_ITEMS_MAX = 2_048
+QUEUE_ITEMS_MAX = 2_048
 WAITING_BYTES_MAX = 64 << 20
 BATCH_BYTES_MAX = 4 << 20
 
 T = TypeVar("T")
-L = TypeVar("L", bound=Hashable)
+K = TypeVar("K", bound=Hashable)
 
 
 class Overloaded(Exception):
@@ -27,50 +27,50 @@ class Overloaded(Exception):
 @dataclass(slots=True)
 class _Queue(Generic[T]):
     items: deque[tuple[T, int]] = field(default_factory=deque)
-    # A lane that is being flushed, or that stands in line for it, is not put in line again.
+    # A queue that is being flushed, or that stands in line for it, is not put in line again.
     in_line: bool = False
 
 
-class Coalescer(Generic[L, T]):
+class Coalescer(Generic[K, T]):
     def __init__(
         self,
-        flush: Callable[[L, list[T]], Awaitable[None]],
+        flush: Callable[[K, list[T]], Awaitable[None]],
         *,
-        items_max: Callable[[L], int],
+        items_max: Callable[[K], int],
         flushers: int = FLUSHERS,
-        lane_items_max: int = LANE_ITEMS_MAX,
+        queue_items_max: int = QUEUE_ITEMS_MAX,
         waiting_bytes_max: int = WAITING_BYTES_MAX,
     ) -> None:
         self._flush = flush
         self._items_max = items_max
         self._flushers_max = flushers
-        self._lane_items_max = lane_items_max
+        self._queue_items_max = queue_items_max
         self._waiting_bytes_max = waiting_bytes_max
-        self._queues: dict[L, _Queue[T]] = {}
-        self._line: deque[L] = deque()
+        self._queues: dict[K, _Queue[T]] = {}
+        self._line: deque[K] = deque()
         self._flushers: set[asyncio.Task[None]] = set()
         self.waiting_items = 0
         self.waiting_bytes = 0
 
-    def put(self, lane: L, item: T, *, size: int) -> None:
+    def put(self, key: K, item: T, *, size: int) -> None:
         """Queue an item, or raise Overloaded. `flush` must give the item its outcome, whatever happens."""
-        if not self.has_room(lane, size=size):
+        if not self.has_room(key, size=size):
             raise Overloaded
-        queue = self._queues.get(lane)
+        queue = self._queues.get(key)
         if queue is None:
-            queue = self._queues[lane] = _Queue()
+            queue = self._queues[key] = _Queue()
         queue.items.append((item, size))
         self.waiting_items += 1
         self.waiting_bytes += size
         if not queue.in_line:
             queue.in_line = True
-            self._line.append(lane)
+            self._line.append(key)
             if len(self._flushers) < self._flushers_max:
                 self._flushers.add(asyncio.create_task(self._serve_line()))
 
-    def has_room(self, lane: L, *, size: int) -> bool:
-        queue = self._queues.get(lane)
-        is_full = queue is not None and len(queue.items) >= self._lane_items_max
+    def has_room(self, key: K, *, size: int) -> bool:
+        queue = self._queues.get(key)
+        is_full = queue is not None and len(queue.items) >= self._queue_items_max
         return not is_full and self.waiting_bytes + size <= self._waiting_bytes_max
 
     async def drain(self) -> None:
@@ -88,17 +88,17 @@ class Coalescer(Generic[L, T]):
             self._flushers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     async def _serve_next(self) -> None:
-        lane = self._line.popleft()
-        queue = self._queues[lane]
-        batch = self._take(queue, self._items_max(lane))
+        key = self._line.popleft()
+        queue = self._queues[key]
+        batch = self._take(queue, self._items_max(key))
         try:
-            await self._flush(lane, batch)
+            await self._flush(key, batch)
         finally:
             if queue.items:
-                self._line.append(lane)
+                self._line.append(key)
             else:
-                # An empty queue is forgotten, so that lanes of the past cost no memory.
-                del self._queues[lane]
+                # An empty queue is forgotten, so that queues of the past cost no memory.
+                del self._queues[key]
 
     def _take(self, queue: _Queue[T], items_max: int) -> list[T]:
         batch: list[T] = []

@@ -11,7 +11,8 @@ from msgspec import Meta
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE
 from regulars.kit.json import encode
-from regulars.sales.model import AutomationState, Sale, StoredSale
+from regulars.sales.model import Sale, StoredSale
+from regulars.work.automation import AutomationOut, AutomationState
 
 UNKNOWN_PROFILE = PROFILE.encode(UUID(int=0))
 _BEFORE_GAP = b'"profile":{"id":"'
@@ -43,10 +44,6 @@ class SalesEventOut(msgspec.Struct, frozen=True, gc=False):
     source: str | None
     line_items: Annotated[msgspec.Raw, _LINES]
     created_at: str
-
-
-class AutomationOut(msgspec.Struct, frozen=True, gc=False):
-    state: AutomationState
 
 
 class SalesEventEnvelope(msgspec.Struct, frozen=True, gc=False):

@@ -8,7 +8,6 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.kit.clock import AUTOMATION_WINDOW
 from regulars.kit.errors import invalid
 from regulars.kit.faults import Spelled
 from regulars.kit.ids import Reference
@@ -16,6 +15,7 @@ from regulars.kit.json import INTEGER_MAX, encode
 from regulars.kit.wire import Text
 from regulars.profiles.model import ProfileRef
 from regulars.stores.model import StoreRef
+from regulars.work.automation import AutomationState, freshness
 
 LINE_ITEMS_MAX = 1_000
 UNIT_CHARACTERS_MAX = 32
@@ -28,7 +28,6 @@ COLLISIONS_PER_SALE_MAX = 10
 
 SaleType = Literal["PURCHASE", "RETURN"]
 Currency = Literal["EUR", "GBP", "USD", "CHF"]
-AutomationState = Literal["eligible", "stale_fact", "not_applicable"]
 Cents = Annotated[int, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX)]
 
 
@@ -143,12 +142,7 @@ class Recorded(msgspec.Struct, frozen=True):
 
 def automation_state(sale: StoredSale, *, is_new: bool, now: datetime) -> AutomationState:
     """A duplicate or anonymous sale triggers nothing."""
-    return "not_applicable" if not is_new or sale.profile is None else freshness(sale.told, now=now)
-
-
-def freshness(sale: Sale, *, now: datetime) -> AutomationState:
-    """A sale of exactly seven days is still recent enough."""
-    return "eligible" if now - sale.occurred_at <= AUTOMATION_WINDOW else "stale_fact"
+    return "not_applicable" if not is_new or sale.profile is None else freshness(sale.told.occurred_at, now=now)
 
 
 def is_in_future(sale: Sale, *, now: datetime, tolerance: timedelta) -> bool:

@@ -33,8 +33,9 @@ from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuid
 from regulars.kit.prepared import PreparedConnection
 from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, Split, encode_new, split_at_profile
-from regulars.sales.model import Sale, freshness, is_in_future
+from regulars.sales.model import Sale, is_in_future
 from regulars.sales.statements import Inserted, Kept, NewSale
+from regulars.work.automation import freshness
 from regulars.work.outbox import OutboxQueue
 
 CLOCK_READING_S_MAX = 1.0
@@ -352,7 +353,7 @@ class _Batch:
             store=one.store,
             profile=shown,
             created_at=self.now,
-            state="not_applicable" if shown is None else freshness(told, now=self.now),
+            state="not_applicable" if shown is None else freshness(told.occurred_at, now=self.now),
         )
 
     def encode_halves(self, one: _Chosen) -> Split:

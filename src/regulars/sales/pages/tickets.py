@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
-from regulars.kit.clock import AUTOMATION_WINDOW, format_timestamp
+from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ById, read_reference
 from regulars.profiles.find import find_profile, find_profiles
@@ -28,6 +28,7 @@ from regulars.web.listing import Filter, ListView, cut, read_view
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
+from regulars.work.automation import freshness
 
 PATH: Final = "/tickets"
 CSV_ROWS: Final = 200
@@ -224,7 +225,7 @@ def _automation(sale: StoredSale) -> str:
     """What was judged when it was recorded; the answer to the till said the same."""
     if sale.profile is None:
         return "not_applicable"
-    return "eligible" if sale.created_at - sale.told.occurred_at <= AUTOMATION_WINDOW else "stale_fact"
+    return freshness(sale.told.occurred_at, now=sale.created_at)
 
 
 def _answer(visit: Visit, sale: StoredSale) -> str:

@@ -14,6 +14,19 @@ def test_creating_a_key_prints_the_key_and_nothing_else(regulars):
     assert re.fullmatch(r"rgl_[0-9A-Za-z]{36}\n", created.out)
 
 
+def test_it_says_which_database_it_wrote_to(regulars, database_url):
+    said = " ".join(regulars("key", "create", "--organization", "Shop").err.split())
+    assert database_url in said
+    assert "never shown again" in said
+
+
+def test_a_program_gets_the_key_with_its_id(regulars):
+    made = regulars("key", "create", "--organization", "Shop", "--name", "till 1", "--json").data
+    (listed,) = regulars("key", "list", "--organization", "Shop", "--json").data
+    assert {name: made[name] for name in listed} == listed
+    assert re.fullmatch(r"rgl_[0-9A-Za-z]{36}", made["key"])
+
+
 def test_the_list_has_ids_and_no_secrets(regulars):
     secret = regulars("key", "create", "--organization", "Shop", "--name", "till 1").out.strip()
     listed = regulars("key", "list", "--organization", "Shop", "--json")

@@ -1,3 +1,4 @@
+import psycopg
 import pytest
 
 
@@ -44,3 +45,30 @@ def test_an_unreachable_database_is_one_sentence_without_its_password(command):
     sentence = command("organization", "list", DATABASE_URL="postgresql://user:hunter2@127.0.0.1:1/x").complains(code=3)
     assert "cannot be reached" in sentence
     assert "hunter2" not in sentence
+
+
+def test_a_renamed_organization_keeps_its_id_and_its_keys(regulars):
+    made = regulars("organization", "create", "Shp", "--json").data
+    regulars("key", "create", "--organization", "Shp")
+    assert regulars("organization", "rename", "Shp", "Shop").code == 0
+    (renamed,) = regulars("organization", "list", "--json").data
+    assert (renamed["id"], renamed["name"]) == (made["id"], "Shop")
+    assert len(regulars("key", "list", "--organization", "Shop", "--json").data) == 1
+    assert "no organization named 'Shp'" in regulars("organization", "rename", "Shp", "x").complains(code=1)
+
+
+def test_a_name_that_is_taken_or_malformed_is_no_new_name(regulars):
+    for name in ("One", "Two"):
+        regulars("organization", "create", name)
+    assert "Another organization" in regulars("organization", "rename", "One", "Two").complains(code=1)
+    regulars("organization", "rename", "One", " ").complains(code=2)
+    assert regulars("organization", "rename", "One", "One").code == 0
+
+
+def test_the_default_country_is_set_and_taken_back(regulars, database_url):
+    regulars("organization", "create", "Shop")
+    for given, kept in (("fr", "FR"), ("none", None)):
+        assert regulars("organization", "set", "Shop", "--default-country", given).code == 0
+        with psycopg.connect(database_url) as connection:
+            assert connection.execute("SELECT default_country FROM organizations").fetchone() == (kept,)
+    assert "country code" in regulars("organization", "set", "Shop", "--default-country", "XX").complains(code=2)

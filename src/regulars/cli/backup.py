@@ -76,7 +76,7 @@ def restore(
     loaded = settings.load()
     with (
         serve_lock.held(loaded),
-        database.opened(loaded) as url,
+        database.opened(loaded, may_create=True) as url,
         database.connected(url) as connection,
         in_use.alone(connection),
     ):
@@ -156,7 +156,10 @@ def _holds_organizations(url: str) -> bool:
 @contextlib.contextmanager
 def _unfinished(file: Path) -> Iterator[Path]:
     """A private file beside the target, so that a backup that fails leaves no half file under its name."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.absolute().parent)
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.absolute().parent)
+    except OSError as error:
+        raise CommandError(f"The file {file} cannot be written: {error.strerror}.", code=Exit.USAGE) from None
     os.close(descriptor)
     path = Path(name)
     try:

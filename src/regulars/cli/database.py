@@ -20,9 +20,19 @@ Answer = TypeVar("Answer")
 
 
 @contextlib.contextmanager
-def opened(settings: Settings) -> Iterator[str]:
-    """The address of a database that answers and is new enough; released when the command ends."""
+def opened(settings: Settings, *, may_create: bool = False) -> Iterator[str]:
+    """The address of a database that answers and is new enough; released when the command ends.
+
+    Only commands that begin something may make a database: any other would hide, behind a new and empty one, that it
+    looks in the wrong folder.
+    """
     if settings.database_url is None:
+        if not may_create and not embedded.exists(settings.data_dir):
+            raise CommandError(
+                f"There is no database in {settings.data_dir}; name its folder with REGULARS_DATA_DIR or its address"
+                " with DATABASE_URL, or make one with `regulars serve`.",
+                code=Exit.DATABASE,
+            )
         with embedded.running(settings.data_dir) as url:
             yield url
         return
@@ -32,14 +42,19 @@ def opened(settings: Settings) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def ready(settings: Settings) -> Iterator[str]:
+def ready(settings: Settings, *, may_create: bool = False) -> Iterator[str]:
     """A database with the schema of this release: ours is migrated on the way, an external one only by its owner."""
-    with opened(settings) as url:
+    with opened(settings, may_create=may_create) as url:
         if settings.is_embedded:
             migrate.migrate(url)
         else:
             refuse_pending(url)
         yield url
+
+
+def place(settings: Settings) -> str:
+    """Which database it is, for people."""
+    return masked_url(settings.database_url) if settings.database_url else f"the database in {settings.data_dir}"
 
 
 def refuse_pending(url: str) -> None:

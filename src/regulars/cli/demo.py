@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regulars.cli import database
-from regulars.cli.output import CommandError, Exit, err, out
+from regulars.cli.output import CommandError, Exit, counted, err, out
 from regulars.demo.load import SALES_MAX, Story, load_demo, organization_has_data
 from regulars.demo.people import count_customers
 from regulars.kit import settings
@@ -40,9 +40,9 @@ def demo(
     if until is not None and until.date() > today.date():
         raise CommandError("--until must not lie in the future.", code=Exit.USAGE)
     story = Story(seed=seed, sales=sales, customers=count_customers(sales), last_day=(until or today).date())
-    with database.ready(settings.load()) as url:
+    with database.ready(settings.load(), may_create=True) as url:
         asyncio.run(_fill(url, organization, story, force=force))
-    out.print(f"The organization {organization} now has {sales:,} tickets of two years.", markup=False)
+    out.print(f"The organization {organization} now has {counted(sales, 'ticket')} of two years.", markup=False)
     out.print("Next:", markup=False)
     out.print(f"  regulars key create --organization {_quoted(organization)}", markup=False)
     out.print("  regulars serve", markup=False)

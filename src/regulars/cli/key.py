@@ -8,11 +8,12 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from regulars.cli import database
+from regulars.cli.organization import find_organization
 from regulars.cli.output import CommandError, Exit, err, print_json, print_table, shown_time
 from regulars.kit import ids, settings
 from regulars.kit.clock import format_timestamp
 from regulars.organizations import manage
-from regulars.organizations.model import ApiKey, Organization, Permission
+from regulars.organizations.model import ApiKey, Permission
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
 
@@ -26,18 +27,25 @@ def create(
     permission: Annotated[
         Permission, typer.Option(help="An ingest key writes, and reads nothing that was stored before.")
     ] = Permission.FULL,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
 ) -> None:
     """Create a key and print it, this once: afterwards only its hash exists."""
+    loaded = settings.load()
 
     async def work(connection: AsyncConnection[TupleRow]) -> tuple[ApiKey, str]:
-        found = await _find(connection, organization)
+        found = await find_organization(connection, organization)
         return await manage.create_key(connection, found.id, name, permission=permission)
 
-    with database.ready(settings.load()) as url:
-        _key, secret = database.run_on(url, work)
-    # The key and nothing else, so that a script can take it: `KEY=$(regulars key create -o Shop)`.
-    typer.echo(secret)
-    err.print("Keep this key now: it is never shown again.", style="dim")
+    with database.ready(loaded) as url:
+        key, secret = database.run_on(url, work)
+    if as_json:
+        print_json({**_as_data(key), "key": secret})
+    else:
+        # The key and nothing else, so that a script can take it: `KEY=$(regulars key create -o Shop)`.
+        typer.echo(secret)
+    err.print(
+        f"Made in {database.place(loaded)}. Keep this key now: it is never shown again.", style="dim", markup=False
+    )
 
 
 @app.command("list")
@@ -48,7 +56,7 @@ def list_all(
     """List the keys of an organization, without their secrets."""
 
     async def work(connection: AsyncConnection[TupleRow]) -> list[ApiKey]:
-        found = await _find(connection, organization)
+        found = await find_organization(connection, organization)
         return await manage.list_keys(connection, found.id)
 
     with database.ready(settings.load()) as url:
@@ -84,13 +92,6 @@ def revoke(
     if not revoked:
         raise CommandError(f"There is no key {key_id}; `regulars key list` shows the ids.")
     err.print(f"Revoked {key_id}.", markup=False)
-
-
-async def _find(connection: AsyncConnection[TupleRow], name: str) -> Organization:
-    organization = await manage.find_organization(connection, name)
-    if organization is None:
-        raise CommandError(f"There is no organization named '{name}'; `regulars organization list` shows them all.")
-    return organization
 
 
 def _read_id(text: str) -> UUID:

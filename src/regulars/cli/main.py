@@ -1,6 +1,5 @@
 """The list of all commands, and what happens when one cannot go on."""
 
-import importlib.metadata
 import sys
 from typing import Annotated
 
@@ -21,6 +20,7 @@ from regulars.cli import (
     serve,
     sms,
     user,
+    version,
     webhook,
     work,
 )
@@ -39,7 +39,6 @@ app = typer.Typer(
     help="Customers, shops, sales and SMS consent of a retailer: ingested exactly once, kept provably, self-hosted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -64,7 +63,7 @@ app.add_typer(user.app, name="user")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(importlib.metadata.version("regulars"))
+        typer.echo(version.running())
         raise typer.Exit
 
 
@@ -82,20 +81,32 @@ def main() -> None:
     """Run the command; what an operator can repair is told in one sentence, only our own mistakes give a traceback."""
     try:
         app()
+    except SystemExit as ended:
+        if ended.code == Exit.INTERRUPTED:
+            _say("Interrupted.")
+        raise
     except CommandError as error:
         _end(error, error.code)
     except InUseError as error:
         _end(error, Exit.FAILED)
-    except (SettingsError, VaultError) as error:
+    except VaultError as error:
         _end(error, Exit.USAGE)
+    except SettingsError as error:
+        # Not scrubbed: it never shows the value of a secret, and its examples look like one.
+        _say(str(error))
+        sys.exit(Exit.USAGE)
     except (EmbeddedDatabaseError, ProgramsError, MigrationError, NotDurableError) as error:
         _end(error, Exit.DATABASE)
     except psycopg.Error as error:
         _end(f"The database refused: {' '.join(str(error).split())}.", Exit.DATABASE)
     except KeyboardInterrupt:
-        _end("Interrupted.", Exit.FAILED)
+        _end("Interrupted.", Exit.INTERRUPTED)
 
 
 def _end(sentence: object, code: Exit) -> None:
-    err.print(f"regulars: {scrub(str(sentence))}", markup=False)
+    _say(scrub(str(sentence)))
     sys.exit(code)
+
+
+def _say(sentence: str) -> None:
+    err.print(f"regulars: {sentence}", markup=False)

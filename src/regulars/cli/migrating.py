@@ -8,6 +8,6 @@ from regulars.kit import settings
 
 def migrate() -> None:
     """Apply the migrations that are missing; safe while servers run and when several nodes do it at once."""
-    with database.opened(settings.load()) as url:
+    with database.opened(settings.load(), may_create=True) as url:
         applied = migrations.migrate(url)
     err.print(f"Applied {', '.join(applied)}." if applied else "Nothing to do: the schema is up to date.", markup=False)

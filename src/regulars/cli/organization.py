@@ -1,23 +1,36 @@
-"""`regulars organization`: create and list."""
+"""`regulars organization`: create, list, rename, set up and delete."""
 
+import asyncio
+import dataclasses
+import sys
 from typing import Annotated, Any
 
 import typer
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
+from rich.progress import Progress, TextColumn
 
 from regulars.cli import database
-from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
+from regulars.cli.output import CommandError, Exit, counted, err, out, print_json, print_table, shown_time
 from regulars.kit import ids, settings
 from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Database
 from regulars.organizations import manage, particulars
+from regulars.organizations.dissolve import dissolve
 from regulars.organizations.model import Organization
+from regulars.stores.countries import COUNTRY_CODES
 
-app = typer.Typer(no_args_is_help=True, help="Create, set up and list organizations.")
+app = typer.Typer(no_args_is_help=True, help="Create, list, rename, set up and delete organizations.")
 
 NAME_CHARACTERS_MAX = 255
-COUNTRY_LETTERS = 2
+NO_COUNTRY = "none"
+WARNING = (
+    "This deletes {name} from {place} for good: its customers, tickets, consents with their ledger, keys and pages. Its"
+    " withdrawals and do-not-contact entries go too: a new organization will not know who asked not to be texted."
+)
 
+Connection = AsyncConnection[TupleRow]
+Name = Annotated[str, typer.Argument(help="Name of the organization.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
 
@@ -27,54 +40,13 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create an organization and print its id; creating it again prints the same id."""
-    if not name.strip() or name != name.strip() or len(name) > NAME_CHARACTERS_MAX or not name.isprintable():
-        raise CommandError(
-            f"A name has 1 to {NAME_CHARACTERS_MAX} printable characters and no space at its ends.", code=Exit.USAGE
-        )
+    _check_name(name)
     with database.ready(settings.load()) as url:
         organization = database.run_on(url, lambda connection: manage.create_organization(connection, name))
     if as_json:
         print_json(_as_data(organization))
     else:
         out.print(ids.ORGANIZATION.encode(organization.id), markup=False)
-
-
-@app.command("set")
-def set_particulars(
-    name: Annotated[str, typer.Argument(help="The organization's name.", show_default=False)],
-    time_zone: Annotated[str | None, typer.Option(help="As in Europe/Paris.", show_default=False)] = None,
-    locale: Annotated[str | None, typer.Option(help="As in fr-FR.", show_default=False)] = None,
-    default_country: Annotated[
-        str | None, typer.Option(help="As in FR; reads numbers without a prefix.", show_default=False)
-    ] = None,
-) -> None:
-    """Set the time zone, the locale or the default country of an organization; what is left out stays."""
-    if time_zone is not None and not particulars.is_time_zone(time_zone):
-        raise CommandError(f"'{time_zone}' is not a time zone such as Europe/Paris.", code=Exit.USAGE)
-    if default_country is not None and (len(default_country) != COUNTRY_LETTERS or not default_country.isalpha()):
-        raise CommandError(f"'{default_country}' is not a two-letter country code such as FR.", code=Exit.USAGE)
-
-    async def work(connection: AsyncConnection[TupleRow]) -> particulars.Settings:
-        found = await manage.find_organization(connection, name)
-        if found is None:
-            raise CommandError(f"There is no organization named '{name}'; `regulars organization list` shows them all.")
-        before = await particulars.find_settings(connection, found.id)
-        after = particulars.Settings(
-            name=before.name,
-            time_zone=time_zone or before.time_zone,
-            locale=locale or before.locale,
-            default_country=default_country.upper() if default_country else before.default_country,
-        )
-        await particulars.change_settings(connection, found.id, after)
-        return after
-
-    with database.ready(settings.load()) as url:
-        after = database.run_on(url, work)
-    err.print(
-        f"{name}: time zone {after.time_zone}, locale {after.locale},"
-        f" default country {after.default_country or 'none'}.",
-        markup=False,
-    )
 
 
 @app.command("list")
@@ -89,6 +61,121 @@ def list_all(as_json: AsJson = False) -> None:
         ["ID", "NAME", "CREATED (UTC)"],
         [[ids.ORGANIZATION.encode(each.id), each.name, shown_time(each.created_at)] for each in organizations],
     )
+
+
+@app.command()
+def rename(
+    name: Name,
+    new_name: Annotated[str, typer.Argument(help="Its new name; it must be unique.", show_default=False)],
+) -> None:
+    """Give an organization another name; its id, keys and addresses stay."""
+    _check_name(new_name)
+    with database.ready(settings.load()) as url:
+        database.run_on(url, lambda connection: _change(connection, name, name=new_name))
+    err.print(f"Renamed {name} to {new_name}.", markup=False)
+
+
+@app.command("set")
+def set_particulars(
+    name: Name,
+    time_zone: Annotated[str | None, typer.Option(help="As in Europe/Paris.", show_default=False)] = None,
+    locale: Annotated[str | None, typer.Option(help="As in fr-FR.", show_default=False)] = None,
+    default_country: Annotated[
+        str | None,
+        typer.Option(
+            help="As in FR; reads phone numbers of profiles written without a country prefix. none takes"
+            " REGULARS_DEFAULT_COUNTRY.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Set the time zone, the locale or the default country of an organization; what is left out stays."""
+    changes: dict[str, str | None] = {}
+    if time_zone is not None:
+        if not particulars.is_time_zone(time_zone):
+            raise CommandError(f"'{time_zone}' is not a time zone such as Europe/Paris.", code=Exit.USAGE)
+        changes["time_zone"] = time_zone
+    if locale is not None:
+        changes["locale"] = locale
+    if default_country is not None:
+        country = default_country.upper()
+        if default_country != NO_COUNTRY and country not in COUNTRY_CODES:
+            raise CommandError(f"'{default_country}' is no country code such as FR, and not none.", code=Exit.USAGE)
+        changes["default_country"] = None if default_country == NO_COUNTRY else country
+    with database.ready(settings.load()) as url:
+        after = database.run_on(url, lambda connection: _change(connection, name, **changes))
+    err.print(
+        f"{name}: time zone {after.time_zone}, locale {after.locale},"
+        f" default country {after.default_country or 'none'}.",
+        markup=False,
+    )
+
+
+@app.command()
+def delete(
+    name: Name,
+    confirm: Annotated[
+        str | None,
+        typer.Option(help="The name once more, for scripts; otherwise it is asked for.", show_default=False),
+    ] = None,
+) -> None:
+    """Delete an organization and everything in it, for good; takes a little over a minute."""
+    loaded = settings.load()
+    with database.ready(loaded) as url:
+        organization = database.run_on(url, lambda connection: find_organization(connection, name))
+        if confirm is None:
+            err.print(WARNING.format(name=name, place=database.place(loaded)), markup=False)
+            err.print("Type the organization's name to go on: ", end="")
+            confirm = sys.stdin.readline().rstrip("\n")
+        if confirm != name:
+            raise CommandError("That is not its name, so nothing was deleted.")
+        rows = asyncio.run(_dissolve(url, organization))
+    err.print(f"Deleted {name} and {counted(rows, 'row')} of it.", markup=False)
+
+
+async def _change(connection: Connection, organization: str, **changes: str | None) -> particulars.Settings:
+    found = await find_organization(connection, organization)
+    before = await particulars.find_settings(connection, found.id)
+    after = dataclasses.replace(before, **changes)  # type: ignore[arg-type]  # only the country may be None
+    try:
+        await particulars.change_settings(connection, found.id, after)
+    except particulars.NameTaken:
+        raise CommandError(f"Another organization is named '{after.name}'.") from None
+    return after
+
+
+async def _dissolve(url: str, organization: Organization) -> int:
+    opened = Database(url, pool_max=2)
+    await opened.open()
+    gone = 0
+    try:
+        columns = (TextColumn("{task.description}"), TextColumn("{task.fields[rows]:,} rows"))
+        with Progress(*columns, console=err) as progress:
+            task = progress.add_task("Its keys are being revoked", rows=0)
+
+            def told(table: str, count: int) -> None:
+                nonlocal gone
+                gone += count
+                progress.update(task, description=f"Deleting {table}", rows=gone)
+
+            await dissolve(opened, organization.id, on_deleted=told)
+    finally:
+        await opened.close()
+    return gone
+
+
+async def find_organization(connection: Connection, name: str) -> Organization:
+    organization = await manage.find_organization(connection, name)
+    if organization is None:
+        raise CommandError(f"There is no organization named '{name}'; `regulars organization list` shows them all.")
+    return organization
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or name != name.strip() or len(name) > NAME_CHARACTERS_MAX or not name.isprintable():
+        raise CommandError(
+            f"A name has 1 to {NAME_CHARACTERS_MAX} printable characters and no space at its ends.", code=Exit.USAGE
+        )
 
 
 def _as_data(organization: Organization) -> dict[str, Any]:

@@ -25,6 +25,8 @@ class Exit(IntEnum):
     FAILED = 1
     USAGE = 2
     DATABASE = 3
+    # As shells number a process that Ctrl+C ended.
+    INTERRUPTED = 130
 
 
 class CommandError(Exception):
@@ -50,6 +52,11 @@ def print_table(headings: list[str], rows: list[list[str]]) -> None:
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     out.print(table)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def shown_time(moment: datetime | None) -> str:

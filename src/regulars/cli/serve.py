@@ -20,7 +20,7 @@ from regulars.cli.output import CommandError, out
 from regulars.kit import log, metrics, migrate
 from regulars.kit.db import Database
 from regulars.kit.process import Lifeline, on_stop_signals, when_ended
-from regulars.kit.settings import PORT_MAX, Settings, load
+from regulars.kit.settings import PORT_MAX, Settings, load, variable_of
 from regulars.kit.shared import map_block, new_block
 from regulars.processes import in_use, revive, serve_lock, server_process
 from regulars.processes.supervise import Child, supervise
@@ -32,14 +32,20 @@ PORT_RETRY_S: Final = 0.05
 _log = log.get(__name__)
 
 
+def _default(name: str) -> str:
+    return f"{variable_of(name)}, else {getattr(Settings(), name)}"
+
+
 def serve(
     workers: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Server processes that share the port.", show_default=False)
+        int | None,
+        typer.Option(min=1, max=64, help="Server processes that share the port.", show_default=_default("workers")),
     ] = None,
     no_worker: Annotated[bool, typer.Option("--no-worker", help="Leave the jobs to `regulars worker`.")] = False,
-    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default=False)] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default=_default("host"))] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=PORT_MAX, help="Port to listen on; 0 picks one.", show_default=False)
+        int | None,
+        typer.Option(min=0, max=PORT_MAX, help="Port to listen on; 0 picks one.", show_default=_default("port")),
     ] = None,
 ) -> None:
     """Serve the API and the pages, and run the worker beside them, until SIGTERM or Ctrl+C."""
@@ -53,7 +59,7 @@ def serve(
     log.configure(settings)
     with (
         serve_lock.held(settings),
-        database.opened(settings) as url,
+        database.opened(settings, may_create=True) as url,
         in_use.shared(url),
         _bound(settings) as listening,
     ):

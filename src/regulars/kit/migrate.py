@@ -2,7 +2,6 @@
 
 import re
 import time
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -119,13 +118,11 @@ def _apply(connection: psycopg.Connection[Any], file: Path) -> bool:
 
 
 def _statements(file: Path) -> bytes:
-    """The file's text; a line `-- include: package/path` is replaced by that file of an installed package."""
-    return INCLUDE.sub(lambda match: _file_of_package(match[1].decode()), file.read_bytes())
+    """The file's text; a line `-- include: path` is replaced by that file of our package.
 
-
-def _file_of_package(path: str) -> bytes:
-    package, _, inside = path.partition("/")
-    return resources.files(package).joinpath(inside).read_bytes()
+    Never by one of an installed library: then a new database would differ from one that grew up with older releases.
+    """
+    return INCLUDE.sub(lambda match: (MIGRATIONS.parent / match[1].decode()).read_bytes(), file.read_bytes())
 
 
 def _is_applied(connection: psycopg.Connection[Any], file: Path) -> bool:

@@ -1,5 +1,6 @@
--- The job tables belong to Procrastinate and are made by the schema that its installed release ships.
--- This was written for a release whose newest migration is 03.04.00_50_post_add_retry_failed_job_procedure; a test
--- fails when an upgrade of the library brings a newer one, which then needs a migration of ours that includes it.
+-- The job tables belong to Procrastinate. Its schema is kept as it was when this was written, so that a new database
+-- equals one that has been through every upgrade: its newest migration then was
+-- 03.04.00_50_post_add_retry_failed_job_procedure. A test fails when an installed release brings another schema, which
+-- then needs a migration of ours.
 
--- include: procrastinate/sql/schema.sql
+-- include: vendor/procrastinate/schema.sql

@@ -53,6 +53,19 @@ def postmaster(data_dir: Path) -> int | None:
     return clusters.postmaster(Folder(_absolute(data_dir)))
 
 
+def exists(data_dir: Path) -> bool:
+    """Whether a database was ever made in the folder; nothing is made by asking."""
+    try:
+        (Folder(_absolute(data_dir)).cluster / "PG_VERSION").stat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise EmbeddedDatabaseError(
+            f"The data folder {data_dir} cannot be used ({error.strerror}); set REGULARS_DATA_DIR to one that can."
+        ) from error
+    return True
+
+
 def prepare_folder(data_dir: Path) -> None:
     """Makes the data folder, or raises when it cannot be used, without starting anything in it."""
     folders.prepare(_absolute(data_dir), accounts.choose())

@@ -64,13 +64,17 @@ async def _run_jobs(database: Database, loop: Loop, *, stop: asyncio.Event, grac
 async def _run_jobs_once(database: Database, loop: Loop, *, grace_s: float) -> None:
     app = create_app(database.url, pool_max=POOL_MAX)
     jobs.register(app, loop.wake)
-    async with app.open_async():
-        await jobs.rescue_stalled_jobs(app)
-        await app.run_worker_async(
-            concurrency=CONCURRENT_JOBS,
-            delete_jobs="successful",
-            install_signal_handlers=False,
-            shutdown_graceful_timeout=grace_s,
-            update_heartbeat_interval=jobs.HEARTBEAT_S,
-            stalled_worker_timeout=jobs.STALLED_AFTER_S,
-        )
+    try:
+        async with app.open_async():
+            await jobs.rescue_stalled_jobs(app)
+            await app.run_worker_async(
+                concurrency=CONCURRENT_JOBS,
+                delete_jobs="successful",
+                install_signal_handlers=False,
+                shutdown_graceful_timeout=grace_s,
+                update_heartbeat_interval=jobs.HEARTBEAT_S,
+                stalled_worker_timeout=jobs.STALLED_AFTER_S,
+            )
+    finally:
+        # An opening that a stop cancels leaves the pool's own tasks, which outlive any cancellation and the process.
+        await app.close_async()

@@ -1,0 +1,73 @@
+"""Delete an organization with everything in it, while the others go on.
+
+Which tables hold its rows is read from the database itself: every table with a column `organization_id`. A list kept by
+hand would be wrong with the next room. The order matters more than the speed:
+
+1. its keys are revoked, and after two seconds no server process takes them any more;
+2. its rows go in small transactions that hold nobody up;
+3. a minute later, when every statement of that moment has ended, what those have left behind goes too;
+4. its keys, its names in addresses and the organization itself go last, so that a run that was interrupted is simply
+   started again.
+"""
+
+from asyncio import sleep
+from collections.abc import Callable, Mapping
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.db import Database
+from regulars.organizations import queries
+
+# A process believes in a key for a second.
+KEYS_FORGOTTEN_S: Final = 2.0
+# Twice the longest time that a statement may run.
+STRAGGLERS_S: Final = 60.0
+ROWS_PER_TRANSACTION_MAX: Final = 5_000
+ROWS_PER_LOOK_MAX: Final = 200_000
+LAST: Final = ("api_keys", "organization_slugs", "organizations")
+
+# Told the table and how many rows of it are gone.
+OnDeleted = Callable[[str, int], None]
+
+
+async def dissolve(database: Database, organization_id: UUID, *, on_deleted: OnDeleted) -> None:
+    async with database.transaction() as tx:
+        await queries.revoke_keys(tx, organization_id)
+    await sleep(KEYS_FORGOTTEN_S)
+    await _delete_rows(database, organization_id, on_deleted)
+    await sleep(STRAGGLERS_S)
+    await _delete_rows(database, organization_id, on_deleted)
+    async with database.transaction() as tx:
+        await queries.delete_organization(tx, organization_id)
+
+
+async def _delete_rows(database: Database, organization_id: UUID, on_deleted: OnDeleted) -> None:
+    async with database.transaction() as tx:
+        tables = referring_first(await queries.find_tables_of_organizations(tx))
+    for table in tables:
+        if table not in LAST:
+            await _delete_rows_of(database, table, organization_id, on_deleted)
+
+
+async def _delete_rows_of(database: Database, table: str, organization_id: UUID, on_deleted: OnDeleted) -> None:
+    while True:
+        async with database.transaction() as tx:
+            places = await queries.find_places(tx, table, organization_id, at_most=ROWS_PER_LOOK_MAX)
+        if not places:
+            return
+        for first in range(0, len(places), ROWS_PER_TRANSACTION_MAX):
+            async with database.transaction() as tx:
+                some = places[first : first + ROWS_PER_TRANSACTION_MAX]
+                on_deleted(table, await queries.delete_at_places(tx, table, organization_id, some))
+
+
+def referring_first(references: Mapping[str, set[str]]) -> list[str]:
+    """The tables in an order in which each goes before those that it refers to."""
+    ordered: list[str] = []
+    waiting = {table: targets & set(references) - {table} for table, targets in references.items()}
+    while waiting:
+        targets = set().union(*waiting.values())
+        free = sorted(set(waiting) - targets) or sorted(waiting)
+        ordered += free
+        waiting = {table: rest for table, rest in waiting.items() if table not in free}
+    return ordered

@@ -1,0 +1,112 @@
+"""What holds for every command: where it looks for a database, how it ends, what it says about itself."""
+
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import ROOT, environment
+
+from regulars.cli import version
+
+SECONDS_MAX = 60
+LOOKING = [
+    ("organization", "list"),
+    ("organization", "create", "Shop"),
+    ("organization", "rename", "Shop", "Other"),
+    ("organization", "set", "Shop", "--default-country", "FR"),
+    ("organization", "delete", "Shop", "--confirm", "Shop"),
+    ("key", "create", "--organization", "Shop"),
+    ("key", "list", "--organization", "Shop"),
+    ("backup", "today.dump"),
+    ("worker",),
+]
+
+
+@pytest.mark.parametrize("arguments", LOOKING, ids=" ".join)
+def test_a_command_that_finds_no_database_says_where_it_looked_and_makes_none(command, tmp_path, arguments):
+    folder = tmp_path / "elsewhere"
+    sentence = command(*arguments, REGULARS_DATA_DIR=str(folder)).complains(code=3)
+    assert f"There is no database in {folder}" in sentence
+    assert "REGULARS_DATA_DIR" in sentence
+    assert not folder.exists()
+
+
+def test_doctor_says_so_too_and_makes_none(command, tmp_path):
+    examined = command("doctor", "--json", REGULARS_DATA_DIR=str(tmp_path / "elsewhere"))
+    assert examined.code == 1
+    found = {finding["name"]: finding["found"] for finding in examined.data}
+    assert "There is no database in" in found["database"]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_migrate_makes_one(command, data_dir):
+    assert command("migrate", REGULARS_DATA_DIR=str(data_dir)).code == 0
+    assert command("organization", "list", "--json", REGULARS_DATA_DIR=str(data_dir)).data == []
+
+
+def test_a_folder_that_cannot_be_entered_is_one_sentence(command, tmp_path):
+    (tmp_path / "file").touch()
+    sentence = command("organization", "list", REGULARS_DATA_DIR=str(tmp_path / "file" / "data")).complains(code=3)
+    assert "cannot be used" in sentence
+
+
+def test_the_version_is_that_of_the_clone(command):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert command("--version").out.strip() == project["project"]["version"]
+
+
+def test_without_a_clone_the_installed_package_is_asked(monkeypatch):
+    monkeypatch.setattr(version, "PROJECT", Path("nowhere"))
+    monkeypatch.setattr(metadata, "version", lambda name: f"{name} 1.2.3")
+    assert version.running() == "regulars 1.2.3"
+
+
+def test_an_address_that_is_none_shows_an_example_that_can_be_read(command):
+    sentence = command("organization", "list", DATABASE_URL="garbage").complains(code=2)
+    assert "postgresql://user:password@host:5432/database" in sentence
+
+
+def test_help_of_serve_shows_the_defaults(process):
+    shown = " ".join(process("serve", "--help", COLUMNS="200").out.split())
+    for default in ("REGULARS_PORT, else 8080", "REGULARS_HOST, else 127.0.0.1", "REGULARS_WORKERS, else 1"):
+        assert default in shown
+
+
+def test_the_shell_can_complete_commands(command):
+    completed = command(_REGULARS_COMPLETE="complete_bash", COMP_WORDS="regulars org", COMP_CWORD="1")
+    assert completed.out.split() == ["organization"]
+
+
+def test_a_command_that_is_interrupted_ends_with_one_sentence_and_its_own_code(regulars, database_url, tmp_path):
+    regulars("organization", "create", "Shop")
+    running = subprocess.Popen(
+        [sys.executable, "-m", "regulars.cli", "organization", "delete", "Shop"],
+        env=environment(DATABASE_URL=database_url, REGULARS_DATA_DIR=str(tmp_path / "data")),
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # It has warned, so it waits for the name.
+    assert running.stderr is not None
+    assert "for good" in running.stderr.readline()
+    os.kill(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=SECONDS_MAX)
+    assert running.returncode == 130, said
+    assert "Traceback" not in said
+    assert said.strip().splitlines()[-1].endswith("regulars: Interrupted.")
+
+
+def test_a_backup_that_cannot_be_written_is_one_sentence(regulars):
+    assert "cannot be written" in regulars("backup", f"/proc/{os.getpid()}/x.dump").complains(code=2)
+
+
+def test_every_exit_code_is_documented():
+    page = (ROOT / "docs" / "operations.md").read_text()
+    for code in ("0 done", "1 could not be done", "2 wrong usage or settings", "3 the\ndatabase", "130 interrupted"):
+        assert code in page

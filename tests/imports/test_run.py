@@ -113,8 +113,7 @@ async def test_fields_that_the_api_does_not_have_are_counted(importing):
         "created": 1,
         "unchanged": 1,
         "updated": 1,
-        "ignored nmae": 2,
-        "ignored till": 1,
+        "ignored": {"nmae": 2, "till": 1},
     }
 
 

@@ -1,9 +1,11 @@
 """`regulars import`: files of sales, profiles, stores and consents."""
 
 import asyncio
+import gzip
 import io
 import os
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -15,9 +17,10 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regulars.cli import database
-from regulars.cli.output import CommandError, Exit, err, print_json, print_table
-from regulars.imports.model import Kind, Outcome, Report, Row
-from regulars.imports.read import Format, HeaderError, guess_format, read_rows
+from regulars.cli.output import CommandError, Exit, counted, err, print_json, print_table
+from regulars.imports.mapping import keep, translation
+from regulars.imports.model import FileError, Kind, Outcome, Report, Row
+from regulars.imports.read import FORMATS, Format, read_file
 from regulars.imports.run import run_import
 from regulars.imports.take import Target
 from regulars.kit import settings
@@ -27,11 +30,19 @@ from regulars.organizations import manage
 
 STANDARD_INPUT: Final = "-"
 REJECTED_SUFFIX: Final = ".rejected.ndjson"
+SHOWN_MAX: Final = 5
+IGNORED_SHOWN_MAX: Final = 10
 
 
 def import_file(
     kind: Annotated[Kind, typer.Argument(help="What the rows are.", show_default=False)],
-    file: Annotated[str, typer.Argument(help="NDJSON, or CSV with a header; - is standard input.", show_default=False)],
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="NDJSON, CSV with a header, or a spreadsheet, also packed with gzip; - is standard input.",
+            show_default=False,
+        ),
+    ],
     *,
     organization: Annotated[str, typer.Option("--organization", "-o", help="Name of the organization.")],
     dry_run: Annotated[
@@ -43,7 +54,37 @@ def import_file(
         ),
     ] = False,
     form: Annotated[
-        str | None, typer.Option("--format", help="ndjson or csv; default: by the first character.", show_default=False)
+        str | None,
+        typer.Option("--format", help="ndjson, csv or xlsx; default: by its beginning.", show_default=False),
+    ] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="THEIRS=OURS",
+            help="A column of the file and ours, such as Ticket=external_id; Ticket= leaves it out. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    mapping: Annotated[
+        Path | None, typer.Option(help="A kept mapping; what is said beside it wins.", show_default=False)
+    ] = None,
+    save_mapping: Annotated[
+        Path | None, typer.Option(help="Keep what is said here for the next time.", show_default=False)
+    ] = None,
+    amounts: Annotated[
+        str | None,
+        typer.Option(help="cents, or decimal: 89,00 and 89.00 are 8900 cents; default cents.", show_default=False),
+    ] = None,
+    timezone: Annotated[
+        str | None,
+        typer.Option(
+            help="Zone of times without an offset, such as Europe/Paris; dates may begin with the day.",
+            show_default=False,
+        ),
+    ] = None,
+    sheet: Annotated[
+        str | None, typer.Option(help="Sheet of a spreadsheet; default the first.", show_default=False)
     ] = None,
     rejected: Annotated[
         Path | None,
@@ -54,21 +95,37 @@ def import_file(
     as_json: Annotated[bool, typer.Option("--json", help="Write the report as JSON for programs.")] = False,
 ) -> None:
     """Import a file by the rules of the API. Running it twice changes nothing; exit code 1 says rows were rejected."""
-    if form not in {None, "ndjson", "csv"}:
-        raise CommandError("--format is ndjson or csv.", code=Exit.USAGE)
+    if form not in {None, *FORMATS}:
+        raise CommandError("--format is ndjson, csv or xlsx.", code=Exit.USAGE)
     loaded = settings.load()
+    try:
+        chosen = translation(mapping, pairs or (), amounts=amounts, timezone=timezone, sheet=sheet)
+        if save_mapping is not None:
+            keep(save_mapping, chosen)
+    except FileError as error:
+        raise CommandError(str(error), code=Exit.USAGE) from None
     notes = _Rejected(rejected or Path(("import" if file == STANDARD_INPUT else file) + REJECTED_SUFFIX))
     with _opened(file) as stream, database.ready(loaded) as url, notes:
         try:
-            rows = read_rows(stream, kind, cast("Format | None", form) or guess_format(stream))
+            opened = read_file(stream, kind, cast("Format | None", form), chosen)
+            for remark in opened.remarks:
+                err.print(remark, markup=False)
             report = asyncio.run(
-                _run(url, organization, kind, rows, loaded, stream=stream, dry_run=dry_run, notes=notes)
+                _run(url, organization, kind, opened.rows, loaded, stream=stream, dry_run=dry_run, notes=notes)
             )
-        except HeaderError as error:
-            raise CommandError(str(error), code=Exit.USAGE) from None
+        except (FileError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise CommandError(_file_fault(error), code=Exit.USAGE) from None
+    report.ignored.update(dict.fromkeys(opened.left_out, report.rows))
     _print(report, dry_run=dry_run, as_json=as_json)
-    if report.counts[Outcome.REJECTED]:
-        raise CommandError(f"{report.counts[Outcome.REJECTED]} rows were rejected; {notes.path} says why.")
+    rejected_rows = report.counts[Outcome.REJECTED]
+    if rejected_rows:
+        notes.show()
+        were = "was" if rejected_rows == 1 else "were"
+        raise CommandError(f"{counted(rejected_rows, 'row')} {were} rejected; {notes.path} says why.")
+
+
+def _file_fault(error: Exception) -> str:
+    return str(error) if isinstance(error, FileError) else f"The packed file is damaged or cut off: {error}."
 
 
 async def _run(
@@ -93,7 +150,7 @@ async def _run(
         target = Target(
             organization_id=organization.id,
             secret=particulars.secret,
-            default_country=particulars.default_country,
+            default_country=particulars.default_country or loaded.default_country,
             tolerance=timedelta(seconds=loaded.occurred_at_tolerance_s),
         )
         with _progress(f"{kind.value} (dry run)" if dry_run else kind.value, stream) as on_progress:
@@ -133,18 +190,23 @@ class _Rejected:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: BinaryIO | None = None
+        self._shown: list[str] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            self._file.close()
+            try:
+                self._file.close()
+            except OSError as fault:
+                raise self._cannot(fault) from None
 
     def add(self, row: Row, error: ApiError) -> None:
         if self._file is None:
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            self._file = os.fdopen(descriptor, "wb")
+            self._file = self._made()
+        if len(self._shown) < SHOWN_MAX:
+            self._shown.append(in_words(row, error))
         note = {
             "row": row.number,
             "code": error.code,
@@ -152,7 +214,34 @@ class _Rejected:
             "errors": error.errors,
             "input": _shown(row.body),
         }
-        self._file.write(msgspec.json.encode(note) + b"\n")
+        try:
+            self._file.write(msgspec.json.encode(note) + b"\n")
+        except OSError as fault:
+            raise self._cannot(fault) from None
+
+    def show(self) -> None:
+        """The first of them, in words, for whoever waits at the terminal."""
+        for line in self._shown:
+            err.print(line, markup=False)
+
+    def _made(self) -> BinaryIO:
+        try:
+            return os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+        except OSError as fault:
+            raise self._cannot(fault) from None
+
+    def _cannot(self, fault: OSError) -> CommandError:
+        return CommandError(
+            f"Rejected rows cannot be written to {self.path}: {fault.strerror}; name another file with --rejected.",
+            code=Exit.USAGE,
+        )
+
+
+def in_words(row: Row, error: ApiError) -> str:
+    """`Row 3: total_amount_cents: It must be a whole number.`"""
+    if not error.errors:
+        return f"Row {row.number}: {error.detail}"
+    return f"Row {row.number}: " + "; ".join(f"{each.field}: {each.message}" for each in error.errors)
 
 
 @contextmanager
@@ -181,5 +270,7 @@ def _print(report: Report, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         print_json({**report.as_data(), "dry_run": dry_run})
         return
-    shown = [[name, f"{count:,}"] for name, count in report.as_data().items() if count or name == "rows"]
+    counts = {name: count for name, count in report.as_data().items() if name != "ignored"}
+    shown = [[name, f"{count:,}"] for name, count in counts.items() if count or name == "rows"]
+    shown += [[f"{name} ignored", f"{count:,}"] for name, count in report.ignored.most_common(IGNORED_SHOWN_MAX)]
     print_table(["WOULD BE" if dry_run else "WERE", "ROWS"], shown)

@@ -1,4 +1,4 @@
-"""CSV records as the JSON objects the API takes.
+"""Records of a table as the JSON objects the API takes.
 
 A column is a field name; a dot leads into an object (`address.locality`, `attributes.loyalty_tier`). An empty cell
 leaves its field out. A ticket of several lines stands in as many records, one below the other with the same
@@ -6,111 +6,77 @@ leaves its field out. A ticket of several lines stands in as many records, one b
 """
 
 import csv
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
-from regulars.imports.model import ROW_BYTES_MAX, Kind, Row
+from regulars.imports.cells import NUMBER, Spelling
+from regulars.imports.columns import LINES_PREFIX, Cell, Columns, columns_of
+from regulars.imports.model import ROW_BYTES_MAX, FileError, Kind, Row
+from regulars.imports.sources import Reader
 from regulars.kit.errors import ApiError, InvalidJson, PayloadTooLarge, invalid
 from regulars.kit.json import encode
 
-LINES_PREFIX: Final = "line_items."
-# Whatever follows these is one key, dots included.
-FREE_PREFIXES: Final = ("attributes.", "line_items.product.properties.")
-_ADDRESS: Final = (
-    "address_line1",
-    "postal_code",
-    "locality",
-    "country_code",
-    "address_line2",
-    "administrative_area1",
-    "administrative_area2",
-)
-_PROOF: Final = ("terms_url", "terms_version", "source_text")
-_LINE_TEXTS: Final = ("external_id", "unit", "product.external_id", "product.name")
-_LINE_NUMBERS: Final = ("quantity", "unit_price_cents", "total_price_cents", "discount_cents", "tax_cents")
-_NUMBERS: Final = frozenset(
-    {
-        "total_amount_cents",
-        "total_discount_cents",
-        "total_tax_cents",
-        *(f"{LINES_PREFIX}{name}" for name in _LINE_NUMBERS),
-    }
-)
-_DOCUMENTS: Final = frozenset({"payments", "loyalty", "metadata"})
-COLUMNS: Final = {
-    Kind.STORES: frozenset({"external_id", "name", *(f"address.{name}" for name in _ADDRESS)}),
-    Kind.PROFILES: frozenset({"external_id", "phone_number", "first_name", "last_name"}),
-    Kind.CONSENTS: frozenset(
-        {
-            "phone_number",
-            "profile_id",
-            "store_id",
-            "consent_source",
-            "consented_at",
-            *(f"consent_proof.{name}" for name in _PROOF),
-            "unsubscribed_at",
-            "reason",
-            "source",
-        }
-    ),
-    Kind.SALES: frozenset(
-        {
-            "external_id",
-            "type",
-            "occurred_at",
-            "store_id",
-            "currency",
-            "profile_id",
-            "source",
-            *_NUMBERS,
-            *_DOCUMENTS,
-            *(f"{LINES_PREFIX}{name}" for name in _LINE_TEXTS),
-        }
-    ),
-}
-_FREE_COLUMNS: Final = {Kind.PROFILES: "attributes.", Kind.SALES: "line_items.product.properties."}
-# What JSON calls a number; everything else stays text and is refused by the rules of the API.
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
-
-
-class HeaderError(Exception):
-    """The message is one sentence for the person who runs the import."""
-
-
-class Reader(Protocol):
-    """The part of a CSV reader that is used here."""
-
-    @property
-    def line_num(self) -> int: ...
-
-    def __next__(self) -> list[str]: ...
+SHOWN_MAX: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    columns: tuple[str, ...]
+    kind: Kind
+    # Ours, in the order of the file; None where the file's column is left out.
+    columns: tuple[str | None, ...]
+    # The file's own names of those that are left out.
+    left_out: tuple[str, ...]
 
     @classmethod
-    def read(cls, kind: Kind, names: list[str]) -> "Header":
-        """A column that means nothing to us would be lost without a word, so it is refused."""
-        columns = tuple(name.strip() for name in names)
-        free = _FREE_COLUMNS.get(kind)
-        unknown = [
-            name
-            for name in columns
-            if name not in COLUMNS[kind] and not (free and name.startswith(free) and name != free)
-        ]
-        if unknown:
-            raise HeaderError(f"The header has columns that {kind.value} do not have: {', '.join(map(repr, unknown))}.")
-        if len(set(columns)) != len(columns):
-            raise HeaderError("The header has a column twice.")
-        if not columns:
-            raise HeaderError("The file has no header.")
-        return cls(columns)
+    def read(cls, kind: Kind, names: list[str], mapped: Mapping[str, str]) -> "Header":
+        """A column that means nothing to us would be lost without a word, so it is refused; one without a name is not
+        there at the end of the line, where spreadsheets like to leave them, and left out elsewhere.
+        """
+        names = [name.strip() for name in names]
+        while names and not names[-1]:
+            names.pop()
+        if not names:
+            raise FileError("The file has no header.")
+        known = columns_of(kind)
+        columns = tuple(mapped.get(name, name) or None for name in names)
+        _check(kind, known, names, columns, mapped)
+        left_out = tuple(name or f"column {place}" for place, name in enumerate(names, 1) if not columns[place - 1])
+        return cls(kind, columns, left_out)
+
+
+def _check(
+    kind: Kind, known: Columns, names: list[str], columns: tuple[str | None, ...], mapped: Mapping[str, str]
+) -> None:
+    absent = [name for name in mapped if name not in names]
+    if absent:
+        raise FileError(f"The header has no column '{absent[0]}' to map; it has {_listed(names)}.")
+    unknown = [(name, ours) for name, ours in zip(names, columns, strict=True) if ours and not known.knows(ours)]
+    if unknown:
+        raise FileError(_advice(kind, known, unknown))
+    used = [ours for ours in columns if ours]
+    twice = next((ours for ours in used if used.count(ours) > 1), None)
+    if twice:
+        raise FileError(f"The header has the column '{twice}' twice.")
+
+
+def _advice(kind: Kind, known: Columns, unknown: list[tuple[str, str]]) -> str:
+    near = [(name, ours, known.nearest(ours)) for name, ours in unknown]
+    meant = [f'--map "{name}={found}"' for name, _, found in near if found]
+    advice = f"perhaps you mean {' '.join(meant)}; " if meant else ""
+    return (
+        f"The header has columns that {kind.value} do not have: {_listed(repr(ours) for _, ours in unknown)}; {advice}"
+        f'leave one out with --map "{unknown[0][0]}="; the columns are {_listed(known.cells)}'
+        + "".join(f", {prefix}ANYTHING" for prefix in known.free)
+        + "."
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    return ", ".join(every[:SHOWN_MAX]) + (f" and {len(every) - SHOWN_MAX} more" if len(every) > SHOWN_MAX else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +92,7 @@ class Cells:
         return make_row(self.number, self.fields, self.unreadable)
 
 
-def rows_of(header: Header, reader: Reader, *, lines_before: int) -> Iterator[Cells]:
+def rows_of(header: Header, reader: Reader, spelling: Spelling, *, lines_before: int) -> Iterator[Cells]:
     while True:
         number = reader.line_num + 1 + lines_before
         try:
@@ -136,22 +102,43 @@ def rows_of(header: Header, reader: Reader, *, lines_before: int) -> Iterator[Ce
         except csv.Error as error:
             yield Cells(number, {}, {}, InvalidJson(f"The record cannot be read: {error}."))
             continue
-        if not record:
+        if any(record):
+            yield _cells_of(header, record, spelling, number)
+
+
+def _cells_of(header: Header, record: list[str], spelling: Spelling, number: int) -> Cells:
+    if any(record[len(header.columns) :]):
+        return Cells(
+            number, {"cells": record}, {}, InvalidJson("The record has more cells than the header has columns.")
+        )
+    known = columns_of(header.kind)
+    fields: dict[str, Any] = {}
+    line: dict[str, Any] = {}
+    refusal: ApiError | None = None
+    for column, cell in zip(header.columns, record, strict=False):
+        if cell == "" or column is None:
             continue
-        if len(record) > len(header.columns):
-            surplus = InvalidJson("The record has more cells than the header has columns.")
-            yield Cells(number, {"cells": record}, {}, surplus)
-            continue
-        fields: dict[str, Any] = {}
-        line: dict[str, Any] = {}
-        for column, cell in zip(header.columns, record, strict=False):
-            if cell == "":
-                continue
-            if column.startswith(LINES_PREFIX):
-                _put(line, column, cell, path=column.removeprefix(LINES_PREFIX))
-            else:
-                _put(fields, column, cell, path=column)
-        yield Cells(number, fields, line)
+        value = _value(known, column, cell, spelling)
+        if isinstance(value, ApiError):
+            refusal, value = refusal or value, cell
+        is_line = column.startswith(LINES_PREFIX)
+        _put(line if is_line else fields, _path(known, column, in_line=is_line), value)
+    return Cells(number, fields, line, refusal)
+
+
+def _value(known: Columns, column: str, cell: str, spelling: Spelling) -> Any:
+    kind = known.cells.get(column, Cell.TEXT)
+    if kind is Cell.MOMENT:
+        return spelling.moment(cell, field=column)
+    if kind is Cell.DOCUMENT and _is_document(cell):
+        return msgspec.Raw(cell.encode())
+    if kind in {Cell.CENTS, Cell.NUMBER}:
+        text = spelling.cents(cell, field=column) if kind is Cell.CENTS else spelling.number(cell)
+        if isinstance(text, ApiError):
+            return text
+        # The digits go on as they are: a float in between could change them. What is no number the API refuses.
+        return msgspec.Raw(text.encode()) if NUMBER.fullmatch(text) else text
+    return cell
 
 
 def group_lines(records: Iterator[Cells]) -> Iterator[Row]:
@@ -175,7 +162,7 @@ def make_row(number: int, fields: dict[str, Any], unreadable: ApiError | None) -
     try:
         body = encode(fields)
     except UnicodeEncodeError:
-        return Row(number, b"null", InvalidJson("The record is not valid UTF-8."))
+        return Row(number, b"null", InvalidJson("The record has bytes that are no text in the file's encoding."))
     return Row(number, body, too_large() if len(body) > ROW_BYTES_MAX else unreadable)
 
 
@@ -184,11 +171,13 @@ def too_large() -> PayloadTooLarge:
 
 
 def _agreed(ticket: Cells, record: Cells) -> Cells:
+    refusal = ticket.unreadable or record.unreadable
     for name, value in record.fields.items():
         if ticket.fields.get(name) != value:
-            refusal = invalid(name, "INCONSISTENT", f"Line {record.number} says something else than the first line.")
-            return Cells(ticket.number, ticket.fields, ticket.line, ticket.unreadable or refusal)
-    return ticket
+            refusal = refusal or invalid(
+                name, "INCONSISTENT", f"Line {record.number} says something else than the first line."
+            )
+    return Cells(ticket.number, ticket.fields, ticket.line, refusal)
 
 
 def _ticket_row(ticket: Cells, lines: list[dict[str, Any]]) -> Row:
@@ -196,15 +185,13 @@ def _ticket_row(ticket: Cells, lines: list[dict[str, Any]]) -> Row:
     return make_row(ticket.number, fields, ticket.unreadable)
 
 
-def _put(target: dict[str, Any], column: str, cell: str, *, path: str) -> None:
-    value: Any = cell
-    if column in _NUMBERS and _NUMBER.fullmatch(cell):
-        # The digits go on as they are: a float in between could change them.
-        value = msgspec.Raw(cell.encode())
-    elif column in _DOCUMENTS and _is_document(cell):
-        value = msgspec.Raw(cell.encode())
-    free = next((prefix for prefix in FREE_PREFIXES if column.startswith(prefix)), None)
-    names = path.split(".") if free is None else [*_parents(path, column, free), column.removeprefix(free)]
+def _path(known: Columns, column: str, *, in_line: bool) -> list[str]:
+    free = known.free_prefix(column)
+    names = column.split(".") if free is None else [*free[:-1].split("."), column.removeprefix(free)]
+    return names[1:] if in_line else names
+
+
+def _put(target: dict[str, Any], names: list[str], value: Any) -> None:
     for name in names[:-1]:
         target = target.setdefault(name, {})
     target[names[-1]] = value
@@ -217,7 +204,3 @@ def _is_document(cell: str) -> bool:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
     return True
-
-
-def _parents(path: str, column: str, free: str) -> list[str]:
-    return path.removesuffix(column.removeprefix(free)).rstrip(".").split(".")

@@ -3,11 +3,15 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from regulars.kit.errors import ApiError
 
 ROW_BYTES_MAX: Final = 1 << 20
+
+
+class FileError(Exception):
+    """A file, its header or what was said about them cannot be used; one sentence for whoever runs the import."""
 
 
 class Kind(StrEnum):
@@ -42,14 +46,13 @@ class Report:
     counts: Counter[Outcome] = field(default_factory=Counter)
     # Sales whose ticket differs from the one that was there first: counted as duplicates, and kept as collisions.
     differing: int = 0
-    # Fields that the API does not have, by path, with the number of rows that had them.
+    # What the rows said that no field of the API hears, and how many of them said it.
     ignored: Counter[str] = field(default_factory=Counter)
 
     @property
     def rows(self) -> int:
         return self.counts.total()
 
-    def as_data(self) -> dict[str, int]:
+    def as_data(self) -> dict[str, Any]:
         counted = {outcome.value: self.counts[outcome] for outcome in Outcome}
-        ignored = {f"ignored {path}": times for path, times in self.ignored.items()}
-        return {"rows": self.rows, **counted, "differing": self.differing, **ignored}
+        return {"rows": self.rows, **counted, "differing": self.differing, "ignored": dict(self.ignored)}

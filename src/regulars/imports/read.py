@@ -1,32 +1,53 @@
-"""From a file to rows: find out what it is, and never hold more than a row of it in memory."""
+"""From a file to rows: find out what it is, and hold no more than a row of it in memory, but a spreadsheet whole."""
 
-import csv
 import io
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final, Literal
 
-from regulars.imports.csv_rows import Header, HeaderError, Reader, group_lines, rows_of, too_large
-from regulars.imports.model import ROW_BYTES_MAX, Kind, Row
+from regulars.imports import sources
+from regulars.imports.csv_rows import Header, group_lines, rows_of, too_large
+from regulars.imports.mapping import Translation
+from regulars.imports.model import ROW_BYTES_MAX, FileError, Kind, Row
 
-# Shops export with whatever their spreadsheet likes; none of these occurs in a field name.
-DELIMITERS: Final = (",", ";", "\t")
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 PEEK_BYTES: Final = 4096
 
-Format = Literal["ndjson", "csv"]
+Format = Literal["ndjson", "csv", "xlsx"]
+FORMATS: Final = ("ndjson", "csv", "xlsx")
+AS_IT_IS: Final = Translation()
 
-__all__ = ["Format", "HeaderError", "guess_format", "read_rows"]
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """The rows in the order of the file, what to say about how they were read, and which columns were left out."""
+
+    rows: Iterator[Row]
+    remarks: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def guess_format(stream: io.BufferedReader) -> Format:
-    """A row of NDJSON begins with a brace, and no field name does."""
+    """A spreadsheet is a packed folder, a row of NDJSON begins with a brace, and no field name does either."""
+    if sources.is_spreadsheet(stream):
+        return "xlsx"
     beginning = stream.peek(PEEK_BYTES).removeprefix(BYTE_ORDER_MARK).lstrip()
     return "ndjson" if beginning[:1] in (b"{", b"") else "csv"
 
 
-def read_rows(stream: io.BufferedReader, kind: Kind, form: Format) -> Iterator[Row]:
-    """The rows in the order of the file; raises HeaderError before the first one if a CSV header cannot be used."""
-    return _read_ndjson(stream) if form == "ndjson" else _read_csv(stream, kind)
+def read_file(stream: io.BufferedReader, kind: Kind, form: Format | None, chosen: Translation = AS_IT_IS) -> File:
+    """Raises FileError, before the first row, if the file or its header cannot be used."""
+    stream = sources.unpacked(stream)
+    form = form or guess_format(stream)
+    if form == "ndjson":
+        if chosen.columns:
+            raise FileError("NDJSON has no columns to map: its fields are those of the API.")
+        return File(_read_ndjson(stream))
+    table = sources.spreadsheet(stream, chosen.sheet) if form == "xlsx" else sources.separated(stream)
+    header = Header.read(kind, table.header, chosen.columns)
+    records = rows_of(header, table.records, chosen.spelling, lines_before=table.lines_before)
+    rows = group_lines(records) if kind is Kind.SALES else (record.as_row() for record in records)
+    return File(rows, table.remarks, header.left_out)
 
 
 def _read_ndjson(stream: io.BufferedReader) -> Iterator[Row]:
@@ -45,22 +66,3 @@ def _read_ndjson(stream: io.BufferedReader) -> Iterator[Row]:
 def _skip_line(stream: io.BufferedReader) -> None:
     while (rest := stream.readline(ROW_BYTES_MAX)) and not rest.endswith(b"\n"):
         pass
-
-
-def _read_csv(stream: io.BufferedReader, kind: Kind) -> Iterator[Row]:
-    # Bytes that are no UTF-8 survive as lone surrogates and are refused with their row, not with the file.
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    first = text.readline()
-    delimiter = max(DELIMITERS, key=first.count)
-    csv.field_size_limit(ROW_BYTES_MAX)
-    header = Header.read(kind, next(csv.reader([first], delimiter=delimiter), []))
-    return _read_records(text, header, csv.reader(text, delimiter=delimiter), kind)
-
-
-def _read_records(text: io.TextIOWrapper, header: Header, reader: Reader, kind: Kind) -> Iterator[Row]:
-    records = rows_of(header, reader, lines_before=1)
-    try:
-        yield from group_lines(records) if kind is Kind.SALES else (record.as_row() for record in records)
-    finally:
-        # Otherwise the wrapper would close the file, which is not ours, when it is collected.
-        text.detach()

@@ -1,0 +1,97 @@
+"""Cells as shops write them, as the values the API takes: decimal amounts, local times, days before months.
+
+Whatever cannot be read stays the text it was, and the API refuses it by its own rules.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal
+from zoneinfo import ZoneInfo
+
+from regulars.kit.errors import ApiError, invalid
+
+Amounts = Literal["cents", "decimal"]
+
+# What JSON calls a number.
+NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+_SIGNED: Final = re.compile(r"(?P<sign>[-+\u2212]?)(?P<digits>[0-9][0-9.,'\u2019\u00a0\u202f ]*)")
+_GROUPS: Final = re.compile(r"[0-9]{1,3}(?:([.,'\u2019\u00a0\u202f ])[0-9]{3})(?:\1[0-9]{3})*")
+_ISO: Final = re.compile(r"(?P<y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})(?:[T ](?P<t>[0-9:.]+))?")
+_DAY_FIRST: Final = re.compile(r"(?P<d>[0-9]{1,2})([/.-])(?P<m>[0-9]{1,2})\2(?P<y>[0-9]{4})(?:[T ]+(?P<t>[0-9:.]+))?")
+_TIME: Final = re.compile(r"(?P<h>[0-9]{1,2}):(?P<min>[0-9]{2})(?::(?P<s>[0-9]{2})(?:\.(?P<f>[0-9]{1,6})[0-9]*)?)?")
+DECIMALS_MAX: Final = 2
+GROUP_DIGITS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How a file writes amounts and times."""
+
+    amounts: Amounts = "cents"
+    timezone: ZoneInfo | None = None
+
+    def number(self, text: str) -> str:
+        """A quantity with a decimal comma counts where amounts may have one."""
+        if self.amounts == "decimal" and re.fullmatch(r"-?[0-9]+,[0-9]+", text):
+            text = text.replace(",", ".")
+        return text
+
+    def cents(self, text: str, *, field: str) -> str | ApiError:
+        return text if self.amounts == "cents" else read_decimal(text, field=field)
+
+    def moment(self, text: str, *, field: str) -> str | ApiError:
+        return text if self.timezone is None else read_local_time(text, self.timezone, field=field)
+
+
+def read_decimal(text: str, *, field: str) -> str | ApiError:
+    """`89,00`, `89.00`, `1 234,50` and `1.234,50` in cents; an amount that may be read in two ways is refused."""
+    found = _SIGNED.fullmatch(text.strip())
+    if found is None:
+        return text
+    sign, digits = "-" if found["sign"] in {"-", "\u2212"} else "", found["digits"].strip()
+    whole, mark, decimals = _split(digits)
+    if mark and len(decimals) > DECIMALS_MAX:
+        if len(decimals) == GROUP_DIGITS and whole.isdigit():
+            return invalid(field, "AMBIGUOUS", f"'{text}' may be thousands or decimals: write two decimals.")
+        return invalid(field, "FORMAT", f"'{text}' has more than two decimals.")
+    if not (whole.isdigit() or _GROUPS.fullmatch(whole)):
+        return text
+    plain = re.sub(r"[^0-9]", "", whole)
+    return sign + ((plain + decimals.ljust(DECIMALS_MAX, "0")).lstrip("0") or "0")
+
+
+def _split(digits: str) -> tuple[str, str, str]:
+    """The part before the decimal mark, the mark, and the part behind; a mark that stands twice groups thousands."""
+    last = max(digits.rfind("."), digits.rfind(","))
+    if last < 0 or digits.count(digits[last]) > 1:
+        return digits, "", ""
+    return digits[:last], digits[last], digits[last + 1 :]
+
+
+def read_local_time(text: str, timezone: ZoneInfo, *, field: str) -> str | ApiError:
+    """A time without an offset is of this zone; one with an offset stays; a day alone begins at midnight."""
+    found = _ISO.fullmatch(text.strip()) or _DAY_FIRST.fullmatch(text.strip())
+    if found is None:
+        return text
+    clock = _TIME.fullmatch(found["t"] or "00:00")
+    if clock is None:
+        return text
+    micros = (clock["f"] or "").ljust(6, "0")
+    try:
+        local = datetime(  # noqa: DTZ001  # the zone is put on below, where both readings of it are looked at
+            int(found["y"]),
+            int(found["m"]),
+            int(found["d"]),
+            int(clock["h"]),
+            int(clock["min"]),
+            int(clock["s"] or 0),
+            int(micros),
+        )
+    except ValueError:
+        return invalid(field, "FORMAT", f"'{text}' is no date: the day comes before the month.")
+    # Where the clock is set back an hour comes twice, and the first is taken; where it is set forward one is missing.
+    aware = local.replace(tzinfo=timezone)
+    if aware.astimezone(UTC).astimezone(timezone).replace(tzinfo=None) != local:
+        return invalid(field, "FORMAT", f"'{text}' does not exist in {timezone.key}: the clock was set forward.")
+    return aware.isoformat(timespec="milliseconds")

@@ -1,0 +1,114 @@
+"""The columns of a file, read off the types of the requests: what a row may say is what a request may say.
+
+A dot leads into an object (`address.locality`, `line_items.quantity`); after a free prefix anything is one key.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import Final
+
+import msgspec
+from msgspec import inspect
+
+from regulars.consent.wire import OptInIn, OptOutIn
+from regulars.imports.model import Kind
+from regulars.profiles.decode import ProfileIn
+from regulars.sales.decode import SaleIn
+from regulars.stores.decode import StoreIn
+
+LINES_PREFIX: Final = "line_items."
+REQUESTS: Final[dict[Kind, tuple[type[msgspec.Struct], ...]]] = {
+    Kind.SALES: (SaleIn,),
+    Kind.PROFILES: (ProfileIn,),
+    Kind.STORES: (StoreIn,),
+    # A row with `consented_at` is a consent, one with `unsubscribed_at` a withdrawal.
+    Kind.CONSENTS: (OptInIn, OptOutIn),
+}
+SUGGESTED_MAX: Final = 1
+LIKENESS_MIN: Final = 0.55
+
+
+class Cell(Enum):
+    """How the text of a cell becomes JSON."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    CENTS = "amount"
+    MOMENT = "time"
+    DOCUMENT = "JSON"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    cells: dict[str, Cell]
+    # Beginnings after which anything is one key, dots included.
+    free: tuple[str, ...]
+
+    def free_prefix(self, column: str) -> str | None:
+        return next((prefix for prefix in self.free if column.startswith(prefix) and column != prefix), None)
+
+    def knows(self, column: str) -> bool:
+        return column in self.cells or self.free_prefix(column) is not None
+
+    def nearest(self, column: str) -> str | None:
+        """The column that somebody may have meant: by its whole name, or by the end of it."""
+        wanted = column.strip().lower().replace(" ", "_").replace("-", "_")
+        names = {name: name for name in self.cells} | {name.rpartition(".")[2]: name for name in reversed(self.cells)}
+        found = difflib.get_close_matches(wanted, names, n=SUGGESTED_MAX, cutoff=LIKENESS_MIN)
+        return names[found[0]] if found else None
+
+
+@cache
+def columns_of(kind: Kind) -> Columns:
+    cells: dict[str, Cell] = {}
+    free: list[str] = []
+    for request in REQUESTS[kind]:
+        for path, field in _fields(inspect.type_info(request), ""):
+            kinds = list(_alternatives(field.type))
+            if any(isinstance(each, inspect.DictType) for each in kinds):
+                free.append(f"{path}.")
+                continue
+            cells.setdefault(path, _cell(path, kinds))
+    return Columns(cells, tuple(free))
+
+
+def _fields(info: inspect.Type, prefix: str) -> Iterator[tuple[str, inspect.Field]]:
+    """Every field that a cell can fill, those of inner objects and of the lines of a list included."""
+    if not isinstance(info, inspect.StructType):
+        return
+    for field in info.fields:
+        path = f"{prefix}{field.encode_name}"
+        inner = [each for each in _alternatives(field.type) if isinstance(each, inspect.StructType)]
+        if inner:
+            yield from _fields(inner[0], f"{path}.")
+        else:
+            yield path, field
+
+
+def _alternatives(info: inspect.Type) -> Iterator[inspect.Type]:
+    """What a type may be, without the wrapping of descriptions, unions and lists."""
+    if isinstance(info, inspect.Metadata):
+        yield from _alternatives(info.type)
+    elif isinstance(info, inspect.UnionType):
+        for each in info.types:
+            yield from _alternatives(each)
+    elif isinstance(info, inspect.ListType | inspect.VarTupleType):
+        yield from _alternatives(info.item_type)
+    else:
+        yield info
+
+
+def _cell(path: str, kinds: Iterable[inspect.Type]) -> Cell:
+    name = path.rpartition(".")[2]
+    if name.endswith("_cents"):
+        return Cell.CENTS
+    if name.endswith("_at"):
+        return Cell.MOMENT
+    if name == "quantity":
+        return Cell.NUMBER
+    if any(isinstance(each, inspect.RawType | inspect.AnyType) for each in kinds):
+        return Cell.DOCUMENT
+    return Cell.TEXT

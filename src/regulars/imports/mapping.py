@@ -1,0 +1,85 @@
+"""How a file's own columns, amounts and times become ours: said option by option, or kept in a file and used again."""
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from regulars.imports.cells import Amounts, Spelling
+from regulars.imports.model import FileError
+
+AMOUNTS: Final = ("cents", "decimal")
+NAMES: Final = ("amounts", "timezone", "sheet", "columns")
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """`columns` leads from a name in the file's header to ours, or to nothing if the column is to be left out."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    spelling: Spelling = field(default_factory=Spelling)
+    sheet: str | None = None
+
+
+def translation(
+    kept: Path | None, pairs: Iterable[str], *, amounts: str | None, timezone: str | None, sheet: str | None
+) -> Translation:
+    """What the kept file says, and above it what was said with the command."""
+    values = _read(kept) if kept else {}
+    columns = {**values.get("columns", {}), **dict(_pair(each) for each in pairs)}
+    spelled = amounts or values.get("amounts", "cents")
+    if spelled not in AMOUNTS:
+        raise FileError(f"Amounts are {' or '.join(AMOUNTS)}, not '{spelled}'.")
+    chosen: Amounts = "decimal" if spelled == "decimal" else "cents"
+    zone = timezone or values.get("timezone")
+    return Translation(
+        columns=columns,
+        spelling=Spelling(amounts=chosen, timezone=_zone(zone) if zone else None),
+        sheet=sheet or values.get("sheet"),
+    )
+
+
+def keep(path: Path, chosen: Translation) -> None:
+    """Write what was said into a file that `translation` reads. JSON quotes its texts in a way that TOML knows."""
+    lines = [f'amounts = "{chosen.spelling.amounts}"']
+    if chosen.spelling.timezone is not None:
+        lines.append(f'timezone = "{chosen.spelling.timezone.key}"')
+    if chosen.sheet is not None:
+        lines.append(f"sheet = {json.dumps(chosen.sheet)}")
+    lines += ["", "[columns]", *(f"{json.dumps(name)} = {json.dumps(to)}" for name, to in chosen.columns.items())]
+    try:
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"The mapping {path} cannot be written: {error.strerror}.") from error
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, mark, ours = text.rpartition("=")
+    if not mark or not name.strip():
+        raise FileError(f"--map takes FILE COLUMN=OUR COLUMN, such as Ticket=external_id, not '{text}'.")
+    return name.strip(), ours.strip()
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise FileError(f"'{name}' is no time zone; write one such as Europe/Paris.") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise FileError(f"The mapping {path} cannot be read: {error}.") from error
+    unknown = [name for name in values if name not in NAMES]
+    if unknown:
+        raise FileError(f"The mapping {path} says '{unknown[0]}'; it knows {', '.join(NAMES)}.")
+    columns = values.get("columns", {})
+    texts = [values.get(name, "") for name in ("amounts", "timezone", "sheet")]
+    if not isinstance(columns, dict) or not all(isinstance(each, str) for each in (*columns.values(), *texts)):
+        raise FileError(f"The mapping {path} leads from texts to texts only.")
+    return values

@@ -1,0 +1,167 @@
+"""From the bytes of a file to a table of texts: packed or not, in whatever encoding, from a spreadsheet or a list."""
+
+import codecs
+import csv
+import gzip
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Final, Protocol
+
+import python_calamine
+
+from regulars.imports.model import ROW_BYTES_MAX, FileError
+
+PEEK_BYTES: Final = 1 << 16
+GZIP: Final = b"\x1f\x8b"
+# The beginnings of XLSX and ODS, and of the older XLS.
+SPREADSHEETS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+# Shops export with whatever their spreadsheet likes; none of these occurs in a field name.
+DELIMITERS: Final = (",", ";", "\t")
+SEPARATOR_LINE: Final = "sep="
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+WESTERN: Final = "cp1252"
+
+
+class Reader(Protocol):
+    """The part of a CSV reader that is used here."""
+
+    @property
+    def line_num(self) -> int: ...
+
+    def __next__(self) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    header: list[str]
+    records: Reader
+    # Lines above the first record.
+    lines_before: int
+    # What the person should know about how it was read.
+    remarks: tuple[str, ...] = ()
+
+
+def unpacked(stream: io.BufferedReader) -> io.BufferedReader:
+    """The file itself, or what gzip has packed into it."""
+    if not stream.peek(len(GZIP)).startswith(GZIP):
+        return stream
+    return io.BufferedReader(gzip.GzipFile(fileobj=stream))
+
+
+def is_spreadsheet(stream: io.BufferedReader) -> bool:
+    return stream.peek(PEEK_BYTES).startswith(SPREADSHEETS)
+
+
+def spreadsheet(stream: io.BufferedReader, sheet: str | None) -> Table:
+    """The first sheet, or the one of that name, with the texts that a person sees in it."""
+    try:
+        book = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(stream.read()))
+        names = book.sheet_names
+        if sheet is not None and sheet not in names:
+            raise FileError(f"The spreadsheet has no sheet '{sheet}'; it has {', '.join(names)}.")
+        rows = book.get_sheet_by_name(sheet or names[0]).to_python(skip_empty_area=False)
+    except (python_calamine.CalamineError, IndexError, ValueError) as error:
+        raise FileError(f"The spreadsheet cannot be read: {error}.") from error
+    texts = [[_shown(cell) for cell in row] for row in rows]
+    if not texts:
+        raise FileError("The file has no header.")
+    return Table(texts[0], _Rows(texts[1:]), lines_before=1)
+
+
+def separated(stream: io.BufferedReader) -> Table:
+    """Text with a separator: the one that gives the header most columns, unless the first line says which."""
+    encoding, remarks = _encoding(stream)
+    # Bytes that do not fit survive as lone surrogates and are refused with their row, not with the file.
+    text = io.TextIOWrapper(stream, encoding=encoding, errors="surrogateescape", newline="")
+    first, lines = text.readline(), 1
+    delimiter = None
+    if first.lower().startswith(SEPARATOR_LINE):
+        delimiter = first[len(SEPARATOR_LINE) :].strip("\r\n")[:1] or None
+        first, lines = text.readline(), 2
+    csv.field_size_limit(ROW_BYTES_MAX)
+    delimiter = delimiter or max(DELIMITERS, key=lambda mark: len(_cells(first, mark)))
+    return Table(_cells(first, delimiter), _Lines(text, delimiter), lines_before=lines, remarks=remarks)
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def _encoding(stream: io.BufferedReader) -> tuple[str, tuple[str, ...]]:
+    beginning = stream.peek(PEEK_BYTES)
+    for mark, encoding in _MARKS:
+        if beginning.startswith(mark):
+            return encoding, ()
+    if beginning[1:2] == b"\0" or beginning[:1] == b"\0":
+        little = beginning[1:2] == b"\0"
+        return ("utf-16-le" if little else "utf-16-be"), ("The file was read as UTF-16.",)
+    if _is_utf8(stream, beginning):
+        return "utf-8", ()
+    return WESTERN, ("The file is not UTF-8; it was read as Windows-1252. Look at a name with an accent.",)
+
+
+def _is_utf8(stream: io.BufferedReader, beginning: bytes) -> bool:
+    """The whole file where it can be read twice, otherwise as much as there is to see; its end may cut a character."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        if not stream.seekable():
+            decoder.decode(beginning)
+            return True
+        place = stream.tell()
+        try:
+            while piece := stream.read(PEEK_BYTES):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+        finally:
+            stream.seek(place)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class _Lines:
+    """A CSV reader that gives the file back: the wrapper would close it, which is not ours, when it is collected."""
+
+    def __init__(self, text: io.TextIOWrapper, delimiter: str) -> None:
+        self._text = text
+        self._reader = csv.reader(text, delimiter=delimiter)
+
+    @property
+    def line_num(self) -> int:
+        return self._reader.line_num
+
+    def __next__(self) -> list[str]:
+        return next(self._reader)
+
+    def __del__(self) -> None:
+        if not self._text.closed:
+            self._text.detach()
+
+
+class _Rows:
+    def __init__(self, rows: list[list[str]]) -> None:
+        self._rows: Iterator[list[str]] = iter(rows)
+        self.line_num = 0
+
+    def __next__(self) -> list[str]:
+        row = next(self._rows)
+        self.line_num += 1
+        return row if any(row) else []
+
+
+def _shown(cell: object) -> str:
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() else repr(cell)
+    if isinstance(cell, datetime):
+        return cell.isoformat(timespec="milliseconds" if cell.microsecond else "seconds")
+    if isinstance(cell, date | time | timedelta):
+        return str(cell)
+    return str(cell).strip()

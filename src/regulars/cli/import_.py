@@ -34,65 +34,72 @@ SHOWN_MAX: Final = 5
 IGNORED_SHOWN_MAX: Final = 10
 
 
+OfKind = Annotated[Kind, typer.Argument(help="What the rows are.", show_default=False)]
+FromFile = Annotated[
+    str,
+    typer.Argument(
+        help="NDJSON, CSV with a header, or a spreadsheet, also packed with gzip; - is standard input.",
+        show_default=False,
+    ),
+]
+OfOrganization = Annotated[str, typer.Option("--organization", "-o", help="Name of the organization.")]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Carry out every batch of rows and take it back: tells what each row would do to the data as they are"
+        " now, without what earlier batches of the file would have left.",
+    ),
+]
+Form = Annotated[
+    str | None,
+    typer.Option("--format", help="ndjson, csv or xlsx; default: by its beginning.", show_default=False),
+]
+Pairs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="THEIRS=OURS",
+        help="A column of the file and ours, such as Ticket=external_id; Ticket= leaves it out. May be repeated.",
+        show_default=False,
+    ),
+]
+Kept = Annotated[Path | None, typer.Option(help="A kept mapping; what is said beside it wins.", show_default=False)]
+Keep = Annotated[Path | None, typer.Option(help="Keep what is said here for the next time.", show_default=False)]
+AmountsAs = Annotated[
+    str | None,
+    typer.Option(help="cents, or decimal: 89,00 and 89.00 are 8900 cents; default cents.", show_default=False),
+]
+Zone = Annotated[
+    str | None,
+    typer.Option(
+        help="Zone of times without an offset, such as Europe/Paris; dates may begin with the day.",
+        show_default=False,
+    ),
+]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of a spreadsheet; default the first.", show_default=False)]
+RejectedTo = Annotated[
+    Path | None,
+    typer.Option(help="Where rejected rows go with their reasons; default FILE.rejected.ndjson.", show_default=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Write the report as JSON for programs.")]
+
+
 def import_file(
-    kind: Annotated[Kind, typer.Argument(help="What the rows are.", show_default=False)],
-    file: Annotated[
-        str,
-        typer.Argument(
-            help="NDJSON, CSV with a header, or a spreadsheet, also packed with gzip; - is standard input.",
-            show_default=False,
-        ),
-    ],
+    kind: OfKind,
+    file: FromFile,
     *,
-    organization: Annotated[str, typer.Option("--organization", "-o", help="Name of the organization.")],
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Carry out every batch of rows and take it back: tells what each row would do to the data as they are"
-            " now, without what earlier batches of the file would have left.",
-        ),
-    ] = False,
-    form: Annotated[
-        str | None,
-        typer.Option("--format", help="ndjson, csv or xlsx; default: by its beginning.", show_default=False),
-    ] = None,
-    pairs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map",
-            metavar="THEIRS=OURS",
-            help="A column of the file and ours, such as Ticket=external_id; Ticket= leaves it out. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    mapping: Annotated[
-        Path | None, typer.Option(help="A kept mapping; what is said beside it wins.", show_default=False)
-    ] = None,
-    save_mapping: Annotated[
-        Path | None, typer.Option(help="Keep what is said here for the next time.", show_default=False)
-    ] = None,
-    amounts: Annotated[
-        str | None,
-        typer.Option(help="cents, or decimal: 89,00 and 89.00 are 8900 cents; default cents.", show_default=False),
-    ] = None,
-    timezone: Annotated[
-        str | None,
-        typer.Option(
-            help="Zone of times without an offset, such as Europe/Paris; dates may begin with the day.",
-            show_default=False,
-        ),
-    ] = None,
-    sheet: Annotated[
-        str | None, typer.Option(help="Sheet of a spreadsheet; default the first.", show_default=False)
-    ] = None,
-    rejected: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where rejected rows go with their reasons; default FILE.rejected.ndjson.", show_default=False
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write the report as JSON for programs.")] = False,
+    organization: OfOrganization,
+    dry_run: DryRun = False,
+    form: Form = None,
+    pairs: Pairs = None,
+    mapping: Kept = None,
+    save_mapping: Keep = None,
+    amounts: AmountsAs = None,
+    timezone: Zone = None,
+    sheet: Sheet = None,
+    rejected: RejectedTo = None,
+    as_json: AsJson = False,
 ) -> None:
     """Import a file by the rules of the API. Running it twice changes nothing; exit code 1 says rows were rejected."""
     if form not in {None, *FORMATS}:

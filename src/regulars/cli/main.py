@@ -9,6 +9,7 @@ import typer
 from regulars.cli import (
     backup,
     config,
+    consent,
     demo,
     doctor,
     import_,
@@ -54,6 +55,7 @@ app.command()(demo.demo)
 app.command("import")(import_.import_file)
 app.add_typer(organization.app, name="organization")
 app.add_typer(key.app, name="key")
+app.add_typer(consent.app, name="consent")
 app.add_typer(message.app, name="message")
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(sms.app, name="sms")

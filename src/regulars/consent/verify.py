@@ -1,16 +1,18 @@
 """Prove a history: the chain is whole, the payloads are those it commits to, and the head follows from it."""
 
 import hmac
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 from regulars.consent import chain, queries
 from regulars.consent.model import Kind, status_of
 from regulars.consent.queries import EntryRow, HeadRow
-from regulars.kit.db import Tx
+from regulars.kit.db import Database, Tx
 
 PAGE_ENTRIES = 1000
+PAGE_SUBSCRIPTIONS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,50 @@ async def verify_subscription(tx: Tx, organization_id: UUID, subscription_id: UU
                 return walk.broken(fault, entry.sequence)
     fault = walk.compare(found.head)
     return walk.broken(fault, None) if fault else walk.whole()
+
+
+@dataclass(slots=True)
+class Audit:
+    """What was seen of an organization; `faults` has a sentence for each subscription that does not hold."""
+
+    subscriptions: int = 0
+    entries: int = 0
+    payloads_erased: int = 0
+    faults: dict[UUID, str] = field(default_factory=dict)
+
+    def add(self, subscription_id: UUID, seen: Verification) -> None:
+        self.subscriptions += 1
+        self.entries += seen.entries
+        self.payloads_erased += seen.payloads_erased
+        if seen.fault is not None:
+            where = "" if seen.fault_sequence is None else f"entry {seen.fault_sequence}: "
+            self.faults[subscription_id] = where + seen.fault
+
+
+async def verify_organization(
+    database: Database, organization_id: UUID, *, on_progress: Callable[[int], None] = lambda _: None
+) -> Audit:
+    """Walk the chains of all its numbers, while new events may arrive: each is proved up to the head that was read."""
+    audit, after = Audit(), None
+    while True:
+        async with database.reading() as tx:
+            page = await queries.list_subscriptions(
+                tx,
+                organization_id,
+                number_hash=None,
+                profile_id=None,
+                status=None,
+                after=after,
+                limit=PAGE_SUBSCRIPTIONS,
+            )
+            for found in page:
+                seen = await verify_subscription(tx, organization_id, found.head.id)
+                if seen is not None:
+                    audit.add(found.head.id, seen)
+        if not page:
+            return audit
+        after = page[-1].head.id
+        on_progress(len(page))
 
 
 @dataclass(slots=True)

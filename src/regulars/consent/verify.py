@@ -77,6 +77,7 @@ async def verify_organization(
                 profile_id=None,
                 status=None,
                 after=after,
+                since=None,
                 limit=PAGE_SUBSCRIPTIONS,
             )
             for found in page:

@@ -21,8 +21,8 @@ PROBES = 100
 Say = Callable[[str], None]
 
 _ORGANIZATIONS = """
-INSERT INTO organizations (id, name, secret, created_at, slug)
-SELECT gen_random_uuid(), 'idle ' || n, decode(repeat('00', 32), 'hex'), now(), 'idle-' || n
+INSERT INTO organizations (id, name, secret, created_at)
+SELECT gen_random_uuid(), 'idle ' || n, decode(repeat('00', 32), 'hex'), now()
 FROM generate_series(1, %s) n
 """
 # Ids in the order of time, as the application makes them.
@@ -32,6 +32,7 @@ SELECT %s, ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'sale
     json_build_array(json_build_object('sales', json_build_array(gen_random_uuid()))), now(), now()
 FROM generate_series(1, %s) n
 """
+_FIRST = UUID("01900000-0000-7000-8000-000000000001")
 
 
 def measure(cluster: Cluster, *, seconds: int, say: Say) -> None:
@@ -47,7 +48,7 @@ def measure(cluster: Cluster, *, seconds: int, say: Say) -> None:
         connection.execute(_BACKLOG, (busy, BACKLOG_ROWS))
         connection.execute("ANALYZE outbox")
     with worker(url):
-        waits = asyncio.run(_probe(url))
+        waits = asyncio.run(_probe(url, busy))
         with psycopg.connect(url) as connection:
             row = connection.execute("SELECT count(*) FROM outbox WHERE organization_id = %s", (busy,)).fetchone()
     left = row[0] if row else 0
@@ -65,15 +66,16 @@ def _cpu_share(cluster: Cluster, pid: int, seconds: int) -> float:
     return (used() - before) / seconds
 
 
-async def _probe(url: str) -> list[float]:
-    """Record a fact as a server does, wake-up included, and watch for its effect."""
+async def _probe(url: str, busy: UUID) -> list[float]:
+    """Once the backlog is being worked on, record facts as a server does, wake-up included, and watch for each."""
     database = Database(url)
     await database.open()
     waker = Waker(database)
     await waker.open()
     database.after_commit = waker.wake
     waits = []
-    await asyncio.sleep(5)
+    while await _first_waits(database, busy):  # noqa: ASYNC110  # what is waited for is in the database
+        await asyncio.sleep(0.2)
     for _ in range(PROBES):
         organization_id = uuid4()
         async with database.transaction() as tx:
@@ -86,6 +88,14 @@ async def _probe(url: str) -> list[float]:
     await waker.close()
     await database.close()
     return waits
+
+
+async def _first_waits(database: Database, organization_id: UUID) -> bool:
+    """Whether the worker, which takes its time to start, has not taken the oldest row yet."""
+    async with database.reading() as tx:
+        return bool(
+            await tx.fetch("SELECT 1 FROM outbox WHERE organization_id = %s AND id = %s", (organization_id, _FIRST))
+        )
 
 
 async def _waits(database: Database, organization_id: UUID) -> bool:

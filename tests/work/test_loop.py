@@ -175,6 +175,21 @@ def test_what_is_due_is_found_without_a_wake_up_and_what_is_not_due_is_left(url)
     assert rows(url, "SELECT word FROM letters WHERE due_at IS NOT NULL") == [("later",)]
 
 
+def test_a_queue_that_cannot_be_looked_at_holds_up_no_other(url):
+    class Lost(Letters):
+        name = "lost"
+        due = Due(table="no_such_table")
+
+    async def scenario():
+        letters = Letters()
+        async with served(url, Lost(), letters):
+            for word in ("first", "second"):
+                post(url, new_uuid(), word)
+                await until(lambda word=word: word in [read for _, read in letters.read])
+
+    asyncio.run(scenario())
+
+
 def test_a_long_backlog_of_one_does_not_starve_another(url):
     busy, quiet = new_uuid(), new_uuid()
     post(url, busy, *["backlog"] * 90)

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from regulars.kit import log
 from regulars.kit.clock import monotonic
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.work.due import find_due_organizations
 from regulars.work.queue import Queue
 
@@ -31,6 +31,7 @@ class Loop:
     """One per worker process; it runs until it is cancelled."""
 
     def __init__(self, database: Database, queues: Sequence[Queue]) -> None:
+        self._database = database
         self._servers = {queue.name: _Server(database, queue) for queue in queues}
 
     def wake(self, queue: str, organization_id: UUID) -> None:
@@ -42,13 +43,34 @@ class Loop:
     async def run(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
+                group.create_task(self._look_forever())
                 for server in self._servers.values():
-                    group.create_task(server.look_forever())
                     for _ in range(server.queue.turns_at_once):
                         group.create_task(server.serve_forever())
         finally:
             for server in self._servers.values():
                 await server.queue.finish()
+
+    async def _look_forever(self) -> None:
+        """All queues that are to be looked at now share a transaction: an idle worker costs next to nothing."""
+        servers = list(self._servers.values())
+        while servers:
+            waiting = [server for server in servers if server.next_look_at <= monotonic()]
+            try:
+                await self._look(waiting)
+            except Exception:  # noqa: BLE001  # one of them is in trouble, and the others must be looked at all the same
+                for server in waiting:
+                    try:
+                        await self._look([server])
+                    except Exception as error:  # noqa: BLE001  # whatever is wrong with this look, the next one must come
+                        server.failed(error)
+            await asyncio.sleep(max(0.0, min(server.next_look_at for server in servers) - monotonic()))
+
+    async def _look(self, servers: Sequence["_Server"]) -> None:
+        if servers:
+            async with self._database.transaction() as tx:
+                for server in servers:
+                    await server.look(tx)
 
 
 class _Ring:
@@ -89,27 +111,23 @@ class _Server:
         self._database = database
         self._looked_until: datetime | None = None
         self._looked_fully_at = float("-inf")
+        self.next_look_at = float("-inf")
 
-    async def look_forever(self) -> None:
-        while True:
-            try:
-                await self._look()
-            except Exception as error:  # noqa: BLE001  # whatever is wrong with this look, the next one must come
-                _log.warning("work.look_failed", queue=self.queue.name, error=type(error).__name__)
-                self._looked_until = None
-            await asyncio.sleep(self.queue.look_every_s)
-
-    async def _look(self) -> None:
+    async def look(self, tx: Tx) -> None:
+        """Put those into the ring that have something due which they had not at the last look."""
         started = monotonic()
         is_full = self._looked_until is None or started - self._looked_fully_at >= FULL_LOOK_EVERY_S
         after = None if is_full or self._looked_until is None else self._looked_until - COMMITS_LATE_BY
-        async with self._database.transaction() as tx:
-            found = await find_due_organizations(tx, self.queue.due, after=after)
-        self._looked_until = tx.now
-        if is_full:
-            self._looked_fully_at = started
-        for organization_id in found:
+        for organization_id in await find_due_organizations(tx, self.queue.due, after=after):
             self.ring.add(organization_id)
+        self._looked_until = tx.now
+        self._looked_fully_at = started if is_full else self._looked_fully_at
+        self.next_look_at = started + self.queue.look_every_s
+
+    def failed(self, error: Exception) -> None:
+        _log.warning("work.look_failed", queue=self.queue.name, error=type(error).__name__)
+        self._looked_until = None
+        self.next_look_at = monotonic() + self.queue.look_every_s
 
     async def serve_forever(self) -> None:
         while True:

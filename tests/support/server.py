@@ -74,6 +74,11 @@ class Server:
         self.stop()
         self._socket.close()
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def log(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
 

@@ -11,12 +11,12 @@ that still stood in its queue then is not run any more.
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
 from uuid import UUID
 
 import psycopg
 from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation
 
+from regulars.http.large_bodies import LARGE_BYTES, LargeBodies
 from regulars.http.pending import Outcome, Pending
 from regulars.http.problem import problem_answer
 from regulars.http.replay import KeyInUseError, as_replay, conflict, decided, known_outcome, store_new
@@ -41,8 +41,6 @@ TRIES_MAX = 3
 BATCH_S_MAX = 5.0
 ALONE_S = 1.0
 QUEUES_ALONE_MAX = 10_000
-# Decoding more than this takes long enough to be noticed by everybody else's requests.
-DECODE_BESIDE_BYTES = 256 << 10
 
 # Others were in the way; the item itself may be sound.
 _CONTENTION = (DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation)
@@ -76,6 +74,7 @@ class Writes:
         # All that have no answer yet, the oldest first.
         self._open: dict[Pending, None] = {}
         self._watch: asyncio.TimerHandle | None = None
+        self._large = LargeBodies()
         self._arrivals = 0
         self._batch_sizes = {name: PROCESS.batches(name) for name in self._routes}
         self._alone_until: dict[QueueKey, float] = {}
@@ -95,7 +94,8 @@ class Writes:
         command = None
         if refusal is None:
             try:
-                command = await _prepare(route, request)
+                is_large = len(request.body) > LARGE_BYTES
+                command = await self._large.decode(route.prepare, request) if is_large else route.prepare(request)
             except ApiError as error:
                 refusal = error
         if refusal is None and route.cost is not None:
@@ -312,12 +312,6 @@ class Writes:
             ]
             await store_new(tx, organization_id, batch, settled, records)
         return settled
-
-
-async def _prepare(route: Mutation, request: Request) -> Any:
-    if len(request.body) <= DECODE_BESIDE_BYTES:
-        return route.prepare(request)
-    return await asyncio.to_thread(route.prepare, request)
 
 
 def _may_pass(error: Exception, *, is_alone: bool) -> bool:

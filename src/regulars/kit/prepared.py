@@ -22,6 +22,8 @@ from psycopg.pq import ConnStatus, ExecStatus, Format
 from psycopg.pq.abc import PGresult
 from psycopg.rows import TupleRow
 
+# What a connection has sent once it keeps room for: one that sent more than this is better closed than kept idle.
+KEPT_BYTES_MAX = 4 << 20
 _FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
 
 
@@ -40,6 +42,7 @@ class PreparedConnection:
         self._answered: asyncio.Future[PGresult] | None = None
         self._result: PGresult | None = None
         self.is_closed = False
+        self.is_swollen = False
         self._loop.add_reader(self._socket, self._on_readable)
 
     async def prepare(self, statements: Mapping[bytes, str]) -> None:
@@ -50,6 +53,8 @@ class PreparedConnection:
 
     async def run(self, name: bytes, parameters: Sequence[bytes | None]) -> PGresult:
         """Run a prepared statement; its result is in binary too. Raises what a cursor would raise."""
+        if sum([len(value) for value in parameters if value is not None]) > KEPT_BYTES_MAX:
+            self.is_swollen = True
         self._pgconn.send_query_prepared(name, parameters, [Format.BINARY] * len(parameters), Format.BINARY)
         return await self._wait()
 

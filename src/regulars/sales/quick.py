@@ -261,6 +261,8 @@ class QuickRecorder:
             # PostgreSQL they are all dead, and one batch should pay for that, not each in turn.
             if connection.is_closed:
                 self.close()
+            elif connection.is_swollen:
+                connection.close()
             else:
                 self._idle.append(connection)
 

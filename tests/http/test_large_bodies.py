@@ -1,0 +1,52 @@
+"""A crowd of the largest bodies leaves the memory of the server process as it was, or nearly so."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.support import samples
+from tests.support.raw import send
+from tests.support.server import Server, running_server
+from tests.support.tenant import new_tenant
+
+BODIES = 32
+LINES_PER_TICKET = 112
+MEMORY_MB_MAX = 150
+SECONDS_MAX = 60
+
+
+def test_the_memory_that_large_batches_took_is_given_back_within_a_minute(api_database_url: str) -> None:
+    with running_server(api_database_url, rate_limit_per_s="0") as server:
+        key = [(b"x-api-key", new_tenant(api_database_url).key.encode()), (b"content-type", b"application/json")]
+        store = samples.json_bytes(samples.store(external_id="S1"))
+        assert send(server.address, "POST", "/v1/stores", headers=key, body=store).status == 201
+        before_mb = memory_mb(server)
+        body = _largest_batch()
+
+        def record(number: int) -> int:
+            mine = body.replace(b"TICKET", b"%06d" % number)
+            return send(server.address, "POST", "/v1/sales-events/batch", headers=key, body=mine).status
+
+        with ThreadPoolExecutor(BODIES) as callers:
+            statuses = set(callers.map(record, range(BODIES)))
+        assert statuses <= {200, 408, 503}
+        deadline = time.monotonic() + SECONDS_MAX
+        while (after_mb := memory_mb(server)) > MEMORY_MB_MAX:
+            assert time.monotonic() < deadline, f"{before_mb} MB before, {after_mb} MB after"
+            time.sleep(0.5)
+
+
+def _largest_batch() -> bytes:
+    line = samples.line()
+    line["product"] = samples.without(line["product"], "properties")
+    lines = [line] * LINES_PER_TICKET
+    items = [samples.sale("S1", external_id=f"TICKET-{number}", line_items=lines) for number in range(500)]
+    body = samples.json_bytes({"items": items})
+    assert 7 << 20 < len(body) < 8 << 20
+    return body
+
+
+def memory_mb(server: Server) -> int:
+    status = Path(f"/proc/{server.pid}/status").read_text(encoding="ascii")
+    [resident] = [line for line in status.splitlines() if line.startswith("VmRSS")]
+    return int(resident.split()[1]) >> 10

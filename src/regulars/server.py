@@ -184,7 +184,6 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
                 await authenticator.note_use()
                 await request_log.write()
         await waker.close()
-        recorder.close()
         await database.close()
 
     _show_levels(writes, database)

@@ -113,8 +113,6 @@ class Counter:
 
     async def close(self) -> None:
         await self.writes.coalescer.drain()
-        if self.recorder is not None:
-            self.recorder.close()
 
 
 def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> Counter:

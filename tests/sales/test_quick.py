@@ -14,11 +14,11 @@ from tests.support import samples
 from tests.support.draining import drain
 
 from regulars.idempotency.model import fingerprint
+from regulars.kit import connecting
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE as PROFILE_ID
 from regulars.kit.ids import new_uuid
-from regulars.sales import statements
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
@@ -205,9 +205,9 @@ async def test_a_sale_with_a_property_that_is_not_in_the_catalog_takes_the_caref
 
 async def test_nothing_is_written_with_a_clock_that_is_off_and_the_careful_path_answers(quick):
     await quick.send([told("A")])
-    quick.recorder._database_ahead = timedelta(hours=5)
     quick.sent_quickly.clear()
     before = await database_time(quick.desk.database)
+    quick.desk.database.clock.set(before + timedelta(hours=5))
     [answer] = await quick.send([told("B", profile_id="ada", key="k")])
     assert answer["status"] == 201
     assert quick.sent_quickly == [0]
@@ -251,10 +251,10 @@ async def test_a_kept_answer_is_whole_whatever_stands_in_its_free_objects(quick)
 
 
 async def test_a_connection_that_cannot_be_prepared_is_closed_again(database, monkeypatch):
-    monkeypatch.setitem(statements._STATEMENTS, b"broken", "SELECT FROM nothing_like_this")
+    monkeypatch.setattr(connecting, "FOR_RECORDING", "SELECT FROM nothing_like_this")
     for _ in range(5):
         with pytest.raises(psycopg.errors.UndefinedTable):
-            await statements.connect(database)
+            await database.dial(for_recording=True)
     # PostgreSQL notices a little later that they hung up.
     deadline = monotonic() + 5
     while await open_connections(database, "nothing_like_this"):

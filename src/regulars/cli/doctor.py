@@ -115,6 +115,18 @@ def _writable(_settings: Settings, connection: psycopg.Connection[Any]) -> Findi
     )
 
 
+def _pooler(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+    """A pooler answers with a process of its own making when it greets, and the statement runs in another."""
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    is_direct = row == (connection.info.backend_pid,)
+    return Finding(
+        name="pooler",
+        ok=True,
+        found="Connections reach PostgreSQL itself." if is_direct else "A pooler stands before PostgreSQL.",
+        advice="" if is_direct else "It must lend connections by session: by transaction is not supported.",
+    )
+
+
 def _encoding(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
     encoding = str(connection.info.parameter_status("server_encoding"))
     return Finding(
@@ -187,6 +199,7 @@ def _secret_key(settings: Settings, connection: psycopg.Connection[Any]) -> Find
 CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]] = (
     _durable,
     _writable,
+    _pooler,
     _encoding,
     _rights,
     _clock,

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import msgspec
 
+CLOCK_READING_S_MAX = 1.0
+
 _encode = msgspec.json.Encoder().encode
 
 _RFC3339 = re.compile(
@@ -71,3 +73,22 @@ def truncate_to_milliseconds(moment: datetime) -> datetime:
 def monotonic() -> float:
     """Seconds for measuring waits; says nothing about the time of day."""
     return time.monotonic()
+
+
+class DatabaseClock:
+    """The database's clock, as it was read last and has gone on since."""
+
+    def __init__(self) -> None:
+        self._ahead = timedelta()
+        self._read_at = float("-inf")
+
+    def set(self, now: datetime) -> None:
+        self._ahead = now - datetime.now(UTC)
+        self._read_at = monotonic()
+
+    def is_fresh(self) -> bool:
+        """Whether it was read within the last second."""
+        return monotonic() - self._read_at <= CLOCK_READING_S_MAX
+
+    def about_now(self) -> datetime:
+        return datetime.now(UTC) + self._ahead

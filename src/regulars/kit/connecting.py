@@ -46,6 +46,13 @@ WHERE name = 'synchronous_commit' AND setting IN ('off', 'local', 'remote_write'
     AND source NOT IN ('default', 'configuration file', 'command line')
 """
 
+# For short statements that run all day: planning one takes longer than running it, so it is planned once; and a plan
+# made while a table was empty must not scan it for ever. A cluster (Citus) finds the node by the values, each time.
+FOR_RECORDING: Final[LiteralString] = """
+SELECT set_config('enable_seqscan', 'off', false), set_config('plan_cache_mode', CASE
+    WHEN EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN 'auto' ELSE 'force_generic_plan' END, false)
+"""
+
 
 def connect(url: str, *, application_name: str = APPLICATION_NAME) -> psycopg.Connection[TupleRow]:
     """An autocommit connection for a command, without limits on its statements."""

@@ -1,65 +1,61 @@
-"""The database: a pool that heals itself, and transactions that know their time.
+"""The database: connections that are lent for a time, and transactions that know their time.
 
 All statements run in READ COMMITTED with UTC as the session's time zone (`connecting.py`). The transaction's own time
 is the only clock that decides anything (`Tx.now`); SQL texts never store `now()` themselves.
 
-A connection may be lent for a limited time. When that is over its socket is shut down: whoever waits on it then hears
-that it is lost, also when the server is stopped, unreachable or busy and would not answer a request to cancel.
+A connection is lent until a moment. When that is over it is cut off: whoever waits on it then hears that it is lost,
+also when the server is stopped, unreachable or busy and would not answer a request to cancel.
 """
 
 import asyncio
-import os
-import select
-import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import partial
 from math import inf
-from typing import Any, LiteralString
 from uuid import UUID
 
 import psycopg
-from psycopg import AsyncConnection
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import InFailedSqlTransaction, ReadOnlySqlTransaction
+from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
-from psycopg.sql import Composed
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from regulars.kit import arrays, connecting
-from regulars.kit.clock import monotonic, truncate_to_milliseconds
+from regulars.kit.clock import DatabaseClock, monotonic, truncate_to_milliseconds
+from regulars.kit.connection import Connection, Params, Query
+from regulars.kit.pool import Pool
 
 POOL_WAIT_S = 5.0
-# The pool doubles its waits between attempts and would otherwise take as long again to come back as the database took.
-RECONNECT_S = 5.0
 UNANSWERED_SLACK_MS = 5_000
 STATEMENT_TIMEOUT_MS = 30_000
 IDLE_IN_TRANSACTION_MS = 60_000
 LOCK_TIMEOUT_MS = 500
-
-Query = LiteralString | Composed
-Params = Sequence[Any] | Mapping[str, Any]
+# Connections that reads leave to writes.
+RESERVED_FOR_WRITES = 2
+# As many as recording batches may be in flight.
+RECORDING_MAX = 8
 
 # What may be gone when somebody tries again.
-CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, ReadOnlySqlTransaction)
+CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError, ReadOnlySqlTransaction)
+
+_OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 
 @dataclass(frozen=True, slots=True)
 class Tx:
     """One open transaction (or, for reads, one connection) and the moment it counts as."""
 
-    connection: AsyncConnection[TupleRow]
+    connection: Connection
     now: datetime
     # The queues that this transaction put rows into, each with the organization: told to `Database.after_commit`.
     touched: set[tuple[str, UUID]] = field(default_factory=set)
 
     async def fetch(self, query: Query, params: Params = ()) -> list[TupleRow]:
-        cursor = await self.connection.execute(query, params)
-        return await cursor.fetchall()
+        return await self.connection.fetch(query, params)
 
     async def execute(self, query: Query, params: Params = ()) -> int:
-        cursor = await self.connection.execute(query, params)
-        return cursor.rowcount
+        return await self.connection.change(query, params)
 
 
 class Database:
@@ -76,7 +72,8 @@ class Database:
         self.url = url
         # Called for each queue that a transaction touched, once it is committed; whoever has a worker to wake sets it.
         self.after_commit: Callable[[str, UUID], None] | None = None
-        self.lent_s_max = lent_s_max
+        self.clock = DatabaseClock()
+        self._lent_s_max = lent_s_max
         self._connect_arguments = connecting.arguments(
             url,
             statement_timeout=statement_timeout_ms,
@@ -85,73 +82,80 @@ class Database:
         )
         unanswered_ms_max = (statement_timeout_ms or STATEMENT_TIMEOUT_MS) + UNANSWERED_SLACK_MS
         self._connect_arguments |= {"autocommit": True, "tcp_user_timeout": unanswered_ms_max}
-        self.pool: AsyncConnectionPool[AsyncConnection[TupleRow]] = AsyncConnectionPool(
-            url,
-            min_size=1,
-            max_size=pool_max,
-            timeout=POOL_WAIT_S,
-            reconnect_timeout=RECONNECT_S,
-            kwargs=self._connect_arguments,
-            configure=_configure,
-            open=False,
-            name="regulars",
-        )
+        self._pool = Pool(self.dial, at_most=pool_max)
+        self._reserve = min(RESERVED_FOR_WRITES, pool_max - 1)
+        self._recording = Pool(partial(self.dial, for_recording=True), at_most=RECORDING_MAX)
 
     async def open(self) -> None:
-        await self.pool.open()
+        """Find out early whether the database can be reached; whoever comes later dials again."""
+        with suppress(*CONNECTION_ERRORS):
+            self._pool.give_back(await self._pool.take(0.0))
 
     async def close(self) -> None:
-        await self.pool.close()
+        self._pool.close()
+        self._recording.close()
 
     def pool_use(self) -> dict[str, float]:
-        stats = self.pool.get_stats()
-        return {
-            "open": stats.get("pool_size", 0),
-            "idle": stats.get("pool_available", 0),
-            "waiting": stats.get("requests_waiting", 0),
-        }
+        return self._pool.use()
 
-    async def dial(self) -> AsyncConnection[TupleRow]:
-        """A connection of its own, outside the pool, for a long-lived user such as a flusher."""
-        connection = await AsyncConnection.connect(self.url, **self._connect_arguments)
-        await _configure(connection)
+    async def dial(self, *, for_recording: bool = False) -> Connection:
+        """A connection of its own, outside the pools, for a long-lived user such as a listener."""
+        connection = await Connection.connect(self.url, **self._connect_arguments)
+        arrays.register(connection.adapters)
+        connection.make_ready()
+        try:
+            with _lent(connection, monotonic() + connecting.CONNECT_TIMEOUT_S):
+                await connecting.pin(connection)
+                if for_recording:
+                    await connection.execute(connecting.FOR_RECORDING)
+        except BaseException:
+            connection.hang_up()
+            raise
         return connection
 
     @asynccontextmanager
-    async def connection(self, *, until: float = inf) -> AsyncIterator[AsyncConnection[TupleRow]]:
-        """An autocommit connection of the pool, until a moment of the monotonic clock at most."""
-        until = min(until, monotonic() + self.lent_s_max)
-        connection = await self._live_connection(until)
+    async def connection(self, *, until: float = inf, reserve: int = 0) -> AsyncIterator[Connection]:
+        """An autocommit connection, until a moment of the monotonic clock at most."""
+        async with self._borrowed(self._pool, until, reserve=reserve) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def recording(self, *, until: float = inf) -> AsyncIterator[Connection]:
+        """One for statements that are planned once and never scan a table, each its own transaction."""
+        async with self._borrowed(self._recording, until) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _borrowed(self, pool: Pool, until: float, *, reserve: int = 0) -> AsyncIterator[Connection]:
+        until = min(until, monotonic() + self._lent_s_max)
+        connection = await pool.take(min(until, monotonic() + POOL_WAIT_S), reserve=reserve)
         try:
-            with cut_off(connection, until):
-                async with connection:
-                    yield connection
+            with _lent(connection, until):
+                yield connection
         except ReadOnlySqlTransaction:
             # An address with several hosts leads to the one that takes writes, when it is dialled again.
-            await connection.close()
+            connection.hang_up()
             raise
         finally:
-            await self.pool.putconn(connection)
-
-    async def _live_connection(self, until: float) -> AsyncConnection[TupleRow]:
-        """One that the server has not ended: after a restart of PostgreSQL all idle ones are dead, and nobody pays."""
-        until = min(until, monotonic() + POOL_WAIT_S)
-        while True:
-            connection = await self.pool.getconn(until - monotonic())
-            if not _was_ended(connection):
-                return connection
-            # The pool sees that it is closed, forgets it and dials another.
-            await self.pool.putconn(connection)
+            pool.give_back(connection)
 
     @asynccontextmanager
     async def transaction(self, *, until: float = inf) -> AsyncIterator[Tx]:
-        async with self.connection(until=until) as connection, connection.transaction():
-            cursor = await connection.execute("SELECT now()")
-            row = await cursor.fetchone()
-            if row is None:
-                raise psycopg.InterfaceError("the database did not tell the time")
-            tx = Tx(connection, truncate_to_milliseconds(row[0]))
-            yield tx
+        async with self.connection(until=until) as connection:
+            begun = await connection.say(b"BEGIN; SELECT now()")
+            now = datetime.fromisoformat((begun.get_value(0, 0) or b"").decode())
+            self.clock.set(now)
+            tx = Tx(connection, truncate_to_milliseconds(now))
+            try:
+                yield tx
+            except BaseException:
+                with suppress(*CONNECTION_ERRORS):
+                    if connection.pgconn.transaction_status in _OPEN:
+                        await connection.say(b"ROLLBACK")
+                raise
+            ended = await connection.say(b"COMMIT")
+            if ended.command_status != b"COMMIT":
+                raise InFailedSqlTransaction("a statement of the transaction had failed; nothing was written")
         self.tell_committed(tx.touched)
 
     def tell_committed(self, touched: Iterable[tuple[str, UUID]]) -> None:
@@ -162,44 +166,19 @@ class Database:
 
     @asynccontextmanager
     async def reading(self, *, until: float = inf) -> AsyncIterator[Tx]:
-        """A connection for reads: every statement sees the newest commit. `now` is the process's own clock."""
-        async with self.connection(until=until) as connection:
-            yield Tx(connection, truncate_to_milliseconds(datetime.now(UTC)))
+        """A connection for reads: every statement sees the newest commit. `now` is about the database's clock."""
+        async with self.connection(until=until, reserve=self._reserve) as connection:
+            yield Tx(connection, truncate_to_milliseconds(self.clock.about_now()))
 
 
 @contextmanager
-def cut_off(connection: AsyncConnection[TupleRow], until: float) -> Iterator[None]:
-    """Let the connection go at that moment, whatever it is waiting for, unless the block has ended by then."""
+def _lent(connection: Connection, until: float) -> Iterator[None]:
+    """Cut the connection off at that moment, unless the block has ended by then."""
     if until == inf:
         yield
         return
-    timer = asyncio.get_running_loop().call_later(until - monotonic(), _shut, connection)
+    timer = asyncio.get_running_loop().call_later(until - monotonic(), connection.cut_off)
     try:
         yield
     finally:
         timer.cancel()
-
-
-def _shut(connection: AsyncConnection[TupleRow]) -> None:
-    """Shut the socket down and leave its number to the driver, which reads the end and closes it."""
-    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as shared:
-        shared.shutdown(socket.SHUT_RDWR)
-
-
-def _was_ended(connection: AsyncConnection[TupleRow]) -> bool:
-    """Whether the server hung up on an idle connection; its socket tells without a question to the server."""
-    polled = select.poll()
-    try:
-        polled.register(connection.fileno(), select.POLLIN)
-        # A notice or a word of goodbye may come first; what follows it is seen when that is read.
-        while polled.poll(0):
-            connection.pgconn.consume_input()
-    except psycopg.OperationalError:
-        return True
-    return False
-
-
-async def _configure(connection: AsyncConnection[TupleRow]) -> None:
-    arrays.register(connection.adapters)
-    with cut_off(connection, monotonic() + connecting.CONNECT_TIMEOUT_S):
-        await connecting.pin(connection)

@@ -15,22 +15,20 @@ What the statement (`statements.py`) inserts is exactly what is answered, or not
 Whatever was not inserted takes the careful path (`record.py`), a new statement that sees the winner.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
 import msgspec
-from psycopg.errors import ReadOnlySqlTransaction
 
 from regulars.idempotency.model import Headers
-from regulars.kit.clock import monotonic, truncate_to_milliseconds
+from regulars.kit.clock import truncate_to_milliseconds
+from regulars.kit.connection import Connection, Prepared
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuids
-from regulars.kit.prepared import PreparedConnection
 from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, Split, encode_new, split_at_profile
 from regulars.sales.model import Sale, is_in_future
@@ -38,7 +36,6 @@ from regulars.sales.statements import Inserted, Kept, NewSale
 from regulars.work.automation import freshness
 from regulars.work.outbox import OutboxQueue
 
-CLOCK_READING_S_MAX = 1.0
 STORES_CACHED_MAX = 100_000
 ORGANIZATIONS_CACHED_MAX = 10_000
 PROPERTY_KEYS_CACHED_MAX = 10_000
@@ -73,23 +70,16 @@ class SalesRequest(msgspec.Struct, frozen=True):
 
 
 class QuickRecorder:
-    """One per process, with connections of its own: as many as batches are in flight."""
+    """One per process."""
 
     def __init__(self, database: Database, *, tolerance: timedelta) -> None:
         self._database = database
         self._tolerance = tolerance
-        self._idle: list[PreparedConnection] = []
-        self._database_ahead = timedelta()
-        self._clock_read_at = float("-inf")
         self._known: dict[UUID, _Known] = {}
-
-    def close(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
 
     async def record(self, organization_id: UUID, writes: Sequence[KeyedSale]) -> list[Encode | None]:
         """The answer to each sale that went in, and None for each that did not."""
-        async with self._borrowed_connection() as connection:
+        async with self._database.recording() as connection:
             batch = await self._prepare(connection, organization_id, [write.command for write in writes])
             if not batch.chosen:
                 return [None] * len(writes)
@@ -115,7 +105,7 @@ class QuickRecorder:
         self, organization_id: UUID, requests: Sequence[SalesRequest], *, status: int
     ) -> list[Encode | None]:
         """The answer to each request whose sales went in, and None for each of which none did."""
-        async with self._borrowed_connection() as connection:
+        async with self._database.recording() as connection:
             # An answer that is kept has the ids of many customers in it, so they are looked up before.
             finds_customers = any(request.key is not None for request in requests)
             sales = [sale for request in requests for sale in request.sales]
@@ -147,7 +137,7 @@ class QuickRecorder:
 
     async def _prepare(
         self,
-        connection: PreparedConnection,
+        connection: Connection,
         organization_id: UUID,
         sales: Sequence[Sale],
         *,
@@ -188,8 +178,8 @@ class QuickRecorder:
 
     async def _insert(
         self,
-        connection: PreparedConnection,
-        statement: bytes,
+        connection: Connection,
+        statement: Prepared,
         organization_id: UUID,
         batch: "_Batch",
         kept: Sequence[Kept],
@@ -206,12 +196,12 @@ class QuickRecorder:
             status=status,
             now=batch.now,
         )
-        self._set_clock(inserted.now)
+        self._database.clock.set(inserted.now)
         if inserted.profiles:
             self._database.tell_committed([(OutboxQueue.name, organization_id)])
         return inserted
 
-    async def _learn(self, connection: PreparedConnection, organization_id: UUID, sales: Sequence[Sale]) -> "_Known":
+    async def _learn(self, connection: Connection, organization_id: UUID, sales: Sequence[Sale]) -> "_Known":
         """What is known of the organization, with the stores and the property keys of these sales if they exist."""
         known = self._known.get(organization_id)
         if known is None:
@@ -230,41 +220,12 @@ class QuickRecorder:
             )
         return known
 
-    async def _now(self, connection: PreparedConnection) -> datetime:
+    async def _now(self, connection: Connection) -> datetime:
         """The database's time, from the last reading when that is fresh."""
-        if monotonic() - self._clock_read_at > CLOCK_READING_S_MAX:
-            self._set_clock(await statements.read_clock(connection))
-        return truncate_to_milliseconds(datetime.now(UTC) + self._database_ahead)
-
-    def _set_clock(self, database_now: datetime) -> None:
-        self._database_ahead = database_now - datetime.now(UTC)
-        self._clock_read_at = monotonic()
-
-    async def _connection(self) -> PreparedConnection:
-        while self._idle:
-            connection = self._idle.pop()
-            if not connection.is_closed:
-                return connection
-        return await statements.connect(self._database)
-
-    @asynccontextmanager
-    async def _borrowed_connection(self) -> AsyncIterator[PreparedConnection]:
-        connection = await self._connection()
-        try:
-            with connection.lent(self._database.lent_s_max):
-                yield connection
-        except ReadOnlySqlTransaction:
-            connection.close()
-            raise
-        finally:
-            # A connection that failed is not used again, and neither are its idle neighbours: after a restart of
-            # PostgreSQL they are all dead, and one batch should pay for that, not each in turn.
-            if connection.is_closed:
-                self.close()
-            elif connection.is_swollen:
-                connection.close()
-            else:
-                self._idle.append(connection)
+        clock = self._database.clock
+        if not clock.is_fresh():
+            clock.set(await statements.read_clock(connection))
+        return truncate_to_milliseconds(clock.about_now())
 
 
 class _Store(NamedTuple):

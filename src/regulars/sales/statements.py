@@ -9,9 +9,8 @@ import msgspec
 
 from regulars.idempotency.model import Headers, write_headers
 from regulars.kit.arrays import Blobs, Texts, Uuids, read_timestamp, read_uuids, timestamp
-from regulars.kit.db import Database
+from regulars.kit.connection import Connection, Prepared
 from regulars.kit.ids import PROFILE, new_uuid
-from regulars.kit.prepared import PreparedConnection
 from regulars.profiles.facts import ProfilesChanged
 from regulars.profiles.tell import light_profile_texts
 from regulars.sales.encode import Split
@@ -81,29 +80,17 @@ WITH inserted AS (
 SELECT now(), array_agg(id), array_agg(profile_id) FROM inserted
 """
 
-FIND_PROFILES = b"find_profiles"
-FIND_STORES = b"find_stores"
-RECORD = b"record"
-RECORD_ALL = b"record_all"
-_FIND_KEYS = b"find_property_keys"
-_NOW = b"now"
-# Planning the statement takes longer than running it for a few sales, so it is planned once; and a plan made while a
-# table was empty must not scan it for ever.
-_SETTINGS = {
-    b"plan_once": "SET plan_cache_mode = force_generic_plan",
-    b"plan_without_scans": "SET enable_seqscan = off",
-}
-_STATEMENTS = {
-    **_SETTINGS,
-    _NOW: "SELECT now()",
-    FIND_PROFILES: _FIND_IDS.format(table="profiles"),
-    FIND_STORES: _FIND_IDS.format(table="stores"),
-    _FIND_KEYS: _FIND_PROPERTY_KEYS,
-    # Those whose external_id is taken are left out.
-    RECORD: _RECORD.format(profile=PROFILE.prefix, on_conflict="ON CONFLICT (organization_id, external_id) DO NOTHING"),
-    # One whose external_id is taken fails them all.
-    RECORD_ALL: _RECORD.format(profile=PROFILE.prefix, on_conflict=""),
-}
+_NOW = Prepared(b"now", "SELECT now()")
+FIND_PROFILES = Prepared(b"find_profiles", _FIND_IDS.format(table="profiles"))
+FIND_STORES = Prepared(b"find_stores", _FIND_IDS.format(table="stores"))
+_FIND_KEYS = Prepared(b"find_property_keys", _FIND_PROPERTY_KEYS)
+# Those whose external_id is taken are left out.
+RECORD = Prepared(
+    b"record",
+    _RECORD.format(profile=PROFILE.prefix, on_conflict="ON CONFLICT (organization_id, external_id) DO NOTHING"),
+)
+# One whose external_id is taken fails them all.
+RECORD_ALL = Prepared(b"record_all", _RECORD.format(profile=PROFILE.prefix, on_conflict=""))
 
 
 class NewSale(msgspec.Struct, frozen=True, gc=False):
@@ -136,39 +123,26 @@ class Inserted(NamedTuple):
     now: datetime
 
 
-async def connect(database: Database) -> PreparedConnection:
-    prepared = PreparedConnection(await database.dial())
-    try:
-        with prepared.lent(database.lent_s_max):
-            await prepared.prepare(_STATEMENTS)
-            for name in _SETTINGS:
-                await prepared.run(name, ())
-    except BaseException:
-        prepared.close()
-        raise
-    return prepared
-
-
-async def read_clock(connection: PreparedConnection) -> datetime:
+async def read_clock(connection: Connection) -> datetime:
     [moment] = await connection.fetch_row(_NOW, ())
     return read_timestamp(moment)
 
 
 async def find_ids(
-    connection: PreparedConnection, statement: bytes, organization_id: UUID, names: Sequence[str]
+    connection: Connection, statement: Prepared, organization_id: UUID, names: Sequence[str]
 ) -> list[bytes | None]:
     [found] = await connection.fetch_row(statement, [organization_id.bytes, Texts(names).payload])
     return read_uuids(found)
 
 
-async def find_property_keys(connection: PreparedConnection, organization_id: UUID, keys: Sequence[str]) -> set[str]:
+async def find_property_keys(connection: Connection, organization_id: UUID, keys: Sequence[str]) -> set[str]:
     result = await connection.run(_FIND_KEYS, [organization_id.bytes, Texts(keys).payload])
     return {(result.get_value(row, 0) or b"").decode() for row in range(result.ntuples)}
 
 
 async def insert(
-    connection: PreparedConnection,
-    statement: bytes,
+    connection: Connection,
+    statement: Prepared,
     organization_id: UUID,
     sales: Sequence[NewSale],
     *,

@@ -1,0 +1,109 @@
+"""A pool of connections: the one that was used last is lent first, and nobody waits longer than they said.
+
+It keeps no task of its own: whoever may have a connection and finds none idle dials it. A database that is away is
+dialled again until the caller's time is over. Some of the connections can be reserved for those who ask without a
+reserve, so that slow reads never leave the writes without one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+import psycopg
+
+from regulars.kit.clock import monotonic
+from regulars.kit.connection import Connection
+
+REDIAL_S: Final = 0.1
+
+
+class PoolTimeout(psycopg.OperationalError):
+    """No connection became free in time."""
+
+
+class _Waiter(NamedTuple):
+    may_have_one: "asyncio.Future[None]"
+    reserve: int
+
+
+class Pool:
+    def __init__(self, dial: Callable[[], Awaitable[Connection]], *, at_most: int) -> None:
+        self._dial = dial
+        self._at_most = at_most
+        self._idle: list[Connection] = []
+        self._waiting: list[_Waiter] = []
+        self._lent = 0
+        self._is_closed = False
+
+    def use(self) -> dict[str, float]:
+        return {"open": self._lent + len(self._idle), "idle": len(self._idle), "waiting": len(self._waiting)}
+
+    async def take(self, until: float, *, reserve: int = 0) -> Connection:
+        """A live connection in no transaction, by then; as many as `reserve` are left to others."""
+        if self._lent < self._at_most - reserve:
+            self._lent += 1
+        else:
+            await self._wait(until, reserve)
+        try:
+            while self._idle:
+                connection = self._idle.pop()
+                if connection.is_idle():
+                    return connection
+                connection.hang_up()
+            return await self._dial_until(until)
+        except BaseException:
+            self._release()
+            raise
+
+    def give_back(self, connection: Connection) -> None:
+        if connection.closed:
+            # After a restart of PostgreSQL its idle neighbours are dead too: one caller pays for that, not each.
+            self._hang_up_idle()
+        elif self._is_closed or connection.is_swollen or not connection.is_idle():
+            connection.hang_up()
+        else:
+            self._idle.append(connection)
+        self._release()
+
+    def close(self) -> None:
+        """Close what is idle now, and the rest when it is given back."""
+        self._is_closed = True
+        self._hang_up_idle()
+
+    def _hang_up_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().hang_up()
+
+    async def _wait(self, until: float, reserve: int) -> None:
+        waiter = _Waiter(asyncio.get_running_loop().create_future(), reserve)
+        self._waiting.append(waiter)
+        try:
+            async with asyncio.timeout(max(0.0, until - monotonic())):
+                await waiter.may_have_one
+        except BaseException as error:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+            elif waiter.may_have_one.done() and not waiter.may_have_one.cancelled():
+                self._release()
+            if isinstance(error, TimeoutError):
+                raise PoolTimeout("no connection became free in time") from None
+            raise
+
+    def _release(self) -> None:
+        """One lent connection less: the first of those who wait may have one, if their reserve allows it."""
+        self._lent -= 1
+        for waiter in self._waiting:
+            if self._lent < self._at_most - waiter.reserve:
+                self._waiting.remove(waiter)
+                self._lent += 1
+                waiter.may_have_one.set_result(None)
+                return
+
+    async def _dial_until(self, until: float) -> Connection:
+        while True:
+            try:
+                return await self._dial()
+            except psycopg.OperationalError:
+                if monotonic() + REDIAL_S >= until:
+                    raise
+            await asyncio.sleep(REDIAL_S)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pytest
 from tests.cli.test_serve import Serving, serving
 from tests.crash.conftest import Durable
 from tests.support import samples
+from tests.support.commands import postmaster_pid
 from tests.support.tenant import new_tenant
 
 TILLS = 8
@@ -98,7 +99,7 @@ def test_a_read_that_is_not_answered_is_refused_in_time(durable: Durable) -> Non
     with serving(folder, "--no-worker", DATABASE_URL=durable.url) as server:
         key = {"x-api-key": new_tenant(durable.url).key}
         assert server.get("/v1/stores", headers=key).status_code == 200
-        with _stopped(*_backends_of_the_server(durable.url)):
+        with _stopped(postmaster_pid(durable.data_dir), *_backends_of_the_server(durable.url)):
             started = time.monotonic()
             assert server.get("/v1/stores", headers=key).status_code == 503
             assert time.monotonic() - started < ANSWER_SECONDS_MAX
@@ -138,7 +139,8 @@ def _stopped(*processes: int) -> Iterator[None]:
         yield
     finally:
         for process in processes:
-            os.kill(process, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
 
 
 def _until_gone(processes: Sequence[int]) -> None:

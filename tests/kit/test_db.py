@@ -5,6 +5,7 @@ import psycopg
 import pytest
 
 from regulars.kit import connecting
+from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.work.app import create_app
 
@@ -178,4 +179,31 @@ async def test_the_options_of_the_address_hold_beside_ours(database_url):
     await database.open()
     async with database.reading() as tx:
         assert await tx.fetch("SELECT current_setting('work_mem'), current_setting('timezone')") == [("7MB", "UTC")]
+    await database.close()
+
+
+async def test_a_connection_that_is_lent_too_long_is_cut_off_whatever_it_waits_for(database):
+    started = monotonic()
+    for statement in ("SELECT pg_sleep(20)", "SELECT pg_sleep(%s)"):
+        with pytest.raises(psycopg.OperationalError):
+            async with database.reading(until=monotonic() + 0.2) as tx:
+                await tx.fetch(statement, (20,) if "%s" in statement else ())
+        with pytest.raises(psycopg.OperationalError):
+            async with database.connection(until=monotonic() + 0.2) as connection:
+                await connection.execute("SELECT pg_sleep(20)")
+    assert monotonic() - started < 15
+    async with database.reading() as tx:
+        assert await tx.fetch("SELECT 1") == [(1,)]
+
+
+async def test_reads_leave_connections_to_writes(database_url):
+    database = Database(database_url, pool_max=3)
+    async with database.reading():
+        with pytest.raises(psycopg.OperationalError):
+            async with database.reading(until=monotonic() + 0.1):
+                pass
+        async with database.transaction() as tx:
+            assert await tx.fetch("SELECT 1") == [(1,)]
+    async with database.reading() as tx:
+        assert await tx.fetch("SELECT 1") == [(1,)]
     await database.close()

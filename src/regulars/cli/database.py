@@ -11,6 +11,7 @@ from psycopg.rows import TupleRow
 
 from regulars.cli.output import CommandError, Exit
 from regulars.kit import connecting, durability, migrate
+from regulars.kit.db import Database, Tx
 from regulars.kit.settings import Settings, masked_url
 from regulars.postgres import embedded
 
@@ -106,5 +107,19 @@ def run_on(url: str, work: Callable[[AsyncConnection[TupleRow]], Awaitable[Answe
         connection = await connecting.connect_async(url)
         async with connection:
             return await work(connection)
+
+    return asyncio.run(run())
+
+
+def transact(url: str, work: Callable[[Tx], Awaitable[Answer]]) -> Answer:
+    """Run an asynchronous use case in one transaction."""
+
+    async def run() -> Answer:
+        database = Database(url)
+        try:
+            async with database.transaction() as tx:
+                return await work(tx)
+        finally:
+            await database.close()
 
     return asyncio.run(run())

@@ -4,8 +4,6 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, TypeVar
 
 import typer
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
 
 from regulars.accounts import manage
 from regulars.accounts.errors import AccountRefusal
@@ -13,7 +11,7 @@ from regulars.accounts.links.link import LINK_PATH
 from regulars.accounts.model import read_email
 from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, err, print_json, print_table, shown_time
-from regulars.kit.clock import format_timestamp, truncate_to_milliseconds
+from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.settings import Settings, load
 from regulars.organizations.manage import find_organization
@@ -116,16 +114,9 @@ def _run(work: Callable[[Tx], Awaitable[Answer]]) -> tuple[Answer, Settings]:
     """One transaction; a refusal is a sentence and changes nothing."""
     settings = load()
 
-    async def run(connection: AsyncConnection[TupleRow]) -> Answer:
-        async with connection.transaction():
-            row = await (await connection.execute("SELECT now()")).fetchone()
-            if row is None:
-                raise CommandError("The database did not tell the time.", code=Exit.DATABASE)
-            return await work(Tx(connection, truncate_to_milliseconds(row[0])))
-
     try:
         with database.ready(settings) as url:
-            return database.run_on(url, run), settings
+            return database.transact(url, work), settings
     except AccountRefusal as refusal:
         raise CommandError(str(refusal)) from refusal
 

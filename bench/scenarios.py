@@ -26,6 +26,7 @@ from processes import (
 CONNECTIONS = 64
 BATCH_CONNECTIONS = 8
 BATCH_ITEMS = 100
+BATCH_PROFILES = 500
 # After a checkpoint the first change of each page is logged whole. A large database has many such pages, and here a
 # checkpoint comes with every measurement instead of every quarter of an hour: this is long enough to be over it.
 GROWN_WARM_S = 20
@@ -82,8 +83,20 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("Regulars sales, 2 workers, keys", "keys", "regulars", load="sales-with-keys", workers=2),
     Scenario("Regulars duplicates", "duplicates", "regulars", load="duplicates", counted=None),
     Scenario("Regulars profiles", "profiles", "regulars", load="profiles", counted=None),
+    Scenario("Regulars profiles, all new", "profiles", "regulars", load="profiles-new", counted=None),
+    Scenario("Regulars profiles, one attribute", "profiles", "regulars", load="profiles-changing", counted=None),
+    Scenario(
+        f"Regulars profiles in batches of {BATCH_PROFILES} (rows/s)",
+        "profiles",
+        "regulars",
+        load="profiles-batch",
+        connections=BATCH_CONNECTIONS,
+        rows_per_request=BATCH_PROFILES,
+        counted=None,
+    ),
     Scenario("Regulars opt-ins", "opt-ins", "regulars", load="opt-ins", counted=None),
     Scenario("Regulars GET profile by external_id", "get", "regulars", load="get-profile", counted=None),
+    Scenario("Regulars GET sale by external_id", "get", "regulars", load="get-sale", counted=None),
     Scenario(
         f"Regulars batch of {BATCH_ITEMS} (rows/s)",
         "batch",

@@ -9,6 +9,9 @@ local THREE_LINES_PERCENT = 20
 local AGE_SECONDS_MAX = 172800
 local BATCH_ITEMS = 100
 local REPEATED_TICKETS = 1000
+local READ_TICKETS = 200
+local CHANGED_CUSTOMERS = 2000
+local BATCH_PROFILES = 500
 
 local NAMES = { "Linen shirt", "Wool jumper", "Denim jacket", "Cotton socks", "Leather belt", "Rain coat" }
 local CATEGORIES = { "shirts", "knitwear", "jackets", "underwear", "accessories", "coats" }
@@ -55,8 +58,8 @@ local function line(number)
         price, price, math.floor(price / 6))
 end
 
-local function ticket(name, customer)
-    local store = format("S%03d", random(STORES))
+local function ticket(name, customer, store)
+    store = store or format("S%03d", random(STORES))
     local lines = line(1) .. "," .. line(2)
     if random(100) <= THREE_LINES_PERCENT then lines = lines .. "," .. line(3) end
     return concat({ '{"external_id":"', store, ":", name, '","type":"PURCHASE","occurred_at":"',
@@ -126,6 +129,27 @@ function makers.profiles()
         .. '"birthday":"1987-04-12","newsletter":"true"}}', customer, random(0, 99999999), random(5000)), keys[1])
 end
 
+local function profile(customer, points)
+    return format('{"external_id":"%s","first_name":"Camille","last_name":"Martin","phone_number":"+336%08d",'
+        .. '"attributes":{"city":"Lyon","loyalty_tier":"gold","points":"%d"}}', customer, random(0, 99999999), points)
+end
+
+makers["profiles-new"] = function()
+    return post("/v1/profiles", profile("N" .. next_name(), random(5000)), keys[1])
+end
+
+-- One attribute of customers who are known: nothing else of them changes.
+makers["profiles-changing"] = function()
+    return post("/v1/profiles", format('{"external_id":"C%06d","attributes":{"points":"%d"}}',
+        random(CHANGED_CUSTOMERS), random(1000000)), keys[1])
+end
+
+makers["profiles-batch"] = function()
+    local items = {}
+    for index = 1, BATCH_PROFILES do items[index] = profile("N" .. next_name(), random(5000)) end
+    return post("/v1/profiles/batch", '{"items":[' .. concat(items, ",") .. "]}", keys[1])
+end
+
 makers["opt-ins"] = function()
     next_name()
     return post("/v1/subscriptions/opt-in", format('{"phone_number":"+336%08d","profile_id":"%s",'
@@ -138,6 +162,16 @@ end
 makers["get-profile"] = function()
     return concat({ "GET /v1/profiles/", known_customer(), " HTTP/1.1\r\nHost: ", host, "\r\nx-api-key: ", keys[1],
         "\r\n\r\n" })
+end
+
+-- The tickets that are read are sent first; the warm-up records them.
+makers["get-sale"] = function()
+    counter = counter + 1
+    if counter <= READ_TICKETS then
+        return post("/v1/sales-events", ticket("read-" .. counter, known_customer(), "S001"), keys[1])
+    end
+    return concat({ "GET /v1/sales-events/S001:read-", random(READ_TICKETS), " HTTP/1.1\r\nHost: ", host,
+        "\r\nx-api-key: ", keys[1], "\r\n\r\n" })
 end
 
 function request() return makers[scenario]() end

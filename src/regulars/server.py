@@ -34,6 +34,7 @@ from regulars.http.fast_lane import lane_protocol
 from regulars.http.guarded_protocol import GuardedProtocol
 from regulars.http.json_api import JsonApi
 from regulars.http.rate_limit import RateLimiter
+from regulars.http.reads import Reads
 from regulars.http.route import Document, Mutation, Route
 from regulars.http.service import Readiness, service_routes
 from regulars.http.writes import REQUEST_S, Writes
@@ -157,9 +158,10 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
     )
     rate_limiter = RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, block=shared)
     request_log = RequestLog(database)
+    reads = Reads(database, trouble=writability.saw)
     api = JsonApi(
         routes,
-        database=database,
+        reads=reads,
         authenticate=authenticator.authenticate,
         rate_limiter=rate_limiter,
         writes=writes,
@@ -193,11 +195,11 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
     web = WebApp(
         page_table(settings), database=database, doorkeeper=Doorkeeper(database), public_url=settings.public_url
     )
-    by_operation = {route.operation_id: route for route in mutations}
     lane = ApiLane(
-        by_operation[sales.RECORD_SALE],
+        routes,
         cached_caller=authenticator.cached,
         rate_limiter=rate_limiter,
+        reads=reads,
         writes=writes,
         note=request_log.note,
     )

@@ -1,18 +1,24 @@
-"""The JSON API's side of the fast lane: the common case of one write route, decided without awaiting anything.
+"""The JSON API's side of the fast lane: the common case of every route, decided without awaiting anything.
 
 It declines whatever needs a second look. The request then takes the long way from its beginning, so nothing may
 have been done for it here: the rate limit is charged last, when it is known that there is room in the queue.
 """
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from regulars.http.answer_head import answer_head
 from regulars.http.answered import Answered, Note, note_nothing
-from regulars.http.exchange import HEADER_BYTES_MAX, SANE_REQUEST_ID
+from regulars.http.exchange import HEADER_BYTES_MAX, SANE_REQUEST_ID, URL_BYTES_MAX, read_query
 from regulars.http.fast_lane import Head, Headers, Reply
+from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.pending import Outcome
+from regulars.http.rate_limit import Headers as RateHeaders
 from regulars.http.rate_limit import RateLimiter
-from regulars.http.route import Caller, Mutation, Request, Write
+from regulars.http.reads import Reads
+from regulars.http.route import Answer, Caller, Mutation, Read, Request, Route, Write
+from regulars.http.router import Router
 from regulars.http.writes import Writes
 from regulars.idempotency.model import fingerprint, read_key
 from regulars.kit.clock import monotonic
@@ -23,72 +29,138 @@ from regulars.kit.metrics import PROCESS
 _JSON = b"application/json"
 
 
+class _Call(NamedTuple):
+    """What a request is answered with, when its answer is there."""
+
+    route: Route
+    request: Request
+    rate_headers: RateHeaders
+    started: float
+    reply: Reply
+
+
 class ApiLane:
     def __init__(
         self,
-        route: Mutation,
+        routes: Sequence[Route],
         *,
         cached_caller: Callable[[bytes], Caller | None],
         rate_limiter: RateLimiter,
+        reads: Reads,
         writes: Writes,
         note: Note = note_nothing,
     ) -> None:
         self._note = note
-        self.url = route.path.encode()
-        self._route = route
+        self._router = Router(routes)
         self._cached_caller = cached_caller
         self._rate_limiter = rate_limiter
+        self._reads = reads
         self._writes = writes
-        self._counted = PROCESS.route(f"{route.method} {route.path}")
+        self._counted = {route.operation_id: PROCESS.route(f"{route.method} {route.path}") for route in routes}
+        # The loop itself holds a task but weakly.
+        self._reading: set[asyncio.Task[None]] = set()
 
-    def read_head(self, headers: Headers, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
-        given = dict(headers)
-        if len(given) != len(headers) or not _is_usual(given, body_bytes_max=self._route.body_bytes_max):
+    def read_head(self, target: bytes, headers: Headers, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
+        given = _read_usual(headers)
+        if given is None or given.get(b"content-type") != _JSON or not given.get(b"content-length", b"").isdigit():
+            return None
+        try:
+            route, references = self._router.find("POST", target)
+        except ApiError:
+            return None
+        body_bytes = int(given[b"content-length"])
+        if not _is_short(route) or body_bytes > LARGE_BYTES or len(target) > URL_BYTES_MAX:
             return None
         request_id = given.get(b"x-request-id")
-        if request_id is not None and not SANE_REQUEST_ID.fullmatch(request_id):
-            return None
-        head = Head(given.get(b"x-api-key", b""), request_id, int(given[b"content-length"]), keep_alive)
+        head = Head(given.get(b"x-api-key", b""), request_id, body_bytes, keep_alive, target, (route, references))
         return head, given.get(b"idempotency-key")
+
+    def read_head_of_read(self, headers: Headers, *, keep_alive: bool) -> Head | None:
+        given = _read_usual(headers)
+        if given is None or b"content-length" in given:
+            return None
+        return Head(given.get(b"x-api-key", b""), given.get(b"x-request-id"), 0, keep_alive)
 
     def take(self, head: Head, key: bytes | None, body: bytes, reply: Reply) -> bool:
         started = monotonic()
         caller = self._cached_caller(head.api_key)
-        if caller is None:
+        route, references = head.route
+        if caller is None or (caller.is_ingest_only and not route.takes_ingest_keys):
             return False
-        request_id = new_request_id() if head.request_id is None else head.request_id.decode()
-        request = Request(caller, request_id, (), {}, body)
+        request = Request(caller, _request_id(head), references, {}, body)
         try:
             text = None if key is None else read_key([key])
-            command = self._route.prepare(request)
-            if not self._writes.can_take(self._route, request, text):
+            command = route.prepare(request)
+            if not self._writes.can_take(route, request, text):
                 return False
             rate_headers = self._rate_limiter.take(caller.api_key_id)
         except ApiError:
             return False
         mark = b""
         if text is not None:
-            mark = fingerprint(self._route.method, self.url, body, is_ingest_only=caller.is_ingest_only)
+            mark = fingerprint(route.method, head.target, body, is_ingest_only=caller.is_ingest_only)
+        call = _Call(route, request, rate_headers, started, reply)
 
         def answer(outcome: Outcome) -> None:
-            shown = outcome.answer
-            reply(shown.status, answer_head(shown, request_id, rate_headers) + shown.body)
-            ended = monotonic()
-            self._counted.observe(shown.status, ended - started)
-            self._note(caller, Answered(self._route, (), request_id, shown.status, started, ended, shown.body))
+            self._answer(call, outcome.answer)
 
-        self._writes.submit_now(self._route, Write(request, command, text, mark), answer)
+        self._writes.submit_now(route, Write(request, command, text, mark), answer)
         return True
 
+    def take_read(self, head: Head, target: bytes, reply: Reply) -> bool:
+        started = monotonic()
+        caller = self._cached_caller(head.api_key)
+        path, _, query_string = target.partition(b"?")
+        try:
+            route, references = self._router.find("GET", path)
+            if caller is None or not isinstance(route, Read) or len(target) > URL_BYTES_MAX:
+                return False
+            if caller.is_ingest_only and not route.takes_ingest_keys:
+                return False
+            query = read_query(query_string, {parameter.name for parameter in route.parameters}) if query_string else {}
+            rate_headers = self._rate_limiter.take(caller.api_key_id)
+        except ApiError:
+            return False
+        request = Request(caller, _request_id(head), references, query, b"")
+        reading = asyncio.get_running_loop().create_task(
+            self._read(route, _Call(route, request, rate_headers, started, reply))
+        )
+        self._reading.add(reading)
+        reading.add_done_callback(self._reading.discard)
+        return True
 
-def _is_usual(headers: Mapping[bytes, bytes], *, body_bytes_max: int) -> bool:
-    """Plain JSON of a known length, nothing that changes how it is read, and not too much of it all."""
-    return (
-        headers.get(b"content-type") == _JSON
-        and b"host" in headers
-        and b"content-encoding" not in headers
-        and b"transfer-encoding" not in headers
-        and headers.get(b"content-length", b"").isdigit()
-        and int(headers[b"content-length"]) <= body_bytes_max
-        and sum(map(len, headers)) + sum(map(len, headers.values())) <= HEADER_BYTES_MAX
+    async def _read(self, route: Read, call: _Call) -> None:
+        self._answer(call, await self._reads.answer(route, call.request))
+
+    def _answer(self, call: _Call, shown: Answer) -> None:
+        request = call.request
+        call.reply(shown.status, answer_head(shown, request.request_id, call.rate_headers) + shown.body)
+        ended = monotonic()
+        self._counted[call.route.operation_id].observe(shown.status, ended - call.started)
+        answered = Answered(
+            call.route, request.references, request.request_id, shown.status, call.started, ended, shown.body
+        )
+        self._note(request.caller, answered)
+
+
+def _is_short(route: Route) -> bool:
+    """Whether a write is one thing: a batch request costs tokens that are known only when it is read."""
+    return isinstance(route, Mutation) and route.body is not None and route.cost is None
+
+
+def _request_id(head: Head) -> str:
+    return new_request_id() if head.request_id is None else head.request_id.decode()
+
+
+def _read_usual(headers: Headers) -> Mapping[bytes, bytes] | None:
+    """The headers, if each came once and none changes how the request is read; not too much of it all."""
+    given = dict(headers)
+    is_usual = (
+        len(given) == len(headers)
+        and b"host" in given
+        and b"content-encoding" not in given
+        and b"transfer-encoding" not in given
+        and SANE_REQUEST_ID.fullmatch(given.get(b"x-request-id", b"none")) is not None
+        and sum(map(len, given)) + sum(map(len, given.values())) <= HEADER_BYTES_MAX
     )
+    return given if is_usual else None

@@ -1,16 +1,19 @@
-"""A short way through the HTTP server for the one route that carries the load.
+"""A short way through the HTTP server for requests that arrive whole.
 
 Uvicorn makes an ASGI scope, a task and several futures per request, and writes an answer's head and body separately;
-on the hot route that costs as much as the sale itself. This subclass of uvicorn's protocol hands a request that
-arrived whole to the lane instead, and writes the answer in one piece. A head that was read once is remembered, since a
-till says the same words each time and the same bytes always mean the same. It goes below uvicorn's public interface, so
-it can be switched off (`fast_lane`), tests hold its answers equal to those of the long way, and whatever is not quite
-usual (a body in pieces, `Expect`, an older HTTP, pipelining, a key that is not in the cache, any refusal) is replayed
-into uvicorn as if nothing had happened.
+that costs as much as a sale itself. This subclass of uvicorn's protocol hands a request that arrived whole to the lane
+instead, and writes the answer in one piece. A head that was read once is remembered, since a till says the same words
+each time and the same bytes always mean the same; that of a read without its first line, because every read names
+something else, and apart from the tills', which a walk over all customers must not push out.
+
+It goes below uvicorn's public interface, so it can be switched off (`fast_lane`), tests hold its answers equal to those
+of the long way, and whatever is not quite usual (a body in pieces, `Expect`, an older HTTP, pipelining, a key that is
+not in the cache, any refusal before the operation itself) is replayed into uvicorn as if nothing had happened.
 """
 
+import re
 from collections.abc import Callable
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -18,41 +21,50 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from regulars.http.guarded_protocol import GuardedProtocol
 
 HEADS_REMEMBERED_MAX = 4_096
+READ_HEADS_REMEMBERED_MAX = 1_024
 HEAD_REMEMBERED_BYTES_MAX = 1_024
 
 Headers = list[tuple[bytes, bytes]]
 Reply = Callable[[int, bytes], None]
 
-_METHOD = b"POST"
+_API = b"/v1/"
+_WRITE, _READ = b"POST", b"GET"
 _HTTP_VERSION = "1.1"
+# The first line of a read as clients write it; anything odd is for the parser to judge.
+_READ_LINE = re.compile(rb"GET (/v1/[A-Za-z0-9/._~:@!$'()*,;=%&?+-]+) HTTP/1\.1")
 _BLANK_LINE = b"\r\n\r\n"
 _KEY_LINE = b"\r\nidempotency-key: "
 _CLOSE = b"connection: close\r\n"
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """What the head of a request for the lane says, but for its idempotency key."""
+    """What the head of a request for the lane says, but for its idempotency key and what a read names."""
 
     api_key: bytes
     request_id: bytes | None
     body_bytes: int
     keep_alive: bool
+    # Where a write goes, and whatever of it need not be found out again.
+    target: bytes = b""
+    route: Any = None
 
 
 class Lane(Protocol):
     """What decides about a request: it takes it and replies later, or declines it at once."""
 
-    url: bytes
+    def read_head(self, target: bytes, headers: Headers, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
+        """The head of a write and its idempotency key, or None if it is not for the lane."""
 
-    def read_head(self, headers: Headers, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
-        """The head and the idempotency key, or None for a request that is not for the lane."""
+    def read_head_of_read(self, headers: Headers, *, keep_alive: bool) -> Head | None: ...
 
     def take(self, head: Head, key: bytes | None, body: bytes, reply: Reply) -> bool: ...
+
+    def take_read(self, head: Head, target: bytes, reply: Reply) -> bool: ...
 
 
 def lane_protocol(lane: Lane) -> type[HttpToolsProtocol]:
     """The protocol class for uvicorn's `http` option."""
-    return type("LaneProtocol", (_LaneProtocol,), {"lane": lane, "known_heads": {}})
+    return type("LaneProtocol", (_LaneProtocol,), {"lane": lane, "known_heads": {}, "known_read_heads": {}})
 
 
 def split_key(head: bytes) -> tuple[bytes, bytes | None]:
@@ -96,6 +108,7 @@ _NOTHING = _Nothing()
 class _LaneProtocol(GuardedProtocol):
     lane: ClassVar[Lane]
     known_heads: ClassVar[dict[bytes, Head]]
+    known_read_heads: ClassVar[dict[bytes, Head]]
     # The packet that is being parsed, if a request starts with it.
     _packet = b""
     # The body of a request for the lane while it is being parsed; None at any other time.
@@ -117,6 +130,8 @@ class _LaneProtocol(GuardedProtocol):
 
     def _take_if_known(self, data: bytes) -> bool:
         """Take a packet that is one whole request with a head that was read before."""
+        if data.startswith(_READ):
+            return self._take_read_if_known(data)
         head_bytes, _, body = data.partition(_BLANK_LINE)
         key = None
         head = self.known_heads.get(head_bytes)
@@ -127,6 +142,15 @@ class _LaneProtocol(GuardedProtocol):
             return False
         self._end_head()
         return self._take(head, key, body)
+
+    def _take_read_if_known(self, data: bytes) -> bool:
+        line, _, rest = data.partition(b"\r\n")
+        head = self.known_read_heads.get(rest)
+        read = _READ_LINE.fullmatch(line) if head is not None else None
+        if head is None or read is None or not self._is_free():
+            return False
+        self._end_head()
+        return self._take_read(head, read[1])
 
     def _is_free(self) -> bool:
         """Whether the last answer is written, and the caller reads its answers: the long way waits until it does."""
@@ -139,11 +163,18 @@ class _LaneProtocol(GuardedProtocol):
             return True
         return False
 
+    def _take_read(self, head: Head, target: bytes) -> bool:
+        cycle = _LaneCycle(self, keep_alive=head.keep_alive)
+        if self.lane.take_read(head, target, cycle.reply):
+            self.cycle = cycle  # type: ignore[assignment]  # it has what the protocol looks at
+            return True
+        return False
+
     def on_headers_complete(self) -> None:
         if (
-            self.url == self.lane.url
+            self.url.startswith(_API)
             and self._is_free()
-            and self.parser.get_method() == _METHOD
+            and self.parser.get_method() in {_WRITE, _READ}
             and self.parser.get_http_version() == _HTTP_VERSION
             and not self.expect_100_continue
             and not self.parser.should_upgrade()
@@ -164,13 +195,32 @@ class _LaneProtocol(GuardedProtocol):
             super().on_message_complete()
             return
         self._is_between = True
-        read = self.lane.read_head(self.headers, keep_alive=self.parser.should_keep_alive())
-        if read is not None and self._take(*read, b"".join(self._collected)):
+        take = self._take_new_read if self.parser.get_method() == _READ else self._take_new
+        if take(b"".join(self._collected), keep_alive=self.parser.should_keep_alive()):
             self._collected = None
-            self._remember(*read)
         else:
             self._leave_lane()
             super().on_message_complete()
+
+    def _take_new(self, body: bytes, *, keep_alive: bool) -> bool:
+        read = self.lane.read_head(self.url, self.headers, keep_alive=keep_alive)
+        if read is None or not self._take(*read, body):
+            return False
+        self._remember(*read)
+        return True
+
+    def _take_new_read(self, body: bytes, *, keep_alive: bool) -> bool:
+        head = None if body else self.lane.read_head_of_read(self.headers, keep_alive=keep_alive)
+        line, _, rest = self._packet.partition(b"\r\n")
+        read = _READ_LINE.fullmatch(line)
+        if head is None or read is None or not self._take_read(head, read[1]):
+            return False
+        # A name that the caller gave the request is another one the next time.
+        if head.request_id is None and rest.endswith(_BLANK_LINE) and len(rest) <= HEAD_REMEMBERED_BYTES_MAX:
+            if len(self.known_read_heads) >= READ_HEADS_REMEMBERED_MAX:
+                self.known_read_heads.clear()
+            self.known_read_heads[rest] = head
+        return True
 
     def _remember(self, head: Head, key: bytes | None) -> None:
         """Know this head again, if it came in one packet with its body and its key can be told from the rest."""

@@ -15,14 +15,14 @@ from regulars.http.body import PATIENCE, Bodies, Patience
 from regulars.http.exchange import Exchange, read_query
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
 from regulars.http.rate_limit import RateLimiter
+from regulars.http.reads import Reads, answer_to
 from regulars.http.route import Answer, Caller, Document, Mutation, Question, Read, Request, Route, Write
 from regulars.http.router import Router
 from regulars.http.writes import REQUEST_S, Writes, too_late
 from regulars.idempotency.model import read_key
 from regulars.kit import log
 from regulars.kit.clock import monotonic
-from regulars.kit.db import CONNECTION_ERRORS, Database
-from regulars.kit.errors import ApiError, Forbidden, InternalError, Unauthorized, Unavailable
+from regulars.kit.errors import ApiError, Forbidden, Unauthorized
 from regulars.kit.metrics import PROCESS
 from regulars.kit.writable import trouble
 
@@ -36,7 +36,7 @@ class JsonApi:
         self,
         routes: Sequence[Route],
         *,
-        database: Database,
+        reads: Reads,
         authenticate: Authenticate,
         rate_limiter: RateLimiter,
         writes: Writes,
@@ -49,7 +49,7 @@ class JsonApi:
         self._trouble = trouble
         self._public_url = public_url
         self._router = Router(routes)
-        self._database = database
+        self._reads = reads
         self._authenticate = authenticate
         self._rate_limiter = rate_limiter
         self._writes = writes
@@ -61,16 +61,10 @@ class JsonApi:
         exchange = Exchange(scope)
         try:
             answer = await self._answer(exchange, receive)
-        except ApiError as error:
-            answer = problem_answer(error, exchange.request_id)
         except TimeoutError:
             answer = problem_answer(too_late(), exchange.request_id)
-        except CONNECTION_ERRORS as error:
-            _log.warning("api.database_unavailable", request_id=exchange.request_id, error=type(error).__name__)
-            answer = problem_answer(Unavailable(self._trouble(error)), exchange.request_id)
-        except Exception:  # noqa: BLE001  # the envelope holds for our own mistakes too
-            _log.exception("api.failed", request_id=exchange.request_id)
-            answer = problem_answer(InternalError("Something broke on our side."), exchange.request_id)
+        except Exception as error:  # noqa: BLE001  # the envelope holds for our own mistakes too
+            answer = answer_to(error, exchange.request_id, trouble=self._trouble)
         await send_answer(send, answer, exchange.request_id, exchange.rate_headers)
         counted = self._metrics[exchange.route.operation_id] if exchange.route is not None else self._unrouted
         ended = monotonic()
@@ -112,8 +106,7 @@ class JsonApi:
         if not isinstance(route, Read):
             raise TypeError(f"{route.operation_id} is neither a read nor a write")
         query = read_query(exchange.scope["query_string"], {parameter.name for parameter in route.parameters})
-        async with self._database.reading(until=exchange.started + REQUEST_S) as tx:
-            return await route.handle(tx, Request(caller, exchange.request_id, references, query, b""))
+        return await self._reads.answer(route, Request(caller, exchange.request_id, references, query, b""))
 
     async def _ask(self, route: Question, exchange: Exchange, caller: Caller, receive: Receive) -> Answer:
         exchange.check_media_type()
@@ -124,7 +117,7 @@ class JsonApi:
             request = Request(caller, exchange.request_id, exchange.references, {}, body)
             command = route.prepare(request)
             self._charge(exchange, caller, route.cost(command) - 1)
-            async with self._database.reading(until=exchange.started + REQUEST_S) as tx:
+            async with self._reads.database.reading(until=monotonic() + REQUEST_S) as tx:
                 return Write(request, command).noted(await route.handle(tx, request, command))
         finally:
             self._bodies.let_go(body)

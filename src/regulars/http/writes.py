@@ -144,7 +144,7 @@ class Writes:
         organization_id = request.caller.organization_id
         if key is not None and (organization_id, key) in self._in_flight:
             return False
-        return self.coalescer.has_room((organization_id, route.operation_id, 0), size=len(request.body))
+        return self.coalescer.has_room(self._queue_key(route, organization_id), size=len(request.body))
 
     def submit_now(self, route: Mutation, write: Write, reply: Callable[[Outcome], None]) -> None:
         """Queue a valid write without waiting for anything."""
@@ -153,14 +153,17 @@ class Writes:
     def _put(self, route: Mutation, pending: Pending) -> None:
         write = pending.write
         organization_id = write.request.caller.organization_id
+        self.coalescer.put(self._queue_key(route, organization_id), pending, size=len(write.request.body))
         self._arrivals += 1
-        queue_key = (organization_id, route.operation_id, self._arrivals % route.parallel_batches)
-        self.coalescer.put(queue_key, pending, size=len(write.request.body))
         self._open[pending] = None
         if self._watch is None:
             self._watch = asyncio.get_running_loop().call_later(LOOK_FOR_LATE_EVERY_S, self._refuse_late)
         if write.key is not None:
             self._in_flight[organization_id, write.key] = pending
+
+    def _queue_key(self, route: Mutation, organization_id: UUID) -> QueueKey:
+        """The queue that the next write of this kind goes to."""
+        return organization_id, route.operation_id, self._arrivals % route.parallel_batches
 
     def oldest_s(self) -> float:
         """For how long the oldest write without an answer has been waiting."""

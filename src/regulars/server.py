@@ -40,7 +40,7 @@ from regulars.http.service import Readiness, service_routes
 from regulars.http.writes import REQUEST_S, Writes
 from regulars.integrate.pages import keys, reference, requests
 from regulars.kit import vault
-from regulars.kit.db import CONNECTION_ERRORS, Database
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS, Gauge
 from regulars.kit.settings import Settings
@@ -56,6 +56,7 @@ from regulars.profiles import api as profiles
 from regulars.profiles.errors import ProfileNotFound, person_erased
 from regulars.request_log.note import RequestLog
 from regulars.sales import api as sales
+from regulars.sales.inbox.review import count_open
 from regulars.sales.pages import collisions, tickets
 from regulars.sales.quick import QuickRecorder
 from regulars.stores import api as stores
@@ -139,6 +140,11 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
     )
 
 
+async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
+    """What waits for a person, by its entry in the navigation; from a hundred on nobody counts."""
+    return {collisions.PATH: await count_open(tx, organization_id, most=100)}
+
+
 def create_app(settings: Settings, *, shared: memoryview | None = None, patience: Patience = PATIENCE) -> "Application":
     """The ASGI application; its lifespan opens and closes what it stands on. `shared` is memory of all processes."""
     database = _database(settings)
@@ -193,7 +199,11 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
     public = pages.page_routes(routes, missing=readiness.missing, public_url=settings.public_url)
     service = _service([*service_routes(readiness), *_callbacks(settings, database), *public], lifespan)
     web = WebApp(
-        page_table(settings), database=database, doorkeeper=Doorkeeper(database), public_url=settings.public_url
+        page_table(settings),
+        database=database,
+        doorkeeper=Doorkeeper(database),
+        public_url=settings.public_url,
+        waiting=waiting_work,
     )
     lane = ApiLane(
         routes,

@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 from tests.support.visitor import SignedIn, sign_in
 
 from regulars.accounts.sessions import Doorkeeper
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.organizations.manage import create_organization
 from regulars.profiles.errors import ProfileNotFound
 from regulars.web import cookies, csrf, theme
@@ -41,6 +41,10 @@ async def _broken(_visit: Visit) -> Response:
 
 async def _open(visit: Visit) -> Response:
     return PlainTextResponse(visit.csrf)
+
+
+async def _waiting(_tx: Tx, _organization_id: UUID) -> dict[str, int]:
+    return {"/customers": 3, "/settings/team": 250}
 
 
 SAMPLES = (
@@ -81,6 +85,6 @@ class House:
 async def build(database: Database, *, base_url: str = "http://127.0.0.1:8080", public_url: str | None = None) -> House:
     async with database.connection() as connection:
         organization = await create_organization(connection, "Maison Corvelle")
-    app = WebApp(SAMPLES, database=database, doorkeeper=Doorkeeper(database), public_url=public_url)
+    app = WebApp(SAMPLES, database=database, doorkeeper=Doorkeeper(database), public_url=public_url, waiting=_waiting)
     transport = httpx.ASGITransport(app=app, client=("203.0.113.9", 5000))
     return House(httpx.AsyncClient(transport=transport, base_url=base_url), database, organization.id)

@@ -99,6 +99,13 @@ async def test_the_navigation_has_what_is_served_and_allowed_and_nothing_else(ho
     assert "/settings/team" in (await house.get(HOME)).text
 
 
+async def test_work_that_waits_for_a_person_is_counted_beside_its_page(house):
+    await house.sign_in()
+    text = (await house.get(HOME)).text
+    assert '<span class="count">3<span class="only-read"> waiting</span></span>' in text
+    assert '<span class="count">99+<span' in text
+
+
 async def test_what_a_use_case_refuses_is_shown_with_its_status_and_sentence(house):
     await house.sign_in()
     answer = await house.get("/o/maison-corvelle/missing")

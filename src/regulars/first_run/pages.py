@@ -92,7 +92,7 @@ async def _show_demo(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         run = await find_run(tx, visit.organization_id)
     if run is None:
-        raise PageNotFound("This organization was not filled with the demo from here.")
+        return render(visit, "first_run/no_demo.html")
     return render(visit, "first_run/demo.html", run=run, done=run.progress.get("tickets", 0))
 
 

@@ -1,11 +1,12 @@
 """The pages as a plain ASGI application: route → session → organization → role → form → the handler."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import parse_qsl, quote
+from uuid import UUID
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
@@ -13,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from regulars.kit import log
 from regulars.kit.clock import monotonic
-from regulars.kit.db import CONNECTION_ERRORS, Database
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.errors import ApiError
 from regulars.kit.metrics import PROCESS
 from regulars.web import cookies, csrf
@@ -21,7 +22,7 @@ from regulars.web.access import Action, may
 from regulars.web.error_pages import api_refusal_page, broken_page, refusal_page, unavailable_page
 from regulars.web.errors import BadForm, ForeignForm, FormTooLarge, NotAllowed, PageNotFound, PageRefusal
 from regulars.web.navigation import Navigation
-from regulars.web.render import NAVIGATION_STATE, SECRET_STATE, headers
+from regulars.web.render import NAVIGATION_STATE, SECRET_STATE, WAITING_STATE, headers
 from regulars.web.route import Door, Form, Page
 from regulars.web.router import PageRouter
 from regulars.web.static import ASSETS_PATH, asset_response
@@ -35,12 +36,23 @@ _URLENCODED: Final = "application/x-www-form-urlencoded"
 
 _log = log.get(__name__)
 
+Waiting = Callable[[Tx, UUID], Awaitable[Mapping[str, int]]]
+
 
 class WebApp:
-    """`doorkeeper` knows sessions and memberships; `public_url` is the address that people use, where it is set."""
+    """`doorkeeper` knows sessions and memberships; `public_url` is the address that people use, where it is set.
+
+    `waiting` says how much work waits for a person, by the path of its entry in the navigation.
+    """
 
     def __init__(
-        self, pages: Sequence[Page], *, database: Database, doorkeeper: Doorkeeper, public_url: str | None = None
+        self,
+        pages: Sequence[Page],
+        *,
+        database: Database,
+        doorkeeper: Doorkeeper,
+        public_url: str | None = None,
+        waiting: Waiting | None = None,
     ) -> None:
         self.pages = tuple(pages)
         self._router = PageRouter(pages)
@@ -48,6 +60,7 @@ class WebApp:
         self._database = database
         self._doorkeeper = doorkeeper
         self._public_url = public_url
+        self._waiting = waiting
         self._metrics = {page: PROCESS.route(f"{page.method} {page.address}") for page in self.pages}
 
     def serves(self, raw_path: bytes) -> bool:
@@ -123,6 +136,9 @@ class WebApp:
         visit = replace(visit, references=references)
         if isinstance(page, Form):
             visit = await self._with_form(visit, page)
+        elif visit.at is not None and self._waiting is not None and not visit.is_htmx:
+            async with self._database.reading() as tx:
+                setattr(request.state, WAITING_STATE, await self._waiting(tx, visit.at.organization_id))
         response = await page.handle(visit)
         exchange.keep_guest(response)
         return response

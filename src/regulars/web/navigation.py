@@ -1,6 +1,6 @@
 """The navigation: areas in fixed order. One whose pages are not served, or not for this role, stays out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -105,7 +105,7 @@ class Navigation:
     def has_search(self) -> bool:
         return "/search" in self._needs
 
-    def shown(self, visit: Visit, here: str, waiting: dict[str, int]) -> Sequence[ShownArea]:
+    def shown(self, visit: Visit, here: str, waiting: Mapping[str, int]) -> Sequence[ShownArea]:
         """`here` is the path of the entry that the page belongs to."""
         areas = []
         for area in AREAS:

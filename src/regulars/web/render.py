@@ -21,6 +21,7 @@ from regulars.web.visit import Visit
 PACKAGE: Final = Path(__file__).parent.parent
 SECRET_STATE: Final = "regulars_secret"  # noqa: S105  # where the session's own stands in the request
 NAVIGATION_STATE: Final = "regulars_navigation"
+WAITING_STATE: Final = "regulars_waiting"
 
 
 def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Response:
@@ -100,7 +101,7 @@ def _context(visit: Visit) -> dict[str, Any]:
     }
     if visit.at is not None and navigation is not None:
         below = path.removeprefix(f"/o/{visit.at.slug}") or "/"
-        context["areas"] = navigation.shown(visit, entry_of(below), {})
+        context["areas"] = navigation.shown(visit, entry_of(below), getattr(visit.request.state, WAITING_STATE, {}))
         context["has_search"] = navigation.has_search
     return context
 

@@ -1,17 +1,23 @@
 """Nothing keeps a connection open for good."""
 
 import asyncio
+import contextlib
+import socket
 
 import pytest
 from uvicorn import Config
 from uvicorn.server import ServerState
 
+from regulars.http import guarded_protocol, lingering
 from regulars.http.guarded_protocol import GuardedProtocol
 
 pytestmark = pytest.mark.anyio
 
 
 class Transport(asyncio.Transport):
+    def get_write_buffer_size(self):
+        return 0
+
     def get_extra_info(self, name, default=None):
         return ("127.0.0.1", 1) if name in {"peername", "sockname"} else default
 
@@ -52,3 +58,71 @@ async def test_empty_lines_after_an_answer_do_not_end_the_wait_for_the_next_requ
     await wait_for_the_answer(protocol)
     protocol.connection_lost(None)
     assert protocol._head_timer is None
+
+
+SIZE = 16 << 20
+
+
+async def answer_at_length(scope, receive, send):
+    headers = [(b"content-length", b"%d" % SIZE)]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"x" * SIZE})
+
+
+@contextlib.asynccontextmanager
+async def listening():
+    """The port of a server with this protocol, and its connections."""
+    config = Config(answer_at_length, log_level="warning", access_log=False)
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: GuardedProtocol(config, state, {}, loop), "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], state.connections
+    finally:
+        server.close()
+
+
+async def until(condition) -> None:
+    for _ in range(3_000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never happened")
+
+
+@pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"])
+async def test_a_caller_that_never_takes_its_answer_is_let_go(monkeypatch, last):
+    monkeypatch.setattr(guarded_protocol, "UNSENT_WAIT_S", 0.2)
+    async with listening() as (port, connections):
+        with socket.create_connection(("127.0.0.1", port)) as caller:
+            caller.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n" + last + b"\r\n")
+            await until(lambda: connections)
+            await until(lambda: not connections)
+
+
+async def test_a_caller_that_takes_its_answer_slowly_gets_all_of_it(monkeypatch):
+    monkeypatch.setattr(guarded_protocol, "UNSENT_WAIT_S", 1.0)
+    async with listening() as (port, _connections):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=65_536)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        taken = 0
+        while chunk := await reader.read(1 << 20):
+            taken += len(chunk)
+            await asyncio.sleep(0.01)
+        writer.close()
+    assert taken == SIZE
+
+
+async def test_a_connection_that_is_closed_with_an_answer_nobody_takes_ends_too(monkeypatch):
+    """Below the mark at which writing pauses, closing would wait for the caller for ever."""
+    monkeypatch.setattr(lingering, "LINGER_S", 0.2)
+    async with listening() as (port, connections):
+        with socket.create_connection(("127.0.0.1", port)) as caller:
+            caller.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            await until(lambda: connections and next(iter(connections))._has_answered())
+            (connection,) = connections
+            connection._stop_watching_unsent()
+            connection.timeout_keep_alive_handler()
+            await until(lambda: not connections)

@@ -21,6 +21,8 @@ from regulars.kit.ids import new_request_id
 # Above what the API answers properly about, so that only the absurd is cut off without an envelope.
 HEAD_BYTES_MAX = 128 << 10
 HEAD_WAIT_S = 15.0
+# How long a caller may leave its answers lying without taking a single byte of them.
+UNSENT_WAIT_S = 30.0
 # The rest of a body that was not waited for is skipped and the connection kept, if it is announced and this short.
 SKIPPED_BYTES_MAX = 64 << 10
 
@@ -36,6 +38,7 @@ class GuardedProtocol(HttpToolsProtocol):
     # once a packet did bring a request further.
     _unread_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
+    _unsent_timer: asyncio.TimerHandle | None = None
     # Whether nothing that comes is read any more.
     _is_deaf = False
     _is_stopping = False
@@ -51,6 +54,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._stop_watching_unsent()
         self._link.end()
         super().connection_lost(exc)
 
@@ -58,6 +62,30 @@ class GuardedProtocol(HttpToolsProtocol):
         self._is_stopping = True
         self._link.end()
         super().shutdown()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_unsent(self._link.unsent_bytes())
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_watching_unsent()
+
+    def _watch_unsent(self, unsent: int) -> None:
+        self._unsent_timer = self.loop.call_later(UNSENT_WAIT_S, self._look_at_unsent, unsent)
+
+    def _look_at_unsent(self, before: int) -> None:
+        """End a connection whose caller takes nothing; one that takes its answer slowly may go on."""
+        unsent = self._link.unsent_bytes()
+        if unsent < before:
+            self._watch_unsent(unsent)
+        else:
+            self._link.abort()
+
+    def _stop_watching_unsent(self) -> None:
+        if self._unsent_timer is not None:
+            self._unsent_timer.cancel()
+            self._unsent_timer = None
 
     def data_received(self, data: bytes) -> None:
         if self._is_deaf or self._link.is_lingering:

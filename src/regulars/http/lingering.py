@@ -29,6 +29,7 @@ class LingeringTransport:
         self.get_extra_info = transport.get_extra_info
         self.pause_reading = transport.pause_reading
         self.resume_reading = transport.resume_reading
+        self.unsent_bytes = transport.get_write_buffer_size
 
     @property
     def is_lingering(self) -> bool:
@@ -41,12 +42,17 @@ class LingeringTransport:
         """Close once the caller has had the chance to read what was written."""
         if self._timer is not None:
             return
-        if self._is_over or self._transport.is_closing() or not self._may_hear_more():
+        is_heard_out = self._is_over or not self._may_hear_more()
+        if self._transport.is_closing() or (is_heard_out and not self.unsent_bytes()):
             self._transport.close()
             return
         self._timer = self._loop.call_later(LINGER_S, self.abort)
-        self._transport.write_eof()
-        self._transport.resume_reading()
+        if is_heard_out:
+            # What is not sent yet still goes out, and the timer ends it if the caller never reads it.
+            self._transport.close()
+        else:
+            self._transport.write_eof()
+            self._transport.resume_reading()
 
     def discard(self, data: bytes) -> None:
         """Read on, for nothing."""

@@ -20,6 +20,7 @@ from regulars.kit.db import Database
 from regulars.work.queue import Due, Queue
 
 WEEKS: Final = 26
+BY_STORE_SINCE: Final = timedelta(days=30)
 FRESH_S_MIN: Final = 30.0
 # Counting takes at most this part of the time while somebody keeps looking.
 FRESH_PER_COUNTING: Final = 50
@@ -33,6 +34,14 @@ class Change(msgspec.Struct, frozen=True):
     withdrawals: int
 
 
+class StoreConsents(msgspec.Struct, frozen=True):
+    """Numbers whose consent names a store, and how many of them consented in the last 30 days."""
+
+    store_id: UUID
+    subscribed: int
+    opt_ins: int
+
+
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     subscribed: int = 0
     withdrawn: int = 0
@@ -40,7 +49,11 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     weak_proofs: int = 0
     # Subscribed by the source of their consent, the largest first.
     sources: list[tuple[str, int]] = []
+    stores: list[StoreConsents] = []
     changes: list[Change] = []
+
+    def opt_ins_at(self, store_id: UUID) -> int:
+        return next((one.opt_ins for one in self.stores if one.store_id == store_id), 0)
 
     def since(self, day: date) -> Change:
         """The changes from a day on, added up."""
@@ -100,14 +113,20 @@ async def count_figures(database: Database, organization_id: UUID) -> None:
         zone = ZoneInfo(time_zone)
         since = tx.now - timedelta(weeks=WEEKS)
         changes = await queries.count_changes(tx, organization_id, since=since, time_zone=time_zone)
-        figures = _figures(counts, changes, zone)
+        stores = await queries.count_by_store(tx, organization_id, since=tx.now - BY_STORE_SINCE)
+        figures = _figures(counts, stores, changes, zone)
         took_ms = int((monotonic() - started) * 1000)
         await queries.keep_figures(
             tx, organization_id, counted_at=tx.now, took_ms=took_ms, figures=msgspec.json.encode(figures).decode()
         )
 
 
-def _figures(counts: Sequence[queries.StatusCount], changes: Sequence[queries.ChangeCount], zone: ZoneInfo) -> Figures:
+def _figures(
+    counts: Sequence[queries.StatusCount],
+    stores: Sequence[queries.StoreCount],
+    changes: Sequence[queries.ChangeCount],
+    zone: ZoneInfo,
+) -> Figures:
     subscribed = [one for one in counts if one.status == Status.SUBSCRIBED]
     sources: Counter[str] = Counter()
     for one in subscribed:
@@ -121,5 +140,6 @@ def _figures(counts: Sequence[queries.StatusCount], changes: Sequence[queries.Ch
         do_not_contact=sum(one.numbers for one in counts if one.status != Status.SUBSCRIBED and one.is_forgotten),
         weak_proofs=sum(one.weak for one in subscribed),
         sources=sources.most_common(),
+        stores=[StoreConsents(*one) for one in sorted(stores, key=lambda one: -one.opt_ins)],
         changes=[Change(day, many[True], many[False]) for day, many in sorted(days.items())],
     )

@@ -250,6 +250,27 @@ async def count_subscriptions(tx: Tx, organization_id: UUID) -> list[StatusCount
     return [StatusCount(*row) for row in rows]
 
 
+class StoreCount(NamedTuple):
+    store_id: UUID
+    subscribed: int
+    opt_ins: int
+
+
+async def count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> list[StoreCount]:
+    """For the worker only: numbers by the store of their consent, and those that consented since a moment."""
+    rows = await tx.fetch(
+        """
+        SELECT store_id, count(*) FILTER (WHERE status = 'SUBSCRIBED'),
+               count(*) FILTER (WHERE latest_opt_in_at >= %(since)s)
+        FROM subscriptions
+        WHERE organization_id = %(organization_id)s AND store_id IS NOT NULL
+        GROUP BY store_id
+        """,
+        {"organization_id": organization_id, "since": since},
+    )
+    return [StoreCount(*row) for row in rows]
+
+
 class ChangeCount(NamedTuple):
     day: datetime
     is_opt_in: bool

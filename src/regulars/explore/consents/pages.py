@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 from starlette.responses import Response
 
 from regulars.consent.browse.certificate import Certificate, as_json, make_certificate
-from regulars.consent.browse.figures import WEEKS, Counted, read_figures
+from regulars.consent.browse.figures import WEEKS, Counted, Figures, read_figures
 from regulars.consent.browse.listing import Stretch, list_newest, search_subscription
 from regulars.consent.browse.model import SubscriptionLine, view_of
 from regulars.consent.find import find_subscription
@@ -19,9 +19,11 @@ from regulars.explore.entries import SOURCES, describe
 from regulars.explore.question import Tell, read_moment, read_number
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
-from regulars.kit.ids import API_KEY, PROFILE, SUBSCRIPTION, ById
+from regulars.kit.ids import API_KEY, PROFILE, STORE, SUBSCRIPTION, ById
 from regulars.organizations.manage import list_keys
 from regulars.profiles.find import find_profile
+from regulars.sales.totals.read import sum_stores
+from regulars.stores.find import name_stores
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.csv import csv_response
@@ -51,18 +53,56 @@ class Weeks:
     rows: list[tuple[str, int, int]]
 
 
+class StoreRow(NamedTuple):
+    """How well a store asks: consents of 30 days beside its tickets of 30 days."""
+
+    name: str
+    url: str
+    subscribed: int
+    opt_ins: int
+    tickets: int
+
+    @property
+    def per_hundred(self) -> float | None:
+        return round(100 * self.opt_ins / self.tickets, 1) if self.tickets else None
+
+
 async def show_consent(visit: Visit) -> Response:
     zone = visit.format.zone
     counted = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
+    stores = [] if counted.figures is None else await _stores(visit, counted.figures)
     return render(
         visit,
         "explore/consent.html",
         counted=counted,
         sources=SOURCES,
         numbers_url=visit.url(NUMBERS),
+        stores=stores,
         weeks=None if counted.figures is None else _weeks(visit, counted),
         month=None if counted.figures is None else counted.figures.since(_today(visit) - timedelta(days=29)),
     )
+
+
+async def _stores(visit: Visit, figures: Figures) -> list[StoreRow]:
+    """Stores that tickets or consents came from, the best at asking first."""
+    today = _today(visit)
+    async with visit.database.reading() as tx:
+        totals = await sum_stores(
+            tx, visit.organization_id, first=today - timedelta(days=29), last=today, zone=visit.format.zone
+        )
+        known = {one.store_id: one for one in figures.stores}
+        names = await name_stores(tx, visit.organization_id, {*totals, *known})
+    rows = [
+        StoreRow(
+            name,
+            visit.url("/stores", STORE.encode(store_id)),
+            known[store_id].subscribed if store_id in known else 0,
+            known[store_id].opt_ins if store_id in known else 0,
+            totals[store_id].tickets if store_id in totals else 0,
+        )
+        for store_id, name in names.items()
+    ]
+    return sorted(rows, key=lambda row: (-(row.per_hundred or 0), row.name.casefold()))
 
 
 def _today(visit: Visit) -> Any:

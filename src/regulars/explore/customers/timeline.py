@@ -12,7 +12,7 @@ from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.sales.browse.model import CustomerTicket
 from regulars.web.format import Format
 
-PAGE_FACTS: Final = 25
+PAGE_FACTS: Final = 15
 KINDS: Final = {"all": "All", "tickets": "Tickets", "returns": "Returns", "consent": "Consent"}
 
 

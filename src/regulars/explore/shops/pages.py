@@ -6,6 +6,7 @@ from typing import Final
 
 from starlette.responses import Response
 
+from regulars.consent.browse.figures import read_figures
 from regulars.explore.draw import bar_chart, hours
 from regulars.explore.shops.figures import DAYS, StoreLine, read_stores
 from regulars.kit.ids import STORE, read_reference
@@ -38,13 +39,14 @@ async def show_stores(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         stores = await read_stores(tx, visit.organization_id, now=visit.now, zone=visit.format.zone)
     lines = arrange(stores.lines, view)
+    consent = await read_figures(visit.database, visit.organization_id, time_zone=visit.format.zone.key)
     return render(
         visit,
         "explore/stores.html",
         view=view,
         stores=stores,
         lines=lines,
-        places={line.store.id: place + 1 for place, line in enumerate(sorted(stores.lines, key=_by_sales))},
+        consent=consent.figures,
     )
 
 

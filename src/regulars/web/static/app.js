@@ -5,6 +5,7 @@ const TOAST_MS = 6000;
 
 function wake(root) {
   for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
+  for (const button of root.querySelectorAll("[data-print]")) button.hidden = false;
   for (const toast of root.querySelectorAll("[data-toast]")) setTimeout(() => toast.remove(), TOAST_MS);
   root.querySelector("[data-focus]")?.focus();
 }
@@ -22,6 +23,10 @@ document.addEventListener("click", async (event) => {
   if (copy) {
     await navigator.clipboard.writeText(copy.dataset.copy);
     showToast("Copied.");
+    return;
+  }
+  if (event.target.closest("[data-print]")) {
+    window.print();
     return;
   }
   const opener = event.target.closest("a[data-dialog]");

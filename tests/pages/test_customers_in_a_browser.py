@@ -1,0 +1,112 @@
+"""With a browser: a customer is found, the consent question answered, the certificate printed, the person erased; with
+the mouse, with the keyboard alone, and without a script."""
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.explore.shop import Shop, open_shop
+from tests.support.browser import PHONE, context_of
+from tests.support.visitor import Visitor
+
+from regulars.web.access import Role
+
+
+@pytest.fixture
+def shop(api) -> Shop:
+    return open_shop(api)
+
+
+@pytest.fixture
+def owner(visitor_as) -> Visitor:
+    return visitor_as(Role.OWNER)
+
+
+@pytest.fixture(params=[True, False], ids=["with a script", "without a script"])
+def tab(request, chromium, owner):
+    with context_of(chromium, owner, java_script_enabled=request.param, locale="en-GB") as context:
+        yield context.new_page()
+
+
+def find(tab: Page, owner: Visitor, text: str) -> None:
+    tab.goto(owner.url("/"))
+    tab.get_by_role("searchbox", name="Find a customer, ticket or store").fill(text)
+    tab.keyboard.press("Enter")
+
+
+def test_a_customer_is_found_asked_about_certified_and_erased(tab: Page, owner: Visitor, shop: Shop):
+    find(tab, owner, "fictive")
+    tab.get_by_role("link", name="Odile Fictive Odile").click()
+    expect(tab.get_by_role("heading", level=1)).to_have_text("Odile Fictive Odile")
+    expect(tab.get_by_text("Chain verifies, 1 of 1")).to_be_visible()
+    tab.get_by_label("Were we allowed on this date?").fill("2001-02-03T18:30")
+    tab.get_by_role("button", name="Answer").click()
+    expect(tab.get_by_text("No, not on 3 Feb 2001, 18:30")).to_be_visible()
+    # The address reproduces the view.
+    assert "at=2001-02-03T18%3A30" in tab.url
+    tab.get_by_role("link", name="Print").click()
+    expect(tab.get_by_role("heading", name="Certificate of consent")).to_be_visible()
+    expect(tab.get_by_text("Were we allowed on 3 Feb 2001, 18:30?")).to_be_visible()
+    tab.emulate_media(media="print")
+    expect(tab.get_by_role("navigation", name="Main")).to_be_hidden()
+    expect(tab.get_by_text("How to verify this")).to_be_visible()
+    tab.emulate_media(media="screen")
+    tab.goto(owner.url(f"/customers/{shop.customer['id']}"))
+    tab.get_by_role("link", name="Erase this person…").click()
+    tab.get_by_label("to confirm").fill(shop.customer["external_id"])
+    tab.get_by_role("button", name="Erase", exact=True).click()
+    expect(tab.get_by_text("The customer is erased.")).to_be_visible()
+    assert shop.api.get(f"/v1/profiles/{shop.customer['id']}").status == 404
+
+
+def test_a_wrong_id_erases_nobody_and_says_so(tab: Page, owner: Visitor, shop: Shop):
+    tab.goto(owner.url(f"/customers/{shop.customer['id']}/erase"))
+    tab.get_by_label("to confirm").fill("somebody else")
+    tab.get_by_role("button", name="Erase", exact=True).click()
+    expect(tab.get_by_role("alert")).to_contain_text("nothing was saved")
+    assert shop.api.get(f"/v1/profiles/{shop.customer['id']}").status == 200
+
+
+def test_a_ticket_a_collision_and_a_store_are_reached_by_links(tab: Page, owner: Visitor, shop: Shop):
+    tab.goto(owner.url("/collisions"))
+    tab.get_by_role("link", name=shop.ticket["external_id"]).click()
+    expect(tab.get_by_text("+ total_amount_cents: 1", exact=True)).to_be_visible()
+    tab.get_by_label("Note").fill("A till in training.")
+    tab.get_by_role("button", name="Dismiss with the note").click()
+    expect(tab.get_by_text("No collision waits")).to_be_visible()
+    tab.goto(owner.url("/tickets"))
+    tab.get_by_role("link", name=shop.ticket["external_id"], exact=True).click()
+    expect(tab.get_by_text("Lines add up")).to_be_visible()
+    tab.get_by_role("main").get_by_role("link", name="Lyon Odile").first.click()
+    expect(tab.get_by_role("heading", level=1)).to_have_text("Lyon Odile")
+
+
+def test_the_keyboard_alone_finds_opens_and_asks(chromium, owner: Visitor, shop: Shop):
+    with context_of(chromium, owner, locale="en-GB") as context:
+        tab = context.new_page()
+        tab.goto(owner.url("/stores"))
+        tab.keyboard.press("/")
+        tab.keyboard.type("fictive")
+        tab.keyboard.press("Enter")
+        tab.wait_for_url("**/search?q=fictive")
+        tab.locator("h1").focus()
+        tab.keyboard.press("j")
+        tab.keyboard.press("Enter")
+        tab.wait_for_url(f"**/customers/{shop.customer['id']}")
+        field = tab.get_by_label("Were we allowed on this date?")
+        field.focus()
+        # In which order the parts of a date are typed is the browser's business.
+        field.fill("2001-02-03T18:30")
+        tab.keyboard.press("Enter")
+        expect(tab.get_by_text("No, not on 3 Feb 2001, 18:30")).to_be_visible()
+
+
+def test_a_list_narrows_while_somebody_types_and_the_field_keeps_its_focus(chromium, owner: Visitor, shop: Shop):
+    with context_of(chromium, owner, viewport=PHONE) as context:
+        tab = context.new_page()
+        tab.goto(owner.url("/customers"))
+        field = tab.get_by_role("searchbox", name="Search customers")
+        field.press_sequentially("zzz", delay=30)
+        expect(tab.get_by_text("Nobody is found")).to_be_visible()
+        expect(field).to_be_focused()
+        field.fill("odile")
+        expect(tab.get_by_role("link", name="Odile Fictive Odile")).to_be_visible()
+        assert "q=odile" in tab.url

@@ -160,6 +160,11 @@ def test_an_erasure_asks_for_the_id_and_then_takes_the_person_away(visitor_as, s
     assert shop.api.get(f"/v1/profiles/{shop.customer['id']}").status == 404
     assert owner.get(f"/tickets/{shop.ticket['id']}").status_code == 200
     assert "Do not contact" in owner.get(f"/consent/numbers/{shop.number['id']}").text
+    # Who did it is in the audit log, by an id that tells nothing about the person.
+    log = owner.get("/settings/audit").text
+    assert "customer.erase" in log
+    assert shop.customer["id"][-6:] in log
+    assert shop.customer["external_id"] not in log
 
 
 def test_a_marketer_may_not_erase(visitor_as, shop):

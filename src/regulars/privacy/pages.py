@@ -26,8 +26,9 @@ PATH: Final = "/customers"
 
 
 async def export_customer(visit: Visit) -> Response:
-    async with visit.database.reading() as tx:
+    async with visit.database.transaction() as tx:
         profile = await _find_customer(tx, visit)
+        await record(tx, visit.organization_id, actor_of(visit), "customer.export", PROFILE.encode(profile.id))
     pieces = export_person(visit.database, visit.organization_id, profile, secret=visit.place.secret)
     headers = {
         **SECURITY_HEADERS,

@@ -28,9 +28,14 @@ class StoreLine:
         return self.store.name or self.store.external_id
 
     @property
+    def currency(self) -> str:
+        """The one it sells most in; a store without tickets has none, and stands last."""
+        return next((currency for currency, _ in self.total.by_size()), "")
+
+    @property
     def net_cents(self) -> int:
-        """Of the currency that it sells most in: for the order of the list alone."""
-        return max((sums.net_cents for sums in self.total.sums.values()), default=0)
+        """Of that currency."""
+        return next((sums.net_cents for _, sums in self.total.by_size()), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

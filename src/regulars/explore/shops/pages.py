@@ -1,5 +1,6 @@
 """Stores: the list, by what they sold or by name, and the page of one."""
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Final
@@ -53,17 +54,17 @@ async def show_stores(visit: Visit) -> Response:
 def arrange(lines: list[StoreLine], view: ListView) -> list[StoreLine]:
     wanted = view.value("q").casefold()
     fitting = [line for line in lines if wanted in _searchable(line)]
-    return sorted(fitting, key=_by_name if view.sort == "name" else _by_sales)
+    if view.sort == "name":
+        return sorted(fitting, key=_by_name)
+    # Amounts of two currencies do not compare: the currency of more stores comes first, and inside it the larger sum.
+    stores_of = Counter(line.currency for line in lines)
+    return sorted(fitting, key=lambda line: (-stores_of[line.currency], line.currency, -line.net_cents, line.name))
 
 
 def _searchable(line: StoreLine) -> str:
     address = line.store.address
     place = "" if address is None else f"{address.locality} {address.postal_code}"
     return f"{line.name} {line.store.external_id} {STORE.encode(line.store.id)} {place}".casefold()
-
-
-def _by_sales(line: StoreLine) -> tuple[int, str]:
-    return -line.net_cents, line.name.casefold()
 
 
 def _by_name(line: StoreLine) -> str:

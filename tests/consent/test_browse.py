@@ -15,6 +15,8 @@ from regulars.consent.browse.figures import count_figures, read_figures
 from regulars.consent.browse.listing import list_newest, search_subscription
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import SUBSCRIPTION
+from regulars.stores.model import StoreUpsert
+from regulars.stores.upsert import upsert_stores
 
 
 def ask(desk, subscription, at, *, now=NOW + 60 * DAY):
@@ -164,3 +166,16 @@ def test_figures_are_counted_when_a_page_asks_and_then_kept(desk):
     # The dates of the test are behind the weeks that are counted, or not, by the day it runs on.
     assert all(change.opt_ins + change.withdrawals for change in figures.changes)
     assert format_timestamp(counted.counted_at)
+
+
+def test_consents_are_counted_at_the_store_they_name(desk):
+    store = desk.do(lambda tx: upsert_stores(tx, desk.organization_id, [StoreUpsert(external_id="LYON")]), now=NOW)[
+        0
+    ].store
+    for number in ("+33612345601", "+33612345602"):
+        desk.opt_in(number, store="LYON")
+    desk.opt_in("+33612345603")
+    desk.runner.run(read_figures(desk.database, desk.organization_id, time_zone="UTC"))
+    desk.runner.run(count_figures(desk.database, desk.organization_id))
+    counted = desk.runner.run(read_figures(desk.database, desk.organization_id, time_zone="UTC"))
+    assert [(one.store_id, one.subscribed) for one in counted.figures.stores] == [(store.id, 2)]

@@ -55,6 +55,7 @@ class _Who:
 @dataclass(frozen=True)
 class _Answer:
     status_code: int
+    headers: dict[str, str]
     text: str
     took_ms: float
 
@@ -75,7 +76,8 @@ class _Reader:
         response = self._connection.getresponse()
         body = response.read()
         took_ms = (time.perf_counter() - started) * 1000
-        return _Answer(response.status, body.decode(errors="replace"), took_ms)
+        headers = {name.lower(): value for name, value in response.getheaders()}
+        return _Answer(response.status, headers, body.decode(errors="replace"), took_ms)
 
 
 def measure(cluster: Cluster, say: Callable[[str], None], *, is_quick: bool) -> list[PageTime]:

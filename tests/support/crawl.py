@@ -27,7 +27,12 @@ class Seen:
     page: Page
     path: str
     status: int
+    media_type: str
     text: str
+
+    @property
+    def is_html(self) -> bool:
+        return self.media_type.startswith("text/html")
 
 
 def crawl(visitor: "Visitor", table: Sequence[Page]) -> list[Seen]:
@@ -42,7 +47,8 @@ def crawl(visitor: "Visitor", table: Sequence[Page]) -> list[Seen]:
             continue
         counts[page] += 1
         answer = visitor.get(f"/{path}")
-        seen.append(Seen(page, path, answer.status_code, answer.text))
+        media_type = answer.headers.get("content-type", "")
+        seen.append(Seen(page, path, answer.status_code, media_type, answer.text))
         for link in LINK.findall(answer.text):
             target = html.unescape(link)
             if target not in known:

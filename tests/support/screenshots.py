@@ -122,7 +122,7 @@ def show_in_readme(browser: Browser, visitor: Visitor) -> None:
 
 def show_everything(browser: Browser, visitor: Visitor, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    pages = {one.page: one for one in reversed(crawl(visitor, page_table(Settings()))) if one.is_html}
+    pages = {one.page: one for one in reversed(crawl(visitor, page_table(Settings()))) if one.is_document}
     for theme in ("light", "dark"):
         for width, viewport in ((1280, DESKTOP), (390, PHONE)):
             with context_of(browser, visitor, theme=theme, viewport=viewport) as context:

@@ -13,6 +13,16 @@ from regulars.consent.facts import SubscriptionsChanged
 from regulars.demo.runs.queue import DemoQueue
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
+from regulars.journeys.jobs import (
+    enter_by_consents,
+    enter_by_sales,
+    hear_consents,
+    hear_messages,
+    hear_sales,
+)
+from regulars.journeys.kept.forget import KEPT_FOR as RUNS_KEPT_FOR
+from regulars.journeys.kept.forget import sweep_runs
+from regulars.journeys.runs.advance import RunQueue
 from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.guard import Guard
@@ -20,6 +30,7 @@ from regulars.kit.metrics import PROCESS, PUBLISH_INTERVAL_S
 from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.settings import Settings
 from regulars.messaging.ask import InboundQuestions
+from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.gateways import Gateways, open_gateways
 from regulars.messaging.inbox.decide import OverdueReplies
 from regulars.messaging.keep.old import KEPT_FOR as TEXTS_KEPT_FOR
@@ -50,17 +61,29 @@ from regulars.work.sweeps import Sweep
 
 # The name of a listener never changes: a fact that it failed on waits under that name.
 LISTENERS: Final[Listeners] = {
-    SalesRecorded: {"catalog.product_keys": register_new_product_keys, "sales.hourly_totals": count_new_sales},
+    SalesRecorded: {
+        "catalog.product_keys": register_new_product_keys,
+        "sales.hourly_totals": count_new_sales,
+        # Those who are in hear a sale before it brings anybody in: it does not end the run it begins.
+        "journeys.hear_sales": hear_sales,
+        "journeys.enter_by_sales": enter_by_sales,
+    },
     ProfileErased: {"privacy.stragglers": anonymise_stragglers},
     AnswersUnread: {"privacy.answers": read_on},
     ProfilesChanged: {"webhooks.profiles": post_profile_events},
-    SubscriptionsChanged: {"webhooks.subscriptions": post_subscription_events},
+    SubscriptionsChanged: {
+        "webhooks.subscriptions": post_subscription_events,
+        "journeys.hear_consents": hear_consents,
+        "journeys.enter_by_consents": enter_by_consents,
+    },
+    MessagesChanged: {"journeys.hear_messages": hear_messages},
 }
 
 # What is kept for a time, and the column that says since when.
 IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", delay=IDEMPOTENCY_RETENTION)
 TEXTS: Final = Due(table="texts", column="created_at", delay=TEXTS_KEPT_FOR)
 REPLIES: Final = Due(table="replies", column="received_at", delay=TEXTS_KEPT_FOR)
+RUNS: Final = Due(table="journey_runs", column="ended_at", delay=RUNS_KEPT_FOR)
 REQUEST_LOG: Final = Due(table="request_log", column="answered_at", delay=REQUEST_LOG_RETENTION)
 WEBHOOK_MESSAGES: Final = Due(table="webhook_messages", column="created_at", delay=WEBHOOK_RETENTION)
 REQUEST_COUNTS: Final = Due(table="request_counts", column="hour", delay=REQUEST_LOG_RETENTION)
@@ -73,6 +96,8 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         OutboxQueue(LISTENERS),
         RetryQueue(LISTENERS),
         TextQueue(gateways.providers),
+        RunQueue(),
+        Sweep("journeys.sweep", RUNS, sweep_runs, look_every_s=3600),
         InboundQuestions(gateways.twilio),
         OverdueReplies(),
         Sweep("texts.sweep", TEXTS, sweep_texts, look_every_s=3600),

@@ -34,6 +34,15 @@ OWNERS = {
     "catalog": {"profile_attributes", "product_properties", "catalog_counts", "catalog_tallies"},
     "webhooks": {"webhook_endpoints", "webhook_messages", "webhook_deliveries", "webhook_attempts"},
     "consent": {"subscriptions", "consent_ledger", "consent_payloads", "consent_figures"},
+    "journeys": {
+        "journeys",
+        "journey_versions",
+        "journey_activations",
+        "journey_customers",
+        "journey_runs",
+        "journey_trace",
+        "journey_totals",
+    },
     "messaging": {"texts", "replies", "suppressions", "sms_settings", "simulated_texts", "text_totals"},
     "sales": {
         "sales_events",

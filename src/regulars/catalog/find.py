@@ -1,5 +1,6 @@
 """Read the catalogs."""
 
+from collections.abc import Collection
 from uuid import UUID
 
 from regulars.catalog import queries
@@ -39,3 +40,12 @@ async def list_entries(
 
 async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, at_most: int) -> int:
     return await queries.count_entries(tx, organization_id, catalog, at_most=at_most)
+
+
+async def find_types(
+    tx: Tx, organization_id: UUID, catalog: Catalog, keys: Collection[str]
+) -> dict[str, tuple[AttributeType, Collection[str]]]:
+    """How these keys are read: the declared type, and for an enum its values. One that is not declared is missing."""
+    askable = sorted(key for key in keys if "\0" not in key)
+    found = await queries.find_entries(tx, organization_id, catalog, askable) if askable else []
+    return {entry.key: (entry.type, entry.allowed_values) for entry in found}

@@ -14,6 +14,7 @@ from regulars.cli import (
     doctor,
     import_,
     inbox,
+    journey,
     key,
     message,
     migrating,
@@ -58,6 +59,7 @@ app.add_typer(key.app, name="key")
 app.add_typer(consent.app, name="consent")
 app.add_typer(message.app, name="message")
 app.add_typer(inbox.app, name="inbox")
+app.add_typer(journey.app, name="journey")
 app.add_typer(sms.app, name="sms")
 app.add_typer(webhook.app, name="webhook")
 app.add_typer(user.app, name="user")

@@ -11,6 +11,7 @@ from regulars.cli import database, unlock
 from regulars.cli.output import CommandError, Exit
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
+from regulars.journeys.errors import JourneyError
 from regulars.kit import settings, vault
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import Kind
@@ -54,7 +55,7 @@ def run_unlocked(organization: str, act: Callable[[Tx, UUID, Texting, vault.AnyV
 
         try:
             return asyncio.run(work())
-        except MessagingError as error:
+        except (MessagingError, JourneyError) as error:
             raise CommandError(str(error)) from error
 
 

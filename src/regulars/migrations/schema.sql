@@ -152,6 +152,89 @@ CREATE TABLE interests (
     needed_by text NOT NULL
 );
 
+CREATE TABLE journey_activations (
+    organization_id uuid NOT NULL,
+    journey_id uuid NOT NULL,
+    version integer NOT NULL,
+    trigger text NOT NULL,
+    since timestamp with time zone NOT NULL,
+    until timestamp with time zone
+);
+
+CREATE TABLE journey_customers (
+    organization_id uuid NOT NULL,
+    journey_id uuid NOT NULL,
+    profile_id uuid NOT NULL,
+    entered_at timestamp with time zone,
+    run_id uuid
+);
+
+CREATE TABLE journey_runs (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    journey_id uuid NOT NULL,
+    version integer NOT NULL,
+    fact_kind text NOT NULL,
+    fact_id text NOT NULL,
+    profile_id uuid NOT NULL,
+    sale_id uuid,
+    state text NOT NULL,
+    step text,
+    waits_for text,
+    waiting_since timestamp with time zone,
+    due_at timestamp with time zone,
+    held_due_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    outcome text,
+    reason text,
+    entered_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT journey_runs_fact_kind_check CHECK ((fact_kind = ANY (ARRAY['sale'::text, 'consent'::text]))),
+    CONSTRAINT journey_runs_state_check CHECK ((state = ANY (ARRAY['active'::text, 'parked'::text, 'ended'::text]))),
+    CONSTRAINT journey_runs_waits_for_check CHECK ((waits_for = ANY (ARRAY['time'::text, 'purchase'::text, 'text'::text])))
+);
+
+CREATE TABLE journey_totals (
+    organization_id uuid NOT NULL,
+    journey_id uuid NOT NULL,
+    version integer NOT NULL,
+    step text NOT NULL,
+    event text NOT NULL,
+    times bigint NOT NULL
+);
+
+CREATE TABLE journey_trace (
+    organization_id uuid NOT NULL,
+    run_id uuid NOT NULL,
+    sequence integer NOT NULL,
+    at timestamp with time zone NOT NULL,
+    step text,
+    event text NOT NULL,
+    detail json NOT NULL
+);
+
+CREATE TABLE journey_versions (
+    organization_id uuid NOT NULL,
+    journey_id uuid NOT NULL,
+    version integer NOT NULL,
+    definition json NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text
+);
+
+CREATE TABLE journeys (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    name text NOT NULL,
+    state text NOT NULL,
+    version integer NOT NULL,
+    live_version integer,
+    paused_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT journeys_state_check CHECK ((state = ANY (ARRAY['draft'::text, 'live'::text, 'paused'::text, 'archived'::text])))
+);
+
 CREATE TABLE memberships (
     organization_id uuid NOT NULL,
     user_id uuid NOT NULL,
@@ -585,6 +668,30 @@ ALTER TABLE ONLY idempotency_keys
 ALTER TABLE ONLY interests
     ADD CONSTRAINT interests_pkey PRIMARY KEY (organization_id, topic, needed_by);
 
+ALTER TABLE ONLY journey_activations
+    ADD CONSTRAINT journey_activations_pkey PRIMARY KEY (organization_id, journey_id, since);
+
+ALTER TABLE ONLY journey_customers
+    ADD CONSTRAINT journey_customers_pkey PRIMARY KEY (organization_id, journey_id, profile_id);
+
+ALTER TABLE ONLY journey_runs
+    ADD CONSTRAINT journey_runs_organization_id_journey_id_fact_kind_fact_id_key UNIQUE (organization_id, journey_id, fact_kind, fact_id);
+
+ALTER TABLE ONLY journey_runs
+    ADD CONSTRAINT journey_runs_pkey PRIMARY KEY (organization_id, id);
+
+ALTER TABLE ONLY journey_totals
+    ADD CONSTRAINT journey_totals_pkey PRIMARY KEY (organization_id, journey_id, version, step, event);
+
+ALTER TABLE ONLY journey_trace
+    ADD CONSTRAINT journey_trace_pkey PRIMARY KEY (organization_id, run_id, sequence);
+
+ALTER TABLE ONLY journey_versions
+    ADD CONSTRAINT journey_versions_pkey PRIMARY KEY (organization_id, journey_id, version);
+
+ALTER TABLE ONLY journeys
+    ADD CONSTRAINT journeys_pkey PRIMARY KEY (organization_id, id);
+
 ALTER TABLE ONLY memberships
     ADD CONSTRAINT memberships_pkey PRIMARY KEY (organization_id, user_id);
 
@@ -729,6 +836,22 @@ CREATE INDEX hourly_totals_by_store ON hourly_totals USING btree (organization_i
 CREATE INDEX hourly_totals_fills_due ON hourly_totals_fills USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX idempotency_keys_created_at ON idempotency_keys USING brin (created_at) WITH (pages_per_range='32');
+
+CREATE INDEX journey_activations_by_trigger ON journey_activations USING btree (organization_id, trigger, since);
+
+CREATE INDEX journey_customers_by_profile ON journey_customers USING btree (organization_id, profile_id);
+
+CREATE INDEX journey_runs_active ON journey_runs USING btree (organization_id, profile_id) WHERE (state = 'active'::text);
+
+CREATE INDEX journey_runs_by_profile ON journey_runs USING btree (organization_id, profile_id, id);
+
+CREATE INDEX journey_runs_due ON journey_runs USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX journey_runs_due_here ON journey_runs USING btree (organization_id, due_at, id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX journey_runs_ended ON journey_runs USING btree (ended_at, organization_id) WHERE (ended_at IS NOT NULL);
+
+CREATE INDEX journey_runs_of_journey ON journey_runs USING btree (organization_id, journey_id, id);
 
 CREATE INDEX memberships_by_user ON memberships USING btree (user_id);
 

@@ -9,6 +9,7 @@ import msgspec
 from regulars.catalog.counts.ask import forget_values
 from regulars.consent.erase import erase_consent
 from regulars.consent.numbers.gate import find_number_hashes
+from regulars.journeys.kept.forget import erase_runs
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, Reference
 from regulars.messaging.erase import erase_texts
@@ -61,6 +62,7 @@ async def _erase(tx: Tx, organization_id: UUID, profiles: Sequence[Profile], *, 
     forgotten = await erase_consent(tx, organization_id, numbers, secret=secret)
     ids = list(numbers)
     hashes = await find_number_hashes(tx, organization_id, forgotten)
+    await erase_runs(tx, organization_id, ids)
     await erase_texts(tx, organization_id, profile_ids=ids, number_hashes=hashes)
     names = [name for profile in profiles for name in (profile.external_id, PROFILE.encode(profile.id))]
     await anonymise_sales(tx, organization_id, ids, references=names)

@@ -1,0 +1,272 @@
+"""`regulars journey`: definitions from files, their life, their runs and traces."""
+
+import getpass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from regulars.cli import texting as desk
+from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
+from regulars.cli.texting import AsJson, OfOrganization
+from regulars.journeys import manage
+from regulars.journeys.check import as_data
+from regulars.journeys.definition import Definition
+from regulars.journeys.model import JourneyRow
+from regulars.journeys.read import read_definition, schema
+from regulars.journeys.runs.find import list_runs, read_trace
+from regulars.journeys.runs.model import RunRow, TraceRow
+from regulars.journeys.runs.resume import resume_run
+from regulars.kit import ids
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
+from regulars.messaging.settings.store import Texting
+
+app = typer.Typer(no_args_is_help=True, help="Automations that a recent sale or consent enters at most once.")
+
+LIST_MAX = 1_000
+TheJourney = Annotated[str, typer.Argument(metavar="ID", help="The id that `journey list` shows.", show_default=False)]
+TheFile = Annotated[Path, typer.Argument(metavar="FILE.json", help="The definition.", show_default=False)]
+TheRun = Annotated[str, typer.Argument(metavar="RUN", help="The id that `journey runs` shows.", show_default=False)]
+
+
+class Waiting(StrEnum):
+    CONTINUE = "continue"
+    END = "end"
+
+
+class RunState(StrEnum):
+    ACTIVE = "active"
+    PARKED = "parked"
+    ENDED = "ended"
+
+
+@app.command("schema")
+def print_schema() -> None:
+    """Print the JSON Schema of a definition."""
+    out.print(schema().decode(), markup=False, end="")
+
+
+@app.command()
+def create(organization: OfOrganization, file: TheFile, as_json: AsJson = False) -> None:
+    """Save a definition as a draft; what keeps it from running is said."""
+    definition = _read(file)
+
+    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> manage.Journey:
+        return await manage.create_journey(tx, organization_id, definition, created_by=getpass.getuser())
+
+    _show_saved(desk.run(organization, act), as_json=as_json)
+
+
+@app.command()
+def update(organization: OfOrganization, journey_id: TheJourney, file: TheFile, as_json: AsJson = False) -> None:
+    """Save a new version; a live journey takes it for new facts, and runs finish on theirs."""
+    definition, identifier = _read(file), desk.read_id(ids.JOURNEY, journey_id)
+
+    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> manage.Journey:
+        return await manage.update_journey(tx, organization_id, identifier, definition, created_by=getpass.getuser())
+
+    _show_saved(desk.run(organization, act), as_json=as_json)
+
+
+@app.command("list")
+def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
+    """List the journeys, the newest first."""
+
+    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> list[JourneyRow]:
+        return await manage.list_journeys(tx, organization_id, limit=LIST_MAX)
+
+    rows = desk.run(organization, act)
+    if as_json:
+        print_json([_as_data(row) for row in rows])
+        return
+    print_table(
+        ["ID", "NAME", "STATE", "VERSION", "LIVE", "CHANGED (UTC)"],
+        [
+            [
+                ids.JOURNEY.encode(row.id),
+                row.name,
+                row.state,
+                str(row.version),
+                str(row.live_version or ""),
+                shown_time(row.updated_at),
+            ]
+            for row in rows
+        ],
+    )
+
+
+@app.command()
+def show(
+    organization: OfOrganization,
+    journey_id: TheJourney,
+    version: Annotated[int | None, typer.Option(min=1, help="An earlier version.")] = None,
+) -> None:
+    """Show a journey: its state, its definition, and what keeps it from running."""
+    identifier = desk.read_id(ids.JOURNEY, journey_id)
+
+    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> manage.Journey:
+        return await manage.load_journey(tx, organization_id, identifier, version=version)
+
+    journey = desk.run(organization, act)
+    print_json({**_as_data(journey.row), **_content(journey)})
+
+
+@app.command()
+def activate(
+    organization: OfOrganization,
+    journey_id: TheJourney,
+    waiting: Annotated[Waiting | None, typer.Option(help="What becomes of runs that waited out a long pause.")] = None,
+) -> None:
+    """Make it live: facts recorded from now on bring customers in."""
+    identifier = desk.read_id(ids.JOURNEY, journey_id)
+
+    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> manage.Journey:
+        return await manage.activate(
+            tx, organization_id, identifier, waiting=None if waiting is None else waiting.value
+        )
+
+    journey = desk.run(organization, act)
+    err.print(f"Live with version {journey.row.live_version}.", markup=False)
+
+
+@app.command()
+def pause(organization: OfOrganization, journey_id: TheJourney) -> None:
+    """Nobody enters and no run goes on until it is activated again."""
+    identifier = desk.read_id(ids.JOURNEY, journey_id)
+    desk.run(organization, lambda tx, organization_id, _texting: manage.pause(tx, organization_id, identifier))
+    err.print("Paused.", markup=False)
+
+
+@app.command()
+def archive(organization: OfOrganization, journey_id: TheJourney) -> None:
+    """End it for good; its runs leave."""
+    identifier = desk.read_id(ids.JOURNEY, journey_id)
+    desk.run(organization, lambda tx, organization_id, _texting: manage.archive(tx, organization_id, identifier))
+    err.print("Archived.", markup=False)
+
+
+@app.command()
+def runs(
+    organization: OfOrganization,
+    journey_id: TheJourney,
+    state: Annotated[RunState | None, typer.Option(help="Only those in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=LIST_MAX, help="How many at most, the newest first.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the runs of a journey."""
+    identifier = desk.read_id(ids.JOURNEY, journey_id)
+
+    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> list[RunRow]:
+        return list(await list_runs(tx, organization_id, identifier, state=state, limit=limit))
+
+    found = desk.run(organization, act)
+    if as_json:
+        print_json([_run_as_data(run) for run in found])
+        return
+    print_table(
+        ["ID", "CUSTOMER", "BY", "STATE", "STEP", "WAITS FOR", "DUE (UTC)", "OUTCOME"],
+        [
+            [
+                ids.RUN.encode(run.id),
+                ids.PROFILE.encode(run.profile_id),
+                run.fact_id,
+                run.state,
+                run.step or "",
+                run.waits_for or "",
+                shown_time(run.due_at),
+                run.outcome or run.reason or "",
+            ]
+            for run in found
+        ],
+    )
+
+
+@app.command()
+def trace(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False) -> None:
+    """Show what a run saw and decided, and when."""
+    identifier = desk.read_id(ids.RUN, run_id)
+
+    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> list[TraceRow]:
+        return list(await read_trace(tx, organization_id, identifier))
+
+    rows = desk.run(organization, act)
+    if not rows:
+        raise CommandError(f"There is no run {run_id}; `regulars journey runs` shows the ids.")
+    if as_json:
+        print_json([row._asdict() for row in rows])
+        return
+    print_table(
+        ["#", "AT (UTC)", "STEP", "EVENT", "DETAIL"],
+        [
+            [
+                str(row.sequence),
+                shown_time(row.at),
+                row.step or "",
+                row.event,
+                ", ".join(f"{name}: {value}" for name, value in row.detail.items()),
+            ]
+            for row in rows
+        ],
+    )
+
+
+@app.command()
+def resume(organization: OfOrganization, run_id: TheRun) -> None:
+    """Let a run that was parked try again."""
+    identifier = desk.read_id(ids.RUN, run_id)
+    desk.run(organization, lambda tx, organization_id, _texting: resume_run(tx, organization_id, identifier))
+    err.print("It tries again.", markup=False)
+
+
+def _read(file: Path) -> Definition:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise CommandError(f"The file {file} cannot be read: {error.strerror}.", code=Exit.USAGE) from error
+    return read_definition(content)
+
+
+def _show_saved(journey: manage.Journey, *, as_json: bool) -> None:
+    if as_json:
+        print_json({**_as_data(journey.row), "faults": as_data(journey.faults)})
+        return
+    out.print(ids.JOURNEY.encode(journey.row.id), markup=False)
+    for fault in journey.faults:
+        err.print(f"It cannot run yet: {fault.place}: {fault.message}", style="yellow", markup=False)
+
+
+def _as_data(row: JourneyRow) -> dict[str, Any]:
+    return {
+        "id": ids.JOURNEY.encode(row.id),
+        "name": row.name,
+        "state": row.state,
+        "version": row.version,
+        "live_version": row.live_version,
+        "paused_at": None if row.paused_at is None else format_timestamp(row.paused_at),
+        "created_at": format_timestamp(row.created_at),
+        "updated_at": format_timestamp(row.updated_at),
+    }
+
+
+def _content(journey: manage.Journey) -> dict[str, Any]:
+    return {"definition": manage.definition_as_data(journey.definition), "faults": as_data(journey.faults)}
+
+
+def _run_as_data(run: RunRow) -> dict[str, Any]:
+    return {
+        "id": ids.RUN.encode(run.id),
+        "profile_id": ids.PROFILE.encode(run.profile_id),
+        "version": run.version,
+        "by": run.fact_id,
+        "state": run.state,
+        "step": run.step,
+        "waits_for": run.waits_for,
+        "due_at": None if run.due_at is None else format_timestamp(run.due_at),
+        "outcome": run.outcome,
+        "reason": run.reason,
+        "entered_at": format_timestamp(run.entered_at),
+        "ended_at": None if run.ended_at is None else format_timestamp(run.ended_at),
+    }

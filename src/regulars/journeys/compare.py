@@ -1,0 +1,92 @@
+"""Comparing a value with what a condition asks for, by the declared type of its key. A value that the type cannot read
+matches nothing, not even a negative comparison."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from regulars.catalog.model import AttributeType, Interpreted, interpret
+from regulars.journeys.definition import Comparison
+
+_TEXT: Final = frozenset({"is", "is_not", "contains", "starts_with", "any_of", "none_of"})
+_NUMBER: Final = frozenset({"is", "is_not", "less", "at_most", "more", "at_least", "between"})
+_DATE: Final = frozenset({"before", "after", "between", "in_last_days"})
+_SET: Final = frozenset({"is_set", "is_not_set"})
+OFFERED: Final = {
+    AttributeType.TEXT: _TEXT | _SET,
+    AttributeType.NUMBER: _NUMBER | _SET,
+    AttributeType.CURRENCY: _NUMBER | _SET,
+    AttributeType.BOOLEAN: frozenset({"is"}) | _SET,
+    AttributeType.DATE: _DATE | _SET,
+    AttributeType.ENUM: frozenset({"is", "is_not", "any_of", "none_of"}) | _SET,
+}
+SEVERAL: Final = frozenset({"any_of", "none_of", "between"})
+NO_VALUE: Final = _SET
+
+
+def compare(
+    comparison: Comparison,
+    value: str | None,
+    *,
+    declared: AttributeType,
+    allowed_values: Collection[str],
+    wanted: str | None,
+    several: tuple[str, ...],
+    now: datetime,
+) -> bool:
+    """Whether a stored value (None: there is none) is what the condition asks for."""
+    if value is None:
+        return comparison == "is_not_set"
+    read = interpret(declared, value, allowed_values=allowed_values)
+    if read is None or comparison not in OFFERED[declared]:
+        return False
+    if comparison in NO_VALUE:
+        return comparison == "is_set"
+    if comparison == "in_last_days":
+        return isinstance(read, datetime) and timedelta(0) <= now - read < timedelta(days=int(wanted or 0) + 1)
+    others = [interpret(declared, it, allowed_values=allowed_values) for it in (several or (wanted or "",))]
+    if any(it is None for it in others):
+        return False
+    return _holds(comparison, _folded(read), [_folded(it) for it in others if it is not None])
+
+
+def _holds(comparison: Comparison, read: Interpreted, others: list[Interpreted]) -> bool:
+    first = others[0]
+    match comparison:
+        case "is" | "any_of":
+            return read in others
+        case "is_not" | "none_of":
+            return read not in others
+        case "contains":
+            return isinstance(read, str) and isinstance(first, str) and first in read
+        case "starts_with":
+            return isinstance(read, str) and isinstance(first, str) and read.startswith(first)
+        case _:
+            return _is_ordered(comparison, read, others)
+
+
+def _is_ordered(comparison: Comparison, read: Interpreted, others: list[Interpreted]) -> bool:
+    if isinstance(read, Decimal) and all(isinstance(it, Decimal) for it in others):
+        place = [(it < read) - (it > read) for it in others if isinstance(it, Decimal)]
+    elif isinstance(read, datetime) and all(isinstance(it, datetime) for it in others):
+        place = [(it < read) - (it > read) for it in others if isinstance(it, datetime)]
+    else:
+        return False
+    match comparison:
+        case "less" | "before":
+            return place[0] < 0
+        case "at_most":
+            return place[0] <= 0
+        case "more" | "after":
+            return place[0] > 0
+        case "at_least":
+            return place[0] >= 0
+        case "between":
+            return len(place) == 2 and place[0] >= 0 >= place[1]  # noqa: PLR2004  # from and to
+        case _:
+            return False
+
+
+def _folded(value: Interpreted) -> Interpreted:
+    return value.casefold() if isinstance(value, str) else value

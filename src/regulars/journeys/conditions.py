@@ -1,0 +1,136 @@
+"""Whether a condition holds for what a run sees. No I/O: whoever asks has looked everything up."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any as Json
+
+from regulars.catalog.model import AttributeType
+from regulars.journeys.compare import compare
+from regulars.journeys.definition import (
+    All,
+    Any,
+    Condition,
+    Nothing,
+    OfAmount,
+    OfAttribute,
+    OfCurrency,
+    OfProduct,
+    OfSegment,
+    OfStore,
+    Purchases,
+    Subscribed,
+)
+
+Types = Mapping[str, tuple[AttributeType, Collection[str]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenSale:
+    """The sale that brought the customer in."""
+
+    store_id: str
+    store_external_id: str
+    amount_cents: int
+    currency: str
+    lines: tuple[Mapping[str, Json], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Everything a condition may ask about."""
+
+    now: datetime
+    sale: SeenSale | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    attribute_types: Types = field(default_factory=dict)
+    property_types: Types = field(default_factory=dict)
+    is_subscribed: bool = False
+    # Earlier purchases in the last so many days, for every number of days that the definition names.
+    purchases: Mapping[int, int] = field(default_factory=dict)
+
+
+def holds(condition: Condition | None, seen: Seen) -> bool:
+    """A missing condition holds."""
+    match condition:
+        case None:
+            return True
+        case All(of=several):
+            return all(holds(it, seen) for it in several)
+        case Any(of=several):
+            return any(holds(it, seen) for it in several)
+        case Nothing(of=several):
+            return not any(holds(it, seen) for it in several)
+        case Subscribed(is_=wanted):
+            return seen.is_subscribed is wanted
+        case Purchases():
+            found = seen.purchases.get(condition.in_days, 0)
+            return found == 0 if condition.none else found >= condition.at_least
+        case OfAttribute():
+            return _compare(
+                condition, seen.attributes.get(condition.key), condition.key, seen.attribute_types, seen.now
+            )
+        case OfSegment():
+            return False
+        case _:
+            return seen.sale is not None and _holds_for_sale(condition, seen.sale, seen)
+
+
+def parts(condition: Condition | None) -> Iterator[Condition]:
+    """The condition and everything inside it."""
+    if condition is None:
+        return
+    yield condition
+    if isinstance(condition, All | Any | Nothing):
+        for inner in condition.of:
+            yield from parts(inner)
+
+
+def _holds_for_sale(condition: OfStore | OfAmount | OfCurrency | OfProduct, sale: SeenSale, seen: Seen) -> bool:
+    match condition:
+        case OfStore(any_of=stores):
+            return sale.store_id in stores or sale.store_external_id in stores
+        case OfCurrency(any_of=currencies):
+            return sale.currency in currencies
+        case OfAmount(at_least_cents=least, at_most_cents=most):
+            return (least is None or sale.amount_cents >= least) and (most is None or sale.amount_cents <= most)
+        case OfProduct():
+            products = [product for line in sale.lines if (product := line.get("product"))]
+            return any(_is_wanted(condition, product, seen) for product in products)
+
+
+def _is_wanted(condition: OfProduct, product: Mapping[str, Json], seen: Seen) -> bool:
+    if condition.any_of and product.get("external_id") not in condition.any_of:
+        return False
+    if condition.property is None:
+        return True
+    value = (product.get("properties") or {}).get(condition.property)
+    return _compare(condition, _spelled(value), condition.property, seen.property_types, seen.now)
+
+
+def _compare(condition: OfAttribute | OfProduct, value: str | None, key: str, types: Types, now: datetime) -> bool:
+    declared, allowed_values = types.get(key, (AttributeType.TEXT, ()))
+    return condition.comparison is not None and compare(
+        condition.comparison,
+        value,
+        declared=declared,
+        allowed_values=allowed_values,
+        wanted=condition.value,
+        several=condition.values,
+        now=now,
+    )
+
+
+def _spelled(value: Json) -> str | None:
+    """A property as a text: numbers in plain decimals, booleans as true and false."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return (
+        value
+        if isinstance(value, str)
+        else f"{value:f}".rstrip("0").rstrip(".")
+        if isinstance(value, float)
+        else str(value)
+    )

@@ -1,0 +1,1 @@
+"""How long runs and traces are kept."""

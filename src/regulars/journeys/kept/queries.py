@@ -1,0 +1,44 @@
+"""The SQL of runs that go."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from regulars.kit.db import Tx
+
+
+async def delete_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+    """A person's runs with their traces, and their places in journeys."""
+    rows = await tx.fetch(
+        "DELETE FROM journey_runs WHERE organization_id = %s AND profile_id = ANY (%s::uuid[]) RETURNING id",
+        (organization_id, list(profile_ids)),
+    )
+    await _delete_traces(tx, organization_id, [row[0] for row in rows])
+    await tx.execute(
+        "DELETE FROM journey_customers WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])",
+        (organization_id, list(profile_ids)),
+    )
+
+
+async def delete_old_runs(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    rows = await tx.fetch(
+        """
+        DELETE FROM journey_runs
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM journey_runs
+            WHERE organization_id = %(organization_id)s AND ended_at < %(before)s
+            LIMIT %(limit)s
+        ))
+        RETURNING id
+        """,
+        {"organization_id": organization_id, "before": before, "limit": limit},
+    )
+    await _delete_traces(tx, organization_id, [row[0] for row in rows])
+    return len(rows)
+
+
+async def _delete_traces(tx: Tx, organization_id: UUID, run_ids: Sequence[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM journey_trace WHERE organization_id = %s AND run_id = ANY (%s::uuid[])",
+        (organization_id, list(run_ids)),
+    )

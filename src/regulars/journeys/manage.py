@@ -1,0 +1,175 @@
+"""A journey's own life: written as a draft, live, changed by new versions, paused, archived."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from regulars.catalog.find import find_types
+from regulars.catalog.model import Catalog
+from regulars.journeys import queries
+from regulars.journeys.check import Fault, Known, find_faults, keys_of
+from regulars.journeys.definition import Definition
+from regulars.journeys.errors import ChangedMeanwhile, DefinitionRefused, JourneyNotFound, NotPossible
+from regulars.journeys.interests import settle_interest
+from regulars.journeys.model import JourneyRow
+from regulars.journeys.read import read_definition, write_definition
+from regulars.journeys.runs.end import end_all_runs, hold_all_runs, release_all_runs
+from regulars.journeys.runs.find import is_any_run_active
+from regulars.kit.db import Tx
+from regulars.kit.ids import new_uuid
+
+# After a longer pause whoever resumes says what becomes of those who waited.
+ASK_AFTER: Final = timedelta(hours=48)
+Waiting = Literal["continue", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Journey:
+    row: JourneyRow
+    definition: Definition
+    faults: list[Fault]
+
+
+async def create_journey(
+    tx: Tx, organization_id: UUID, definition: Definition, *, created_by: str | None = None
+) -> Journey:
+    """A draft; it may have faults, and says them."""
+    journey_id = new_uuid()
+    await queries.insert_journey(tx, organization_id, journey_id, definition.name)
+    row = JourneyRow(journey_id, definition.name, "draft", 0, None, None, tx.now, tx.now)
+    return await _save_version(tx, organization_id, row, definition, created_by=created_by)
+
+
+async def update_journey(
+    tx: Tx,
+    organization_id: UUID,
+    journey_id: UUID,
+    definition: Definition,
+    *,
+    created_by: str | None = None,
+    based_on: int | None = None,
+) -> Journey:
+    """A new version. A live journey takes it for new facts at once, and only if it can run; runs finish on theirs."""
+    row = await _lock(tx, organization_id, journey_id)
+    if row.state == "archived":
+        raise NotPossible("An archived journey does not change.")
+    if based_on is not None and based_on != row.version:
+        raise ChangedMeanwhile(f"Version {row.version} was saved meanwhile; yours began with version {based_on}.")
+    journey = await _save_version(tx, organization_id, row, definition, created_by=created_by)
+    if row.state == "live":
+        _refuse_faults(journey)
+        await queries.end_activation(tx, organization_id, journey_id)
+        journey = await _go_live(tx, organization_id, journey)
+    return journey
+
+
+async def load_journey(tx: Tx, organization_id: UUID, journey_id: UUID, *, version: int | None = None) -> Journey:
+    row = await queries.find_journey(tx, organization_id, journey_id)
+    if row is None:
+        raise JourneyNotFound("There is no journey with this id.")
+    return await _journey(tx, organization_id, row, version=version)
+
+
+async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[JourneyRow]:
+    return await queries.list_journeys(tx, organization_id, limit=limit)
+
+
+async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: Waiting | None = None) -> Journey:
+    """From now on facts enter it. Nobody enters by a fact that was recorded before, or while it was paused."""
+    row = await _lock(tx, organization_id, journey_id)
+    if row.state in {"live", "archived"}:
+        raise NotPossible(f"This journey is {row.state}.")
+    journey = await _journey(tx, organization_id, row)
+    _refuse_faults(journey)
+    is_long = row.paused_at is not None and tx.now - row.paused_at > ASK_AFTER
+    if is_long and waiting is None and await is_any_run_active(tx, organization_id, journey_id=journey_id):
+        raise NotPossible("It was paused for more than 48 hours; say whether waiting runs continue or end.")
+    if waiting == "end":
+        await end_all_runs(tx, organization_id, journey_id, outcome="ended by a person")
+    await release_all_runs(tx, organization_id, journey_id)
+    return await _go_live(tx, organization_id, journey)
+
+
+async def pause(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
+    """Nobody enters and no run advances."""
+    row = await _lock(tx, organization_id, journey_id)
+    if row.state != "live":
+        raise NotPossible(f"Only a live journey can be paused; this one is {row.state}.")
+    await queries.end_activation(tx, organization_id, journey_id)
+    await hold_all_runs(tx, organization_id, journey_id)
+    paused = row._replace(state="paused", live_version=None, paused_at=tx.now)
+    await queries.update_journey(tx, organization_id, paused)
+    await settle_interest(tx, organization_id)
+    return paused
+
+
+async def archive(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
+    """It ends for good, and its runs leave."""
+    row = await _lock(tx, organization_id, journey_id)
+    await queries.end_activation(tx, organization_id, journey_id)
+    await end_all_runs(tx, organization_id, journey_id, outcome="archived")
+    archived = row._replace(state="archived", live_version=None, paused_at=None)
+    await queries.update_journey(tx, organization_id, archived)
+    await settle_interest(tx, organization_id)
+    return archived
+
+
+async def _go_live(tx: Tx, organization_id: UUID, journey: Journey) -> Journey:
+    row = journey.row._replace(state="live", live_version=journey.row.version, paused_at=None)
+    await queries.begin_activation(tx, organization_id, row.id, version=row.version, trigger=journey.definition.trigger)
+    await queries.update_journey(tx, organization_id, row)
+    await settle_interest(tx, organization_id)
+    return Journey(row, journey.definition, journey.faults)
+
+
+async def _save_version(
+    tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition, *, created_by: str | None
+) -> Journey:
+    saved = row._replace(name=definition.name, version=row.version + 1)
+    await queries.insert_version(
+        tx,
+        organization_id,
+        row.id,
+        version=saved.version,
+        definition=write_definition(definition).decode(),
+        created_by=created_by,
+    )
+    await queries.update_journey(tx, organization_id, saved)
+    return Journey(saved, definition, find_faults(definition, await _known(tx, organization_id, definition)))
+
+
+async def _journey(tx: Tx, organization_id: UUID, row: JourneyRow, *, version: int | None = None) -> Journey:
+    text = await queries.find_definition(tx, organization_id, row.id, version or row.version)
+    if text is None:
+        raise JourneyNotFound("The journey has no such version.")
+    definition = read_definition(text.encode())
+    return Journey(row, definition, find_faults(definition, await _known(tx, organization_id, definition)))
+
+
+async def _known(tx: Tx, organization_id: UUID, definition: Definition) -> Known:
+    attributes, properties = keys_of(definition)
+    return Known(
+        attributes=await find_types(tx, organization_id, Catalog.ATTRIBUTES, attributes),
+        properties=await find_types(tx, organization_id, Catalog.PRODUCTS, properties),
+    )
+
+
+async def _lock(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
+    row = await queries.lock_journey(tx, organization_id, journey_id)
+    if row is None:
+        raise JourneyNotFound("There is no journey with this id.")
+    return row
+
+
+def _refuse_faults(journey: Journey) -> None:
+    if journey.faults:
+        first = journey.faults[0]
+        more = f" ({len(journey.faults) - 1} more)" if len(journey.faults) > 1 else ""
+        raise DefinitionRefused(f"It cannot run: {first.place}: {first.message}{more}")
+
+
+def definition_as_data(definition: Definition) -> object:
+    return msgspec.to_builtins(definition)

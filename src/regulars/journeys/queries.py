@@ -1,0 +1,164 @@
+"""The SQL of definitions, their versions and when they were live."""
+
+from datetime import datetime
+from uuid import UUID
+
+from regulars.journeys.model import ActivationRow, JourneyRow
+from regulars.kit.db import Tx
+
+
+async def insert_journey(tx: Tx, organization_id: UUID, journey_id: UUID, name: str) -> None:
+    await tx.execute(
+        """
+        INSERT INTO journeys (organization_id, id, name, state, version, created_at, updated_at)
+        VALUES (%(organization_id)s, %(id)s, %(name)s, 'draft', 0, %(now)s, %(now)s)
+        """,
+        {"organization_id": organization_id, "id": journey_id, "name": name, "now": tx.now},
+    )
+
+
+async def insert_version(
+    tx: Tx, organization_id: UUID, journey_id: UUID, *, version: int, definition: str, created_by: str | None
+) -> None:
+    await tx.execute(
+        """
+        INSERT INTO journey_versions (organization_id, journey_id, version, definition, created_at, created_by)
+        VALUES (%s, %s, %s, %s::json, %s, %s)
+        """,
+        (organization_id, journey_id, version, definition, tx.now, created_by),
+    )
+
+
+async def update_journey(tx: Tx, organization_id: UUID, journey: JourneyRow) -> None:
+    await tx.execute(
+        """
+        UPDATE journeys
+        SET name = %(name)s, state = %(state)s, version = %(version)s, live_version = %(live_version)s,
+            paused_at = %(paused_at)s, updated_at = %(now)s
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {
+            "organization_id": organization_id,
+            "id": journey.id,
+            "name": journey.name,
+            "state": journey.state,
+            "version": journey.version,
+            "live_version": journey.live_version,
+            "paused_at": journey.paused_at,
+            "now": tx.now,
+        },
+    )
+
+
+async def lock_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
+    rows = await tx.fetch(
+        """
+        SELECT id, name, state, version, live_version, paused_at, created_at, updated_at FROM journeys
+        WHERE organization_id = %s AND id = %s
+        FOR UPDATE
+        """,
+        (organization_id, journey_id),
+    )
+    return JourneyRow(*rows[0]) if rows else None
+
+
+async def find_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
+    rows = await tx.fetch(
+        """
+        SELECT id, name, state, version, live_version, paused_at, created_at, updated_at FROM journeys
+        WHERE organization_id = %s AND id = %s
+        """,
+        (organization_id, journey_id),
+    )
+    return JourneyRow(*rows[0]) if rows else None
+
+
+async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[JourneyRow]:
+    """The newest first."""
+    rows = await tx.fetch(
+        """
+        SELECT id, name, state, version, live_version, paused_at, created_at, updated_at FROM journeys
+        WHERE organization_id = %s
+        ORDER BY id DESC
+        LIMIT %s
+        """,
+        (organization_id, limit),
+    )
+    return [JourneyRow(*row) for row in rows]
+
+
+async def find_definition(tx: Tx, organization_id: UUID, journey_id: UUID, version: int) -> str | None:
+    rows = await tx.fetch(
+        """
+        SELECT definition::text FROM journey_versions
+        WHERE organization_id = %s AND journey_id = %s AND version = %s
+        """,
+        (organization_id, journey_id, version),
+    )
+    return str(rows[0][0]) if rows else None
+
+
+async def begin_activation(tx: Tx, organization_id: UUID, journey_id: UUID, *, version: int, trigger: str) -> None:
+    await tx.execute(
+        """
+        INSERT INTO journey_activations (organization_id, journey_id, version, trigger, since)
+        VALUES (%(organization_id)s, %(journey_id)s, %(version)s, %(trigger)s, %(now)s)
+        ON CONFLICT (organization_id, journey_id, since)
+        DO UPDATE SET version = EXCLUDED.version, trigger = EXCLUDED.trigger, until = NULL
+        """,
+        {
+            "organization_id": organization_id,
+            "journey_id": journey_id,
+            "version": version,
+            "trigger": trigger,
+            "now": tx.now,
+        },
+    )
+
+
+async def end_activation(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
+    await tx.execute(
+        """
+        UPDATE journey_activations SET until = %s
+        WHERE organization_id = %s AND journey_id = %s AND until IS NULL
+        """,
+        (tx.now, organization_id, journey_id),
+    )
+
+
+async def find_activations(
+    tx: Tx, organization_id: UUID, triggers: list[str], *, since: datetime, until: datetime
+) -> list[ActivationRow]:
+    """Versions that were live at some moment of a span of time."""
+    rows = await tx.fetch(
+        """
+        SELECT journey_activations.journey_id, journey_activations.version, journey_activations.since,
+               journey_activations.until, journey_versions.definition::text
+        FROM journey_activations
+        JOIN journey_versions ON journey_versions.organization_id = %(organization_id)s
+            AND journey_versions.journey_id = journey_activations.journey_id
+            AND journey_versions.version = journey_activations.version
+        WHERE journey_activations.organization_id = %(organization_id)s
+          AND journey_activations.trigger = ANY (%(triggers)s::text[])
+          AND journey_activations.since <= %(until)s
+          AND (journey_activations.until IS NULL OR journey_activations.until > %(since)s)
+        ORDER BY journey_activations.journey_id, journey_activations.since
+        """,
+        {"organization_id": organization_id, "triggers": triggers, "since": since, "until": until},
+    )
+    return [ActivationRow(*row) for row in rows]
+
+
+async def is_any_live(tx: Tx, organization_id: UUID) -> bool:
+    rows = await tx.fetch(
+        "SELECT EXISTS (SELECT 1 FROM journeys WHERE organization_id = %s AND state = 'live')", (organization_id,)
+    )
+    return bool(rows[0][0])
+
+
+async def is_any_activation(tx: Tx, organization_id: UUID) -> bool:
+    """Whether any journey was ever live: one look that spares organizations without journeys everything else."""
+    rows = await tx.fetch(
+        "SELECT EXISTS (SELECT 1 FROM journey_activations WHERE organization_id = %s)", (organization_id,)
+    )
+    return bool(rows[0][0])

@@ -1,0 +1,37 @@
+"""Runs that end, are held, or go on all together."""
+
+from typing import Final
+from uuid import UUID
+
+from regulars.journeys.runs import queries
+from regulars.journeys.runs.model import Noted, RunRow
+from regulars.journeys.runs.note import count
+from regulars.kit.db import Tx
+
+_BITE_ROWS: Final = 2_000
+
+
+async def end_runs(tx: Tx, organization_id: UUID, runs: list[RunRow], *, outcome: str) -> None:
+    """The runs are locked by the caller."""
+    if not runs:
+        return
+    ended = [run._replace(state="ended", waits_for=None, due_at=None, outcome=outcome, ended_at=tx.now) for run in runs]
+    await queries.save_runs(tx, organization_id, ended)
+    await queries.insert_trace(
+        tx, organization_id, [Noted(run.id, run.step, "ended", {"outcome": outcome}) for run in runs]
+    )
+    await count(tx, organization_id, [(run, run.step or "", "ended") for run in runs])
+
+
+async def end_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, outcome: str) -> None:
+    while runs := await queries.lock_active_runs(tx, organization_id, journey_id, limit=_BITE_ROWS):
+        await end_runs(tx, organization_id, runs, outcome=outcome)
+
+
+async def hold_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
+    await queries.hold_runs(tx, organization_id, journey_id)
+
+
+async def release_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
+    if await queries.release_runs(tx, organization_id, journey_id):
+        tx.touched.add(("journey_runs", organization_id))

@@ -1,0 +1,34 @@
+"""Read runs and their traces."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from regulars.journeys.runs import queries
+from regulars.journeys.runs.model import RunRow, TraceRow
+from regulars.kit.db import Tx
+
+
+async def find_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None:
+    return await queries.find_run(tx, organization_id, run_id)
+
+
+async def list_runs(
+    tx: Tx,
+    organization_id: UUID,
+    journey_id: UUID,
+    *,
+    state: str | None = None,
+    before: UUID | None = None,
+    limit: int,
+) -> Sequence[RunRow]:
+    """The newest first."""
+    return await queries.list_runs(tx, organization_id, journey_id, state=state, before=before, limit=limit)
+
+
+async def read_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> Sequence[TraceRow]:
+    """What the run saw and decided, in order."""
+    return await queries.list_trace(tx, organization_id, run_id)
+
+
+async def is_any_run_active(tx: Tx, organization_id: UUID, *, journey_id: UUID | None = None) -> bool:
+    return await queries.is_any_active(tx, organization_id, journey_id=journey_id)

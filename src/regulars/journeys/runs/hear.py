@@ -1,0 +1,77 @@
+"""Facts that concern runs already on their way: a sale or a withdrawal ends some, a purchase or a text wakes others."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from regulars.consent.facts import SubscriptionsChanged
+from regulars.journeys import queries as journeys
+from regulars.journeys.interests import settle_interest
+from regulars.journeys.runs import queries
+from regulars.journeys.runs.advance import EXITS
+from regulars.journeys.runs.definitions import load_definitions
+from regulars.journeys.runs.end import end_runs
+from regulars.journeys.runs.model import RunRow
+from regulars.journeys.sight.look import find_sales
+from regulars.journeys.sight.queries import SaleRow
+from regulars.kit.db import Tx
+from regulars.messaging.facts import MessagesChanged
+from regulars.messaging.model import OriginKind
+from regulars.sales.facts import SalesRecorded
+
+_FINAL_STATES = frozenset({"sent", "delivered", "failed", "skipped", "unknown"})
+
+
+async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
+    """A sale ends the runs that leave by it, and whoever waits for a purchase looks again now."""
+    if not await journeys.is_any_activation(tx, organization_id):
+        return
+    sales = await find_sales(tx, organization_id, {it for fact in facts for it in fact.sales})
+    by_buyer: dict[UUID, list[SaleRow]] = {}
+    for sale in sales:
+        if sale.profile_id is not None:
+            by_buyer.setdefault(sale.profile_id, []).append(sale)
+    runs = await queries.lock_active_runs_of(tx, organization_id, by_buyer) if by_buyer else []
+    definitions = await load_definitions(tx, organization_id, {(run.journey_id, run.version) for run in runs})
+    waiting = []
+    for run in runs:
+        exit_on = definitions[run.journey_id, run.version].exit_on
+        later = [sale for sale in by_buyer[run.profile_id] if _is_later(sale, run)]
+        left_by = next((it for sale in later for it in exit_on if EXITS[it] == sale.type), None)
+        if left_by is not None:
+            await end_runs(tx, organization_id, [run], outcome=f"left by a {left_by}")
+        elif run.waits_for == "purchase" and any(sale.type == "PURCHASE" for sale in later):
+            waiting.append(run.id)
+    if waiting:
+        await queries.wake_runs(tx, organization_id, waiting, waits_for="purchase")
+        tx.touched.add(("journey_runs", organization_id))
+
+
+def _is_later(sale: SaleRow, run: RunRow) -> bool:
+    """Whether the sale came after the one that brought the customer in."""
+    return sale.id != run.sale_id and sale.created_at > run.entered_at
+
+
+async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
+    """A withdrawal always ends the customer's runs."""
+    withdrawn = {
+        change.profile_id
+        for fact in facts
+        for change in fact.changes
+        if change.outcome == "unsubscribed" and change.profile_id is not None
+    }
+    if withdrawn:
+        runs = await queries.lock_active_runs_of(tx, organization_id, withdrawn)
+        await end_runs(tx, organization_id, runs, outcome="left by a withdrawal")
+        if runs:
+            await settle_interest(tx, organization_id)
+
+
+async def hear_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
+    """A run goes on when its text was sent, skipped, failed or became unknown."""
+    ended = [
+        fact.origin_id
+        for fact in facts
+        if fact.origin_kind == OriginKind.JOURNEY and fact.state in _FINAL_STATES and fact.origin_id is not None
+    ]
+    if ended and await queries.wake_runs(tx, organization_id, ended, waits_for="text"):
+        tx.touched.add(("journey_runs", organization_id))

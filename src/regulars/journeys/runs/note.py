@@ -1,0 +1,23 @@
+"""Counting what happens at the steps of journeys."""
+
+from collections import Counter
+from collections.abc import Sequence
+from uuid import UUID
+
+from regulars.journeys.runs import queries
+from regulars.journeys.runs.model import NewRun, RunRow
+from regulars.kit.db import Tx
+
+
+async def count(tx: Tx, organization_id: UUID, events: Sequence[tuple[RunRow, str, str]]) -> None:
+    """Run, step and event of each."""
+    times = Counter((run.journey_id, run.version, step, event) for run, step, event in events)
+    if times:
+        await queries.add_totals(tx, organization_id, [(*key, number) for key, number in times.items()])
+
+
+async def count_entries(tx: Tx, organization_id: UUID, runs: Sequence[NewRun]) -> None:
+    times = Counter((run.journey_id, run.version) for run in runs)
+    await queries.add_totals(
+        tx, organization_id, [(journey, version, "", "entered", number) for (journey, version), number in times.items()]
+    )

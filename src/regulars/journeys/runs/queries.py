@@ -1,0 +1,356 @@
+"""The SQL of runs, of customers' places in journeys, of traces and totals."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from psycopg.sql import SQL, Composable
+
+from regulars.journeys.runs.model import NewRun, Noted, RunRow, TraceRow
+from regulars.kit.db import Tx
+
+_COLUMNS = SQL(
+    """journey_runs.id, journey_runs.journey_id, journey_runs.version, journey_runs.fact_kind, journey_runs.fact_id,
+       journey_runs.profile_id, journey_runs.sale_id, journey_runs.state, journey_runs.step, journey_runs.waits_for,
+       journey_runs.waiting_since, journey_runs.due_at, journey_runs.attempts, journey_runs.outcome,
+       journey_runs.reason, journey_runs.entered_at, journey_runs.ended_at"""
+)
+
+
+async def lock_customers(
+    tx: Tx, organization_id: UUID, journey_id: UUID, profile_ids: Sequence[UUID]
+) -> dict[UUID, tuple[datetime | None, UUID | None]]:
+    """Their places in the journey, made if new and then locked in order: when they last entered, and their run."""
+    await tx.execute(
+        """
+        INSERT INTO journey_customers (organization_id, journey_id, profile_id)
+        SELECT %(organization_id)s, %(journey_id)s, it.id
+        FROM unnest(%(profile_ids)s::uuid[]) AS it (id)
+        ORDER BY it.id
+        ON CONFLICT (organization_id, journey_id, profile_id) DO NOTHING
+        """,
+        {"organization_id": organization_id, "journey_id": journey_id, "profile_ids": sorted(profile_ids)},
+    )
+    rows = await tx.fetch(
+        """
+        SELECT profile_id, entered_at, run_id FROM journey_customers
+        WHERE organization_id = %s AND journey_id = %s AND profile_id = ANY (%s::uuid[])
+        ORDER BY profile_id
+        FOR UPDATE
+        """,
+        (organization_id, journey_id, sorted(profile_ids)),
+    )
+    return {row[0]: (row[1], row[2]) for row in rows}
+
+
+async def insert_runs_if_new(tx: Tx, organization_id: UUID, runs: Sequence[NewRun]) -> set[UUID]:
+    rows = await tx.fetch(
+        """
+        INSERT INTO journey_runs
+            (organization_id, id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, state, step,
+             due_at, entered_at)
+        SELECT %(organization_id)s, it.id, it.journey_id, it.version, it.fact_kind, it.fact_id, it.profile_id,
+               it.sale_id, 'active', it.step, %(now)s, %(now)s
+        FROM unnest(%(ids)s::uuid[], %(journey_ids)s::uuid[], %(versions)s::integer[], %(fact_kinds)s::text[],
+                    %(fact_ids)s::text[], %(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(steps)s::text[])
+             AS it (id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, step)
+        ON CONFLICT (organization_id, journey_id, fact_kind, fact_id) DO NOTHING
+        RETURNING id
+        """,
+        {
+            "organization_id": organization_id,
+            "now": tx.now,
+            "ids": [it.id for it in runs],
+            "journey_ids": [it.journey_id for it in runs],
+            "versions": [it.version for it in runs],
+            "fact_kinds": [it.fact_kind for it in runs],
+            "fact_ids": [it.fact_id for it in runs],
+            "profile_ids": [it.profile_id for it in runs],
+            "sale_ids": [it.sale_id for it in runs],
+            "steps": [it.step for it in runs],
+        },
+    )
+    return {row[0] for row in rows}
+
+
+async def find_known_facts(
+    tx: Tx, organization_id: UUID, journey_id: UUID, *, fact_kind: str, fact_ids: Sequence[str]
+) -> set[str]:
+    rows = await tx.fetch(
+        """
+        SELECT fact_id FROM journey_runs
+        WHERE organization_id = %s AND journey_id = %s AND fact_kind = %s AND fact_id = ANY (%s::text[])
+        """,
+        (organization_id, journey_id, fact_kind, list(fact_ids)),
+    )
+    return {row[0] for row in rows}
+
+
+async def set_customers_runs(
+    tx: Tx, organization_id: UUID, journey_id: UUID, entered: Sequence[tuple[UUID, UUID]]
+) -> None:
+    """Profile and run of those who just entered."""
+    await tx.execute(
+        """
+        UPDATE journey_customers SET entered_at = %(now)s, run_id = it.run_id
+        FROM unnest(%(profile_ids)s::uuid[], %(run_ids)s::uuid[]) AS it (profile_id, run_id)
+        WHERE journey_customers.organization_id = %(organization_id)s
+          AND journey_customers.journey_id = %(journey_id)s AND journey_customers.profile_id = it.profile_id
+        """,
+        {
+            "organization_id": organization_id,
+            "journey_id": journey_id,
+            "now": tx.now,
+            "profile_ids": [it for it, _ in entered],
+            "run_ids": [it for _, it in entered],
+        },
+    )
+
+
+async def take_due_runs(tx: Tx, organization_id: UUID, *, limit: int) -> list[RunRow]:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM journey_runs
+            WHERE organization_id = %s AND due_at <= %s
+            ORDER BY due_at, id
+            LIMIT %s
+            FOR UPDATE SKIP LOCKED
+            """
+        ).format(columns=_COLUMNS),
+        (organization_id, tx.now, limit),
+    )
+    return [RunRow(*row) for row in rows]
+
+
+async def lock_active_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[RunRow]:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM journey_runs
+            WHERE organization_id = %s AND profile_id = ANY (%s::uuid[]) AND state = 'active'
+            ORDER BY id
+            FOR UPDATE
+            """
+        ).format(columns=_COLUMNS),
+        (organization_id, list(profile_ids)),
+    )
+    return [RunRow(*row) for row in rows]
+
+
+async def wake_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID], *, waits_for: str) -> int:
+    """Look now at runs that wait for this; one that is held by a pause looks when it goes on."""
+    return await tx.execute(
+        """
+        UPDATE journey_runs
+        SET due_at = CASE WHEN held_due_at IS NULL THEN %(now)s END,
+            held_due_at = CASE WHEN held_due_at IS NOT NULL THEN %(now)s END
+        WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[]) AND state = 'active'
+          AND waits_for = %(waits_for)s
+        """,
+        {"organization_id": organization_id, "ids": list(run_ids), "waits_for": waits_for, "now": tx.now},
+    )
+
+
+async def save_runs(tx: Tx, organization_id: UUID, runs: Sequence[RunRow]) -> None:
+    """Where the runs stand after a turn; those that ended leave their customers' places free."""
+    await tx.execute(
+        """
+        UPDATE journey_runs
+        SET state = it.state, step = it.step, waits_for = it.waits_for, waiting_since = it.waiting_since,
+            due_at = it.due_at, attempts = it.attempts, outcome = it.outcome, reason = it.reason,
+            ended_at = it.ended_at, held_due_at = NULL
+        FROM unnest(%(ids)s::uuid[], %(states)s::text[], %(steps)s::text[], %(waits)s::text[],
+                    %(sinces)s::timestamptz[], %(dues)s::timestamptz[], %(attempts)s::integer[],
+                    %(outcomes)s::text[], %(reasons)s::text[], %(ends)s::timestamptz[])
+             AS it (id, state, step, waits_for, waiting_since, due_at, attempts, outcome, reason, ended_at)
+        WHERE journey_runs.organization_id = %(organization_id)s AND journey_runs.id = it.id
+        """,
+        {
+            "organization_id": organization_id,
+            "ids": [it.id for it in runs],
+            "states": [it.state for it in runs],
+            "steps": [it.step for it in runs],
+            "waits": [it.waits_for for it in runs],
+            "sinces": [it.waiting_since for it in runs],
+            "dues": [it.due_at for it in runs],
+            "attempts": [it.attempts for it in runs],
+            "outcomes": [it.outcome for it in runs],
+            "reasons": [it.reason for it in runs],
+            "ends": [it.ended_at for it in runs],
+        },
+    )
+    ended = [it.id for it in runs if it.state == "ended"]
+    if ended:
+        await _free_places(tx, organization_id, ended)
+
+
+async def _free_places(tx: Tx, organization_id: UUID, run_ids: Sequence[UUID]) -> None:
+    await tx.execute(
+        """
+        UPDATE journey_customers SET run_id = NULL
+        FROM unnest(%(run_ids)s::uuid[]) AS it (id)
+        JOIN journey_runs ON journey_runs.organization_id = %(organization_id)s AND journey_runs.id = it.id
+        WHERE journey_customers.organization_id = %(organization_id)s
+          AND journey_customers.journey_id = journey_runs.journey_id
+          AND journey_customers.profile_id = journey_runs.profile_id AND journey_customers.run_id = it.id
+        """,
+        {"organization_id": organization_id, "run_ids": list(run_ids)},
+    )
+
+
+async def insert_trace(tx: Tx, organization_id: UUID, notes: Sequence[Noted]) -> None:
+    """In the order given, behind what the runs already have; the runs are locked by whoever writes."""
+    await tx.execute(
+        """
+        INSERT INTO journey_trace (organization_id, run_id, sequence, at, step, event, detail)
+        SELECT %(organization_id)s, it.run_id,
+               COALESCE((SELECT max(known.sequence) FROM journey_trace AS known
+                         WHERE known.organization_id = %(organization_id)s AND known.run_id = it.run_id), 0)
+               + row_number() OVER (PARTITION BY it.run_id ORDER BY it.place),
+               %(now)s, it.step, it.event, it.detail::json
+        FROM unnest(%(run_ids)s::uuid[], %(steps)s::text[], %(events)s::text[], %(details)s::text[])
+             WITH ORDINALITY AS it (run_id, step, event, detail, place)
+        """,
+        {
+            "organization_id": organization_id,
+            "now": tx.now,
+            "run_ids": [it.run_id for it in notes],
+            "steps": [it.step for it in notes],
+            "events": [it.event for it in notes],
+            "details": [msgspec.json.encode(it.detail).decode() for it in notes],
+        },
+    )
+
+
+async def add_totals(tx: Tx, organization_id: UUID, counts: Sequence[tuple[UUID, int, str, str, int]]) -> None:
+    """Journey, version, step, event and how often, in one order for all."""
+    ordered = sorted(counts)
+    await tx.execute(
+        """
+        INSERT INTO journey_totals (organization_id, journey_id, version, step, event, times)
+        SELECT %(organization_id)s, it.journey_id, it.version, it.step, it.event, it.times
+        FROM unnest(%(journey_ids)s::uuid[], %(versions)s::integer[], %(steps)s::text[], %(events)s::text[],
+                    %(times)s::bigint[]) AS it (journey_id, version, step, event, times)
+        ORDER BY it.journey_id, it.version, it.step, it.event
+        ON CONFLICT (organization_id, journey_id, version, step, event)
+        DO UPDATE SET times = journey_totals.times + EXCLUDED.times
+        """,
+        {
+            "organization_id": organization_id,
+            "journey_ids": [it[0] for it in ordered],
+            "versions": [it[1] for it in ordered],
+            "steps": [it[2] for it in ordered],
+            "events": [it[3] for it in ordered],
+            "times": [it[4] for it in ordered],
+        },
+    )
+
+
+async def find_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None:
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM journey_runs WHERE organization_id = %s AND id = %s").format(columns=_COLUMNS),
+        (organization_id, run_id),
+    )
+    return RunRow(*rows[0]) if rows else None
+
+
+async def list_runs(
+    tx: Tx, organization_id: UUID, journey_id: UUID, *, state: str | None, before: UUID | None, limit: int
+) -> list[RunRow]:
+    conditions: list[Composable] = [
+        SQL("journey_runs.organization_id = %(organization_id)s AND journey_runs.journey_id = %(journey_id)s")
+    ]
+    given: dict[str, Any] = {"organization_id": organization_id, "journey_id": journey_id, "limit": limit}
+    if state is not None:
+        conditions.append(SQL("journey_runs.state = %(state)s"))
+        given["state"] = state
+    if before is not None:
+        conditions.append(SQL("journey_runs.id < %(before)s"))
+        given["before"] = before
+    rows = await tx.fetch(
+        SQL(
+            "SELECT {columns} FROM journey_runs WHERE {conditions} ORDER BY journey_runs.id DESC LIMIT %(limit)s"
+        ).format(columns=_COLUMNS, conditions=SQL(" AND ").join(conditions)),
+        given,
+    )
+    return [RunRow(*row) for row in rows]
+
+
+async def list_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> list[TraceRow]:
+    rows = await tx.fetch(
+        """
+        SELECT sequence, at, step, event, detail FROM journey_trace
+        WHERE organization_id = %s AND run_id = %s
+        ORDER BY sequence
+        """,
+        (organization_id, run_id),
+    )
+    return [TraceRow(*row) for row in rows]
+
+
+async def hold_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
+    """Nothing of a paused journey becomes due; what was due then is remembered."""
+    return await tx.execute(
+        """
+        UPDATE journey_runs SET held_due_at = due_at, due_at = NULL
+        WHERE organization_id = %s AND journey_id = %s AND state = 'active' AND due_at IS NOT NULL
+        """,
+        (organization_id, journey_id),
+    )
+
+
+async def release_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
+    return await tx.execute(
+        """
+        UPDATE journey_runs SET due_at = held_due_at, held_due_at = NULL
+        WHERE organization_id = %s AND journey_id = %s AND state = 'active' AND held_due_at IS NOT NULL
+        """,
+        (organization_id, journey_id),
+    )
+
+
+async def lock_active_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, limit: int) -> list[RunRow]:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM journey_runs
+            WHERE organization_id = %s AND journey_id = %s AND state <> 'ended'
+            ORDER BY id
+            LIMIT %s
+            FOR UPDATE
+            """
+        ).format(columns=_COLUMNS),
+        (organization_id, journey_id, limit),
+    )
+    return [RunRow(*row) for row in rows]
+
+
+async def is_any_active(tx: Tx, organization_id: UUID, *, journey_id: UUID | None = None) -> bool:
+    rows = await tx.fetch(
+        """
+        SELECT EXISTS (
+            SELECT 1 FROM journey_runs
+            WHERE organization_id = %(organization_id)s AND state = 'active'
+              AND (%(journey_id)s::uuid IS NULL OR journey_id = %(journey_id)s)
+        )
+        """,
+        {"organization_id": organization_id, "journey_id": journey_id},
+    )
+    return bool(rows[0][0])
+
+
+async def lock_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM journey_runs
+            WHERE organization_id = %s AND id = %s
+            FOR UPDATE
+            """
+        ).format(columns=_COLUMNS),
+        (organization_id, run_id),
+    )
+    return RunRow(*rows[0]) if rows else None

@@ -1,0 +1,114 @@
+"""Look up everything that a group of decisions needs, with a few statements for all of them."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from regulars.catalog.find import find_types
+from regulars.catalog.model import Catalog
+from regulars.journeys.conditions import Seen, SeenSale, Types, parts
+from regulars.journeys.definition import Branch, Condition, Definition, OfAttribute, OfProduct, Purchases
+from regulars.journeys.program import walk
+from regulars.journeys.sight import queries
+from regulars.journeys.sight.queries import PersonRow, SaleRow
+from regulars.kit.db import Tx
+from regulars.kit.ids import STORE
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whom a decision is about, and by which sale they came in."""
+
+    profile_id: UUID
+    sale_id: UUID | None
+    definition: Definition
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    people: dict[UUID, PersonRow]
+    sales: dict[UUID, SaleRow]
+    attribute_types: Types
+    property_types: Types
+    counts: dict[tuple[UUID, UUID | None, int], int]
+
+    def seen(self, subject: Subject, now: datetime) -> Seen | None:
+        """None: the customer is gone."""
+        person = self.people.get(subject.profile_id)
+        if person is None:
+            return None
+        sale = self.sales.get(subject.sale_id) if subject.sale_id is not None else None
+        windows = windows_of(conditions_of(subject.definition))
+        return Seen(
+            now=now,
+            sale=None if sale is None else seen_sale(sale),
+            attributes=person.attributes,
+            attribute_types=self.attribute_types,
+            property_types=self.property_types,
+            is_subscribed=person.is_subscribed,
+            purchases={days: self.counts.get((subject.profile_id, subject.sale_id, days), 0) for days in windows},
+        )
+
+
+async def look(tx: Tx, organization_id: UUID, subjects: Sequence[Subject]) -> Sight:
+    every = [part for subject in subjects for part in conditions_of(subject.definition)]
+    sale_ids = {subject.sale_id for subject in subjects if subject.sale_id is not None}
+    sales = await queries.find_sales(tx, organization_id, sale_ids) if sale_ids else []
+    people = await queries.find_people(tx, organization_id, {subject.profile_id for subject in subjects})
+    asked = [
+        (subject.profile_id, subject.sale_id, days)
+        for subject in subjects
+        for days in windows_of(conditions_of(subject.definition))
+    ]
+    counted = (
+        await queries.count_purchases(
+            tx, organization_id, [(it, sale, tx.now - timedelta(days=days)) for it, sale, days in asked]
+        )
+        if asked
+        else []
+    )
+    attributes = {part.key for part in every if isinstance(part, OfAttribute)}
+    properties = {part.property for part in every if isinstance(part, OfProduct) and part.property is not None}
+    return Sight(
+        people={person.id: person for person in people},
+        sales={sale.id: sale for sale in sales},
+        attribute_types=await find_types(tx, organization_id, Catalog.ATTRIBUTES, attributes),
+        property_types=await find_types(tx, organization_id, Catalog.PRODUCTS, properties),
+        counts=dict(zip(asked, counted, strict=True)),
+    )
+
+
+async def recorded_since(
+    tx: Tx, organization_id: UUID, asked: Sequence[tuple[UUID, UUID | None, datetime]]
+) -> list[list[tuple[str, datetime]]]:
+    return await queries.find_recorded_since(tx, organization_id, asked) if asked else []
+
+
+async def organization_zone(tx: Tx, organization_id: UUID) -> str:
+    return await queries.find_time_zone(tx, organization_id)
+
+
+async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[SaleRow]:
+    return await queries.find_sales(tx, organization_id, ids) if ids else []
+
+
+def conditions_of(definition: Definition) -> Iterable[Condition]:
+    yield from parts(definition.filter)
+    for _, step in walk(definition.steps):
+        if isinstance(step, Branch):
+            yield from parts(step.condition)
+
+
+def windows_of(conditions: Iterable[Condition]) -> set[int]:
+    return {part.in_days for part in conditions if isinstance(part, Purchases)}
+
+
+def seen_sale(sale: SaleRow) -> SeenSale:
+    return SeenSale(
+        store_id=STORE.encode(sale.store_id),
+        store_external_id=sale.store_external_id,
+        amount_cents=sale.amount_cents,
+        currency=sale.currency,
+        lines=tuple(sale.line_items or ()),
+    )

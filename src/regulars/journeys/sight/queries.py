@@ -1,0 +1,135 @@
+"""The SQL of what runs see. Everything is looked up one key at a time through LATERAL, for tables that were never
+analyzed; nothing is written."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from regulars.kit.db import Tx
+
+
+class SaleRow(NamedTuple):
+    id: UUID
+    type: str
+    profile_id: UUID | None
+    store_id: UUID
+    store_external_id: str
+    store_name: str | None
+    country: str | None
+    amount_cents: int
+    currency: str
+    occurred_at: datetime
+    created_at: datetime
+    line_items: Any
+
+
+class PersonRow(NamedTuple):
+    id: UUID
+    first_name: str | None
+    last_name: str | None
+    attributes: dict[str, str]
+    is_subscribed: bool
+
+
+async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[SaleRow]:
+    rows = await tx.fetch(
+        """
+        SELECT sale.id, sale.type, sale.profile_id, sale.store_id, store.external_id, store.name,
+               store.address ->> 'country_code', sale.total_amount_cents, sale.currency, sale.occurred_at,
+               sale.created_at, sale.line_items
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT id, type, profile_id, store_id, total_amount_cents, currency, occurred_at, created_at, line_items
+            FROM sales_events WHERE organization_id = %(organization_id)s AND id = it.id LIMIT 1
+        ) AS sale
+        CROSS JOIN LATERAL (
+            SELECT external_id, name, address FROM stores
+            WHERE organization_id = %(organization_id)s AND id = sale.store_id LIMIT 1
+        ) AS store
+        """,
+        {"organization_id": organization_id, "ids": list(ids)},
+    )
+    return [SaleRow(*row) for row in rows]
+
+
+async def find_people(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[PersonRow]:
+    rows = await tx.fetch(
+        """
+        SELECT person.id, person.first_name, person.last_name, person.attributes, EXISTS (
+            SELECT 1 FROM subscriptions
+            WHERE organization_id = %(organization_id)s AND profile_id = person.id AND status = 'SUBSCRIBED'
+        )
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT id, first_name, last_name, attributes FROM profiles
+            WHERE organization_id = %(organization_id)s AND id = it.id LIMIT 1
+        ) AS person
+        """,
+        {"organization_id": organization_id, "ids": list(ids)},
+    )
+    return [PersonRow(*row) for row in rows]
+
+
+async def count_purchases(
+    tx: Tx, organization_id: UUID, asked: Sequence[tuple[UUID, UUID | None, datetime]]
+) -> list[int]:
+    """For each (profile, sale to leave out, since): how many purchases, by business date, a thousand at most."""
+    rows = await tx.fetch(
+        """
+        SELECT it.place, found.times
+        FROM unnest(%(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(sinces)s::timestamptz[])
+             WITH ORDINALITY AS it (profile_id, sale_id, since, place)
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS times FROM (
+                SELECT 1 FROM sales_events
+                WHERE organization_id = %(organization_id)s AND profile_id = it.profile_id AND type = 'PURCHASE'
+                  AND occurred_at >= it.since AND id IS DISTINCT FROM it.sale_id
+                LIMIT 1000
+            ) AS some
+        ) AS found
+        """,
+        {
+            "organization_id": organization_id,
+            "profile_ids": [it[0] for it in asked],
+            "sale_ids": [it[1] for it in asked],
+            "sinces": [it[2] for it in asked],
+        },
+    )
+    times = {row[0]: row[1] for row in rows}
+    return [times.get(place, 0) for place in range(1, len(asked) + 1)]
+
+
+async def find_recorded_since(
+    tx: Tx, organization_id: UUID, asked: Sequence[tuple[UUID, UUID | None, datetime]]
+) -> list[list[tuple[str, datetime]]]:
+    """For each (profile, sale to leave out, since): type and time of the sales recorded after that moment."""
+    rows = await tx.fetch(
+        """
+        SELECT it.place, found.type, found.created_at
+        FROM unnest(%(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(sinces)s::timestamptz[])
+             WITH ORDINALITY AS it (profile_id, sale_id, since, place)
+        CROSS JOIN LATERAL (
+            SELECT type, created_at FROM sales_events
+            WHERE organization_id = %(organization_id)s AND profile_id = it.profile_id
+              AND created_at > it.since AND id IS DISTINCT FROM it.sale_id
+            ORDER BY id DESC
+            LIMIT 50
+        ) AS found
+        """,
+        {
+            "organization_id": organization_id,
+            "profile_ids": [it[0] for it in asked],
+            "sale_ids": [it[1] for it in asked],
+            "sinces": [it[2] for it in asked],
+        },
+    )
+    found: list[list[tuple[str, datetime]]] = [[] for _ in asked]
+    for place, kind, moment in rows:
+        found[place - 1].append((kind, moment))
+    return found
+
+
+async def find_time_zone(tx: Tx, organization_id: UUID) -> str:
+    rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
+    return str(rows[0][0]) if rows else "UTC"

@@ -14,6 +14,7 @@ from regulars.cli.texting import AsJson, OfOrganization
 from regulars.journeys import manage
 from regulars.journeys.check import as_data
 from regulars.journeys.definition import Definition
+from regulars.journeys.errors import JourneyError
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.read import read_definition, schema
 from regulars.journeys.runs.find import list_runs, read_trace
@@ -226,7 +227,10 @@ def _read(file: Path) -> Definition:
         content = file.read_bytes()
     except OSError as error:
         raise CommandError(f"The file {file} cannot be read: {error.strerror}.", code=Exit.USAGE) from error
-    return read_definition(content)
+    try:
+        return read_definition(content)
+    except JourneyError as error:
+        raise CommandError(str(error)) from error
 
 
 def _show_saved(journey: manage.Journey, *, as_json: bool) -> None:

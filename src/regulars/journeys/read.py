@@ -14,7 +14,7 @@ _WORDS: Final = (
     (re.compile(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`"), r"expected \1, got \2"),
     (re.compile(r"Object missing required field `(\w+)`"), r"\1 is missing"),
     (re.compile(r"Object contains unknown field `([^`]*)`"), r"\1 is not known here"),
-    (re.compile(r"Invalid value (.*)"), r"\1 is none of the known words"),
+    (re.compile(r"Invalid (?:enum )?value (.*)"), r"\1 is none of the known words"),
     (re.compile(r"Expected `str` matching regex .*"), r"it is not written as it must be"),
 )
 _TYPES: Final = {

@@ -86,7 +86,7 @@ async def count_purchases(
                 WHERE organization_id = %(organization_id)s AND profile_id = it.profile_id AND type = 'PURCHASE'
                   AND occurred_at >= it.since AND id IS DISTINCT FROM it.sale_id
                 LIMIT 1000
-            ) AS some
+            ) AS capped
         ) AS found
         """,
         {

@@ -1,0 +1,179 @@
+"""Drive journeys in an organization of its own: facts are told and queues are given turns by hand."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+from uuid import UUID
+
+import msgspec
+from tests.messaging.desk import ORIGIN
+from tests.messaging.desk import Desk as TextDesk
+
+from regulars.consent.facts import SubscriptionsChanged
+from regulars.consent.opt_in import Consent, opt_in
+from regulars.consent.opt_out import Withdrawal, opt_out
+from regulars.journeys import manage
+from regulars.journeys.jobs import enter_by_consents, enter_by_sales, hear_consents, hear_messages, hear_sales
+from regulars.journeys.read import read_definition
+from regulars.journeys.runs.advance import RunQueue
+from regulars.journeys.runs.find import list_runs, read_trace
+from regulars.journeys.runs.model import RunRow, TraceRow
+from regulars.kit.db import Database, Tx
+from regulars.kit.ids import ByExternalId, new_uuid
+from regulars.messaging.facts import MessagesChanged
+from regulars.profiles.model import ProfileUpsert
+from regulars.profiles.upsert import upsert_profiles
+from regulars.sales.facts import SalesRecorded
+from regulars.work.outbox import OutboxQueue
+
+T = TypeVar("T")
+LISTENERS = {
+    SalesRecorded: {"hear": hear_sales, "enter": enter_by_sales},
+    SubscriptionsChanged: {"hear": hear_consents, "enter": enter_by_consents},
+    MessagesChanged: {"hear": hear_messages},
+}
+NUMBER = "+33612345678"
+
+
+class Desk:
+    def __init__(self, runner: asyncio.Runner, database: Database) -> None:
+        self.texts = TextDesk(runner, database)
+        self.runner = runner
+        self.database = database
+        self.organization_id = self.texts.organization_id
+        self.outbox = OutboxQueue(LISTENERS)
+        self.runs_queue = RunQueue()
+        self.store_id = new_uuid()
+        self.alter(
+            "INSERT INTO stores (organization_id, id, external_id, name, created_at, updated_at)"
+            " VALUES (%s, %s, 'PARIS', 'Rivoli', now(), now())",
+            self.store_id,
+        )
+
+    def do(self, act: Callable[[Tx], Awaitable[T]]) -> T:
+        return self.texts.do(act)
+
+    def sql(self, query: Any, *parameters: Any) -> list[Any]:
+        return self.texts.sql(query, *parameters)
+
+    def alter(self, query: Any, *parameters: Any) -> int:
+        return self.texts.alter(query, *parameters)
+
+    def customer(self, external_id: str = "C1", **attributes: str) -> UUID:
+        upsert = ProfileUpsert(external_id=external_id, first_name="Zoé", attributes=attributes)
+        self.do(lambda tx: upsert_profiles(tx, self.organization_id, [upsert]))
+        [(identifier,)] = self.sql(
+            "SELECT id FROM profiles WHERE organization_id = %s AND external_id = %s", external_id
+        )
+        return identifier
+
+    def opt_in(self, external_id: str = "C1", number: str = NUMBER) -> None:
+        secret = self.texts.texting.secret
+
+        async def act(tx: Tx) -> None:
+            given = Consent(
+                phone_number=number,
+                source="OTHER",
+                consented_at=tx.now,
+                origin=ORIGIN,
+                profile=ByExternalId(external_id),
+            )
+            await opt_in(tx, self.organization_id, [given], secret=secret)
+
+        self.do(act)
+
+    def opt_out(self, number: str = NUMBER) -> None:
+        secret = self.texts.texting.secret
+        given = Withdrawal(phone_number=number, origin=ORIGIN)
+        self.do(lambda tx: opt_out(tx, self.organization_id, [given], secret=secret))
+
+    def sale(
+        self,
+        profile_id: UUID | None,
+        *,
+        kind: str = "PURCHASE",
+        amount: int = 1990,
+        ago: timedelta = timedelta(0),
+        lines: Any = (),
+    ) -> UUID:
+        """Record a sale and its fact, as every path does; it is told when the outbox has its turn."""
+        sale_id = new_uuid()
+
+        async def act(tx: Tx) -> None:
+            await tx.execute(
+                "INSERT INTO sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at,"
+                " total_amount_cents, total_discount_cents, external_id, type, currency, line_items)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, %s, 'EUR', %s::json)",
+                (
+                    self.organization_id, sale_id, self.store_id, profile_id, tx.now - ago, tx.now, amount,
+                    str(sale_id), kind, json.dumps(lines),
+                ),
+            )  # fmt: skip
+
+        self.do(act)
+        self.tell(sale_id)
+        return sale_id
+
+    def tell(self, *sale_ids: UUID) -> None:
+        payload = msgspec.json.encode([SalesRecorded(list(sale_ids))]).decode()
+        self.alter(
+            "INSERT INTO outbox (organization_id, id, topic, payload, created_at) VALUES (%s, %s, %s, %s::json, now())",
+            new_uuid(), "sales.recorded", payload,
+        )  # fmt: skip
+
+    def work(self) -> None:
+        """Turns of all queues until nothing is due."""
+
+        async def turns() -> None:
+            for _ in range(6):
+                for queue in (self.outbox, self.runs_queue, self.texts.queue):
+                    while await queue.take_turn(self.database, self.organization_id):
+                        await queue.finish()
+                    await queue.finish()
+
+        self.runner.run(turns())
+
+    def pass_time(self) -> None:
+        """Whatever waits for a time has waited."""
+        self.alter(
+            "UPDATE journey_runs SET due_at = now(), waiting_since = waiting_since - interval '400 days'"
+            " WHERE organization_id = %s AND due_at IS NOT NULL"
+        )
+        self.work()
+
+    def journey(self, *steps: dict[str, Any], live: bool = True, **more: Any) -> UUID:
+        given = {"name": "A journey", "trigger": "purchase", "steps": list(steps), **more}
+        definition = read_definition(json.dumps(given).encode())
+        created = self.do(lambda tx: manage.create_journey(tx, self.organization_id, definition))
+        if live:
+            self.activate(created.row.id)
+        return created.row.id
+
+    def activate(self, journey_id: UUID, **more: Any) -> None:
+        self.do(lambda tx: manage.activate(tx, self.organization_id, journey_id, **more))
+
+    def runs(self, journey_id: UUID) -> list[RunRow]:
+        """The oldest first."""
+        found = self.do(lambda tx: list_runs(tx, self.organization_id, journey_id, limit=1000))
+        return list(reversed(found))
+
+    def outcomes(self, journey_id: UUID) -> list[str | None]:
+        return [run.outcome for run in self.runs(journey_id)]
+
+    def trace(self, run: RunRow) -> list[TraceRow]:
+        return list(self.do(lambda tx: read_trace(tx, self.organization_id, run.id)))
+
+    def events(self, run: RunRow) -> list[tuple[str | None, str]]:
+        return [(row.step, row.event) for row in self.trace(run)]
+
+    @property
+    def sent(self) -> list[str]:
+        return [text.body for text in self.texts.gateway.sent]
+
+    def now(self) -> datetime:
+        async def act(tx: Tx) -> datetime:
+            return tx.now
+
+        return self.do(act)

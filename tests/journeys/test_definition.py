@@ -1,0 +1,166 @@
+"""What a definition may say, and how a refusal names its place and its reason."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from tests.support.project import ROOT
+
+from regulars.catalog.model import AttributeType
+from regulars.journeys.check import Known, find_faults
+from regulars.journeys.definition import Definition
+from regulars.journeys.errors import DefinitionRefused
+from regulars.journeys.program import program_of, walk
+from regulars.journeys.read import read_definition, schema, write_definition
+
+KNOWN = Known(
+    attributes={
+        "points": (AttributeType.NUMBER, ()),
+        "tier": (AttributeType.ENUM, ("gold", "blue")),
+        "vip": (AttributeType.BOOLEAN, ()),
+        "birthday": (AttributeType.DATE, ()),
+        "city": (AttributeType.TEXT, ()),
+    },
+    properties={"colour": (AttributeType.TEXT, ())},
+)
+EXIT = {"do": "exit"}
+
+
+def definition(*steps, **more) -> Definition:
+    given = {"name": "J", "trigger": "purchase", "steps": list(steps or (EXIT,)), **more}
+    return read_definition(json.dumps(given).encode())
+
+
+def faults(*steps, **more) -> list[tuple[str, str]]:
+    return [(fault.place, fault.message) for fault in find_faults(definition(*steps, **more), KNOWN)]
+
+
+def attribute(key, comparison, *values):
+    several = comparison in {"any_of", "none_of", "between"}
+    given = {"values": list(values)} if several else {"value": values[0]} if values else {}
+    return {"type": "attribute", "key": key, "comparison": comparison, **given}
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100_000, "got a list"),
+        (b"[]", "expected an object, got a list"),
+        (b"{}", "name is missing"),
+        (b'{"name": "J", "trigger": "stop", "steps": []}', "trigger: 'stop' is none of the known words"),
+        (b'{"name": "J", "trigger": "purchase", "steps": [{"do": "fly"}]}', "steps[0].do: 'fly'"),
+        (b'{"name": "J", "trigger": "purchase", "steps": [{"do": "wait", "hours": "1"}]}', "steps[0].hours: expected"),
+        (b'{"name": "J", "trigger": "purchase", "steps": [], "colour": 1}', "colour is not known here"),
+        (b'{"name": "J", "trigger": "purchase", "steps": [{"do": "wait_until", "time": "24:00"}]}', "steps[0].time"),
+        (b" " * 300_000, "at most 256 KB"),
+    ],
+)
+def test_what_cannot_be_read_says_where_and_why(content, reason):
+    with pytest.raises(DefinitionRefused) as refused:
+        read_definition(content)
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("steps", "more", "found"),
+    [
+        ((), {"steps": []}, ("steps", "A journey needs at least one step.")),
+        (({"do": "wait"},), {}, ("1", "The wait has no length; say minutes, hours or days.")),
+        (({"do": "wait_for_purchase", "then": [EXIT]},), {}, ("1", "Waiting for a purchase needs an end")),
+        (({"do": "split", "percent": 50},), {}, ("1", "Both ways are empty")),
+        ((EXIT, {"do": "wait", "days": 1}), {}, ("2", "No run reaches this step")),
+        (({"do": "wait", "days": 1, "id": "a"}, {"do": "exit", "id": "a"}), {}, ("a", "Two steps have this id.")),
+        (({"do": "send_text", "text": "Hi {{ profile.nick }}"},), {}, ("1", "There is no field profile.nick")),
+        (({"do": "send_text", "text": "Hi {{ x"},), {}, ("1", "does not end with }}. (character 4)")),
+        (({"do": "send_text", "text": "{{ ticket.total }}"},), {"trigger": "opt_in"}, ("1", "has no ticket")),
+        ((), {"filter": {"type": "store", "any_of": ["P"]}, "trigger": "opt_in"}, ("filter", "asks about the ticket")),
+        ((), {"filter": {"type": "all", "of": []}}, ("filter", "A group of conditions is empty.")),
+        ((), {"filter": {"type": "amount"}}, ("filter", "The amount has no limit")),
+        ((), {"filter": {"type": "segment", "id": "s"}}, ("filter", "There are no segments yet.")),
+        ((), {"filter": {"type": "product"}}, ("filter", "The product has no condition")),
+        ((), {"filter": attribute("shoe", "is", "9")}, ("filter", "No attribute is called shoe.")),
+        ((), {"filter": attribute("points", "contains", "9")}, ("filter", "is of type number, which offers")),
+        ((), {"filter": attribute("points", "more", "many")}, ("filter", "'many' cannot be read as the type")),
+        ((), {"filter": attribute("points", "more")}, ("filter", "The comparison needs a value.")),
+        ((), {"filter": attribute("points", "between", "1")}, ("filter", "Between needs two values.")),
+        ((), {"filter": attribute("tier", "any_of", "silver")}, ("filter", "none of the values of the attribute tier")),
+        ((), {"filter": attribute("birthday", "in_last_days", "x")}, ("filter", "The number of days")),
+        ((), {"reentry": {"policy": "after_days"}}, ("reentry", "Days go with the policy after_days")),
+        (tuple({"do": "wait", "days": 1} for _ in range(101)), {}, ("steps", "at most 100 steps")),
+    ],
+)
+def test_a_draft_that_cannot_run_says_why_and_at_which_step(steps, more, found):
+    place, part = found
+    every = faults(*steps, **more)
+    assert any(at == place and part in message for at, message in every), every
+
+
+def test_deep_groups_and_many_conditions_are_refused():
+    deep = {"type": "subscribed"}
+    for _ in range(6):
+        deep = {"type": "any", "of": [deep]}
+    assert ("filter", "Groups are nested at most 5 deep.") in faults(filter=deep)
+    many = {"type": "any", "of": [{"type": "subscribed"}] * 51}
+    assert any("At most 50 conditions" in message for _, message in faults(filter=many))
+
+
+def test_a_whole_definition_reads_writes_and_runs():
+    whole = definition(
+        {"do": "wait", "hours": 1},
+        {"do": "branch", "if": attribute("vip", "is", "true"), "then": [{"do": "send_text", "text": "Hi"}], "else": []},
+        {"do": "wait_for_purchase", "days": 3, "then": [EXIT], "else": [{"do": "wait_until", "time": "10:00"}]},
+        {"do": "set_attribute", "key": "seen", "value": "true"},
+    )
+    assert find_faults(whole, KNOWN) == []
+    assert read_definition(write_definition(whole)) == whole
+    nodes = program_of(whole).nodes
+    assert [place for place, _ in walk(whole.steps)] == ["1", "2", "2.then.1", "3", "3.then.1", "3.else.1", "4"]
+    assert nodes["2"].then == "2.then.1"
+    assert nodes["2"].otherwise == "3"
+    assert nodes["2.then.1"].next == "3"
+    assert nodes["3.else.1"].next == "4"
+    assert nodes["4"].next is None
+
+
+def test_the_committed_schema_is_the_one_of_the_code_and_accepts_what_the_code_accepts():
+    committed = ROOT / "docs" / "journey.schema.json"
+    assert committed.read_bytes() == schema()
+    validator = Draft202012Validator(json.loads(schema()))
+    validator.validate(json.loads(write_definition(definition({"do": "wait", "days": 1}))))
+    assert not validator.is_valid({"name": "J", "trigger": "stop", "steps": []})
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["do", "type", "of", "id"]), inner),
+    max_leaves=8,
+)
+STEPS = st.lists(
+    st.fixed_dictionaries(
+        {"do": st.sampled_from(["wait", "send_text", "branch", "exit", "split", "wait_until", "nope"])},
+        optional={
+            "text": st.text(max_size=20),
+            "days": st.integers(-1, 400),
+            "if": JSON,
+            "then": JSON,
+            "percent": JSON,
+        },
+    ),
+    max_size=4,
+)
+
+
+@given(STEPS, JSON)
+def test_any_definition_is_read_or_refused_with_words(steps, condition):
+    content = json.dumps({"name": "J", "trigger": "purchase", "filter": condition, "steps": steps}).encode()
+    try:
+        read = read_definition(content)
+    except DefinitionRefused:
+        return
+    for fault in find_faults(read, KNOWN):
+        assert fault.place
+        assert fault.message

@@ -1,0 +1,278 @@
+"""Journeys on a real database: who enters, once, and what each step does."""
+
+from datetime import timedelta
+
+import pytest
+
+from regulars.journeys import manage
+from regulars.journeys.errors import ChangedMeanwhile, DefinitionRefused, NotPossible
+from regulars.journeys.kept.forget import erase_runs
+from regulars.journeys.read import read_definition
+
+TEXT = {"do": "send_text", "text": "Merci {{ profile.first_name }}"}
+WAIT = {"do": "wait", "days": 2}
+
+
+def test_a_purchase_brings_its_customer_in_and_texts_them(desk):
+    customer = desk.customer()
+    desk.opt_in()
+    journey = desk.journey(TEXT)
+    desk.sale(customer)
+    desk.work()
+    assert desk.sent == ["Shop: Merci Zoé Reply STOP to opt out"]
+    [run] = desk.runs(journey)
+    assert (run.state, run.outcome) == ("ended", "completed")
+    assert desk.events(run) == [(None, "entered"), ("1", "texts"), (None, "ended")]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_sale_enters_a_journey_once_however_often_it_is_told(desk, times):
+    customer = desk.customer()
+    journey = desk.journey(WAIT, {"do": "exit"})
+    sale = desk.sale(customer)
+    for _ in range(times):
+        desk.tell(sale)
+        desk.work()
+    desk.pass_time()
+    desk.tell(sale)
+    desk.work()
+    assert len(desk.runs(journey)) == 1
+
+
+def test_anonymous_old_and_other_sales_bring_nobody_in(desk):
+    customer = desk.customer()
+    journey = desk.journey(WAIT)
+    desk.sale(None)
+    desk.sale(customer, ago=timedelta(days=7, seconds=1))
+    desk.sale(customer, kind="RETURN")
+    desk.work()
+    assert desk.runs(journey) == []
+    desk.sale(customer, ago=timedelta(days=6, hours=23))
+    desk.work()
+    assert len(desk.runs(journey)) == 1
+
+
+def test_facts_from_before_the_activation_or_during_a_pause_bring_nobody_in(desk):
+    customer = desk.customer()
+    early = desk.sale(customer)
+    journey = desk.journey(WAIT)
+    desk.tell(early)
+    desk.do(lambda tx: manage.pause(tx, desk.organization_id, journey))
+    during = desk.sale(customer)
+    desk.work()
+    desk.activate(journey)
+    desk.tell(during)
+    desk.work()
+    assert desk.runs(journey) == []
+    desk.sale(customer)
+    desk.work()
+    assert len(desk.runs(journey)) == 1
+
+
+def test_a_fact_recorded_while_it_was_live_enters_even_if_the_worker_comes_later(desk):
+    customer = desk.customer()
+    journey = desk.journey(WAIT)
+    desk.sale(customer)
+    desk.do(lambda tx: manage.pause(tx, desk.organization_id, journey))
+    desk.work()
+    assert len(desk.runs(journey)) == 1
+
+
+@pytest.mark.parametrize(
+    ("reentry", "runs"),
+    [({"policy": "always"}, 2), ({"policy": "never"}, 1), ({"policy": "after_days", "days": 3}, 1)],
+)
+def test_another_fact_brings_somebody_in_again_as_the_policy_says(desk, reentry, runs):
+    customer = desk.customer()
+    journey = desk.journey({"do": "exit"}, reentry=reentry)
+    desk.sale(customer)
+    desk.work()
+    desk.sale(customer)
+    desk.work()
+    assert len(desk.runs(journey)) == runs
+    desk.alter("UPDATE journey_customers SET entered_at = entered_at - interval '4 days' WHERE organization_id = %s")
+    desk.sale(customer)
+    desk.work()
+    assert len(desk.runs(journey)) == (runs if reentry["policy"] == "never" else runs + 1)
+
+
+def test_one_run_for_a_customer_at_a_time(desk):
+    customer = desk.customer()
+    journey = desk.journey(WAIT)
+    desk.sale(customer)
+    desk.sale(customer)
+    desk.work()
+    assert len(desk.runs(journey)) == 1
+
+
+def test_the_filter_decides_by_declared_types_and_the_ticket(desk):
+    gold, other = desk.customer("gold", tier="gold", points="120"), desk.customer("other", tier="blue", points="x")
+    journey = desk.journey(
+        {"do": "exit"},
+        filter={
+            "type": "all",
+            "of": [
+                {"type": "store", "any_of": ["PARIS"]},
+                {"type": "amount", "at_least_cents": 1000},
+                {"type": "currency", "any_of": ["EUR"]},
+                {"type": "attribute", "key": "points", "comparison": "more", "value": "99.5"},
+                {"type": "purchases", "in_days": 30, "none": True},
+            ],
+        },
+    )
+    desk.sale(other)
+    desk.sale(gold, amount=999)
+    desk.work()
+    assert desk.runs(journey) == []
+    desk.alter("DELETE FROM sales_events WHERE organization_id = %s")
+    desk.sale(gold)
+    desk.work()
+    assert [run.profile_id for run in desk.runs(journey)] == [gold]
+
+
+def test_consents_bring_customers_in_and_a_withdrawal_ends_their_runs(desk):
+    desk.customer()
+    journey = desk.journey(WAIT, TEXT, trigger="opt_in")
+    desk.opt_in()
+    desk.work()
+    desk.opt_in()
+    desk.work()
+    assert [run.state for run in desk.runs(journey)] == ["active"]
+    desk.opt_out()
+    desk.work()
+    assert desk.outcomes(journey) == ["left by a withdrawal"]
+    desk.opt_in()
+    desk.work()
+    assert len(desk.runs(journey)) == 2
+    desk.pass_time()
+    assert desk.outcomes(journey) == ["left by a withdrawal", "completed"]
+    assert len(desk.sent) == 1
+
+
+def test_a_purchase_in_time_takes_one_way_and_none_the_other(desk):
+    steps = ({"do": "wait_for_purchase", "days": 7, "then": [{"do": "set_attribute", "key": "again", "value": "true"}],
+              "else": [{"do": "set_attribute", "key": "again", "value": "false"}]},)  # fmt: skip
+    journey = desk.journey(*steps, reentry={"policy": "never"})
+    buyer, other = desk.customer("buyer"), desk.customer("other")
+    desk.sale(buyer)
+    desk.sale(other)
+    desk.work()
+    assert [run.waits_for for run in desk.runs(journey)] == ["purchase", "purchase"]
+    desk.sale(buyer)
+    desk.work()
+    desk.pass_time()
+    rows = desk.sql("SELECT external_id, attributes ->> 'again' FROM profiles WHERE organization_id = %s ORDER BY 1")
+    assert rows == [("buyer", "true"), ("other", "false")]
+    assert desk.outcomes(journey) == ["completed", "completed"]
+
+
+def test_an_exit_condition_ends_a_run_that_waits(desk):
+    customer = desk.customer()
+    journey = desk.journey(WAIT, TEXT, exit_on=["return"])
+    desk.sale(customer)
+    desk.work()
+    desk.sale(customer)
+    desk.work()
+    assert desk.outcomes(journey) == [None]
+    desk.sale(customer, kind="RETURN")
+    desk.work()
+    assert desk.outcomes(journey) == ["left by a return"]
+
+
+def test_a_branch_sees_the_customer_of_that_moment(desk):
+    customer = desk.customer()
+    branch = {"do": "branch", "if": {"type": "subscribed"}, "then": [TEXT], "else": [{"do": "exit", "id": "out"}]}
+    journey = desk.journey(WAIT, branch)
+    desk.sale(customer)
+    desk.work()
+    desk.opt_in()
+    desk.pass_time()
+    [run] = desk.runs(journey)
+    assert desk.events(run) == [
+        (None, "entered"), ("1", "waits"), ("1", "went on"), ("2", "then"), ("2.then.1", "texts"), (None, "ended"),
+    ]  # fmt: skip
+    assert len(desk.sent) == 1
+
+
+def test_a_share_is_stable_for_a_customer(desk):
+    split = {"do": "split", "percent": 50, "then": [{"do": "exit", "id": "a"}], "else": [{"do": "exit", "id": "b"}]}
+    journey = desk.journey(split)
+    customers = [desk.customer(f"C{number}") for number in range(20)]
+    for customer in customers:
+        desk.sale(customer)
+    desk.work()
+    first = {run.profile_id: run.step for run in desk.runs(journey)}
+    for customer in customers:
+        desk.sale(customer)
+    desk.work()
+    assert len(desk.runs(journey)) == 40
+    assert all(run.step == first[run.profile_id] for run in desk.runs(journey))
+    assert set(first.values()) == {"a", "b"}
+
+
+def test_a_run_goes_on_when_its_text_was_skipped(desk):
+    customer = desk.customer()
+    journey = desk.journey(TEXT, {"do": "set_attribute", "key": "told", "value": "true"})
+    desk.sale(customer)
+    desk.work()
+    assert desk.outcomes(journey) == ["completed"]
+    assert desk.texts.texts() == [("skipped", "no_consent")]
+
+
+def test_a_pause_holds_runs_and_a_long_one_asks_what_becomes_of_them(desk):
+    customer = desk.customer()
+    journey = desk.journey(WAIT, {"do": "exit"})
+    desk.sale(customer)
+    desk.work()
+    desk.do(lambda tx: manage.pause(tx, desk.organization_id, journey))
+    desk.pass_time()
+    assert desk.outcomes(journey) == [None]
+    desk.alter("UPDATE journeys SET paused_at = paused_at - interval '49 hours' WHERE organization_id = %s")
+    with pytest.raises(NotPossible, match="48 hours"):
+        desk.activate(journey)
+    desk.activate(journey, waiting="continue")
+    desk.pass_time()
+    assert desk.outcomes(journey) == ["exited"]
+
+
+def test_a_change_of_a_live_journey_makes_a_version_and_runs_finish_on_theirs(desk):
+    customer, late = desk.customer("early"), desk.customer("late")
+    journey = desk.journey(WAIT, {"do": "exit", "id": "old"})
+    desk.sale(customer)
+    desk.work()
+    changed = read_definition(b'{"name": "B", "trigger": "purchase", "steps": [{"do": "exit", "id": "new"}]}')
+    desk.do(lambda tx: manage.update_journey(tx, desk.organization_id, journey, changed, based_on=1))
+    with pytest.raises(ChangedMeanwhile):
+        desk.do(lambda tx: manage.update_journey(tx, desk.organization_id, journey, changed, based_on=1))
+    desk.sale(late)
+    desk.work()
+    desk.pass_time()
+    assert [(run.version, run.step) for run in desk.runs(journey)] == [(1, "old"), (2, "new")]
+
+
+def test_archiving_lets_runs_leave_and_ends_the_interest(desk):
+    customer = desk.customer()
+    journey = desk.journey(WAIT)
+    desk.sale(customer)
+    desk.work()
+    assert desk.sql("SELECT count(*) FROM interests WHERE organization_id = %s") == [(2,)]
+    desk.do(lambda tx: manage.archive(tx, desk.organization_id, journey))
+    assert desk.outcomes(journey) == ["archived"]
+    assert desk.sql("SELECT count(*) FROM interests WHERE organization_id = %s") == [(0,)]
+
+
+def test_a_draft_with_faults_is_kept_and_cannot_go_live(desk):
+    journey = desk.journey({"do": "wait"}, live=False)
+    with pytest.raises(DefinitionRefused, match="1: The wait has no length"):
+        desk.activate(journey)
+
+
+def test_erasure_takes_runs_and_traces_and_leaves_the_totals(desk):
+    customer = desk.customer()
+    journey = desk.journey(WAIT)
+    desk.sale(customer)
+    desk.work()
+    desk.do(lambda tx: erase_runs(tx, desk.organization_id, [customer]))
+    assert desk.runs(journey) == []
+    assert desk.sql("SELECT count(*) FROM journey_trace WHERE organization_id = %s") == [(0,)]
+    assert desk.sql("SELECT times FROM journey_totals WHERE organization_id = %s AND event = 'entered'") == [(1,)]

@@ -21,10 +21,10 @@ from regulars.journeys.runs.model import NewRun, Noted
 from regulars.journeys.runs.note import count_entries
 from regulars.journeys.sight.look import Sight, Subject, find_sales, look
 from regulars.journeys.sight.queries import SaleRow
-from regulars.kit.clock import AUTOMATION_WINDOW
 from regulars.kit.db import Tx
 from regulars.kit.ids import SALES_EVENT, SUBSCRIPTION, new_uuid
 from regulars.sales.facts import SalesRecorded
+from regulars.work.automation import AUTOMATION_WINDOW
 
 _TRIGGERS = {"PURCHASE": "purchase", "RETURN": "return"}
 

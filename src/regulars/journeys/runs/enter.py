@@ -20,7 +20,7 @@ from regulars.journeys.runs import queries
 from regulars.journeys.runs.model import NewRun, Noted
 from regulars.journeys.runs.note import count_entries
 from regulars.journeys.sight.look import Sight, Subject, find_sales, look
-from regulars.journeys.sight.queries import SaleRow
+from regulars.journeys.sight.model import SaleRow
 from regulars.kit.db import Tx
 from regulars.kit.ids import SALES_EVENT, SUBSCRIPTION, new_uuid
 from regulars.sales.facts import SalesRecorded

@@ -12,7 +12,7 @@ from regulars.journeys.runs.definitions import load_definitions
 from regulars.journeys.runs.end import end_runs
 from regulars.journeys.runs.model import RunRow
 from regulars.journeys.sight.look import find_sales
-from regulars.journeys.sight.queries import SaleRow
+from regulars.journeys.sight.model import SaleRow
 from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.model import OriginKind

@@ -1,6 +1,6 @@
 """What a text of a journey may say of a customer and the ticket."""
 
-from regulars.journeys.sight.queries import PersonRow, SaleRow
+from regulars.journeys.sight.model import PersonRow, SaleRow
 from regulars.messaging.template import ATTRIBUTE_PREFIX
 
 _MINOR_UNITS = 100

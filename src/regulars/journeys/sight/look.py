@@ -11,7 +11,7 @@ from regulars.journeys.conditions import Seen, SeenSale, Types, parts
 from regulars.journeys.definition import Branch, Condition, Definition, OfAttribute, OfProduct, Purchases
 from regulars.journeys.program import walk
 from regulars.journeys.sight import queries
-from regulars.journeys.sight.queries import PersonRow, SaleRow
+from regulars.journeys.sight.model import PersonRow, SaleRow
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE
 

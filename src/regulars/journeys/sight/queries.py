@@ -3,33 +3,10 @@ analyzed; nothing is written."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
 from uuid import UUID
 
+from regulars.journeys.sight.model import PersonRow, SaleRow
 from regulars.kit.db import Tx
-
-
-class SaleRow(NamedTuple):
-    id: UUID
-    type: str
-    profile_id: UUID | None
-    store_id: UUID
-    store_external_id: str
-    store_name: str | None
-    country: str | None
-    amount_cents: int
-    currency: str
-    occurred_at: datetime
-    created_at: datetime
-    line_items: Any
-
-
-class PersonRow(NamedTuple):
-    id: UUID
-    first_name: str | None
-    last_name: str | None
-    attributes: dict[str, str]
-    is_subscribed: bool
 
 
 async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[SaleRow]:

@@ -1,0 +1,28 @@
+"""A sale and a customer as runs see them."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+
+class SaleRow(NamedTuple):
+    id: UUID
+    type: str
+    profile_id: UUID | None
+    store_id: UUID
+    store_external_id: str
+    store_name: str | None
+    country: str | None
+    amount_cents: int
+    currency: str
+    occurred_at: datetime
+    created_at: datetime
+    line_items: Any
+
+
+class PersonRow(NamedTuple):
+    id: UUID
+    first_name: str | None
+    last_name: str | None
+    attributes: dict[str, str]
+    is_subscribed: bool

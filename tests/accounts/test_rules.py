@@ -1,3 +1,4 @@
+import asyncio
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
@@ -11,6 +12,7 @@ from regulars.accounts.passwords import Passwords, objection
 from regulars.accounts.sessions import Doorkeeper, start_session
 from regulars.accounts.throttle import judge as throttle
 from regulars.kit.db import Tx
+from regulars.web.errors import TooMany
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 
@@ -57,6 +59,17 @@ async def test_a_password_is_kept_as_argon2id_and_matches_only_itself():
     assert await passwords.matches(kept, "four words in a row")
     assert not await passwords.matches(kept, "four words in a roW")
     assert not await passwords.matches(None, "four words in a row")
+
+
+@pytest.mark.anyio
+async def test_in_a_flood_of_sign_ins_nobody_waits_for_ever(monkeypatch):
+    monkeypatch.setattr("regulars.accounts.passwords.TURN_WAIT_S", 0.01)
+    passwords = Passwords()
+    tries = [passwords.matches(None, "four words in a row") for _ in range(12)]
+    answers = await asyncio.gather(*tries, return_exceptions=True)
+    assert any(isinstance(answer, TooMany) for answer in answers)
+    assert False in answers
+    assert not await passwords.matches(None, "later there is room again")
 
 
 @pytest.mark.parametrize(

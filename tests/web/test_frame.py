@@ -24,6 +24,15 @@ async def test_a_stranger_is_sent_to_sign_in_and_comes_back(house):
     assert answer.headers["location"] == "/sign-in?next=%2Fo%2Fmaison-corvelle%2Fcustomers%3Fq%3Da%2520b"
 
 
+async def test_a_live_part_whose_session_ended_takes_the_whole_page_to_sign_in(house):
+    headers = {"hx-request": "true", "hx-current-url": "http://127.0.0.1:8080/o/maison-corvelle/first-steps?a=b"}
+    answer = await house.get("/o/maison-corvelle/customers", **headers)
+    assert answer.headers["hx-redirect"] == "/sign-in?next=%2Fo%2Fmaison-corvelle%2Ffirst-steps%3Fa%3Db"
+    assert answer.text == ""
+    elsewhere = await house.get(HOME, **{**headers, "hx-current-url": "https://evil.example//evil"})
+    assert elsewhere.headers["hx-redirect"] == "/sign-in"
+
+
 async def test_a_stranger_learns_nothing_of_which_organizations_exist(house):
     known, unknown = await house.get(HOME), await house.get("/o/nobody/")
     assert (known.status_code, unknown.status_code) == (303, 303)

@@ -1,13 +1,17 @@
 """Passwords: argon2id, at least twelve characters, none of the most common; no rules about kinds of characters."""
 
 import asyncio
+import contextlib
 import string
+from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from argon2 import PasswordHasher, Type
 from argon2.exceptions import Argon2Error, InvalidHashError
+
+from regulars.web.errors import TooMany
 
 CHARACTERS_MIN: Final = 12
 CHARACTERS_MAX: Final = 256
@@ -19,6 +23,7 @@ _DECORATION: Final = string.digits + string.punctuation + string.whitespace
 _LEET: Final = str.maketrans("013457@$!", "oleastasi")
 # RFC 9106, second recommendation: 64 MiB, three passes, four lanes.
 _HASHER: Final = PasswordHasher(time_cost=3, memory_cost=65_536, parallelism=4, type=Type.ID)
+TURN_WAIT_S: Final = 8.0
 # At most so many at once in a process: each takes 64 MiB and a core for tens of milliseconds.
 _AT_ONCE: Final = 2
 
@@ -69,17 +74,30 @@ class Passwords:
         self._nobody = ""
 
     async def hash(self, password: str) -> str:
-        async with self._turns:
+        async with self._turn():
             return await asyncio.to_thread(_HASHER.hash, password)
 
     async def matches(self, password_hash: str | None, password: str) -> bool:
         """Whether it is the password. An account without one takes as long, so time does not tell who exists."""
-        async with self._turns:
+        async with self._turn():
             if password_hash is None:
                 self._nobody = self._nobody or await asyncio.to_thread(_HASHER.hash, "nobody's password")
                 await asyncio.to_thread(_verify, self._nobody, password)
                 return False
             return await asyncio.to_thread(_verify, password_hash, password)
+
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """A turn at the processor, or a refusal: in a flood of sign-ins nobody waits for ever."""
+        try:
+            async with asyncio.timeout(TURN_WAIT_S):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise TooMany("Too many people sign in at this moment; try again in a few seconds.") from None
+        try:
+            yield
+        finally:
+            self._turns.release()
 
 
 def _verify(password_hash: str, password: str) -> bool:

@@ -44,6 +44,8 @@ def demo(
         asyncio.run(_fill(url, organization, story, force=force))
     out.print(f"The organization {organization} now has {counted(sales, 'ticket')} of two years.", markup=False)
     out.print("Next:", markup=False)
+    who = f"you@example.com --role owner --organization {_quoted(organization)}"
+    out.print(f"  regulars user create {who}  # prints a link to sign in", markup=False, soft_wrap=True)
     out.print(f"  regulars key create --organization {_quoted(organization)}", markup=False)
     out.print("  regulars serve", markup=False)
     out.print("  curl -H 'x-api-key: …' 'http://127.0.0.1:8080/v1/sales-events?limit=5'", markup=False)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, urlsplit
 from uuid import UUID
 
 from starlette.requests import ClientDisconnect, Request
@@ -22,6 +22,7 @@ from regulars.web.access import Action, may
 from regulars.web.error_pages import api_refusal_page, broken_page, refusal_page, unavailable_page
 from regulars.web.errors import BadForm, ForeignForm, FormTooLarge, NotAllowed, PageNotFound, PageRefusal
 from regulars.web.navigation import Navigation
+from regulars.web.next_page import safe_next
 from regulars.web.render import NAVIGATION_STATE, SECRET_STATE, WAITING_STATE, headers
 from regulars.web.route import Door, Form, Page
 from regulars.web.router import PageRouter
@@ -189,6 +190,12 @@ class _Exchange:
 
 def _to_sign_in(visit: Visit) -> Response:
     """Come back here afterwards, if this is a page and not the target of a form."""
+    if visit.is_htmx:
+        # A part of a page must not become a sign-in form: the whole page goes there.
+        here = urlsplit(visit.request.headers.get("hx-current-url", ""))
+        wanted = safe_next(here.path + (f"?{here.query}" if here.query else ""), otherwise="")
+        target = f"{SIGN_IN_PATH}?next={quote(wanted, safe='')}" if wanted else SIGN_IN_PATH
+        return Response(status_code=200, headers={**headers(visit), "HX-Redirect": target})
     url = visit.request.url
     wanted = url.path + (f"?{url.query}" if url.query else "")
     target = f"{SIGN_IN_PATH}?next={quote(wanted, safe='')}" if visit.request.method == "GET" else SIGN_IN_PATH

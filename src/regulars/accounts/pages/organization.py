@@ -73,7 +73,7 @@ def _choices() -> dict[str, Any]:
     return {
         "zones": [(name, name.replace("_", " ")) for name in time_zones()],
         "locales": list(LOCALES.items()),
-        "countries": [("", "None: numbers need their country prefix"), *countries()],
+        "countries": [("", "None"), *countries()],
     }
 
 

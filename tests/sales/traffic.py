@@ -28,7 +28,7 @@ class Traffic:
         profile = chance.choice(
             [None, None, f"c{chance.randrange(30)}", f"new-{chance.random()}", "known", "@known", "@x"]
         )
-        age = chance.choice([-3600, -10, 60, 3600, 7 * 86400 - 5, 7 * 86400 + 5, 10**8])
+        age = chance.choice([-3600, -10, 60, 3600, 7 * 86400 - 3600, 7 * 86400 + 5, 10**8])
         body: dict[str, Any] = {
             **samples.sale(chance.choice([STORE, STORE, STORE, "LYON-02", "@LYON-02", "nowhere", "prof_x"])),
             "external_id": f"T{chance.randrange(60)}",

@@ -38,10 +38,6 @@ async def find_person_by_email(tx: Tx, email: str) -> Person | None:
     return _person(rows[0]) if rows else None
 
 
-async def lock_user(tx: Tx, user_id: UUID) -> bool:
-    return bool(await tx.fetch("SELECT 1 FROM users WHERE id = %s FOR UPDATE", (user_id,)))
-
-
 async def has_users(tx: Tx) -> bool:
     return bool(await tx.fetch("SELECT 1 FROM users LIMIT 1"))
 

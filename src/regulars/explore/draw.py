@@ -7,7 +7,6 @@ from datetime import date, datetime
 from typing import Final, NamedTuple
 
 WIDTH: Final = 640.0
-HEIGHT: Final = 168.0
 LEFT: Final = 46.0
 TOP: Final = 8.0
 FLOOR: Final = 144.0

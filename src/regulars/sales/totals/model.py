@@ -65,10 +65,6 @@ class PerCurrency:
     def identified(self) -> int:
         return sum(one.identified for one in self.sums.values())
 
-    @property
-    def identified_share(self) -> float | None:
-        return self.identified / self.tickets if self.tickets else None
-
     def by_size(self) -> list[tuple[str, Sums]]:
         """The currency with more net sales first."""
         return sorted(self.sums.items(), key=lambda item: (-item[1].net_cents, item[0]))

@@ -143,3 +143,20 @@ def test_the_ownership_rule_sees_writes_and_only_writes(body, found):
 )
 def test_the_organization_rule_sees_a_statement_that_forgets_it(body, forgets):
     assert forgets_the_organization(planted(body), {"profiles", "stores", "organizations"}) is forgets
+
+
+NEIGHBOUR_IN_LATERAL = re.compile(r"LATERAL\s*\((?:(?!\bAS\b).)*?organization_id\s*=\s*\w+\.organization_id", re.DOTALL)
+
+
+def test_inside_a_lateral_the_organization_is_a_value_and_not_a_neighbour_s_column():
+    """On a cluster each table's node is found by the value; a neighbour's column would make it ask all of them."""
+    offenders = [
+        str(path.relative_to(ROOT))
+        for path in PACKAGE.rglob("queries.py")
+        if NEIGHBOUR_IN_LATERAL.search(path.read_text(encoding="utf-8"))
+    ]
+    assert offenders == []
+    assert NEIGHBOUR_IN_LATERAL.search("JOIN LATERAL (SELECT id FROM s WHERE organization_id = e.organization_id) AS s")
+    assert not NEIGHBOUR_IN_LATERAL.search(
+        "JOIN LATERAL (SELECT id FROM s WHERE organization_id = %s AND id = e.id) AS s"
+    )

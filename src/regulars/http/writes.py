@@ -14,7 +14,14 @@ from itertools import takewhile
 from uuid import UUID
 
 import psycopg
-from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation
+from psycopg.errors import (
+    DeadlockDetected,
+    FeatureNotSupported,
+    InvalidSqlStatementName,
+    LockNotAvailable,
+    QueryCanceled,
+    UniqueViolation,
+)
 
 from regulars.http.large_bodies import LARGE_BYTES, LargeBodies
 from regulars.http.pending import Outcome, Pending
@@ -321,9 +328,12 @@ def _may_pass(error: Exception, *, is_alone: bool) -> bool:
     """Whether the same batch, run again, may well succeed."""
     if isinstance(error, UniqueViolation):
         # Another process stored one of our keys meanwhile: this time the key is found.
-        return error.diag.constraint_name == PRIMARY_KEY
+        # On a cluster the name of a constraint has a number behind it.
+        return (error.diag.constraint_name or "").startswith(PRIMARY_KEY)
     # A lone write may have met a deadlock that the lock timeout ended before PostgreSQL saw it.
-    return isinstance(error, DeadlockDetected) or (is_alone and isinstance(error, LockNotAvailable))
+    # A statement that the server forgot, or whose table changed, is prepared anew the next time.
+    passes = (DeadlockDetected, FeatureNotSupported, InvalidSqlStatementName)
+    return isinstance(error, passes) or (is_alone and isinstance(error, LockNotAvailable))
 
 
 def _as_refusal(error: Exception, write: Write, route: Mutation) -> ApiError:

@@ -29,12 +29,13 @@ CROSS JOIN LATERAL (
 """
 _FROM_PAGE = "FROM (SELECT * FROM sales_events AS e WHERE "
 _BY_ID = "FROM (SELECT * FROM sales_events WHERE organization_id = %s AND id = %s) AS e"
+# The organization is compared as a value and never with a neighbour's column: a cluster finds the node by it.
 _NAMES = """
 JOIN LATERAL (
-    SELECT id, external_id FROM stores WHERE organization_id = e.organization_id AND id = e.store_id LIMIT 1
+    SELECT id, external_id FROM stores WHERE organization_id = %s AND id = e.store_id LIMIT 1
 ) AS s ON true
 LEFT JOIN LATERAL (
-    SELECT id, external_id FROM profiles WHERE organization_id = e.organization_id AND id = e.profile_id LIMIT 1
+    SELECT id, external_id FROM profiles WHERE organization_id = %s AND id = e.profile_id LIMIT 1
 ) AS p ON true
 """
 
@@ -68,12 +69,12 @@ def _bytes(text: str | None) -> bytes | None:
 async def find_sales_by_external_id(
     tx: Tx, organization_id: UUID, external_ids: Collection[str]
 ) -> dict[str, StoredSale]:
-    rows = await tx.fetch(_COLUMNS + _BY_EXTERNAL_ID + _NAMES, (list(external_ids), organization_id))
+    rows = await tx.fetch(_COLUMNS + _BY_EXTERNAL_ID + _NAMES, (list(external_ids), *[organization_id] * 3))
     return {row[1]: _stored(row) for row in rows}
 
 
 async def find_sale_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> StoredSale | None:
-    rows = await tx.fetch(_COLUMNS + _BY_ID + _NAMES, (organization_id, identifier))
+    rows = await tx.fetch(_COLUMNS + _BY_ID + _NAMES, (organization_id, identifier, organization_id, organization_id))
     return _stored(rows[0]) if rows else None
 
 
@@ -92,7 +93,9 @@ async def list_sales(
     fitting: LiteralString = " AND ".join(["e.organization_id = %s", *(condition.text for condition in conditions)])
     page: LiteralString = _FROM_PAGE + fitting + order + " LIMIT %s) AS e"
     values = [value for condition in conditions for value in condition.values]
-    rows = await tx.fetch(_COLUMNS + page + _NAMES + order, (organization_id, *values, limit))
+    rows = await tx.fetch(
+        _COLUMNS + page + _NAMES + order, (organization_id, *values, limit, organization_id, organization_id)
+    )
     return [_stored(row) for row in rows]
 
 

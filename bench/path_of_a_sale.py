@@ -1,0 +1,114 @@
+"""Which files a single sale passes through, in their order: the shortest of several traces in a server that is warm.
+
+`kit` is left out. A file counts once; a return is a visit to a file that was left before.
+
+    .venv/bin/python bench/path_of_a_sale.py
+"""
+
+import asyncio
+import dataclasses
+import http.client
+import re
+import socket
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+
+import uvloop
+
+import tickets  # as below
+from database import make_templates, running_cluster  # the path above must be set first
+from regulars.kit.settings import load
+from regulars.processes.server_process import serve
+
+PACKAGE = f"{Path(__file__).resolve().parent.parent / 'src' / 'regulars'}/"
+WARM_REQUESTS = 50
+REQUESTS = 100
+CREATED = 201
+
+
+class Trace:
+    """The files of the package that are entered, while it is on."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self.visits: list[str] = []
+        self.shortest: list[str] = []
+
+    def begin(self) -> None:
+        self.visits = []
+        self.is_on = True
+
+    def end(self, *, counts: bool) -> None:
+        self.is_on = False
+        if counts and (not self.shortest or len(self.visits) < len(self.shortest)):
+            self.shortest = self.visits
+
+    def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
+        file = frame.f_code.co_filename
+        if not self.is_on or event not in {"call", "return"} or not file.startswith(PACKAGE):
+            return
+        name = file.removeprefix(PACKAGE)
+        if not name.startswith("kit/") and (not self.visits or self.visits[-1] != name):
+            self.visits.append(name)
+
+
+def main() -> None:
+    trace = Trace()
+    with running_cluster() as cluster, socket.socket() as listening:
+        organization = make_templates(cluster)[0]
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        settings = dataclasses.replace(load(), database_url=cluster.clone("path"), rate_limit_per_s=0)
+        caller = threading.Thread(target=_call, args=(listening.getsockname(), organization.key, trace))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(settings, listening, caller, trace))
+    for name in trace.shortest:
+        print(name)  # this is what the script is for
+    files = set(trace.shortest)
+    print(f"{len(files)} files, {len(trace.shortest) - len(files)} returns to a file that was left")  # as above
+
+
+async def _serve(settings, listening: socket.socket, caller: threading.Thread, trace: Trace) -> None:  # type: ignore[no-untyped-def]  # settings come from the package
+    stop, started = asyncio.Event(), asyncio.Event()
+    serving = asyncio.create_task(serve(settings, listening, stop=stop, started=started))
+    await started.wait()
+    sys.setprofile(trace)
+    caller.start()
+    await asyncio.to_thread(caller.join)
+    sys.setprofile(None)
+    stop.set()
+    await serving
+
+
+def _call(address: tuple[str, int], key: str, trace: Trace) -> None:
+    """Sell until everything is known and prepared, and then as often again."""
+    host = f"{address[0]}:{address[1]}"
+    with socket.create_connection(address, timeout=30) as connection:
+        for number, said in enumerate(tickets.requests(REQUESTS, run="path", key=key, host=host)):
+            trace.begin()
+            _exchange(connection, _without_properties(said))
+            trace.end(counts=number >= WARM_REQUESTS)
+
+
+def _without_properties(said: bytes) -> bytes:
+    """There is no worker here that would make the keys of product properties known, and new ones take another way."""
+    head, _, body = said.partition(b"\r\n\r\n")
+    body = re.sub(rb',?"properties":\{[^}]*\}', b"", body)
+    return re.sub(rb"Content-Length: \d+", b"Content-Length: %d" % len(body), head) + b"\r\n\r\n" + body
+
+
+def _exchange(connection: socket.socket, said: bytes) -> None:
+    connection.sendall(said)
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    response.read()
+    if response.status != CREATED:
+        raise SystemExit(f"the server answered {response.status}")
+
+
+if __name__ == "__main__":
+    main()

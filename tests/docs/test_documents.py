@@ -29,6 +29,19 @@ def test_the_documents_a_stranger_looks_for_are_there(name):
     assert (ROOT / f"{name}.md").stat().st_size > 400
 
 
+def test_every_script_is_in_the_guide_for_contributors():
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for script in (ROOT / "bin").iterdir():
+        if script.name != "setup":
+            assert f"bin/{script.name}" in guide, script.name
+
+
+def test_what_no_test_runs_says_so():
+    for name in ("Dockerfile", "compose.yaml"):
+        assert "Not run by the tests" in (ROOT / name).read_text(encoding="utf-8")
+        assert f"]({name})" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_the_changelog_starts_with_what_is_unreleased():
     headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert headings[0] == "Unreleased"

@@ -29,6 +29,13 @@ def first_steps(base: str, *, today: datetime) -> tuple[Step, ...]:
             "By your own ticket number, as one path segment, or by the `evt_` id of the answer.",
             curl(f"{base}/v1/sales-events/PARIS-1%3A4711"),
         ),
+        consent_step(base, today=today),
+        Step(
+            "Or begin with what you have",
+            "Files of stores, profiles, sales and consents, as CSV, spreadsheets or NDJSON; or two years of a made-up"
+            " chain of shops to look around in.",
+            '.venv/bin/regulars import sales tickets.csv --organization "My shop" --dry-run\n.venv/bin/regulars demo',
+        ),
     )
 
 

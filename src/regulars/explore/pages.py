@@ -14,8 +14,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from regulars.explore import reference
 from regulars.explore.first_steps import first_steps
+from regulars.explore.reference import Reference
+from regulars.explore.reference import read as read_reference
 from regulars.explore.render import STATIC_PATH, page, render, static_response
 from regulars.http import error_pages, openapi
 from regulars.http.address import base_url
@@ -25,7 +26,9 @@ from regulars.http.route import Route as ApiRoute
 from regulars.kit.clock import monotonic
 from regulars.web import cookies
 
+DOCUMENTS_PATH: Final = "/docs"
 REFERENCE_PATH: Final = "/docs/api"
+SOUGHT_CHARACTERS_MAX: Final = 100
 STATE_WAIT_S: Final = 2.0
 # The first page is open to anyone, so its question to the database is asked at most this often.
 STATE_AGE_S_MAX: Final = 1.0
@@ -40,6 +43,7 @@ def page_routes(api_routes: Sequence[ApiRoute], *, missing: Missing, public_url:
     pages = _Pages(api_routes, missing, public_url)
     return [
         Route("/", pages.first),
+        Route(DOCUMENTS_PATH, _documents),
         Route(REFERENCE_PATH, pages.reference),
         Route(DOCUMENTATION_PATH, pages.errors),
         Route(STATIC_PATH + "/{version}/{name}", _static),
@@ -70,15 +74,23 @@ class _Pages:
         return page(render("first.html", state=state, steps=steps))
 
     async def reference(self, request: Request) -> Response:
-        return page(self._reference_html.replace(ANY_ADDRESS, html.escape(self._address(request))))
+        sought = " ".join(request.query_params.get("q", "").split())[:SOUGHT_CHARACTERS_MAX]
+        shown = self._found_html(sought) if sought else self._reference_html
+        return page(shown.replace(ANY_ADDRESS, html.escape(self._address(request))))
 
     async def errors(self, _request: Request) -> Response:
         return page(self._errors_html)
 
     @cached_property
+    def _described(self) -> Reference:
+        return read_reference(openapi.build(self._api_routes, server_url=ANY_ADDRESS))
+
+    @cached_property
     def _reference_html(self) -> str:
-        document = openapi.build(self._api_routes, server_url=ANY_ADDRESS)
-        return render("reference.html", reference=reference.read(document), base=ANY_ADDRESS)
+        return render("reference.html", reference=self._described, base=ANY_ADDRESS, sought="")
+
+    def _found_html(self, sought: str) -> str:
+        return render("reference.html", reference=found(self._described, sought), base=ANY_ADDRESS, sought=sought)
 
     @cached_property
     def _errors_html(self) -> str:
@@ -97,6 +109,11 @@ class _Pages:
                 missing = "The database does not answer."
             self._state = state = _State(missing, datetime.now(UTC), monotonic())
         return state
+
+
+async def _documents(_request: Request) -> Response:
+    """Whoever shortens the address of a document comes to the one that most are looking for."""
+    return RedirectResponse(REFERENCE_PATH, HTTPStatus.SEE_OTHER)
 
 
 async def _static(request: Request) -> Response:

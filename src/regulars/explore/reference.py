@@ -4,7 +4,7 @@ import json
 import re
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -83,6 +83,28 @@ class Reference:
     headers: tuple[tuple[str, str], ...]
     subjects: tuple[Subject, ...]
     schemas: tuple[Schema, ...]
+
+
+def found(whole: Reference, sought: str) -> Reference:
+    """The operations and schemas in which every word that is sought stands, in a name, a path, a text or a field."""
+    words = sought.casefold().split()
+
+    def has(*texts: str) -> bool:
+        text = " ".join(texts).casefold()
+        return all(word in text for word in words)
+
+    def operation_has(each: Operation) -> bool:
+        names = (field.name for _, field in each.parameters)
+        fields = (field.name for field in each.body_fields)
+        return has(each.method, each.path, each.summary, each.description, *names, *fields)
+
+    subjects = []
+    for subject in whole.subjects:
+        kept = tuple(each for each in subject.operations if operation_has(each))
+        if kept:
+            subjects.append(replace(subject, operations=kept))
+    schemas = (each for each in whole.schemas if has(each.name, each.description, *(one.name for one in each.fields)))
+    return replace(whole, subjects=tuple(subjects), schemas=tuple(schemas))
 
 
 def read(document: Mapping[str, Any]) -> Reference:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,8 +21,14 @@ def test_the_first_steps_work_as_they_stand(server: Server, api_database_url: st
     command.parent.mkdir(parents=True)
     command.write_text(COMMAND.format(python=sys.executable))
     command.chmod(0o755)
-    create, store, ticket, back = read(server, "/").blocks
-    commands = [create, store, ticket, ticket, back]
+    create, store, ticket, back, consent, files = read(server, "/").blocks
+    (tmp_path / "tickets.csv").write_text(
+        "external_id,type,occurred_at,store_id,currency,total_amount_cents,total_discount_cents,"
+        "line_items.quantity,line_items.total_price_cents\n"
+        "PARIS-1:1,PURCHASE,2026-01-15T10:30:00Z,PARIS-1,EUR,1990,0,1,1990\n"
+    )
+    # The last line of the last block makes two years of tickets, which other tests do.
+    commands = [create, store, ticket, ticket, back, consent, files.splitlines()[0]]
     done = subprocess.run(
         ["sh", "-e", "-c", "\necho\n".join(commands)],
         cwd=tmp_path,
@@ -39,7 +46,9 @@ def test_the_first_steps_work_as_they_stand(server: Server, api_database_url: st
     )
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    stored, first, again, found = answers
+    stored, first, again, found, consented = answers
+    assert consented["outcome"] == "created"
+    assert re.search(r"created +1", done.stdout)
     assert stored["external_id"] == "PARIS-1"
     assert first["automation"]["state"] == "eligible"
     assert again["sales_event"] == first["sales_event"] == found

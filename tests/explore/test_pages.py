@@ -21,7 +21,10 @@ def request_with_host(path: bytes, host: bytes) -> bytes:
 def test_a_page_loads_nothing_from_elsewhere_and_runs_nothing(server: Server, path: str):
     page = read(server, path)
     assert [link for link in page.links if not re.match(r"[/#](?!/)", link)] == []
-    assert {"script", "style", "iframe", "object", "embed", "form"} & set(page.tags) == set()
+    # The reference has a form: its search box, which only reads.
+    assert {"script", "style", "iframe", "object", "embed", "form"} & set(page.tags) <= (
+        {"form"} if path == "/docs/api" else set()
+    )
     assert [name for name in page.attributes if name == "style" or name.startswith("on")] == []
 
 
@@ -84,7 +87,7 @@ def test_the_first_page_says_what_is_missing(empty_database_url: str):
 
 
 @pytest.mark.parametrize(
-    "path", ["/nowhere", "/docs", "/docs/api/", "/static/x/nothing.css", "/static/x/..%2Fpages.py"]
+    "path", ["/nowhere", "/docs/nowhere", "/docs/api/", "/static/x/nothing.css", "/static/x/..%2Fpages.py"]
 )
 def test_what_is_not_there_gets_a_page_that_leads_back(server: Server, path: str):
     response = get(server, path)

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from regulars.explore.first_steps import first_steps
-from regulars.explore.reference import Reference
+from regulars.explore.reference import Reference, found
 from regulars.explore.reference import read as read_reference
 from regulars.explore.render import STATIC_PATH, page, render, static_response
 from regulars.http import error_pages, openapi

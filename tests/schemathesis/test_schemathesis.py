@@ -1,6 +1,8 @@
 """Schemathesis over the served document: every operation, every check, valid and invalid data."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,9 +19,21 @@ EXAMPLES_PER_OPERATION_MAX = 12
 HERE = Path(__file__).parent
 
 
+# One run for the calls that follow from one another, and one for each subject, so that the workers share them.
+SUBJECTS = sorted({path.split("/")[2] for path in json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]})
+RUNS = {
+    "calls that follow one another": ["--phases=stateful"],
+    **{
+        subject: ["--phases=examples,coverage,fuzzing", f"--include-path-regex=^/v1/{re.escape(subject)}(/|$)"]
+        for subject in SUBJECTS
+    },
+}
+
+
 @pytest.mark.timeout(SECONDS_MAX + 60)
+@pytest.mark.parametrize("part", RUNS.values(), ids=RUNS)
 def test_the_interface_does_what_its_description_says(
-    start_server: StartServer, api_database_url: str, tmp_path: Path
+    start_server: StartServer, api_database_url: str, tmp_path: Path, part: list[str]
 ) -> None:
     server = start_server(rate_limit_per_s="0")
     key = new_tenant(api_database_url).key
@@ -45,6 +59,7 @@ def test_the_interface_does_what_its_description_says(
             f"--header=x-api-key:{key}",
             f"--max-examples={EXAMPLES_PER_OPERATION_MAX}",
             "--seed=1",
+            *part,
             "--no-color",
         ],
         cwd=tmp_path,

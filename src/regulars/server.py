@@ -226,7 +226,7 @@ def _service(routes: list[BaseRoute], lifespan: Callable[[Starlette], AbstractAs
 def _callbacks(settings: Settings, database: Database) -> list[BaseRoute]:
     """Where providers of texts call."""
     opened = partial(open_token, vault.of(settings))
-    return [*Callbacks(database, public_url=settings.base_url, open_token=opened).routes()]
+    return [*Callbacks(database, public_url=settings.public_url, open_token=opened).routes()]
 
 
 def _database(settings: Settings) -> Database:

@@ -23,13 +23,13 @@ class FakeTwilio:
     async def post(self, request: web.Request) -> web.Response:
         form = {name: str(value) for name, value in (await request.post()).items()}
         self.posts.append({**form, "authorization": request.headers.get("authorization", "")})
+        told = self.respond(form)
         if self.hangs_up:
             assert request.transport is not None
             request.transport.close()
             return web.Response()
         if self.stalls_s:
             await asyncio.sleep(self.stalls_s)
-        told = self.respond(form)
         return told or web.json_response({"sid": f"SM{len(self.posts)}", "status": "queued"}, status=201)
 
     async def get(self, request: web.Request) -> web.Response:

@@ -36,11 +36,12 @@ Handle = Callable[["_Call"], Awaitable[Response]]
 
 
 class Callbacks:
-    """`open_token` unseals an account's token; `public_url` is the address that the provider was given."""
+    """`open_token` unseals an account's token; `public_url` is the address that the provider was given, where it is
+    set: behind a proxy the address of a request is another one, and a signature covers the address."""
 
-    def __init__(self, database: Database, *, public_url: str, open_token: Callable[[Texting], str]) -> None:
+    def __init__(self, database: Database, *, public_url: str | None, open_token: Callable[[Texting], str]) -> None:
         self._database = database
-        self._public_url = public_url.rstrip("/")
+        self._public_url = public_url
         self._open_token = open_token
 
     def routes(self) -> list[Route]:
@@ -76,7 +77,8 @@ class Callbacks:
             return PlainTextResponse("The database cannot be reached.\n", 503, headers={"Retry-After": "5"})
 
     def _is_signed(self, request: Request, form: Mapping[str, str], token: str) -> bool:
-        url = f"{self._public_url}{request.url.path}"
+        base_url = self._public_url or str(request.base_url)
+        url = f"{base_url.rstrip('/')}{request.url.path}"
         return twilio.is_signed(token, url, form, request.headers.get("x-twilio-signature", ""))
 
     async def _take_in(self, call: "_Call") -> Response:

@@ -1,0 +1,155 @@
+"""Texts: how fast the simulator's queue empties beside a server under load, and what a million that wait cost."""
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from database import Cluster
+from processes import cpu_s, free_port, regulars_command, running_server
+from regulars.consent.ledger import Origin
+from regulars.consent.opt_in import Consent, opt_in
+from regulars.kit.db import Database
+from regulars.kit.ids import new_uuid
+from regulars.kit.migrate import migrate
+from regulars.messaging.hours import Rule, Window
+from regulars.messaging.model import OriginKind
+from regulars.messaging.request import TextOrder, request_texts
+from regulars.messaging.settings.model import SmsSettings
+from regulars.messaging.settings.store import Texting, load_texting, save_texting
+from regulars.organizations.manage import create_organization
+
+DATABASE = "bench_texts"
+TEXTS = 10_000
+WAITING = 1_000_000
+QUICK_WAITING = 20_000
+IDLE_S = 60.0
+QUICK_IDLE_S = 5.0
+DEADLINE_S = 300.0
+CHUNK = 500
+ALWAYS = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class TextTimes:
+    texts: int
+    took_s: float
+    waiting: int
+    idle_s: float
+    idle_core_share: float
+
+
+def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> TextTimes:
+    cluster.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
+    cluster.execute(f"CREATE DATABASE {DATABASE}")
+    url = cluster.url_of(DATABASE)
+    migrate(url)
+    texts = 500 if is_quick else TEXTS
+    organization_id = asyncio.run(_prepare(url, texts, say))
+    port = free_port()
+    environment = {"DATABASE_URL": url, "REGULARS_SECRET_KEY": "k" * 40, "REGULARS_RATE_LIMIT_PER_S": "0"}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_server(regulars_command(port), {**environment, "REGULARS_DATA_DIR": folder}, port=port) as server,
+    ):
+        started = time.monotonic()
+        asyncio.run(_wait_until_sent(url, organization_id, texts))
+        took_s = time.monotonic() - started
+        say(f"{texts} texts left in {took_s:.1f} s ({texts / took_s:.0f}/s)")
+        waiting = QUICK_WAITING if is_quick else WAITING
+        asyncio.run(_fill_tomorrow(url, organization_id, waiting))
+        time.sleep(2)
+        idle_s = QUICK_IDLE_S if is_quick else IDLE_S
+        before = cpu_s(server.pid) + cpu_s(cluster.postmaster_pid)
+        time.sleep(idle_s)
+        share = (cpu_s(server.pid) + cpu_s(cluster.postmaster_pid) - before) / idle_s
+    say(f"{waiting} texts that wait for tomorrow cost {share:.1%} of a core over {idle_s:.0f} s")
+    return TextTimes(texts, took_s, waiting, idle_s, share)
+
+
+def as_json(times: TextTimes) -> dict[str, Any]:
+    return asdict(times)
+
+
+async def _prepare(url: str, texts: int, say: Say) -> UUID:
+    database = Database(url, pool_max=4)
+    await database.open()
+    try:
+        async with database.connection() as connection:
+            organization = await create_organization(connection, "Texts")
+        async with database.transaction() as tx:
+            found = await load_texting(tx, organization.id)
+            assert found is not None
+            texting = replace(found, settings=SmsSettings(brand="Shop", rules={"FR": ALWAYS}))
+            await save_texting(tx, organization.id, texting)
+        for start in range(0, texts, CHUNK):
+            numbers = [f"+336{10_000_000 + it:08d}" for it in range(start, min(start + CHUNK, texts))]
+            await _order(database, organization.id, texting, numbers)
+        say(f"{texts} texts are queued")
+        return organization.id
+    finally:
+        await database.close()
+
+
+async def _order(database: Database, organization_id: UUID, texting: Texting, numbers: list[str]) -> None:
+    async with database.transaction() as tx:
+        consents = [Consent(phone_number=it, source="OTHER", consented_at=tx.now, origin=Origin()) for it in numbers]
+        await opt_in(tx, organization_id, consents, secret=texting.secret)
+        orders = [
+            TextOrder(origin_kind=OriginKind.CAMPAIGN, origin_id=new_uuid(), step="1", words="Hello", phone_number=it)
+            for it in numbers
+        ]
+        await request_texts(tx, organization_id, orders, texting=texting)
+
+
+async def _wait_until_sent(url: str, organization_id: UUID, texts: int) -> None:
+    database = Database(url, pool_max=2)
+    await database.open()
+    try:
+        until = time.monotonic() + DEADLINE_S
+        while time.monotonic() < until:
+            async with database.transaction() as tx:
+                rows = await tx.fetch(
+                    "SELECT count(*) FROM texts WHERE organization_id = %s AND state = 'sent'", (organization_id,)
+                )
+            if rows[0][0] == texts:
+                return
+            await asyncio.sleep(0.25)
+        raise TimeoutError(f"Only {rows[0][0]} of {texts} texts left within {DEADLINE_S:.0f} s.")
+    finally:
+        await database.close()
+
+
+async def _fill_tomorrow(url: str, organization_id: UUID, waiting: int) -> None:
+    database = Database(url, pool_max=2, statement_timeout_ms=600_000)
+    await database.open()
+    try:
+        async with database.transaction() as tx:
+            await tx.execute(
+                """
+                INSERT INTO texts
+                    (organization_id, id, origin_kind, origin_id, step, number_hash, phone_number, body, parts, state,
+                     due_at, expires_at, created_at)
+                SELECT %(organization_id)s, gen_random_uuid(), 'campaign', gen_random_uuid(), '1', '\\x00',
+                       '+33600000000', 'Hello', 1, 'queued', %(due_at)s, %(due_at)s, %(now)s
+                FROM generate_series(1, %(waiting)s)
+                """,
+                {
+                    "organization_id": organization_id,
+                    "due_at": tx.now + timedelta(days=1),
+                    "now": tx.now,
+                    "waiting": waiting,
+                },
+            )
+    finally:
+        await database.close()

@@ -7,10 +7,10 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
@@ -20,6 +20,7 @@ import latency
 import pages
 import queues
 import report  # the path above must be set first
+import texts
 import webhooks  # as above
 from database import Cluster, Organization, make_templates, running_cluster  # as above
 from growth import make_grown
@@ -45,7 +46,7 @@ GROWTH_LONG = (1_000_000, 10_000_000)
 # What the worker does has figures of its own and no load generator.
 WORK = ("queues", "webhooks")
 IDLE_S = 60
-GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "latency", "growth", "pages", *WORK)
+GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "latency", "growth", "pages", "texts", *WORK)
 
 
 def main() -> None:
@@ -57,7 +58,10 @@ def main() -> None:
         return
     started = time.monotonic()
     if options.only == ["pages"]:
-        _measure_pages(console, options)
+        _measure_alone(console, options, "pages", pages)
+        return
+    if options.only == ["texts"]:
+        _measure_alone(console, options, "texts", texts)
         return
     wrk.ensure_installed()
     with running_cluster() as cluster:
@@ -92,20 +96,28 @@ def main() -> None:
         report.document(PAGE, report.markdown(result))
 
 
-def _measure_pages(console: Console, options: argparse.Namespace) -> None:
-    """By themselves: they need no load, and their organization takes minutes to make."""
+def _measure_alone(console: Console, options: argparse.Namespace, name: str, measured: "_Alone") -> None:
+    """By themselves: they need no load, and what they read takes minutes to make."""
 
     def say(text: str) -> None:
         console.print(text, highlight=False)
 
     with running_cluster() as cluster:
-        times = pages.measure(cluster, say, is_quick=options.quick)
+        times = measured.measure(cluster, say, is_quick=options.quick)
         machine = _machine(cluster)
-    pages.show(times, say)
-    path = options.output or RESULTS / "local" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-pages.json"
+    measured.show(times, say)
+    path = options.output or RESULTS / "local" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"machine": machine, "pages": pages.as_json(times)}, indent=2) + "\n", "utf-8")
+    path.write_text(json.dumps({"machine": machine, name: measured.as_json(times)}, indent=2) + "\n", "utf-8")
     say(f"Written to {path}")
+
+
+class _Alone(Protocol):
+    """A module of this folder that measures something by itself."""
+
+    def measure(self, cluster: Cluster, say: Callable[[str], None], *, is_quick: bool) -> Any: ...
+    def show(self, times: Any, say: Callable[[str], None]) -> None: ...
+    def as_json(self, times: Any) -> Any: ...
 
 
 def _measure_work(console: Console, cluster: Cluster, organization: Organization, options: argparse.Namespace) -> None:

@@ -77,6 +77,12 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> TextTimes:
     return TextTimes(texts, took_s, waiting, idle_s, share)
 
 
+def show(times: TextTimes, say: Say) -> None:
+    say(
+        f"{times.texts / times.took_s:.0f} texts a second; {times.waiting} that wait: {times.idle_core_share:.1%} of a core"
+    )
+
+
 def as_json(times: TextTimes) -> dict[str, Any]:
     return asdict(times)
 

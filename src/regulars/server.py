@@ -35,7 +35,7 @@ from regulars.http.guarded_protocol import GuardedProtocol
 from regulars.http.json_api import JsonApi
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
-from regulars.http.route import Document, Mutation, Route
+from regulars.http.route import Document, Mutation, Question, Route
 from regulars.http.service import Readiness, service_routes
 from regulars.http.writes import REQUEST_S, Writes
 from regulars.integrate.pages import keys, reference, requests
@@ -47,6 +47,7 @@ from regulars.kit.settings import Settings
 from regulars.kit.writable import Writability
 from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.credentials import open_token
+from regulars.messaging.inbox.suppress import find_suppressed
 from regulars.messaging.quiet import wait_until_quiet
 from regulars.organizations.authenticate import Authenticator
 from regulars.postgres import embedded
@@ -100,18 +101,21 @@ def api_routes(settings: Settings) -> tuple[Route, ...]:
     return (*routes, document)
 
 
-def with_quiet_withdrawals(routes: Sequence[Route], database: Database) -> tuple[Route, ...]:
-    """A withdrawal, by opt-out or by erasure, is answered when nothing is on its way to the number any more."""
+def with_what_texts_know(routes: Sequence[Route], database: Database) -> tuple[Route, ...]:
+    """A withdrawal, by opt-out or by erasure, is answered when nothing is on its way to the number any more; and who
+    may be texted depends on replies that nobody has read yet."""
 
     async def quiet(organization_id: UUID) -> None:
         await wait_until_quiet(database, organization_id)
 
-    return tuple(
-        replace(route, before_answer=quiet)
-        if isinstance(route, Mutation) and route.operation_id in {consent.OPT_OUT, privacy.ERASE}
-        else route
-        for route in routes
-    )
+    def known_by_texts(route: Route) -> Route:
+        if isinstance(route, Mutation) and route.operation_id in {consent.OPT_OUT, privacy.ERASE}:
+            return replace(route, before_answer=quiet)
+        if isinstance(route, Question) and route.operation_id == consent.CHECK:
+            return replace(route, handle=partial(consent.handle_check, suppressed=find_suppressed))
+        return route
+
+    return tuple(known_by_texts(route) for route in routes)
 
 
 def _with_erasure(route: Route) -> Route:
@@ -153,7 +157,7 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
     database.after_commit = waker.wake
     authenticator = Authenticator(database, default_country=settings.default_country)
     recorder = QuickRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
-    routes = with_quiet_withdrawals(api_routes(settings), database)
+    routes = with_what_texts_know(api_routes(settings), database)
     mutations = [route for route in routes if isinstance(route, Mutation)]
     writes = Writes(
         database,

@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
+from regulars.consent.check import Asked, check
 from regulars.consent.ledger import Origin
+from regulars.consent.model import Reason
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.kit.db import Database, Tx
@@ -15,6 +17,7 @@ from regulars.kit.ids import new_uuid
 from regulars.messaging.find import list_texts
 from regulars.messaging.hours import Rule, Window
 from regulars.messaging.inbox.receive import Incoming, Received, receive
+from regulars.messaging.inbox.suppress import find_suppressed
 from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, Outcome, Outgoing
 from regulars.messaging.request import TextOrder, request_texts
@@ -129,3 +132,13 @@ class Desk:
     def is_subscribed(self, number: str = NUMBER) -> bool:
         rows = self.sql("SELECT status FROM subscriptions WHERE organization_id = %s AND phone_number = %s", number)
         return rows == [("SUBSCRIBED",)]
+
+    def may_text(self, number: str = NUMBER) -> tuple[bool, str]:
+        """What `POST /v1/subscriptions/check` would say."""
+        secret = self.texting.secret
+        [verdict] = self.do(
+            lambda tx: check(
+                tx, self.organization_id, [Asked(phone_number=number)], secret=secret, suppressed=find_suppressed
+            )
+        )
+        return verdict.reason is Reason.SUBSCRIBED, verdict.reason.value

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.consent.check import Questions, Verdict, check
+from regulars.consent.check import FindSuppressed, Questions, Verdict, check
 from regulars.consent.decode import decode_check, decode_opt_in, decode_opt_out, read_profile
 from regulars.consent.errors import ConsentedAtInFuture, InvalidPhoneNumber, SubscriptionNotFound
 from regulars.consent.find import find_subscription, list_history, list_subscriptions
@@ -81,9 +81,11 @@ def prepare_check(request: Request) -> Questions:
     return decode_check(request.body)
 
 
-async def handle_check(tx: Tx, request: Request, questions: Questions) -> Answer:
+async def handle_check(
+    tx: Tx, request: Request, questions: Questions, *, suppressed: FindSuppressed | None = None
+) -> Answer:
     caller = request.caller
-    judged = await check(tx, caller.organization_id, questions.asked, secret=caller.secret)
+    judged = await check(tx, caller.organization_id, questions.asked, secret=caller.secret, suppressed=suppressed)
     return Answer(200, encode(CheckOut([_verdict_out(verdict) for verdict in judged])))
 
 
@@ -254,6 +256,7 @@ FILTERS = (
 )
 
 OPT_OUT = "optOut"
+CHECK = "checkSubscriptions"
 
 ROUTES: tuple[Route, ...] = (
     Mutation(
@@ -302,7 +305,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Question(
         path="/v1/subscriptions/check",
-        operation_id="checkSubscriptions",
+        operation_id=CHECK,
         tag="Subscriptions",
         summary="Ask who may be texted",
         description="For up to 500 numbers or profiles, in order: whether a text may go there, since when and why. A "

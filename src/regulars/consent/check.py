@@ -1,6 +1,6 @@
 """Answer who may be texted: the question behind `POST /v1/subscriptions/check`. It writes nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -35,7 +35,13 @@ class Verdict(NamedTuple):
     subscription: Subscription | None = None
 
 
-async def check(tx: Tx, organization_id: UUID, asked: Sequence[Asked], *, secret: bytes) -> list[Verdict]:
+# Which of these numbers, given by their hashes, wait for a person to decide what they meant; a room above knows.
+FindSuppressed = Callable[[Tx, UUID, Collection[bytes]], Awaitable[set[bytes]]]
+
+
+async def check(
+    tx: Tx, organization_id: UUID, asked: Sequence[Asked], *, secret: bytes, suppressed: FindSuppressed | None = None
+) -> list[Verdict]:
     """Judge each in order. A profile is judged by its subscribed number that was consented last, else by its latest
     withdrawal; a number on the profile itself counts for nothing."""
     hashes = {
@@ -63,7 +69,23 @@ async def check(tx: Tx, organization_id: UUID, asked: Sequence[Asked], *, secret
             verdicts.append(Verdict(Reason.UNKNOWN_PROFILE))
         else:
             verdicts.append(_judge(by_profile.get(profile.id), profile=profile))
-    return verdicts
+    return verdicts if suppressed is None else await _hold_back(tx, organization_id, verdicts, secret, suppressed)
+
+
+async def _hold_back(
+    tx: Tx, organization_id: UUID, verdicts: list[Verdict], secret: bytes, suppressed: FindSuppressed
+) -> list[Verdict]:
+    """Whoever may be texted, but may have asked to stop, may not until somebody has read it."""
+    hashes = {
+        verdict.phone_number: chain.hash_number(secret, verdict.phone_number)
+        for verdict in verdicts
+        if verdict.reason is Reason.SUBSCRIBED and verdict.phone_number is not None
+    }
+    waiting = await suppressed(tx, organization_id, hashes.values()) if hashes else set()
+    return [
+        verdict._replace(reason=Reason.SUPPRESSED) if hashes.get(verdict.phone_number or "") in waiting else verdict
+        for verdict in verdicts
+    ]
 
 
 def _judge(

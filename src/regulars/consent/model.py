@@ -41,6 +41,8 @@ class Reason(StrEnum):
     UNSUBSCRIBED = "UNSUBSCRIBED"
     NEVER_ASKED = "NEVER_ASKED"
     DO_NOT_CONTACT = "DO_NOT_CONTACT"
+    # A reply may have asked to stop, and a person has not decided yet.
+    SUPPRESSED = "SUPPRESSED"
     UNKNOWN_PROFILE = "UNKNOWN_PROFILE"
     INVALID_PHONE_NUMBER = "INVALID_PHONE_NUMBER"
 

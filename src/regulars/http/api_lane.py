@@ -144,8 +144,9 @@ class ApiLane:
 
 
 def _is_short(route: Route) -> bool:
-    """Whether a write is one thing: a batch request costs tokens that are known only when it is read."""
-    return isinstance(route, Mutation) and route.body is not None and route.cost is None
+    """Whether a write is one thing: a batch request costs tokens that are known only when it is read, and one whose
+    answer waits for something else takes the way on which waiting is possible."""
+    return isinstance(route, Mutation) and route.body is not None and route.cost is None and route.before_answer is None
 
 
 def _request_id(head: Head) -> str:

@@ -1,0 +1,74 @@
+"""What the API's answers owe to texts: a withdrawal waits for what is on its way, and a possible stop holds back."""
+
+import threading
+
+import httpx
+import psycopg
+import pytest
+from tests.messaging.desk import Desk
+from tests.support.tenant import new_tenant
+
+NUMBER = "+33612345678"
+
+
+def post(server, tenant, path, body, *, key=None):
+    headers = {"x-api-key": tenant.key}
+    if key is not None:
+        headers["idempotency-key"] = key
+    answer = httpx.post(f"{server.url}{path}", json=body, headers=headers, timeout=30)
+    return answer.status_code, answer.json()
+
+
+def opt_in(server, tenant):
+    body = {"phone_number": NUMBER, "consent_source": "WEBSITE", "consented_at": "2026-01-01T00:00:00Z"}
+    assert post(server, tenant, "/v1/subscriptions/opt-in", body)[0] == 201
+
+
+def put_on_its_way(connection, tenant):
+    """A text that has passed the gate, and whose sender is talking to the provider."""
+    connection.execute(
+        "INSERT INTO texts (organization_id, id, origin_kind, origin_id, step, number_hash, phone_number, body, parts,"
+        " state, due_at, expires_at, created_at, claimed_at)"
+        " SELECT organization_id, gen_random_uuid(), 'person', gen_random_uuid(), '1', number_hash, phone_number, 'x',"
+        " 1, 'sending', now() + interval '1 hour', now() + interval '1 hour', now(), now()"
+        " FROM subscriptions WHERE organization_id = %s",
+        (tenant.organization_id,),
+    )
+
+
+@pytest.mark.parametrize("key", [None, "withdraw-once"])
+def test_a_withdrawal_is_answered_when_nothing_is_on_its_way_also_when_it_is_replayed(server, api_database_url, key):
+    tenant = new_tenant(api_database_url)
+    opt_in(server, tenant)
+    with psycopg.connect(api_database_url, autocommit=True) as connection:
+        put_on_its_way(connection, tenant)
+        for _ in range(2):
+            connection.execute(
+                "UPDATE texts SET state = 'sending' WHERE organization_id = %s", (tenant.organization_id,)
+            )
+            answered = threading.Event()
+
+            def withdraw(answered=answered):
+                post(server, tenant, "/v1/subscriptions/opt-out", {"phone_number": NUMBER}, key=key)
+                answered.set()
+
+            asking = threading.Thread(target=withdraw)
+            asking.start()
+            # It is committed at once, and the answer still waits.
+            while connection.execute(
+                "SELECT 1 FROM subscriptions WHERE organization_id = %s AND status = 'SUBSCRIBED'",
+                (tenant.organization_id,),
+            ).fetchone():
+                pass
+            assert not answered.wait(0.5)
+            connection.execute("UPDATE texts SET state = 'sent' WHERE organization_id = %s", (tenant.organization_id,))
+            assert answered.wait(10)
+            asking.join()
+
+
+def test_a_possible_stop_that_nobody_has_read_means_that_the_number_may_not_be_texted(desk: Desk):
+    desk.subscribe()
+    desk.reply("remove me please")
+    assert desk.may_text() == (False, "SUPPRESSED")
+    desk.reply("STOP")
+    assert desk.may_text() == (False, "UNSUBSCRIBED")

@@ -78,9 +78,8 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> TextTimes:
 
 
 def show(times: TextTimes, say: Say) -> None:
-    say(
-        f"{times.texts / times.took_s:.0f} texts a second; {times.waiting} that wait: {times.idle_core_share:.1%} of a core"
-    )
+    rate = times.texts / times.took_s
+    say(f"{rate:.0f} texts a second; {times.waiting} that wait cost {times.idle_core_share:.1%} of a core")
 
 
 def as_json(times: TextTimes) -> dict[str, Any]:

@@ -31,6 +31,12 @@ def test_every_example_of_the_documentation_can_run(regulars, tmp_path, example)
     assert (listed["state"], listed["live_version"]) == ("live", 1)
     assert run(regulars, "show", identifier).data["definition"] == json.loads(example)
     assert run(regulars, "runs", identifier, "--json").data == []
+    played = run(regulars, "backtest", identifier, "--days", "7", "--json").data
+    assert (played["entries"], played["texts"], len(played["by_day"])) == (0, 0, 8)
+    shown = run(regulars, "backtest", identifier)
+    assert "today's attributes" in played["note"]
+    assert "today's attributes" in shown.err
+    assert shown.out.splitlines()[-1].split() == ["All", "0", "0"]
     updated = run(regulars, "update", identifier, str(file), "--json").data
     assert updated["live_version"] == 2
     assert run(regulars, "pause", identifier).code == 0
@@ -47,6 +53,8 @@ def test_what_cannot_be_done_is_one_sentence(regulars, tmp_path):
     draft = run(regulars, "create", str(file))
     assert "It cannot run yet: 1: The wait has no length" in draft.err
     assert "It cannot run" in run(regulars, "activate", draft.out.strip()).complains(code=1)
+    assert "It cannot run" in run(regulars, "backtest", draft.out.strip()).complains(code=1)
+    assert run(regulars, "backtest", draft.out.strip(), "--days", "91").code == 2
     assert "There is no journey" in run(regulars, "show", "jrn_01h455vb4pex5vsknk084sn02q").complains(code=1)
     assert "There is no run" in run(regulars, "trace", "run_01h455vb4pex5vsknk084sn02q").complains(code=1)
     assert "There is no run" in run(regulars, "resume", "run_01h455vb4pex5vsknk084sn02q").complains(code=1)

@@ -1,6 +1,7 @@
 """`regulars journey`: definitions from files, their life, their runs and traces."""
 
 import getpass
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,9 @@ from regulars.cli import texting as desk
 from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
 from regulars.cli.texting import AsJson, OfOrganization
 from regulars.journeys import manage
+from regulars.journeys.backtest.model import NOTE, Report, sorted_counts
+from regulars.journeys.backtest.run import DAYS_MAX
+from regulars.journeys.backtest.run import backtest as play_back
 from regulars.journeys.check import as_data
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import JourneyError
@@ -220,6 +224,42 @@ def resume(organization: OfOrganization, run_id: TheRun) -> None:
     identifier = desk.read_id(ids.RUN, run_id)
     desk.run(organization, lambda tx, organization_id, _texting: resume_run(tx, organization_id, identifier))
     err.print("It tries again.", markup=False)
+
+
+@app.command()
+def backtest(
+    organization: OfOrganization,
+    journey_id: TheJourney,
+    days: Annotated[int, typer.Option(min=1, max=DAYS_MAX, help="How far back.")] = 30,
+    version: Annotated[int | None, typer.Option(min=1, help="An earlier version.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play it over what was recorded: who would enter, what would be texted. Nothing is sent or written."""
+    identifier = desk.read_id(ids.JOURNEY, journey_id)
+
+    async def act(tx: Tx, organization_id: UUID, texting: Texting) -> Report:
+        return await play_back(tx, organization_id, identifier, texting=texting, days=days, version=version)
+
+    report = desk.run(organization, act)
+    if as_json:
+        print_json({"journey_id": ids.JOURNEY.encode(identifier), **report.as_data()})
+        return
+    days_and_total = [*((day.isoformat(), counted) for day, counted in report.by_day.items()), ("All", report.total)]
+    print_table(
+        ["DAY", "ENTRIES", "TEXTS", "SKIPPED", "NOT ENTERED"],
+        [
+            [name, str(day.entries), str(day.texts), _shown(day.skipped), _shown(day.not_entered)]
+            for name, day in days_and_total
+        ],
+    )
+    err.print(f"Runs: {_shown({**report.outcomes, 'still waiting': report.still_waiting})}.", markup=False)
+    if report.is_cut:
+        err.print(f"Only the first {report.facts} facts were played; ask for fewer days.", style="yellow", markup=False)
+    err.print(NOTE, markup=False)
+
+
+def _shown(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}: {times}" for name, times in sorted_counts(counts).items())
 
 
 def _read(file: Path) -> Definition:

@@ -60,7 +60,7 @@ async def update_journey(
         raise ChangedMeanwhile(f"Version {row.version} was saved meanwhile; yours began with version {based_on}.")
     journey = await _save_version(tx, organization_id, row, definition, created_by=created_by)
     if row.state == "live":
-        _refuse_faults(journey)
+        refuse_faults(journey)
         await queries.end_activation(tx, organization_id, journey_id)
         journey = await _go_live(tx, organization_id, journey)
     return journey
@@ -83,7 +83,7 @@ async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: 
     if row.state in {"live", "archived"}:
         raise NotPossible(f"This journey is {row.state}.")
     journey = await _journey(tx, organization_id, row)
-    _refuse_faults(journey)
+    refuse_faults(journey)
     is_long = row.paused_at is not None and tx.now - row.paused_at > ASK_AFTER
     if is_long and waiting is None and await is_any_run_active(tx, organization_id, journey_id=journey_id):
         raise NotPossible("It was paused for more than 48 hours; say whether waiting runs continue or end.")
@@ -164,7 +164,7 @@ async def _lock(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
     return row
 
 
-def _refuse_faults(journey: Journey) -> None:
+def refuse_faults(journey: Journey) -> None:
     if journey.faults:
         first = journey.faults[0]
         more = f" ({len(journey.faults) - 1} more)" if len(journey.faults) > 1 else ""

@@ -10,7 +10,7 @@ from regulars.consent.numbers.gate import TextNumber, find_text_numbers
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging import queries
-from regulars.messaging.compose import compose
+from regulars.messaging.compose import Composed, compose
 from regulars.messaging.model import EXEMPT, EXEMPT_EXPIRES_AFTER, EXPIRES_AFTER, OriginKind, Reason, State
 from regulars.messaging.note import note_changes
 from regulars.messaging.places import place_of
@@ -64,10 +64,8 @@ def _number(order: TextOrder, numbers: dict[UUID, TextNumber], texting: Texting)
 
 def _new_text(order: TextOrder, number: TextNumber | None, texting: Texting, now: datetime) -> queries.NewText:
     is_exempt = order.origin_kind in EXEMPT
-    place = place_of(number.phone_number) if number is not None else None
-    notice = None if is_exempt or place is None else texting.notice_of(place.country)
-    composed = compose("" if isinstance(order.words, Missing) else order.words, brand=texting.brand, notice=notice)
-    reason = _reason_to_skip(order, number, is_too_long=composed.is_too_long)
+    composed = compose_for(order.words, number, texting, is_exempt=is_exempt)
+    reason = reason_to_skip(order.words, number, composed)
     due_at = max(now, order.not_before or now)
     return queries.NewText(
         id=new_uuid(),
@@ -86,9 +84,19 @@ def _new_text(order: TextOrder, number: TextNumber | None, texting: Texting, now
     )
 
 
-def _reason_to_skip(order: TextOrder, number: TextNumber | None, *, is_too_long: bool) -> str | None:
-    if isinstance(order.words, Missing):
-        return f"{Reason.MISSING_VALUE.value}: {order.words.field}"
+def compose_for(
+    words: str | Missing, number: TextNumber | None, texting: Texting, *, is_exempt: bool = False
+) -> Composed:
+    """The text as it would leave for a number."""
+    place = place_of(number.phone_number) if number is not None else None
+    notice = None if is_exempt or place is None else texting.notice_of(place.country)
+    return compose("" if isinstance(words, Missing) else words, brand=texting.brand, notice=notice)
+
+
+def reason_to_skip(words: str | Missing, number: TextNumber | None, composed: Composed) -> str | None:
+    """Why a text is never queued; None where the gate decides."""
+    if isinstance(words, Missing):
+        return f"{Reason.MISSING_VALUE.value}: {words.field}"
     if number is None:
         return Reason.NO_CONSENT.value
-    return Reason.TOO_LONG.value if is_too_long else None
+    return Reason.TOO_LONG.value if composed.is_too_long else None

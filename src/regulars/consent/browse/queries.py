@@ -77,6 +77,53 @@ async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID
     return [EntryView(*row) for row in rows]
 
 
+class LinkedEntry(NamedTuple):
+    """An entry of a number that is linked to a customer."""
+
+    profile_id: UUID
+    subscription_id: UUID
+    number_hash: bytes
+    phone_number: str | None
+    sequence: int
+    kind: str
+    outcome: str
+    effective_at: datetime
+    claimed_at: datetime | None
+    received_at: datetime
+
+
+async def list_entries_of_customers(
+    tx: Tx, organization_id: UUID, profile_ids: list[UUID], *, numbers_max: int, entries_max: int
+) -> list[LinkedEntry]:
+    """The newest entries of every number linked to the customers."""
+    rows = await tx.fetch(
+        """
+        SELECT it.id, number.id, number.number_hash, number.phone_number, entry.sequence, entry.kind, entry.outcome,
+               entry.effective_at, entry.claimed_at, entry.received_at
+        FROM unnest(%(profile_ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT id, number_hash, phone_number FROM subscriptions
+            WHERE organization_id = %(organization_id)s AND profile_id = it.id
+            ORDER BY id
+            LIMIT %(numbers_max)s
+        ) AS number
+        CROSS JOIN LATERAL (
+            SELECT sequence, kind, outcome, effective_at, claimed_at, received_at FROM consent_ledger
+            WHERE organization_id = %(organization_id)s AND subscription_id = number.id
+            ORDER BY sequence DESC
+            LIMIT %(entries_max)s
+        ) AS entry
+        """,
+        {
+            "organization_id": organization_id,
+            "profile_ids": profile_ids,
+            "numbers_max": numbers_max,
+            "entries_max": entries_max,
+        },
+    )
+    return [LinkedEntry(*row) for row in rows]
+
+
 async def list_newest_subscriptions(
     tx: Tx,
     organization_id: UUID,

@@ -1,12 +1,12 @@
 """Runs go on: step after step until one waits, texts or ends. What a bite decides is written together at its end."""
 
-import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from regulars.consent.numbers.gate import find_text_numbers
+from regulars.journeys.chance import share_of
 from regulars.journeys.conditions import Seen, holds
 from regulars.journeys.definition import (
     Branch,
@@ -42,7 +42,6 @@ STEPS_AT_ONCE_MAX: Final = 120
 # A text ends within its time; if nobody tells, the run looks by itself a little later.
 TEXT_ENDS_WITHIN: Final = EXPIRES_AFTER + timedelta(hours=1)
 EXITS: Final = {"purchase": "PURCHASE", "return": "RETURN"}
-_HUNDREDTHS: Final = 10_000
 
 
 class RunQueue(RowQueue[RunRow]):
@@ -152,7 +151,8 @@ class _Turn:
             case Branch(condition=condition):
                 return self._fork(run, node, is_then=holds(condition, seen), why=_shown(seen))
             case Split(percent=percent):
-                return self._fork(run, node, is_then=_share(run) < percent, why={"share": _share(run)})
+                share = share_of(run.journey_id, run.profile_id)
+                return self._fork(run, node, is_then=share < percent, why={"share": share})
             case SendText() as step:
                 return self._text(run, node, step)
             case SetAttribute(key=key, value=value):
@@ -234,12 +234,6 @@ class _Turn:
 
 def _to(run: RunRow, step: str | None) -> RunRow:
     return run._replace(step=step, waits_for=None, waiting_since=None)
-
-
-def _share(run: RunRow) -> float:
-    """From 0 to 100, always the same for a customer and a journey."""
-    digest = hashlib.sha256(run.journey_id.bytes + run.profile_id.bytes).digest()
-    return int.from_bytes(digest[:8], "big") % _HUNDREDTHS / 100
 
 
 def _shown(seen: Seen) -> dict[str, Any]:

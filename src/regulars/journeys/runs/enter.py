@@ -26,7 +26,7 @@ from regulars.kit.ids import SALES_EVENT, SUBSCRIPTION, new_uuid
 from regulars.sales.facts import SalesRecorded
 from regulars.work.automation import AUTOMATION_WINDOW
 
-_TRIGGERS = {"PURCHASE": "purchase", "RETURN": "return"}
+TRIGGERS = {"PURCHASE": "purchase", "RETURN": "return"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ async def enter_by_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRec
     if not await journeys.is_any_activation(tx, organization_id):
         return
     sales = await find_sales(tx, organization_id, {it for fact in facts for it in fact.sales})
-    arrivals = [arrival for sale in sales if (arrival := _arrival_of_sale(sale)) is not None]
+    arrivals = [arrival for sale in sales if (arrival := arrival_of_sale(sale)) is not None]
     await _enter(tx, organization_id, arrivals)
 
 
@@ -62,18 +62,21 @@ async def enter_by_consents(tx: Tx, organization_id: UUID, facts: Sequence[Subsc
         await _enter(tx, organization_id, arrivals)
 
 
-def _arrival_of_sale(sale: SaleRow) -> Arrival | None:
+def arrival_of_sale(sale: SaleRow) -> Arrival | None:
     if sale.profile_id is None or sale.created_at - sale.occurred_at > AUTOMATION_WINDOW:
         return None
-    return Arrival("sale", SALES_EVENT.encode(sale.id), _TRIGGERS[sale.type], sale.profile_id, sale.id, sale.created_at)
+    return Arrival("sale", SALES_EVENT.encode(sale.id), TRIGGERS[sale.type], sale.profile_id, sale.id, sale.created_at)
 
 
 def _arrival_of_consent(change: SubscriptionChange, at: datetime) -> Arrival | None:
     if change.automation != "eligible" or change.profile_id is None:
         return None
-    return Arrival(
-        "consent", f"{SUBSCRIPTION.encode(change.id)}:{change.sequence}", "opt_in", change.profile_id, None, at
-    )
+    return arrival_of_entry(change.id, change.sequence, change.profile_id, at)
+
+
+def arrival_of_entry(subscription_id: UUID, sequence: int, profile_id: UUID, at: datetime) -> Arrival:
+    """Of an entry of the ledger that may start an automation."""
+    return Arrival("consent", f"{SUBSCRIPTION.encode(subscription_id)}:{sequence}", "opt_in", profile_id, None, at)
 
 
 async def _enter(tx: Tx, organization_id: UUID, arrivals: Sequence[Arrival]) -> None:

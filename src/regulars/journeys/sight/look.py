@@ -52,7 +52,6 @@ class Sight:
 
 
 async def look(tx: Tx, organization_id: UUID, subjects: Sequence[Subject]) -> Sight:
-    every = [part for subject in subjects for part in conditions_of(subject.definition)]
     sale_ids = {subject.sale_id for subject in subjects if subject.sale_id is not None}
     sales = await queries.find_sales(tx, organization_id, sale_ids) if sale_ids else []
     people = await queries.find_people(tx, organization_id, {subject.profile_id for subject in subjects})
@@ -68,15 +67,30 @@ async def look(tx: Tx, organization_id: UUID, subjects: Sequence[Subject]) -> Si
         if asked
         else []
     )
-    attributes = {part.key for part in every if isinstance(part, OfAttribute)}
-    properties = {part.property for part in every if isinstance(part, OfProduct) and part.property is not None}
+    attribute_types, property_types = await find_declared(
+        tx, organization_id, [part for subject in subjects for part in conditions_of(subject.definition)]
+    )
     return Sight(
         people={person.id: person for person in people},
         sales={sale.id: sale for sale in sales},
-        attribute_types=await find_types(tx, organization_id, Catalog.ATTRIBUTES, attributes),
-        property_types=await find_types(tx, organization_id, Catalog.PRODUCTS, properties),
+        attribute_types=attribute_types,
+        property_types=property_types,
         counts=dict(zip(asked, counted, strict=True)),
     )
+
+
+async def find_declared(tx: Tx, organization_id: UUID, conditions: Collection[Condition]) -> tuple[Types, Types]:
+    """The declared types of the attributes, and of the properties of products, that conditions name."""
+    attributes = {part.key for part in conditions if isinstance(part, OfAttribute)}
+    properties = {part.property for part in conditions if isinstance(part, OfProduct) and part.property is not None}
+    return (
+        await find_types(tx, organization_id, Catalog.ATTRIBUTES, attributes),
+        await find_types(tx, organization_id, Catalog.PRODUCTS, properties),
+    )
+
+
+async def find_people(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[PersonRow]:
+    return await queries.find_people(tx, organization_id, ids) if ids else []
 
 
 async def recorded_since(

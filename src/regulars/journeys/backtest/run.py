@@ -1,0 +1,186 @@
+"""Play a definition over the recorded facts of the last days: who would have entered, and what would have been sent.
+
+Customers are independent of each other, their numbers too: a number is linked to one of them. So facts are read in
+pages only to learn whose they are, and each customer's story is played once, in the order of time.
+"""
+
+from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.journeys.backtest import queries
+from regulars.journeys.backtest.model import Report
+from regulars.journeys.backtest.play import Stage, play
+from regulars.journeys.backtest.story import Story, load_stories
+from regulars.journeys.conditions import holds
+from regulars.journeys.errors import NotPossible
+from regulars.journeys.manage import Journey, load_journey, refuse_faults
+from regulars.journeys.runs.enter import TRIGGERS, Arrival, arrival_of_sale, may_enter_again
+from regulars.journeys.sight.look import conditions_of, find_declared, find_sales, organization_zone, windows_of
+from regulars.journeys.sight.model import SaleRow
+from regulars.kit.db import Tx
+from regulars.messaging.inbox.suppress import find_suppressed
+from regulars.messaging.settings.store import Texting
+
+DAYS_MAX: Final = 90
+FACTS_MAX: Final = 100_000
+_PAGE: Final = 200
+_KINDS: Final = {trigger: kind for kind, trigger in TRIGGERS.items()}
+_NO_ID: Final = UUID(int=0)
+
+
+async def backtest(
+    tx: Tx,
+    organization_id: UUID,
+    journey_id: UUID,
+    *,
+    texting: Texting,
+    days: int,
+    version: int | None = None,
+    facts_max: int = FACTS_MAX,
+) -> Report:
+    """The transaction is made read-only: nothing can be written by it from here on."""
+    await queries.forbid_writes(tx)
+    if not 1 <= days <= DAYS_MAX:
+        raise NotPossible(f"A backtest plays 1 to {DAYS_MAX} days.")
+    journey = await load_journey(tx, organization_id, journey_id, version=version)
+    refuse_faults(journey)
+    player = await _Player.begin(
+        tx, organization_id, journey, texting, days=days, version=version or journey.row.version
+    )
+    done: set[UUID] = set()
+    async for page in player.pages(facts_max):
+        await player.play_customers(page - done)
+        done |= page
+    return player.report
+
+
+@dataclass(slots=True)
+class _Player:
+    tx: Tx
+    organization_id: UUID
+    stage: Stage
+    report: Report
+
+    @classmethod
+    async def begin(
+        cls, tx: Tx, organization_id: UUID, journey: Journey, texting: Texting, *, days: int, version: int
+    ) -> "_Player":
+        zone = await organization_zone(tx, organization_id)
+        conditions = list(conditions_of(journey.definition))
+        attribute_types, property_types = await find_declared(tx, organization_id, conditions)
+        stage = Stage(
+            journey_id=journey.row.id,
+            definition=journey.definition,
+            texting=texting,
+            attribute_types=attribute_types,
+            property_types=property_types,
+            zone=zone,
+            now=tx.now,
+        )
+        report = Report.begin(version, since=tx.now - timedelta(days=days), until=tx.now, zone=zone)
+        return cls(tx, organization_id, stage, report)
+
+    def pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
+        kind = _KINDS.get(self.stage.definition.trigger)
+        return self._consenting(facts_max) if kind is None else self._buying(kind, facts_max)
+
+    async def play_customers(self, profile_ids: Collection[UUID]) -> None:
+        """Stories reach back as far as a condition looks."""
+        longest = max(windows_of(conditions_of(self.stage.definition)), default=0)
+        since = self.report.since - timedelta(days=longest)
+        stories = await load_stories(self.tx, self.organization_id, profile_ids, since=since)
+        hashes = {number.number_hash for story in stories for number in story.numbers}
+        if hashes:
+            self.stage.suppressed = await find_suppressed(self.tx, self.organization_id, hashes)
+        wanted = {sale.id for story in stories for sale in story.sales if self._is_trigger(sale)}
+        sales = {sale.id: sale for sale in await find_sales(self.tx, self.organization_id, wanted)}
+        for story in stories:
+            self._play_customer(story, sales)
+
+    def _play_customer(self, story: Story, sales: dict[UUID, SaleRow]) -> None:
+        entered_at: datetime | None = None
+        ended_at: datetime | None = None
+        for arrival in self._arrivals(story, sales):
+            at = arrival.recorded_at
+            sale = None if arrival.sale_id is None else sales[arrival.sale_id]
+            reason = self._reason_to_stay_out(story, sale, at, entered_at, ended_at)
+            if reason is not None:
+                self.report.day(at).not_entered[reason] += 1
+                continue
+            played = play(self.stage, story, sale, at)
+            entered_at, ended_at = at, played.ended_at
+            self.report.day(at).entries += 1
+            for text in played.texts:
+                day = self.report.day(text.at)
+                if text.reason is None:
+                    day.texts += 1
+                else:
+                    day.skipped[text.reason] += 1
+            if played.ended_at is None:
+                self.report.still_waiting += 1
+            else:
+                self.report.outcomes[played.outcome] += 1
+
+    def _reason_to_stay_out(
+        self,
+        story: Story,
+        sale: SaleRow | None,
+        at: datetime,
+        entered_at: datetime | None,
+        ended_at: datetime | None,
+    ) -> str | None:
+        definition = self.stage.definition
+        if not holds(definition.filter, self.stage.seen(story, sale, at)):
+            return "filter"
+        if entered_at is not None and (ended_at is None or ended_at > at):
+            return "already in it"
+        return None if may_enter_again(definition.reentry, entered_at, at) else "reentry"
+
+    def _arrivals(self, story: Story, sales: dict[UUID, SaleRow]) -> list[Arrival]:
+        if self.stage.definition.trigger == "opt_in":
+            found = list(story.consents())
+        else:
+            rows = (sales[sale.id] for sale in story.sales if sale.id in sales)
+            found = [arrival for row in rows if (arrival := arrival_of_sale(row)) is not None]
+        within = [it for it in found if self.report.since <= it.recorded_at <= self.report.until]
+        return sorted(within, key=lambda it: (it.recorded_at, it.id))
+
+    def _is_trigger(self, sale: queries.PastSale) -> bool:
+        is_within = self.report.since <= sale.created_at <= self.report.until
+        return is_within and TRIGGERS[sale.type] == self.stage.definition.trigger
+
+    async def _buying(self, kind: str, facts_max: int) -> AsyncIterator[set[UUID]]:
+        """Where there are too many sales, the first ones are played, and the report ends with them."""
+        since = self.report.since
+        beyond = await queries.find_first_sale_beyond(
+            self.tx, self.organization_id, kind, since=since, skipped=facts_max
+        )
+        if beyond is not None:
+            self.report.is_cut, self.report.until = True, beyond - timedelta(milliseconds=1)
+        after = queries.first_id_since(since)
+        while self.report.facts < facts_max:
+            limit = min(_PAGE, facts_max - self.report.facts)
+            rows = await queries.list_sales(self.tx, self.organization_id, kind, since=since, after=after, limit=limit)
+            if not rows:
+                return
+            self.report.facts += len(rows)
+            yield {profile_id for _, profile_id in rows}
+            after = rows[-1][0]
+
+    async def _consenting(self, facts_max: int) -> AsyncIterator[set[UUID]]:
+        """Where too many numbers changed, the first ones are played."""
+        after = (self.report.since - timedelta(milliseconds=1), _NO_ID)
+        while True:
+            rows = await queries.list_changed_subscriptions(
+                self.tx, self.organization_id, after=after, limit=min(_PAGE, facts_max - self.report.facts + 1)
+            )
+            if self.report.facts + len(rows) > facts_max:
+                self.report.is_cut, rows = True, rows[: facts_max - self.report.facts]
+            if not rows:
+                return
+            self.report.facts += len(rows)
+            yield {profile_id for _, _, profile_id in rows if profile_id is not None}
+            after = rows[-1][:2]

@@ -79,6 +79,11 @@ class Server:
         assert self._process is not None
         return self._process.pid
 
+    def work_s(self) -> float:
+        """The processor time that the process has used since it started."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def log(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
 

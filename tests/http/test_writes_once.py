@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from tests.http.workshop import Workshop, is_replay, status
 
+from regulars.http import pending
 from regulars.http import writes as engine
 from regulars.idempotency.errors import IdempotencyConflict, IdempotencyInProgress
 from regulars.idempotency.model import fingerprint
@@ -244,11 +245,27 @@ async def test_a_key_in_flight_in_another_process_is_waited_for_and_replayed(imp
     assert workshop.writes._in_flight == {}
 
 
-async def test_waiting_for_another_process_has_an_end_too(impatient, monkeypatch):
+async def test_waiting_for_another_process_ends_after_eight_seconds_and_not_before(impatient, monkeypatch):
     workshop = impatient
-    monkeypatch.setattr(engine, "WAIT_FOR_SAME_KEY_S", 0.2)
+    now, asked_at = [5000.0], []
+    ask_again = engine.Writes._put_again
+
+    def count(*arguments):
+        asked_at.append(now[0])
+        ask_again(*arguments)
+
+    for module in (engine, pending):
+        monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    monkeypatch.setattr(engine.Writes, "_put_again", count)
     async with held_elsewhere(workshop, "k", b'"a"'):
-        answer = await workshop.call("a", key="k")
+        waiting = workshop.call("a", key="k")
+        await workshop.until(lambda: bool(asked_at))
+        now[0] += 7.5
+        # The second was put there after the first had been asked at this time, and refused nobody.
+        await workshop.until(lambda: asked_at.count(now[0]) == 2)
+        assert not waiting.done()
+        now[0] += 0.5
+        answer = await waiting
         assert (status(answer), b"IDEMPOTENCY_IN_PROGRESS" in answer.body) == (409, True)
         assert (b"retry-after", b"1") in answer.headers
     assert is_replay(await workshop.call("a", key="k"))

@@ -9,7 +9,7 @@ from tests.support.tenant import Tenant, another_key, revoke
 
 from regulars.organizations.model import new_key
 
-REVOCATION_SECONDS_MAX = 1.0
+REVOKED_AFTER_S = 1.0
 
 
 def _with_headers(api: Api, headers: list[tuple[bytes, bytes]], target: str = "/v1/stores") -> tuple[int, str | None]:
@@ -59,9 +59,8 @@ def test_a_revoked_key_is_dead_in_every_process_after_a_second(
         assert caller.get("/v1/stores").status == 200
     assert spare.tenant is not None
     revoke(api_database_url, spare.tenant)
-    revoked_at = time.monotonic()
+    time.sleep(REVOKED_AFTER_S)
+    # However long it takes to get here: from now on not one request may pass.
     for caller in callers:
-        while caller.get("/v1/stores").status == 200:
-            assert time.monotonic() - revoked_at < REVOCATION_SECONDS_MAX + 0.5
-            time.sleep(0.05)
+        assert caller.get("/v1/stores").refused == (401, "UNAUTHORIZED")
     assert api.get("/v1/stores").status == 200

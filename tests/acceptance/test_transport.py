@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from typing import Any
 
 import pytest
@@ -116,10 +115,9 @@ def test_a_body_of_exactly_the_limit_is_read_with_and_without_content_length(api
 
 def test_an_announced_length_over_the_limit_is_refused_before_the_body_arrives(api: Api) -> None:
     headers = [*api.key_header(), JSON_TYPE, (b"Content-Length", b"%d" % (MIB + 1))]
-    started = time.monotonic()
+    # Not a byte of the body is ever sent: whoever waits for it can only answer that it did not come.
     answer = api.exchange("POST", "/v1/profiles", raw.request_bytes(b"POST", b"/v1/profiles", headers))
     assert answer.refused == (413, "PAYLOAD_TOO_LARGE")
-    assert time.monotonic() - started < 3
 
 
 @pytest.mark.parametrize(

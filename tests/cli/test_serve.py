@@ -15,8 +15,8 @@ from tests.cli.conftest import Ran, environment
 from tests.support.commands import postmaster_pid
 from tests.support.elsewhere import ELSEWHERE, needs_elsewhere
 
-READY_SECONDS_MAX = 30
-GRACE_S = 10
+READY_SECONDS_MAX = 60
+END_SECONDS_MAX = 60
 
 
 class Serving:
@@ -46,7 +46,7 @@ class Serving:
         raise AssertionError(f"The server did not start:\n{self.log()}")
 
     def get(self, path: str, **options) -> httpx.Response:
-        return httpx.get(self.url + path, timeout=20, **options)
+        return httpx.get(self.url + path, timeout=READY_SECONDS_MAX, **options)
 
     def children(self) -> dict[int, str]:
         """The live child processes by id, with their arguments."""
@@ -67,7 +67,7 @@ class Serving:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(GRACE_S + 10)
+        return self.process.wait(END_SECONDS_MAX)
 
     def kill(self) -> None:
         self.process.kill()
@@ -86,7 +86,7 @@ def serving(data_dir: Path, *arguments: str, **variables: str) -> Iterator[Servi
 
 
 def wait_until_gone(*pids: int) -> None:
-    deadline = time.monotonic() + GRACE_S + 10
+    deadline = time.monotonic() + END_SECONDS_MAX
     while any(Path(f"/proc/{pid}").exists() for pid in pids):
         assert time.monotonic() < deadline, f"still running: {pids}"
         time.sleep(0.05)
@@ -112,15 +112,14 @@ def until_answered(server: Serving, ask: Callable[[], httpx.Response]) -> httpx.
 
 
 def test_one_command_serves_everything_and_stops_cleanly(command, data_dir):
-    with serving(data_dir) as server:
+    # Who has nothing to finish needs no grace: this one is longer than anybody here waits.
+    with serving(data_dir, REGULARS_SHUTDOWN_GRACE_S=str(END_SECONDS_MAX * 5)) as server:
         assert server.get("/readyz").status_code == 200
         worker = server.child("worker")
         key = make_key(command, data_dir)
         assert put_store(server, key, "S1").status_code == 201, "the server still runs after another command"
         assert "regulars_requests_total" in server.get("/metrics").text
-        began = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - began < GRACE_S
         wait_until_gone(worker)
 
 

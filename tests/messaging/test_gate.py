@@ -129,7 +129,9 @@ def test_what_surely_did_not_leave_is_tried_again(desk):
     desk.order()
     for _ in range(5):
         desk.turn()
-        desk.alter("UPDATE texts SET due_at = now() WHERE organization_id = %s AND due_at IS NOT NULL")
+        desk.alter(
+            "UPDATE texts SET due_at = now() - interval '1 second' WHERE organization_id = %s AND due_at IS NOT NULL"
+        )
     assert desk.texts() == [("failed", "not_reached")]
     assert len(desk.gateway.sent) == 5
 
@@ -144,7 +146,7 @@ def test_a_sender_that_dies_leaves_unknown_and_never_sends_again(desk):
     desk.gateway.answer = die
     desk.turn()
     assert desk.texts() == [("sending", None)]
-    desk.alter("UPDATE texts SET due_at = now() WHERE organization_id = %s")
+    desk.alter("UPDATE texts SET due_at = now() - interval '1 second' WHERE organization_id = %s")
     desk.gateway.answer = None
     desk.turn()
     assert desk.texts() == [("unknown", "The sender ended before it knew.")]

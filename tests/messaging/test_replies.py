@@ -49,7 +49,7 @@ def test_a_stop_that_the_provider_confirmed_gets_no_second_answer(desk):
 def test_a_confirmation_leaves_within_five_minutes_or_never(desk):
     desk.subscribe()
     desk.reply("STOP")
-    desk.alter("UPDATE texts SET expires_at = now() WHERE organization_id = %s")
+    desk.alter("UPDATE texts SET expires_at = now() - interval '1 second' WHERE organization_id = %s")
     desk.turn()
     assert desk.texts() == [("skipped", "expired")]
 
@@ -126,7 +126,9 @@ def test_a_possible_stop_that_nobody_decides_in_time_is_a_stop(desk):
     queue = OverdueReplies()
     desk.runner.run(queue.take_turn(desk.database, desk.organization_id))
     assert desk.is_subscribed()
-    desk.alter("UPDATE replies SET due_at = now() WHERE organization_id = %s AND due_at IS NOT NULL")
+    desk.alter(
+        "UPDATE replies SET due_at = now() - interval '1 second' WHERE organization_id = %s AND due_at IS NOT NULL"
+    )
     desk.runner.run(queue.take_turn(desk.database, desk.organization_id))
     assert not desk.is_subscribed()
     assert {row.decided_by for row in replies(desk)} == {"nobody in time"}

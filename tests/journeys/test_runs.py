@@ -6,8 +6,10 @@ import pytest
 
 from regulars.journeys import manage
 from regulars.journeys.errors import ChangedMeanwhile, DefinitionRefused, NotPossible
+from regulars.journeys.jobs import hear_messages
 from regulars.journeys.kept.forget import erase_runs
 from regulars.journeys.read import read_definition
+from regulars.messaging.facts import MessagesChanged
 
 TEXT = {"do": "send_text", "text": "Merci {{ profile.first_name }}"}
 WAIT = {"do": "wait", "days": 2}
@@ -75,7 +77,60 @@ def test_a_fact_recorded_while_it_was_live_enters_even_if_the_worker_comes_later
     desk.sale(customer)
     desk.do(lambda tx: manage.pause(tx, desk.organization_id, journey))
     desk.work()
-    assert len(desk.runs(journey)) == 1
+    [run] = desk.runs(journey)
+    # It waits for the journey to go on, and does nothing meanwhile.
+    assert (run.state, run.due_at, desk.events(run)) == ("active", None, [(None, "entered")])
+    desk.activate(journey)
+    desk.work()
+    assert desk.events(desk.runs(journey)[0])[-1] == ("1", "waits")
+
+
+def test_an_archived_journey_takes_nobody_in_any_more(desk):
+    customer = desk.customer()
+    journey = desk.journey(WAIT)
+    desk.sale(customer)
+    desk.do(lambda tx: manage.archive(tx, desk.organization_id, journey))
+    desk.work()
+    assert desk.runs(journey) == []
+
+
+def test_a_consent_and_its_withdrawal_told_together_leave_no_run_behind(desk):
+    desk.customer()
+    journey = desk.journey(WAIT, TEXT, trigger="opt_in")
+    desk.opt_in()
+    desk.opt_out()
+    desk.work()
+    assert desk.outcomes(journey) == ["left by a withdrawal"]
+
+
+def test_the_receipt_of_an_earlier_text_does_not_hurry_a_run(desk):
+    customer = desk.customer()
+    desk.opt_in()
+    journey = desk.journey(TEXT, {"do": "send_text", "text": "Again", "id": "second"})
+    desk.sale(customer)
+    desk.work()
+    [run] = desk.runs(journey)
+    # The cap skipped the second one, so the run has ended; put it back to where it waits for it.
+    desk.alter(
+        "UPDATE journey_runs SET state = 'active', step = 'second', waits_for = 'text', ended_at = NULL,"
+        " due_at = now() + interval '1 day' WHERE organization_id = %s"
+    )
+    facts = [MessagesChanged("text", None, "journey", run.id, "1", customer, "delivered")]
+    desk.do(lambda tx: hear_messages(tx, desk.organization_id, facts))
+    desk.work()
+    assert [it.state for it in desk.runs(journey)] == ["active"]
+
+
+def test_a_branch_sees_what_a_step_before_it_set(desk):
+    customer = desk.customer("C1", tier="blue")
+    is_gold = {"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}
+    journey = desk.journey(
+        {"do": "set_attribute", "key": "tier", "value": "gold"},
+        {"do": "branch", "if": is_gold, "then": [{"do": "exit", "id": "gold"}], "else": [{"do": "exit", "id": "no"}]},
+    )
+    desk.sale(customer)
+    desk.work()
+    assert [run.step for run in desk.runs(journey)] == ["gold"]
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,14 @@ import pytest
 from tests.messaging.desk import ALWAYS, NUMBER, OPEN
 
 from regulars.kit.ids import new_uuid
+from regulars.messaging.errors import NotUnknown
 from regulars.messaging.hold import hold, release
 from regulars.messaging.hours import Rule
 from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import NotReached, Refused, Unclear
 from regulars.messaging.resend import resend
 from regulars.messaging.rules import Cap
-from regulars.messaging.settings.model import SmsSettings
+from regulars.messaging.settings.model import Notice, SmsSettings
 from regulars.messaging.template import Missing
 
 
@@ -218,3 +219,34 @@ def test_totals_count_what_became_of_texts(desk):
     desk.turn()
     rows = desk.sql("SELECT state, texts, parts FROM text_totals WHERE organization_id = %s ORDER BY state")
     assert rows == [("sent", 1, 1), ("skipped", 1, 1)]
+
+
+def test_a_text_that_was_written_before_its_country_had_a_notice_does_not_leave_without_it(desk):
+    desk.alter("UPDATE sms_settings SET provider = 'twilio' WHERE organization_id = %s")
+    desk.subscribe()
+    desk.order()
+    desk.settings(SmsSettings(rules=OPEN, notices={"FR": Notice("STOP 36111", "36111")}))
+    desk.turn()
+    assert desk.texts() == [("skipped", "country_not_set")]
+
+
+def test_an_answer_to_a_stop_is_not_sent_again(desk):
+    desk.subscribe()
+
+    async def lose(text):
+        return Unclear("lost")
+
+    desk.gateway.answer = lose
+    desk.reply("STOP")
+    desk.turn()
+    [(text_id,)] = desk.sql("SELECT id FROM texts WHERE organization_id = %s")
+    with pytest.raises(NotUnknown):
+        desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
+
+
+def test_a_brand_inside_another_word_is_no_name(desk):
+    desk.settings(SmsSettings(brand="Art", rules=OPEN))
+    desk.subscribe()
+    desk.order("Our Articles are here")
+    desk.turn()
+    assert desk.gateway.sent[0].body.startswith("Art: Our Articles")

@@ -178,3 +178,12 @@ def test_erasure_takes_texts_and_replies_and_leaves_the_totals(desk):
     for table in ("texts", "replies", "suppressions"):
         assert desk.sql(f"SELECT 1 FROM {table} WHERE organization_id = %s") == []  # noqa: S608  # three fixed names
     assert desk.sql("SELECT state, texts FROM text_totals WHERE organization_id = %s") == [("sent", 1)]
+
+
+def test_what_is_heard_late_withdraws_but_is_not_answered_and_a_late_start_revives_nobody(desk):
+    desk.subscribe()
+    desk.reply("STOP", is_late=True)
+    desk.reply("START", is_late=True)
+    desk.turn()
+    assert not desk.is_subscribed()
+    assert desk.gateway.sent == []

@@ -147,7 +147,7 @@ def test_the_list_of_what_came_in_is_read_page_by_page():
                 await provider.close()
 
     assert asyncio.run(run()) == [
-        Inbound("SM1", "+33612345678", "STOP"),
+        Inbound("SM1", "+33612345678", "STOP", datetime(2026, 11, 16, 11, tzinfo=UTC)),
         Inbound("SM4", "+33612345670", "merci"),
     ]
 

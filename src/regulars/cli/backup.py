@@ -87,7 +87,7 @@ def restore(
         if loaded.is_embedded:
             migrate.migrate(url)
         missing = migrate.pending(url)
-        held = 0 if missing else held_texts.hold_texts(url)
+        held = held_texts.hold_texts(url)
     if held:
         err.print("Texts are on hold: look what was sent since the backup, then `regulars sms release`.")
     err.print(f"Restored {file}." + (" Now run `regulars migrate`." if missing else ""), markup=False)

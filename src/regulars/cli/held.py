@@ -14,6 +14,9 @@ def hold_texts(url: str) -> int:
         await database.open()
         try:
             async with database.transaction() as tx:
+                # A backup of an older release may not know texts at all.
+                if await tx.fetch("SELECT 1 WHERE to_regclass('sms_settings') IS NULL"):
+                    return 0
                 return await hold_everybody(tx, reason="A backup was restored.")
         finally:
             await database.close()

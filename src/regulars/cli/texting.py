@@ -16,7 +16,7 @@ from regulars.kit import settings, vault
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import Kind
 from regulars.messaging.errors import MessagingError
-from regulars.messaging.settings.store import Texting, load_texting
+from regulars.messaging.settings.store import Texting, lock_texting
 from regulars.organizations.manage import find_organization
 
 Answer = TypeVar("Answer")
@@ -43,7 +43,7 @@ def run_unlocked(organization: str, act: Callable[[Tx, UUID, Texting, vault.AnyV
             try:
                 async with pool.transaction() as tx:
                     found = await find_organization(tx.connection, organization)
-                    texting = None if found is None else await load_texting(tx, found.id)
+                    texting = None if found is None else await lock_texting(tx, found.id)
                     if found is None or texting is None:
                         raise CommandError(
                             f"There is no organization named '{organization}'; `regulars organization list` shows them"

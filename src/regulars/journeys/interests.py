@@ -14,6 +14,7 @@ NEEDED_BY = "journeys"
 
 async def settle_interest(tx: Tx, organization_id: UUID) -> None:
     """Called in every transaction that makes a journey live, pauses it, or ends the last of its runs."""
+    await queries.lock_interest(tx, organization_id)
     is_needed = await queries.is_any_live(tx, organization_id) or await is_any_run_active(tx, organization_id)
     for fact in (SubscriptionsChanged, MessagesChanged):
         if is_needed:

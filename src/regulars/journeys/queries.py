@@ -62,6 +62,27 @@ async def lock_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> Journ
     return JourneyRow(*rows[0]) if rows else None
 
 
+async def share_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
+    """The journey, whose state stays as it is until this transaction ends."""
+    rows = await tx.fetch(
+        """
+        SELECT id, name, state, version, live_version, paused_at, created_at, updated_at FROM journeys
+        WHERE organization_id = %s AND id = %s
+        FOR SHARE
+        """,
+        (organization_id, journey_id),
+    )
+    return JourneyRow(*rows[0]) if rows else None
+
+
+async def lock_interest(tx: Tx, organization_id: UUID) -> None:
+    """Whoever decides whether journeys still need facts decides alone, until the transaction ends."""
+    await tx.execute(
+        "SELECT pg_advisory_xact_lock(hashtextextended('journeys ' || %(organization_id)s::text, 0))",
+        {"organization_id": organization_id},
+    )
+
+
 async def find_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:
     rows = await tx.fetch(
         """

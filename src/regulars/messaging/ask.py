@@ -6,10 +6,13 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from regulars.consent.chain import hash_number
 from regulars.consent.errors import InvalidPhoneNumber
+from regulars.consent.numbers.gate import lock_consents
 from regulars.consent.phone import read_consent_number
 from regulars.kit.db import Tx
 from regulars.messaging.inbox.receive import Incoming, receive
+from regulars.messaging.model import EXEMPT_EXPIRES_AFTER
 from regulars.messaging.providers.twilio import Inbound, Twilio
 from regulars.messaging.settings.store import ASK_EVERY, Texting, load_texting, set_next_ask, take_due_settings
 from regulars.work.claims import ClaimQueue
@@ -54,15 +57,25 @@ class InboundQuestions(ClaimQueue[Asked, Sequence[Inbound]]):
 
     async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Asked, Sequence[Inbound]]]) -> None:
         for asked, found in done:
-            for inbound in sorted(found, key=lambda it: it.phone_number):
-                await _take_in(tx, organization_id, inbound, asked.texting)
+            in_order = sorted(found, key=lambda it: it.sent_at or tx.now)
+            heard = [it for inbound in in_order if (it := _incoming(inbound, tx.now)) is not None]
+            # All numbers at once, as everybody locks them; then the oldest message first.
+            secret = asked.texting.secret
+            await lock_consents(tx, organization_id, {hash_number(secret, it.phone_number) for it in heard})
+            for incoming in heard:
+                await receive(tx, organization_id, incoming, texting=asked.texting)
         await set_next_ask(tx, organization_id, due_at=tx.now + ASK_EVERY)
 
 
-async def _take_in(tx: Tx, organization_id: UUID, inbound: Inbound, texting: Texting) -> None:
+def _incoming(inbound: Inbound, now: datetime) -> Incoming | None:
     try:
         number = read_consent_number(inbound.phone_number)
     except InvalidPhoneNumber:
-        return
-    incoming = Incoming(provider="twilio", provider_id=inbound.provider_id, phone_number=number, body=inbound.body)
-    await receive(tx, organization_id, incoming, texting=texting)
+        return None
+    return Incoming(
+        provider="twilio",
+        provider_id=inbound.provider_id,
+        phone_number=number,
+        body=inbound.body,
+        is_late=inbound.sent_at is not None and now - inbound.sent_at > EXEMPT_EXPIRES_AFTER,
+    )

@@ -5,7 +5,7 @@ from uuid import UUID
 from regulars.kit.db import Tx
 from regulars.messaging import queries
 from regulars.messaging.errors import NotUnknown, TextNotFound
-from regulars.messaging.model import EXPIRES_AFTER, State
+from regulars.messaging.model import EXEMPT, EXPIRES_AFTER, OriginKind, State
 
 _AGAIN = frozenset({State.UNKNOWN.value, State.FAILED.value})
 
@@ -17,5 +17,7 @@ async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
         raise TextNotFound("There is no text with this id.")
     if row.state not in _AGAIN:
         raise NotUnknown(f"This text is {row.state}; only one that is unknown or failed can be sent again.")
+    if OriginKind(row.origin_kind) in EXEMPT:
+        raise NotUnknown("An answer to STOP or HELP is sent within five minutes or never.")
     await queries.requeue_text(tx, organization_id, text_id, expires_at=tx.now + EXPIRES_AFTER)
     tx.touched.add(("texts", organization_id))

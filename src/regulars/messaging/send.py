@@ -86,6 +86,9 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
             await queries.claim_texts(tx, organization_id, ids, provider=texting.provider, owner=owner, until=until)
         if waits:
             await queries.postpone_texts(tx, organization_id, waits)
+        if len(candidates) == limit:
+            # Whatever became of these, there may be more that are due.
+            tx.touched.add((self.name, organization_id))
         if skips:
             await note_changes(tx, organization_id, await queries.end_texts(tx, organization_id, skips))
         return claims
@@ -99,9 +102,12 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
     async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claimed, Outcome | Dropped]]) -> None:
         # The number first, then the text: the order in which everybody locks.
         stopped = [claim for claim, outcome in done if isinstance(outcome, Refused) and outcome.is_stop]
-        for claim in stopped:
-            reply = Reply(phone_number=claim.outgoing.phone_number, text="", message_id=f"text:{claim.text.id}")
-            await record_inbound_stop(tx, organization_id, [reply], secret=claim.texting.secret)
+        if stopped:
+            replies = [
+                Reply(phone_number=claim.outgoing.phone_number, text="", message_id=f"text:{claim.text.id}")
+                for claim in stopped
+            ]
+            await record_inbound_stop(tx, organization_id, replies, secret=stopped[0].texting.secret)
         ended: list[queries.Ended] = []
         waits: list[tuple[UUID, datetime]] = []
         for claim, outcome in done:
@@ -186,7 +192,7 @@ class _Gate:
             profile_id=row.profile_id,
             expires_at=row.expires_at,
             place=place,
-            is_country_set=self._texting.notice_of(place.country) is not None,
+            is_country_set=self._has_notice(row, place),
             is_subscribed=consent.is_subscribed,
             linked_profile_id=consent.profile_id,
             is_suppressed=number_hash in self._suppressed,
@@ -197,6 +203,11 @@ class _Gate:
         if isinstance(decision, Send) and not is_exempt:
             self._earlier.setdefault(number_hash, []).append(self._now)
         return decision
+
+    def _has_notice(self, row: TextRow, place: Place) -> bool:
+        """Whether the country has a notice and the text carries it: it may have been set since the text was written."""
+        notice = self._texting.notice_of(place.country)
+        return notice is not None and notice.words in row.body
 
     def _claimed(self, row: TextRow, phone_number: str, until: datetime) -> Claimed:
         outgoing = Outgoing(

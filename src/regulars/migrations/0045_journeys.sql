@@ -80,6 +80,7 @@ CREATE INDEX journey_runs_due ON journey_runs (due_at, organization_id) WHERE du
 CREATE INDEX journey_runs_due_here ON journey_runs (organization_id, due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX journey_runs_active ON journey_runs (organization_id, profile_id) WHERE state = 'active';
 CREATE INDEX journey_runs_of_journey ON journey_runs (organization_id, journey_id, id);
+CREATE INDEX journey_runs_open ON journey_runs (organization_id, journey_id, id) WHERE state <> 'ended';
 CREATE INDEX journey_runs_by_profile ON journey_runs (organization_id, profile_id, id);
 CREATE INDEX journey_runs_ended ON journey_runs (ended_at, organization_id) WHERE ended_at IS NOT NULL;
 

@@ -853,6 +853,8 @@ CREATE INDEX journey_runs_ended ON journey_runs USING btree (ended_at, organizat
 
 CREATE INDEX journey_runs_of_journey ON journey_runs USING btree (organization_id, journey_id, id);
 
+CREATE INDEX journey_runs_open ON journey_runs USING btree (organization_id, journey_id, id) WHERE (state <> 'ended'::text);
+
 CREATE INDEX memberships_by_user ON memberships USING btree (user_id);
 
 CREATE UNIQUE INDEX organization_slugs_current ON organization_slugs USING btree (organization_id) WHERE is_current;

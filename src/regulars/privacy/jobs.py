@@ -8,7 +8,9 @@ from uuid import UUID
 from regulars.catalog.counts.ask import forget_values
 from regulars.consent import erase as consent
 from regulars.idempotency.erase import FIRST_STRETCH, erase_answers
+from regulars.journeys.kept.forget import erase_runs
 from regulars.kit.db import Tx
+from regulars.messaging.erase import erase_texts
 from regulars.privacy.answers import needles_of, read_answers
 from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.profiles import erase as profiles
@@ -33,6 +35,8 @@ async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[Pr
     await profiles.forget_changes(tx, organization_id, ids)
     await consent.forget_changes(tx, organization_id, profile_ids=ids)
     await erase_messages(tx, organization_id, profile_ids=ids)
+    await erase_runs(tx, organization_id, ids)
+    await erase_texts(tx, organization_id, profile_ids=ids)
     await erase_answers(tx, organization_id, needles_of(ids), since=_start_of(facts), seconds_max=math.inf)
 
 

@@ -8,6 +8,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.browse.listing import list_of_customer
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, read_reference
+from regulars.messaging.quiet import wait_until_quiet
 from regulars.privacy.erase import erase_profiles
 from regulars.privacy.export import export_person
 from regulars.profiles.find import find_profile
@@ -56,6 +57,8 @@ async def erase_customer(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         await erase_profiles(tx, visit.organization_id, [ById(profile.id)], secret=visit.place.secret)
         await record(tx, visit.organization_id, actor_of(visit), "customer.erase", PROFILE.encode(profile.id))
+    # Erasing withdraws: the page says so when nothing is on its way to them any more.
+    await wait_until_quiet(visit.database, visit.organization_id)
     done = "The customer is erased. Their tickets stay, without a name, and their numbers are not to be contacted."
     return redirect(visit, visit.url(PATH), done=done)
 

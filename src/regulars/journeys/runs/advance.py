@@ -1,6 +1,7 @@
 """Runs go on: step after step until one waits, texts or ends. What a bite decides is written together at its end."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -114,6 +115,9 @@ class _Turn:
         seen = self._sight.seen(self._subject(row), self._tx.now)
         if seen is None:
             return self._end(row, "the customer is gone")
+        if row.fact_kind == "consent" and not seen.is_subscribed:
+            # The withdrawal may have been told together with the consent, before there was a run to end.
+            return self._end(row, "left by a withdrawal")
         exited = next((it for it in definition.exit_on if self._has(row, EXITS[it], row.entered_at)), None)
         if exited is not None:
             return self._end(row, f"left by a {exited}")
@@ -123,6 +127,8 @@ class _Turn:
             node = nodes.get(run.step) if run.step is not None else None
             if node is None:
                 return self._end(run, "completed")
+            if isinstance(node.step, SetAttribute):
+                seen = replace(seen, attributes={**seen.attributes, node.step.key: node.step.value})
             after = await self._do(run, node, seen)
             if after is None:
                 return None

@@ -13,6 +13,7 @@ from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.journeys import queries as journeys
 from regulars.journeys.conditions import holds
 from regulars.journeys.definition import Definition, Reentry
+from regulars.journeys.interests import settle_interest
 from regulars.journeys.model import ActivationRow
 from regulars.journeys.program import program_of
 from regulars.journeys.read import read_definition
@@ -131,6 +132,10 @@ def _passes(sight: Sight, subject: Subject, now: datetime) -> bool:
 async def _begin(
     tx: Tx, organization_id: UUID, journey_id: UUID, wanted: Sequence[tuple[Arrival, ActivationRow, Definition]]
 ) -> None:
+    # Held until this commits: a pause or an archive comes before it, and is seen, or after it, and finds its runs.
+    journey = await journeys.share_journey(tx, organization_id, journey_id)
+    if journey is None or journey.state == "archived":
+        return
     profile_ids = sorted({arrival.profile_id for arrival, _, _ in wanted})
     places = await queries.lock_customers(tx, organization_id, journey_id, profile_ids)
     known = await queries.find_known_facts(
@@ -158,7 +163,11 @@ async def _begin(
             program_of(definition).first,
         )
     runs = list(begun.values())
-    inserted = await queries.insert_runs_if_new(tx, organization_id, runs) if runs else set()
+    inserted = (
+        await queries.insert_runs_if_new(tx, organization_id, runs, is_paused=journey.state == "paused")
+        if runs
+        else set()
+    )
     new = [run for run in runs if run.id in inserted]
     if new:
         await queries.set_customers_runs(tx, organization_id, journey_id, [(run.profile_id, run.id) for run in new])
@@ -168,6 +177,8 @@ async def _begin(
             [Noted(run.id, None, "entered", {"by": run.fact_id, "version": run.version}) for run in new],
         )
         await count_entries(tx, organization_id, new)
+        if journey.state != "live":
+            await settle_interest(tx, organization_id)
         tx.touched.add(("journey_runs", organization_id))
 
 

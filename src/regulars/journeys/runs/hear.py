@@ -32,23 +32,28 @@ async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorde
             by_buyer.setdefault(sale.profile_id, []).append(sale)
     runs = await queries.lock_active_runs_of(tx, organization_id, by_buyer) if by_buyer else []
     definitions = await load_definitions(tx, organization_id, {(run.journey_id, run.version) for run in runs})
-    waiting = []
+    waiting: list[UUID] = []
+    leaving: dict[str, list[RunRow]] = {}
     for run in runs:
         exit_on = definitions[run.journey_id, run.version].exit_on
         later = [sale for sale in by_buyer[run.profile_id] if _is_later(sale, run)]
         left_by = next((it for sale in later for it in exit_on if EXITS[it] == sale.type), None)
         if left_by is not None:
-            await end_runs(tx, organization_id, [run], outcome=f"left by a {left_by}")
+            leaving.setdefault(f"left by a {left_by}", []).append(run)
         elif run.waits_for == "purchase" and any(sale.type == "PURCHASE" for sale in later):
             waiting.append(run.id)
+    for outcome in sorted(leaving):
+        await end_runs(tx, organization_id, leaving[outcome], outcome=outcome)
+    if leaving:
+        await settle_interest(tx, organization_id)
     if waiting:
         await queries.wake_runs(tx, organization_id, waiting, waits_for="purchase")
         tx.touched.add(("journey_runs", organization_id))
 
 
 def _is_later(sale: SaleRow, run: RunRow) -> bool:
-    """Whether the sale came after the one that brought the customer in."""
-    return sale.id != run.sale_id and sale.created_at > run.entered_at
+    """Whether the sale was recorded after what brought the customer in; ids of sales are in the order of recording."""
+    return sale.id > run.sale_id if run.sale_id is not None else sale.created_at > run.entered_at
 
 
 async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
@@ -69,9 +74,12 @@ async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[Subscript
 async def hear_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
     """A run goes on when its text was sent, skipped, failed or became unknown."""
     ended = [
-        fact.origin_id
+        (fact.origin_id, fact.step)
         for fact in facts
-        if fact.origin_kind == OriginKind.JOURNEY and fact.state in _FINAL_STATES and fact.origin_id is not None
+        if fact.origin_kind == OriginKind.JOURNEY
+        and fact.state in _FINAL_STATES
+        and fact.origin_id is not None
+        and fact.step is not None
     ]
-    if ended and await queries.wake_runs(tx, organization_id, ended, waits_for="text"):
+    if ended and await queries.wake_texted_runs(tx, organization_id, ended):
         tx.touched.add(("journey_runs", organization_id))

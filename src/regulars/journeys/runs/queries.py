@@ -45,14 +45,16 @@ async def lock_customers(
     return {row[0]: (row[1], row[2]) for row in rows}
 
 
-async def insert_runs_if_new(tx: Tx, organization_id: UUID, runs: Sequence[NewRun]) -> set[UUID]:
+async def insert_runs_if_new(tx: Tx, organization_id: UUID, runs: Sequence[NewRun], *, is_paused: bool) -> set[UUID]:
+    """Those of a journey that was paused meanwhile wait until it goes on."""
     rows = await tx.fetch(
         """
         INSERT INTO journey_runs
             (organization_id, id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, state, step,
-             due_at, entered_at)
+             due_at, held_due_at, entered_at)
         SELECT %(organization_id)s, it.id, it.journey_id, it.version, it.fact_kind, it.fact_id, it.profile_id,
-               it.sale_id, 'active', it.step, %(now)s, %(now)s
+               it.sale_id, 'active', it.step, CASE WHEN NOT %(is_paused)s THEN %(now)s::timestamptz END,
+               CASE WHEN %(is_paused)s THEN %(now)s::timestamptz END, %(now)s
         FROM unnest(%(ids)s::uuid[], %(journey_ids)s::uuid[], %(versions)s::integer[], %(fact_kinds)s::text[],
                     %(fact_ids)s::text[], %(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(steps)s::text[])
              AS it (id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, step)
@@ -62,6 +64,7 @@ async def insert_runs_if_new(tx: Tx, organization_id: UUID, runs: Sequence[NewRu
         {
             "organization_id": organization_id,
             "now": tx.now,
+            "is_paused": is_paused,
             "ids": [it.id for it in runs],
             "journey_ids": [it.journey_id for it in runs],
             "versions": [it.version for it in runs],
@@ -114,13 +117,15 @@ async def take_due_runs(tx: Tx, organization_id: UUID, *, limit: int) -> list[Ru
         SQL(
             """
             SELECT {columns} FROM journey_runs
-            WHERE organization_id = %s AND due_at <= %s
-            ORDER BY due_at, id
-            LIMIT %s
-            FOR UPDATE SKIP LOCKED
+            JOIN journeys ON journeys.organization_id = %(organization_id)s
+                AND journeys.id = journey_runs.journey_id AND journeys.state = 'live'
+            WHERE journey_runs.organization_id = %(organization_id)s AND journey_runs.due_at <= %(now)s
+            ORDER BY journey_runs.due_at, journey_runs.id
+            LIMIT %(limit)s
+            FOR UPDATE OF journey_runs SKIP LOCKED
             """
         ).format(columns=_COLUMNS),
-        (organization_id, tx.now, limit),
+        {"organization_id": organization_id, "now": tx.now, "limit": limit},
     )
     return [RunRow(*row) for row in rows]
 
@@ -138,6 +143,26 @@ async def lock_active_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collec
         (organization_id, list(profile_ids)),
     )
     return [RunRow(*row) for row in rows]
+
+
+async def wake_texted_runs(tx: Tx, organization_id: UUID, ended: Sequence[tuple[UUID, str]]) -> int:
+    """Look now at runs that wait for the text of this very step; an earlier text's receipt wakes nobody."""
+    return await tx.execute(
+        """
+        UPDATE journey_runs
+        SET due_at = CASE WHEN journey_runs.held_due_at IS NULL THEN %(now)s::timestamptz END,
+            held_due_at = CASE WHEN journey_runs.held_due_at IS NOT NULL THEN %(now)s::timestamptz END
+        FROM unnest(%(ids)s::uuid[], %(steps)s::text[]) AS it (id, step)
+        WHERE journey_runs.organization_id = %(organization_id)s AND journey_runs.id = it.id
+          AND journey_runs.step = it.step AND journey_runs.state = 'active' AND journey_runs.waits_for = 'text'
+        """,
+        {
+            "organization_id": organization_id,
+            "ids": [it for it, _ in ended],
+            "steps": [step for _, step in ended],
+            "now": tx.now,
+        },
+    )
 
 
 async def wake_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID], *, waits_for: str) -> int:

@@ -37,6 +37,8 @@ class Incoming:
     phone_number: str
     body: str
     is_confirmed: bool = False
+    # It was written some time ago and is heard only now: it is not answered, and a START no longer revives.
+    is_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,9 @@ async def receive(tx: Tx, organization_id: UUID, incoming: Incoming, *, texting:
     body = incoming.body.replace("\0", "")[:BODY_CHARACTERS_MAX]
     meaning = read_reply(body)
     decided = _decided_at_once(meaning)
-    if meaning is Meaning.START and not await was_withdrawn_by_text(tx, organization_id, number_hash):
+    if meaning is Meaning.START and not (
+        not incoming.is_late and await was_withdrawn_by_text(tx, organization_id, number_hash)
+    ):
         decided = "ignored"
     row = ReplyRow(
         id=new_uuid(),
@@ -77,7 +81,9 @@ async def receive(tx: Tx, organization_id: UUID, incoming: Incoming, *, texting:
     )
     if not await queries.insert_reply_if_new(tx, organization_id, row):
         return Received(row.id, meaning, is_new=False)
-    await _do(tx, organization_id, row, consent, texting=texting, is_confirmed=incoming.is_confirmed)
+    await _do(
+        tx, organization_id, row, consent, texting=texting, is_confirmed=incoming.is_confirmed or incoming.is_late
+    )
     return Received(row.id, meaning, is_new=True, decided=decided)
 
 

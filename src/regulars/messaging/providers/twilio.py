@@ -13,6 +13,7 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
+from regulars.kit.vault import VaultError
 from regulars.messaging.model import State
 from regulars.messaging.providers.base import (
     ANSWER_WITHIN_S,
@@ -47,6 +48,7 @@ class Inbound:
     provider_id: str
     phone_number: str
     body: str
+    sent_at: datetime | None = None
 
 
 class _Message(msgspec.Struct, frozen=True):
@@ -97,6 +99,8 @@ class Twilio:
                 self._address(account.account_sid), data=form, headers=self._headers(texting), allow_redirects=False
             ) as response:
                 return _outcome(response.status, await response.content.read(ANSWER_BYTES_MAX), response.headers)
+        except VaultError:
+            return NotReached("The token of the account cannot be opened with this key.")
         except aiohttp.ClientConnectorError as error:
             return NotReached(f"No connection was made: {type(error).__name__}.")
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -109,7 +113,9 @@ class Twilio:
             return []
         found: list[Inbound] = []
         day = quote(since.strftime("%Y-%m-%d"))
-        url: str | None = f"{self._address(account.account_sid)}?DateSent%3E={day}&PageSize=200"
+        # Only what was written to us, where that is a number: a large send would fill every page.
+        ours = f"&To={quote(account.sender)}" if account.sender.startswith("+") else ""
+        url: str | None = f"{self._address(account.account_sid)}?DateSent%3E={day}&PageSize=200{ours}"
         for _ in range(ASKED_PAGES_MAX):
             if url is None:
                 break
@@ -117,7 +123,7 @@ class Twilio:
                 response.raise_for_status()
                 page = msgspec.json.decode(await response.read(), type=_Page)
             found += [
-                Inbound(it.sid, it.from_, it.body)
+                Inbound(it.sid, it.from_, it.body, _moment(it.date_sent))
                 for it in page.messages
                 if it.direction == "inbound" and _is_since(it.date_sent, since)
             ]
@@ -131,7 +137,11 @@ class Twilio:
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=ANSWER_WITHIN_S), trust_env=False, auto_decompress=True
+                # No limit of its own: waiting for a place in it would look like a provider that does not answer.
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=ANSWER_WITHIN_S),
+                trust_env=False,
+                auto_decompress=True,
             )
         return self._session
 
@@ -189,7 +199,12 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _is_since(sent: str | None, since: datetime) -> bool:
+    moment = _moment(sent)
+    return moment is None or moment >= since
+
+
+def _moment(sent: str | None) -> datetime | None:
     try:
-        return sent is None or parsedate_to_datetime(sent) >= since
+        return None if sent is None else parsedate_to_datetime(sent)
     except ValueError:
-        return True
+        return None

@@ -88,3 +88,11 @@ async def take_due_settings(tx: Tx, organization_id: UUID) -> bool:
         (organization_id, tx.now),
     )
     return bool(rows)
+
+
+async def lock_settings(tx: Tx, organization_id: UUID) -> None:
+    """Also where there is no row yet: the lock is on the organization's id and not on the row."""
+    await tx.execute(
+        "SELECT pg_advisory_xact_lock(hashtextextended('sms_settings ' || %(organization_id)s::text, 0))",
+        {"organization_id": organization_id},
+    )

@@ -61,6 +61,12 @@ async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
     )
 
 
+async def lock_texting(tx: Tx, organization_id: UUID) -> Texting | None:
+    """The same for whoever will save it: nobody else changes it, or sets the hold, until this transaction ends."""
+    await queries.lock_settings(tx, organization_id)
+    return await load_texting(tx, organization_id)
+
+
 async def save_texting(tx: Tx, organization_id: UUID, texting: Texting) -> None:
     await queries.upsert_settings(
         tx,

@@ -9,12 +9,6 @@ def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
     assert anonymous.post("/v1/profiles", samples.profile()).refused == (401, "UNAUTHORIZED")
 
 
-def test_it_refuses_a_profile_without_external_id(api: Api) -> None:
-    answer = api.post("/v1/profiles", {"first_name": "Ada"})
-    assert answer.refused == (400, "VALIDATION_ERROR")
-    assert answer.field_errors == [("external_id", "REQUIRED")]
-
-
 @pytest.mark.parametrize("external_id", ["prof_x", "sub_", "store_9", "evt_01h455vb4pex5vsknk084sn02q"])
 def test_it_refuses_every_reserved_prefix(api: Api, external_id: str) -> None:
     assert api.post("/v1/profiles", {"external_id": external_id}).refused == (400, "RESERVED_EXTERNAL_ID")

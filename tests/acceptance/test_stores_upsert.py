@@ -4,25 +4,9 @@ import pytest
 from tests.support import samples
 from tests.support.client import Api
 
-ADDRESS_REQUIRED = ("address_line1", "postal_code", "locality", "country_code")
-
 
 def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
     assert anonymous.post("/v1/stores", samples.store()).refused == (401, "UNAUTHORIZED")
-
-
-def test_it_refuses_a_store_without_external_id(api: Api) -> None:
-    answer = api.post("/v1/stores", {"name": "Paris"})
-    assert answer.refused == (400, "VALIDATION_ERROR")
-    assert answer.field_errors == [("external_id", "REQUIRED")]
-
-
-@pytest.mark.parametrize("missing", ADDRESS_REQUIRED)
-def test_it_refuses_an_address_without_a_required_field(api: Api, missing: str) -> None:
-    address = samples.without(samples.address(), missing)
-    answer = api.post("/v1/stores", samples.store(address=address))
-    assert answer.refused == (400, "VALIDATION_ERROR")
-    assert answer.field_errors == [(f"address.{missing}", "REQUIRED")]
 
 
 @pytest.mark.parametrize("country", ["XX", "FRA", "F", "", "12"])

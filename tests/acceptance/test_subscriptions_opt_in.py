@@ -11,13 +11,6 @@ def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
     assert anonymous.post(PATH, samples.opt_in()).refused == (401, "UNAUTHORIZED")
 
 
-@pytest.mark.parametrize("missing", ["phone_number", "consent_source", "consented_at"])
-def test_it_refuses_a_consent_without_a_required_field(api: Api, missing: str) -> None:
-    answer = api.post(PATH, samples.without(samples.opt_in(), missing))
-    assert answer.refused == (400, "VALIDATION_ERROR")
-    assert answer.field_errors == [(missing, "REQUIRED")]
-
-
 def test_it_refuses_an_unknown_profile_and_records_nothing(api: Api) -> None:
     body = samples.opt_in(profile_id="nobody")
     assert api.post(PATH, body).refused == (404, "PROFILE_NOT_FOUND")

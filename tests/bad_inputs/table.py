@@ -27,7 +27,7 @@ FUTURE = "2999-01-01T00:00:00Z"
 
 @dataclass(frozen=True)
 class Row:
-    """Put `value` at `where` in a valid body (MISSING takes the member away) and expect one of the codes."""
+    """Put `value` at `where` in a valid body (MISSING takes away a member that is required) and expect one of the codes."""
 
     where: str
     value: Any
@@ -220,7 +220,7 @@ WRITES = [
         "POST",
         "/v1/subscriptions/check",
         lambda _: {"items": [{"phone_number": samples.phone()}]},
-        [*BATCH_ROWS, *rows("items.0.phone_number", MISSING, None, *NOT_STRINGS, "x" * 1025)],
+        [*BATCH_ROWS, Row("items.0", {}), *rows("items.0.phone_number", None, *NOT_STRINGS, "x" * 1025)],
     ),
     Endpoint("POST", "/v1/sales-events", samples.sale, SALE_ROWS),
     Endpoint("POST", "/v1/sales-events/batch", lambda store: {"items": [samples.sale(store)]}, BATCH_ROWS),

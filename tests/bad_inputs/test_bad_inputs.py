@@ -73,6 +73,8 @@ def test_a_bad_field_gets_its_refusal(caller: Api, endpoint: Endpoint, row: Row)
     assert answer.code in row.codes
     if answer.code == table.V:
         assert answer.field_errors, "a validation error names its field"
+    if row.value is table.MISSING:
+        assert answer.field_errors == [(re.sub(r"\.(\d+)", r"[\1]", row.where), "REQUIRED")]
 
 
 @pytest.mark.parametrize("path", ["/v1/profiles", "/v1/sales-events"])
@@ -135,11 +137,15 @@ def _changed(body: Any, row: Row) -> Any:
     *parents, last = row.where.split(".")
     holder = changed
     for name in parents:
-        holder = holder[int(name)] if name.isdigit() else holder[name]
+        holder = holder[_place(name)]
     if row.where == "a":
         return {"a": row.value}
     if row.value is table.MISSING:
         del holder[last]
     else:
-        holder[last] = row.value
+        holder[_place(last)] = row.value
     return changed
+
+
+def _place(name: str) -> int | str:
+    return int(name) if name.isdigit() else name

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 # Decoding more than this takes long enough to be noticed by everybody else's requests.
 LARGE_BYTES: Final = 256 << 10
 AT_ONCE: Final = 2
-# By then the last of them has its answer.
-TIDY_AFTER_S: Final = 10.0
+# By the first the last of them has its answer, usually; on a machine that is busy some are still being written then.
+TIDY_AFTER_S: Final = (10.0, 15.0, 25.0)
 
 T = TypeVar("T")
 
@@ -33,11 +33,16 @@ class LargeBodies:
             finally:
                 self._tidy_later()
 
-    def _tidy_later(self) -> None:
+    def _tidy_later(self, times_done: int = 0) -> None:
         if self._tidying is not None:
             self._tidying.cancel()
-        loop = asyncio.get_running_loop()
-        self._tidying = loop.call_later(TIDY_AFTER_S, loop.run_in_executor, None, _give_memory_back)
+        if times_done < len(TIDY_AFTER_S):
+            loop = asyncio.get_running_loop()
+            self._tidying = loop.call_later(TIDY_AFTER_S[times_done], self._tidy, times_done)
+
+    def _tidy(self, times_done: int) -> None:
+        asyncio.get_running_loop().run_in_executor(None, _give_memory_back)
+        self._tidy_later(times_done + 1)
 
 
 def _give_memory_back() -> None:

@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar
 
 # Decoding more than this takes long enough to be noticed by everybody else's requests.
 LARGE_BYTES: Final = 256 << 10
-AT_ONCE: Final = 2
+# They hold the interpreter while they are decoded, so a second one would take memory and save no time.
+AT_ONCE: Final = 1
 # By the first the last of them has its answer, usually; on a machine that is busy some are still being written then.
 TIDY_AFTER_S: Final = (10.0, 15.0, 25.0)
 

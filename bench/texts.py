@@ -57,10 +57,11 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> TextTimes:
     texts = 500 if is_quick else TEXTS
     organization_id = asyncio.run(_prepare(url, texts, say))
     port = free_port()
-    environment = {"DATABASE_URL": url, "REGULARS_SECRET_KEY": "k" * 40, "REGULARS_RATE_LIMIT_PER_S": "0"}
+    environment = {"DATABASE_URL": url, "REGULARS_SECRET_KEY": "k" * 40, "REGULARS_PORT": str(port)}
+    command = regulars_command(with_worker=True)
     with (
         tempfile.TemporaryDirectory() as folder,
-        running_server(regulars_command(port), {**environment, "REGULARS_DATA_DIR": folder}, port=port) as server,
+        running_server(command, {**environment, "REGULARS_DATA_DIR": folder}, port=port) as server,
     ):
         started = time.monotonic()
         asyncio.run(_wait_until_sent(url, organization_id, texts))

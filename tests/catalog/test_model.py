@@ -1,6 +1,6 @@
 """Inference and interpretation of attribute values."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
@@ -44,7 +44,7 @@ def test_a_number_with_leading_zeros_is_probably_a_code(value, is_code):
         (BOOLEAN, "true", True),
         (BOOLEAN, "false", False),
         (BOOLEAN, "1", None),
-        (DATE, "2024-02-29", datetime(2024, 2, 29, tzinfo=UTC)),
+        (DATE, "2024-02-29", date(2024, 2, 29)),
         (DATE, "2024-02-29T10:00:00.1239+02:00", datetime(2024, 2, 29, 8, 0, 0, 123000, tzinfo=UTC)),
         (DATE, "12", None),
         (ENUM, "gold", "gold"),

@@ -4,8 +4,9 @@ Both functions are total. A value that a type cannot read is simply not read, an
 """
 
 import re
+import unicodedata
 from collections.abc import Collection
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, tzinfo
 from decimal import Decimal
 from enum import StrEnum
 
@@ -36,7 +37,9 @@ class AttributeType(StrEnum):
     ENUM = "enum"
 
 
-Interpreted = str | Decimal | bool | datetime
+# A date without a time is that day in every zone, and never a moment.
+Interpreted = str | Decimal | bool | date | datetime
+Scalar = str | int | float | bool
 
 
 class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,10 +85,38 @@ def interpret(declared: AttributeType, value: str, *, allowed_values: Collection
             return value if value in allowed_values else None
 
 
-def _read_date(value: str) -> datetime | None:
+def day_of(read: date | datetime, zone: tzinfo) -> date:
+    """The calendar day in a zone: of a moment the day it falls on there, of a date without a time that day."""
+    if not isinstance(read, datetime):
+        return read
+    try:
+        return read.astimezone(zone).date()
+    except OverflowError:
+        # The first and the last hours there are, in a zone that has them in no year.
+        return read.date()
+
+
+def fold_text(value: str) -> str:
+    """Texts that fold to the same are the same: composed alike, whatever their case; accents count."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", value).casefold())
+
+
+def spell(value: Scalar) -> str:
+    """A property of a product as a text: numbers in plain decimals, booleans as true and false."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    plain = format(Decimal(repr(value)), "f")
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def _read_date(value: str) -> date | datetime | None:
     try:
         if _DATE.fullmatch(value):
-            return datetime.combine(date.fromisoformat(value), time(), UTC)
+            return date.fromisoformat(value)
         return parse_timestamp(value)
     except ValueError:
         return None

@@ -2,11 +2,11 @@
 matches nothing, not even a negative comparison."""
 
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Final
 
-from regulars.catalog.model import AttributeType, Interpreted, interpret
+from regulars.catalog.model import AttributeType, Interpreted, day_of, fold_text, interpret
 from regulars.journeys.definition import Comparison
 
 _TEXT: Final = frozenset({"is", "is_not", "contains", "starts_with", "any_of", "none_of"})
@@ -34,8 +34,9 @@ def compare(
     wanted: str | None,
     several: tuple[str, ...],
     now: datetime,
+    zone: tzinfo,
 ) -> bool:
-    """Whether a stored value (None: there is none) is what the condition asks for."""
+    """Whether a stored value (None: there is none) is what the condition asks for. Dates are days in the zone."""
     if value is None:
         return comparison == "is_not_set"
     read = interpret(declared, value, allowed_values=allowed_values)
@@ -44,11 +45,12 @@ def compare(
     if comparison in NO_VALUE:
         return comparison == "is_set"
     if comparison == "in_last_days":
-        return isinstance(read, datetime) and timedelta(0) <= now - read < timedelta(days=int(wanted or 0) + 1)
+        today = day_of(now, zone)
+        return isinstance(read, date) and timedelta(0) <= today - day_of(read, zone) <= timedelta(days=int(wanted or 0))
     others = [interpret(declared, it, allowed_values=allowed_values) for it in (several or (wanted or "",))]
     if any(it is None for it in others):
         return False
-    return _holds(comparison, _folded(read), [_folded(it) for it in others if it is not None])
+    return _holds(comparison, _plain(read, zone), [_plain(it, zone) for it in others if it is not None])
 
 
 def _holds(comparison: Comparison, read: Interpreted, others: list[Interpreted]) -> bool:
@@ -69,8 +71,8 @@ def _holds(comparison: Comparison, read: Interpreted, others: list[Interpreted])
 def _is_ordered(comparison: Comparison, read: Interpreted, others: list[Interpreted]) -> bool:
     if isinstance(read, Decimal) and all(isinstance(it, Decimal) for it in others):
         place = [(it < read) - (it > read) for it in others if isinstance(it, Decimal)]
-    elif isinstance(read, datetime) and all(isinstance(it, datetime) for it in others):
-        place = [(it < read) - (it > read) for it in others if isinstance(it, datetime)]
+    elif isinstance(read, date) and all(isinstance(it, date) for it in others):
+        place = [(it < read) - (it > read) for it in others if isinstance(it, date)]
     else:
         return False
     match comparison:
@@ -88,5 +90,7 @@ def _is_ordered(comparison: Comparison, read: Interpreted, others: list[Interpre
             return False
 
 
-def _folded(value: Interpreted) -> Interpreted:
-    return value.casefold() if isinstance(value, str) else value
+def _plain(value: Interpreted, zone: tzinfo) -> Interpreted:
+    if isinstance(value, str):
+        return fold_text(value)
+    return day_of(value, zone) if isinstance(value, date) else value

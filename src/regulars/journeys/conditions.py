@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any as Json
+from zoneinfo import ZoneInfo
 
-from regulars.catalog.model import AttributeType
+from regulars.catalog.model import AttributeType, spell
 from regulars.journeys.compare import compare
 from regulars.journeys.definition import (
     All,
@@ -41,6 +42,7 @@ class Seen:
     """Everything a condition may ask about."""
 
     now: datetime
+    zone: str = "UTC"
     sale: SeenSale | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
     attribute_types: Types = field(default_factory=dict)
@@ -67,9 +69,7 @@ def holds(condition: Condition | None, seen: Seen) -> bool:
             found = seen.purchases.get(condition.in_days, 0)
             return found == 0 if condition.none else found >= condition.at_least
         case OfAttribute():
-            return _compare(
-                condition, seen.attributes.get(condition.key), condition.key, seen.attribute_types, seen.now
-            )
+            return _compare(condition, seen.attributes.get(condition.key), condition.key, seen.attribute_types, seen)
         case OfSegment():
             return False
         case _:
@@ -105,10 +105,11 @@ def _is_wanted(condition: OfProduct, product: Mapping[str, Json], seen: Seen) ->
     if condition.property is None:
         return True
     value = (product.get("properties") or {}).get(condition.property)
-    return _compare(condition, _spelled(value), condition.property, seen.property_types, seen.now)
+    spelled = None if value is None else spell(value)
+    return _compare(condition, spelled, condition.property, seen.property_types, seen)
 
 
-def _compare(condition: OfAttribute | OfProduct, value: str | None, key: str, types: Types, now: datetime) -> bool:
+def _compare(condition: OfAttribute | OfProduct, value: str | None, key: str, types: Types, seen: Seen) -> bool:
     declared, allowed_values = types.get(key, (AttributeType.TEXT, ()))
     return condition.comparison is not None and compare(
         condition.comparison,
@@ -117,20 +118,6 @@ def _compare(condition: OfAttribute | OfProduct, value: str | None, key: str, ty
         allowed_values=allowed_values,
         wanted=condition.value,
         several=condition.values,
-        now=now,
-    )
-
-
-def _spelled(value: Json) -> str | None:
-    """A property as a text: numbers in plain decimals, booleans as true and false."""
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return (
-        value
-        if isinstance(value, str)
-        else f"{value:f}".rstrip("0").rstrip(".")
-        if isinstance(value, float)
-        else str(value)
+        now=seen.now,
+        zone=ZoneInfo(seen.zone),
     )

@@ -1,31 +1,14 @@
 """Reading a definition from a file or a form, and saying in words for people what cannot be read."""
 
-import re
 from typing import Final
 
 import msgspec
 
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import DefinitionRefused
+from regulars.kit.misread import in_words
 
 FILE_BYTES_MAX: Final = 256 << 10
-_PLACE: Final = re.compile(r" - at `\$?\.?(?P<place>[^`]*)`$")
-_WORDS: Final = (
-    (re.compile(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`"), r"expected \1, got \2"),
-    (re.compile(r"Object missing required field `(\w+)`"), r"\1 is missing"),
-    (re.compile(r"Object contains unknown field `([^`]*)`"), r"\1 is not known here"),
-    (re.compile(r"Invalid (?:enum )?value (.*)"), r"\1 is none of the known words"),
-    (re.compile(r"Expected `str` matching regex .*"), r"it is not written as it must be"),
-)
-_TYPES: Final = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "a text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "null": "nothing",
-}
 
 
 def read_definition(content: bytes) -> Definition:
@@ -52,12 +35,5 @@ def schema() -> bytes:
 
 
 def _in_words(message: str) -> str:
-    found = _PLACE.search(message)
-    place = found["place"] if found else ""
-    text = message[: found.start()] if found else message
-    for pattern, words in _WORDS:
-        text = pattern.sub(words, text)
-    for name, words in _TYPES.items():
-        text = re.sub(rf"\b{name}\b", words, text)
-    text = text.replace("`", "'")
-    return f"{place}: {text}." if place else f"{text}."
+    place, words = in_words(message)
+    return f"{place}: {words}" if place else words

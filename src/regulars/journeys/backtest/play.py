@@ -51,6 +51,7 @@ class Stage:
     def seen(self, story: Story, sale: SaleRow | None, moment: datetime) -> Seen:
         return Seen(
             now=moment,
+            zone=self.zone,
             sale=None if sale is None else seen_sale(sale),
             attributes=story.person.attributes,
             attribute_types=self.attribute_types,

@@ -28,7 +28,7 @@ from regulars.journeys.runs.model import Noted, RunRow
 from regulars.journeys.runs.note import count
 from regulars.journeys.runs.when import after_wait, choose_zone, end_of_wait, next_local_time
 from regulars.journeys.runs.words import values_of
-from regulars.journeys.sight.look import Sight, Subject, look, organization_zone, recorded_since
+from regulars.journeys.sight.look import Sight, Subject, look, recorded_since
 from regulars.kit.db import Tx
 from regulars.kit.ids import ById
 from regulars.messaging.model import EXPIRES_AFTER, OriginKind
@@ -107,7 +107,7 @@ class _Turn:
         since = [(row.profile_id, row.sale_id, row.entered_at) for row in rows]
         recorded = await recorded_since(tx, organization_id, since)
         turn._recorded = {row.id: found for row, found in zip(rows, recorded, strict=True)}
-        turn._zone = await organization_zone(tx, organization_id)
+        turn._zone = turn._sight.zone
         return turn
 
     async def go_on(self, row: RunRow) -> None:

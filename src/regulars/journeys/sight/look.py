@@ -32,6 +32,7 @@ class Sight:
     attribute_types: Types
     property_types: Types
     counts: dict[tuple[UUID, UUID | None, int], int]
+    zone: str
 
     def seen(self, subject: Subject, now: datetime) -> Seen | None:
         """None: the customer is gone."""
@@ -42,6 +43,7 @@ class Sight:
         windows = windows_of(conditions_of(subject.definition))
         return Seen(
             now=now,
+            zone=self.zone,
             sale=None if sale is None else seen_sale(sale),
             attributes=person.attributes,
             attribute_types=self.attribute_types,
@@ -76,6 +78,7 @@ async def look(tx: Tx, organization_id: UUID, subjects: Sequence[Subject]) -> Si
         attribute_types=attribute_types,
         property_types=property_types,
         counts=dict(zip(asked, counted, strict=True)),
+        zone=await queries.find_time_zone(tx, organization_id),
     )
 
 

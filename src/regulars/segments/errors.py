@@ -1,0 +1,42 @@
+"""What this room refuses; each message is one sentence for the person who asked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong: `place` is the way to it, such as `match.of[1].values`.
+
+    A warning does not keep a definition from being saved. A segment with any fault matches nobody until it is mended.
+    """
+
+    place: str
+    message: str
+    is_warning: bool = False
+
+
+class SegmentError(Exception):
+    """Base of all of them."""
+
+
+class DefinitionRefused(SegmentError):
+    """It cannot be read, or cannot be saved as it is."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        first = faults[0]
+        more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
+        super().__init__(f"{first.place}: {first.message}{more}" if first.place else f"{first.message}{more}")
+        self.faults = tuple(faults)
+
+
+class SegmentNotFound(SegmentError):
+    pass
+
+
+class InUse(SegmentError):
+    """Something still asks for the segment."""
+
+
+class ChangedMeanwhile(SegmentError):
+    """Somebody else saved another version."""

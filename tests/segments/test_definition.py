@@ -1,0 +1,195 @@
+"""What a definition may say, and how a refusal names its place and its reason."""
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+from tests.support.project import ROOT
+
+from regulars.catalog.model import AttributeType
+from regulars.segments.check import Known, definition_faults, keys_of, refusing, segments_of, stores_of
+from regulars.segments.definition import Definition, OfAttribute, depth_of, walk
+from regulars.segments.errors import DefinitionRefused
+from regulars.segments.read import read_definition, schema, write_definition
+
+KNOWN = Known(
+    attributes={
+        "points": (AttributeType.NUMBER, ()),
+        "tier": (AttributeType.ENUM, ("Gold", "Platinum")),
+        "newsletter": (AttributeType.BOOLEAN, ()),
+        "birthday": (AttributeType.DATE, ()),
+        "city": (AttributeType.TEXT, ()),
+    },
+    properties={"collection": (AttributeType.TEXT, ())},
+    stores={"LYO"},
+    segments={"seg_good": None, "seg_bad": "the attribute x is gone."},
+)
+GOLD_WHO_SLOW_DOWN = {
+    "name": "Gold who slow down",
+    "match": {
+        "type": "all",
+        "of": [
+            {"type": "attribute", "key": "tier", "comparison": "any_of", "values": ["Gold", "Platinum"]},
+            {"type": "attribute", "key": "points", "comparison": "between", "values": ["200", "1500"]},
+            {"type": "attribute", "key": "newsletter", "comparison": "is_true"},
+            {
+                "type": "any",
+                "of": [
+                    {"type": "spend", "currency": "EUR", "at_least_cents": 20000, "window": {"last_days": 365}},
+                    {
+                        "type": "articles",
+                        "at_least": 2,
+                        "property": {"key": "collection", "comparison": "is", "value": "Lin lavé"},
+                    },
+                ],
+            },
+            {"type": "none", "of": [{"type": "bought", "window": {"last_days": 60}}]},
+        ],
+    },
+}
+
+
+def definition(*conditions, **more) -> Definition:
+    return read_definition(json.dumps({"name": "S", "match": {"type": "all", "of": conditions}, **more}).encode())
+
+
+def faults(*conditions, **more) -> list[tuple[str, str]]:
+    return [(it.place, it.message) for it in definition_faults(definition(*conditions, **more), KNOWN)]
+
+
+def attribute(key, comparison, **more):
+    return {"type": "attribute", "key": key, "comparison": comparison, **more}
+
+
+def nested(depth):
+    inner = {"type": "named"}
+    for _ in range(depth - 1):
+        inner = {"type": "any", "of": [inner]}
+    return inner
+
+
+def test_the_segment_of_the_design_is_read_written_and_has_no_fault():
+    read = read_definition(json.dumps(GOLD_WHO_SLOW_DOWN).encode())
+    assert definition_faults(read, KNOWN) == []
+    assert json.loads(write_definition(read)) == json.loads(json.dumps(GOLD_WHO_SLOW_DOWN))
+    assert read_definition(write_definition(read)) == read
+    assert keys_of(read.match) == ({"tier", "points", "newsletter"}, {"collection"})
+    assert depth_of(read.match) == 2
+    assert [path for path, part in walk(read.match) if isinstance(part, OfAttribute)] == [(0,), (1,), (2,)]
+
+
+def test_the_schema_in_the_documentation_is_the_one_that_reads():
+    document = (ROOT / "docs" / "segment.schema.json").read_bytes()
+    assert document == schema()
+    Draft202012Validator(json.loads(document)).validate(GOLD_WHO_SLOW_DOWN)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100_000, "got a list"),
+        (b"{}", "name is missing"),
+        (b'{"name": "S", "match": {"type": "named"}}', "match.type: 'named' is none of the known words"),
+        (b'{"name": "S", "match": {"type": "all", "of": [{"type": "fly"}]}}', "match.of[0].type: 'fly'"),
+        (b'{"name": "S", "match": {"type": "all", "of": [{"type": "named", "is": 1}]}}', "match.of[0].is: expected"),
+        (b'{"name": "S", "match": {"type": "all"}, "colour": 1}', "colour is not known here"),
+        (b'{"name": "", "match": {"type": "all"}}', "name: "),
+        (b" " * (1 << 21), "at most 1024 KB"),
+        (
+            b'{"name": "S", "match": {"type": "all", "of": [{"type": "created", "when": {"comparison": "before", "date": "2026-02-30"}}]}}',
+            "match.of[0].when.date",
+        ),
+        (b'{"name":"S","match":' + b'{"type":"all","of":[' * 600 + b"]}" * 600 + b"}", ""),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_says_where_and_why(content, reason):
+    with pytest.raises(DefinitionRefused, match=r".") as refused:
+        read_definition(content)
+    assert reason in str(refused.value)
+
+
+def test_six_groups_are_too_deep_and_five_are_not():
+    assert faults(nested(5)) == []
+    with pytest.raises(DefinitionRefused, match="nested at most 5 deep"):
+        definition(nested(6))
+
+
+def test_fifty_conditions_are_enough():
+    assert faults(*[{"type": "named"}] * 50) == []
+    assert faults(*[{"type": "named"}] * 51) == [("match", "A segment has at most 50 conditions, and this one has 51.")]
+
+
+@pytest.mark.parametrize(
+    ("condition", "place", "words"),
+    [
+        ({"type": "any", "of": []}, "match.of[0]", "empty"),
+        (attribute("points", "contains", value="1"), "match.of[0].comparison", "does not offer contains"),
+        (attribute("points", "is", value="many"), "match.of[0].value", "'many' cannot be read"),
+        (attribute("points", "is"), "match.of[0].value", "needs a value"),
+        (attribute("points", "between", values=["1"]), "match.of[0].values", "two values"),
+        (attribute("points", "between", values=["10", "9"]), "match.of[0].values", "above the second"),
+        (attribute("points", "is_not", value="1"), "match.of[0].without_value", "without a value count"),
+        (attribute("city", "contains", value=""), "match.of[0].value", "not empty"),
+        (attribute("tier", "none_of", values=["Silver"], without_value=True), "match.of[0].values", "none of the values"),
+        (attribute("tier", "any_of"), "match.of[0].values", "needs a value"),
+        (attribute("birthday", "in_last_days"), "match.of[0].days", "number of days"),
+        (attribute("birthday", "before", value="2026-01-01T00:00:00Z"), "match.of[0].value", "not a date such as"),
+        ({"type": "consent", "state": "never_asked", "sources": ["EVENT"]}, "match.of[0]", "go with may_be_texted"),
+        ({"type": "consent", "state": "withdrawn", "stores": ["X"]}, "match.of[0].stores", "no store X"),
+        ({"type": "bought", "stores": ["LYO", "PAR"]}, "match.of[0].stores", "no store PAR"),
+        ({"type": "bought", "none": True, "at_least": 1}, "match.of[0]", "exclude each other"),
+        ({"type": "bought", "window": {}}, "match.of[0].window", "last_days, or from and to"),
+        ({"type": "bought", "window": {"from": "2026-01-02"}}, "match.of[0].window", "both from and to"),
+        (
+            {"type": "bought", "window": {"from": "2026-01-02", "to": "2026-01-01"}},
+            "match.of[0].window",
+            "after the last",
+        ),
+        ({"type": "spend", "currency": "EUR"}, "match.of[0]", "at least, at most"),
+        ({"type": "articles", "at_least": 0.1234567}, "match.of[0]", "at most 6 decimals"),
+        ({"type": "tickets", "at_least": 3, "at_most": 2}, "match.of[0]", "above the upper"),
+        (
+            {"type": "last_purchase", "when": {"comparison": "not_in_last_days", "days": 60}},
+            "match.of[0].when.without_value",
+            "never bought",
+        ),
+        ({"type": "created", "when": {"comparison": "between"}}, "match.of[0].when", "from and to"),
+        ({"type": "texts", "days": 30, "journey": "x"}, "match.of[0].journey", "no id of a journey"),
+        ({"type": "country", "any_of": []}, "match.of[0].any_of", "at least one country"),
+        ({"type": "segment", "id": "seg_other"}, "match.of[0].id", "no segment seg_other"),
+        ({"type": "segment", "id": "seg_bad"}, "match.of[0].id", "the attribute x is gone"),
+        (
+            {"type": "articles", "at_least": 1, "property": {"key": "collection", "comparison": "more", "value": "1"}},
+            "match.of[0].property.comparison",
+            "does not offer more",
+        ),
+    ],
+)  # fmt: skip
+def test_a_fault_names_its_place(condition, place, words):
+    [(found, message)] = faults(condition)
+    assert found == place
+    assert words in message
+
+
+def test_an_unknown_key_is_a_warning():
+    given = definition(attribute("shoe", "is_set"))
+    [fault] = definition_faults(given, KNOWN)
+    assert (fault.place, fault.is_warning) == ("match.of[0].key", True)
+    assert refusing([fault]) == []
+
+
+def test_a_name_is_words():
+    assert faults({"type": "named"}, name=" ") == [("name", "A segment needs a name.")]
+    assert faults({"type": "named"}, name="a\x00b") == [("name", "A name has no control characters.")]
+
+
+def test_a_definition_says_what_it_stands_on():
+    given = definition(
+        {"type": "bought", "stores": ["LYO"]},
+        {"type": "consent", "state": "withdrawn", "stores": ["PAR"]},
+        {"type": "segment", "id": "seg_good"},
+    )
+    assert stores_of(given.match) == {"LYO", "PAR"}
+    assert segments_of(given.match) == {"seg_good"}

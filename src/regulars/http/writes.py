@@ -98,26 +98,27 @@ class Writes:
         charge: Callable[[int], None],
     ) -> Answer:
         """Run one write. `refusal` is what the request was already found guilty of, if anything."""
-        command = None
-        if refusal is None:
-            try:
-                is_large = len(request.body) > LARGE_BYTES
-                command = await self._large.decode(route.prepare, request) if is_large else route.prepare(request)
-            except ApiError as error:
-                refusal = error
-        if refusal is None and route.cost is not None:
-            charge(route.cost(command) - 1)
-        if key is None:
-            if refusal is not None:
-                raise refusal
-            return (await self._enqueue(route, Write(request, command), None)).answer
-        is_ingest_only = request.caller.is_ingest_only
-        mark = fingerprint(route.method, target, request.body, is_ingest_only=is_ingest_only)
-        write = Write(request, command, key, mark)
-        earlier = await self._wait_for_same_key(write)
-        if earlier is not None:
-            return earlier
-        return (await self._enqueue(route, write, refusal)).answer
+        async with self._large.admitted(len(request.body)):
+            command = None
+            if refusal is None:
+                try:
+                    is_large = len(request.body) > LARGE_BYTES
+                    command = await self._large.decode(route.prepare, request) if is_large else route.prepare(request)
+                except ApiError as error:
+                    refusal = error
+            if refusal is None and route.cost is not None:
+                charge(route.cost(command) - 1)
+            if key is None:
+                if refusal is not None:
+                    raise refusal
+                return (await self._enqueue(route, Write(request, command), None)).answer
+            is_ingest_only = request.caller.is_ingest_only
+            mark = fingerprint(route.method, target, request.body, is_ingest_only=is_ingest_only)
+            write = Write(request, command, key, mark)
+            earlier = await self._wait_for_same_key(write)
+            if earlier is not None:
+                return earlier
+            return (await self._enqueue(route, write, refusal)).answer
 
     async def _wait_for_same_key(self, write: Write) -> Answer | None:
         """While the key is in flight in this process, wait for its answer here and not on a database connection."""
@@ -140,11 +141,18 @@ class Writes:
             if not arrived.done():
                 arrived.set_result(outcome)
 
+        pending = Pending(write, refusal, reply)
         try:
-            self._put(route, Pending(write, refusal, reply))
+            self._put(route, pending)
         except Overloaded:
             raise _overloaded() from None
-        return await arrived
+        try:
+            return await arrived
+        except asyncio.CancelledError:
+            # Its caller has been told that it is late: where it still stands in its queue, it is not run any more.
+            self._let_go([pending])
+            pending.settle(Outcome(problem_answer(too_late(), write.request.request_id)))
+            raise
 
     def can_take(self, route: Mutation, request: Request, key: str | None) -> bool:
         """Whether `submit_now` may be called for such a write in this very moment."""

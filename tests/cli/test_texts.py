@@ -1,5 +1,9 @@
 """Texts from the command line: send, receive, decide, hold, and how an organization texts."""
 
+import threading
+import time
+
+import psycopg
 import pytest
 
 
@@ -96,3 +100,74 @@ def test_rules_are_set_with_a_warning_where_they_are_looser(regulars):
     assert shown["hours"]["US"]["Saturday"] == "10:00-17:00"
     assert shown["caps"] == [{"texts": 9, "hours": 24}]
     assert shown["notices"] == {"FR": {"words": "STOP 36111", "reply_path": "36111"}}
+
+
+def test_an_organization_filled_with_the_demo_refuses_a_real_provider(regulars):
+    assert regulars("demo", "--organization", "Sample", "--sales", "20").code == 0
+    words = ("sms", "provider", "set", "twilio", *TWILIO, "--organization", "Sample")
+    assert "only simulates" in regulars(*words, REGULARS_SECRET_KEY="k" * 40).complains(code=1)
+    assert (
+        regulars("sms", "provider", "show", "--json", "--organization", "Sample", REGULARS_SECRET_KEY="k" * 40).data[
+            "provider"
+        ]
+        == "simulator"
+    )
+
+
+def test_the_demo_does_not_fill_an_organization_that_texts_people(regulars):
+    key = "k" * 40
+    assert run(regulars, "sms", "provider", "set", "twilio", *TWILIO, REGULARS_SECRET_KEY=key).code == 0
+    refused = run(regulars, "demo", "--sales", "20", REGULARS_SECRET_KEY=key)
+    assert refused.code == 1
+    assert "texts through Twilio" in refused.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("message", "receive", "--from", "+33612345678", "--text", "STOP"),
+        ("inbox", "decide", "REPLY", "stop"),
+    ],
+)
+def test_a_withdrawal_is_answered_when_nothing_is_on_its_way_any_more(regulars, database_url, words):
+    run(regulars, "message", "receive", "--from", "+33612345678", "--text", "remove me please")
+    [reply] = run(regulars, "inbox", "list", "--json").data
+    words = [reply["id"] if word == "REPLY" else word for word in words]
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO texts (organization_id, id, origin_kind, origin_id, step, number_hash, phone_number, body,"
+            " parts, state, due_at, expires_at, created_at, claimed_at)"
+            " SELECT organization_id, gen_random_uuid(), 'person', gen_random_uuid(), '1', number_hash, phone_number,"
+            " 'x', 1, 'sending', now() + interval '1 hour', now() + interval '1 hour', now(), now() FROM replies"
+        )
+        answered = threading.Event()
+        still_waiting = []
+
+        def end_it():
+            while not connection.execute("SELECT 1 FROM subscriptions WHERE status = 'UNSUBSCRIBED'").fetchone():
+                time.sleep(0.01)
+            still_waiting.append(not answered.wait(0.5))
+            connection.execute("UPDATE texts SET state = 'sent', due_at = NULL")
+
+        ending = threading.Thread(target=end_it)
+        ending.start()
+        assert run(regulars, *words).code == 0
+        answered.set()
+        ending.join(30)
+    assert still_waiting == [True]
+
+
+def test_a_restored_backup_of_an_older_schema_is_on_hold_before_it_is_migrated(regulars, database_url, tmp_path):
+    key = "k" * 40
+    assert run(regulars, "sms", "provider", "set", "twilio", *TWILIO, REGULARS_SECRET_KEY=key).code == 0
+    assert run(regulars, "sms", "release", REGULARS_SECRET_KEY=key).code == 0
+    file = str(tmp_path / "before.dump")
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("DELETE FROM migrations WHERE name = (SELECT max(name) FROM migrations)")
+        assert regulars("backup", file).code == 0
+        restored = regulars("restore", "--force", file)
+        assert restored.code == 0, restored.err
+        assert "on hold" in restored.err
+        assert "regulars migrate" in restored.err
+        held = connection.execute("SELECT held_reason FROM sms_settings WHERE held_since IS NOT NULL").fetchall()
+    assert held == [("A backup was restored.",)]

@@ -2,11 +2,15 @@
 
 import json
 import re
+import threading
+import time
 from urllib.parse import quote
 
+import psycopg
 import pytest
 from tests.explore.shop import EVIL, EVIL_MARK, Shop, open_shop, page_paths, personal_paths
 
+from regulars.kit.ids import PROFILE
 from regulars.web.access import Role
 from regulars.web.mask import HIDDEN
 
@@ -165,6 +169,37 @@ def test_an_erasure_asks_for_the_id_and_then_takes_the_person_away(visitor_as, s
     assert "customer.erase" in log
     assert shop.customer["id"][-6:] in log
     assert shop.customer["external_id"] not in log
+
+
+def test_an_erasure_is_answered_when_nothing_is_on_its_way_to_the_person(visitor_as, shop, api_database_url):
+    owner = visitor_as(Role.ADMIN)
+    customer_id = PROFILE.decode(shop.customer["id"])
+    with psycopg.connect(api_database_url, autocommit=True) as connection:
+        put = connection.execute(
+            "INSERT INTO texts (organization_id, id, origin_kind, origin_id, step, profile_id, number_hash,"
+            " phone_number, body, parts, state, due_at, expires_at, created_at, claimed_at)"
+            " SELECT organization_id, gen_random_uuid(), 'person', gen_random_uuid(), '1', profile_id, number_hash,"
+            " phone_number, 'x', 1, 'sending', now() + interval '1 hour', now() + interval '1 hour', now(), now()"
+            " FROM subscriptions WHERE profile_id = %s RETURNING id",
+            (customer_id,),
+        ).fetchall()
+        assert put
+        text_ids = [row[0] for row in put]
+        answered = threading.Event()
+
+        def erase():
+            answer = owner.post(f"/customers/{shop.customer['id']}/erase", confirm=shop.customer["external_id"])
+            assert answer.status_code == 303
+            answered.set()
+
+        asking = threading.Thread(target=erase)
+        asking.start()
+        while connection.execute("SELECT 1 FROM profiles WHERE id = %s", (customer_id,)).fetchone():
+            time.sleep(0.01)
+        assert not answered.wait(0.5)
+        connection.execute("DELETE FROM texts WHERE id = ANY (%s)", (text_ids,))
+        assert answered.wait(20)
+        asking.join()
 
 
 def test_a_marketer_may_not_erase(visitor_as, shop):

@@ -9,6 +9,7 @@ from aiohttp import web
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN, fake_twilio
 
 from regulars.kit.ids import new_uuid
+from regulars.kit.vault import VaultError
 from regulars.messaging.model import State
 from regulars.messaging.providers import twilio
 from regulars.messaging.providers.base import Accepted, NotReached, Outgoing, Refused, Unclear
@@ -75,6 +76,23 @@ def test_a_messaging_service_is_named_as_one():
     _, [post] = send(sender="MG123")
     assert post["MessagingServiceSid"] == "MG123"
     assert "From" not in post
+
+
+def test_a_token_that_cannot_be_opened_means_that_nothing_left():
+    def locked(_texting):
+        raise VaultError("another key")
+
+    async def run():
+        async with fake_twilio() as fake:
+            provider = Twilio(fake.url, open_token=locked, callback_url=lambda *_: None)
+            try:
+                return await provider.send(outgoing(), texting()), fake.posts
+            finally:
+                await provider.close()
+
+    outcome, posts = asyncio.run(run())
+    assert isinstance(outcome, NotReached)
+    assert posts == []
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, counted, err, out
 from regulars.demo.load import SALES_MAX, Story, load_demo, organization_has_data
+from regulars.demo.mark import TextsForReal
 from regulars.demo.people import count_customers
 from regulars.kit import settings
 from regulars.kit.db import Database
@@ -65,6 +66,8 @@ async def _fill(url: str, name: str, story: Story, *, force: bool) -> None:
             )
         with _shown(story) as progress:
             await load_demo(opened, organization.id, story, secret=particulars.secret, progress=progress.add)
+    except TextsForReal as error:
+        raise CommandError(str(error)) from error
     finally:
         await opened.close()
 

@@ -26,6 +26,7 @@ from regulars.imports.take import Target
 from regulars.kit import settings
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
+from regulars.messaging.quiet import wait_until_quiet
 from regulars.organizations import manage
 
 STANDARD_INPUT: Final = "-"
@@ -161,7 +162,7 @@ async def _run(
             tolerance=timedelta(seconds=loaded.occurred_at_tolerance_s),
         )
         with _progress(f"{kind.value} (dry run)" if dry_run else kind.value, stream) as on_progress:
-            return await run_import(
+            report = await run_import(
                 opened,
                 kind,
                 rows,
@@ -170,6 +171,10 @@ async def _run(
                 on_rejected=notes.add,
                 on_progress=on_progress,
             )
+        if kind is Kind.CONSENTS and not dry_run:
+            # A file may withdraw: it is done when nothing is on its way to those who did.
+            await wait_until_quiet(opened, organization.id)
+        return report
     finally:
         await opened.close()
 

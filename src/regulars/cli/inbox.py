@@ -9,7 +9,7 @@ import typer
 
 from regulars.cli import texting as desk
 from regulars.cli.output import err, print_json, print_table, shown_time
-from regulars.cli.texting import AsJson, OfOrganization
+from regulars.cli.transact import AsJson, OfOrganization, read_id
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -70,7 +70,7 @@ def decide(
     verdict: Annotated[Verdict, typer.Argument(help="Whether the person asks to stop.", show_default=False)],
 ) -> None:
     """Decide what a reply means: `stop` withdraws, `not-stop` lets the number be texted again."""
-    identifier = desk.read_id(ids.REPLY, reply_id)
+    identifier = read_id(ids.REPLY, reply_id)
 
     async def act(tx: Tx, organization_id: UUID, texting: Texting) -> None:
         await use_case.decide(
@@ -82,7 +82,7 @@ def decide(
             texting=texting,
         )
 
-    desk.run(organization, act)
+    desk.run_quietly(organization, act)
     err.print("Withdrawn." if verdict is Verdict.STOP else "Not a withdrawal.", markup=False)
 
 
@@ -93,7 +93,7 @@ def answer(
     text: Annotated[str, typer.Option(help="What to write back.")],
 ) -> None:
     """Write back; the answer goes through the gate like every text."""
-    identifier = desk.read_id(ids.REPLY, reply_id)
+    identifier = read_id(ids.REPLY, reply_id)
 
     async def act(tx: Tx, organization_id: UUID, texting: Texting) -> None:
         await use_case.answer(

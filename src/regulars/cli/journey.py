@@ -11,7 +11,7 @@ import typer
 
 from regulars.cli import texting as desk
 from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
-from regulars.cli.texting import AsJson, OfOrganization
+from regulars.cli.transact import AsJson, OfOrganization, read_id
 from regulars.journeys import manage
 from regulars.journeys.backtest.model import NOTE, Report, sorted_counts
 from regulars.journeys.backtest.run import DAYS_MAX
@@ -68,7 +68,7 @@ def create(organization: OfOrganization, file: TheFile, as_json: AsJson = False)
 @app.command()
 def update(organization: OfOrganization, journey_id: TheJourney, file: TheFile, as_json: AsJson = False) -> None:
     """Save a new version; a live journey takes it for new facts, and runs finish on theirs."""
-    definition, identifier = _read(file), desk.read_id(ids.JOURNEY, journey_id)
+    definition, identifier = _read(file), read_id(ids.JOURNEY, journey_id)
 
     async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> manage.Journey:
         return await manage.update_journey(tx, organization_id, identifier, definition, created_by=getpass.getuser())
@@ -110,7 +110,7 @@ def show(
     version: Annotated[int | None, typer.Option(min=1, help="An earlier version.")] = None,
 ) -> None:
     """Show a journey: its state, its definition, and what keeps it from running."""
-    identifier = desk.read_id(ids.JOURNEY, journey_id)
+    identifier = read_id(ids.JOURNEY, journey_id)
 
     async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> manage.Journey:
         return await manage.load_journey(tx, organization_id, identifier, version=version)
@@ -126,7 +126,7 @@ def activate(
     waiting: Annotated[Waiting | None, typer.Option(help="What becomes of runs that waited out a long pause.")] = None,
 ) -> None:
     """Make it live: facts recorded from now on bring customers in."""
-    identifier = desk.read_id(ids.JOURNEY, journey_id)
+    identifier = read_id(ids.JOURNEY, journey_id)
 
     async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> manage.Journey:
         return await manage.activate(
@@ -140,7 +140,7 @@ def activate(
 @app.command()
 def pause(organization: OfOrganization, journey_id: TheJourney) -> None:
     """Nobody enters and no run goes on until it is activated again."""
-    identifier = desk.read_id(ids.JOURNEY, journey_id)
+    identifier = read_id(ids.JOURNEY, journey_id)
     desk.run(organization, lambda tx, organization_id, _texting: manage.pause(tx, organization_id, identifier))
     err.print("Paused.", markup=False)
 
@@ -148,7 +148,7 @@ def pause(organization: OfOrganization, journey_id: TheJourney) -> None:
 @app.command()
 def archive(organization: OfOrganization, journey_id: TheJourney) -> None:
     """End it for good; its runs leave."""
-    identifier = desk.read_id(ids.JOURNEY, journey_id)
+    identifier = read_id(ids.JOURNEY, journey_id)
     desk.run(organization, lambda tx, organization_id, _texting: manage.archive(tx, organization_id, identifier))
     err.print("Archived.", markup=False)
 
@@ -162,7 +162,7 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     """List the runs of a journey."""
-    identifier = desk.read_id(ids.JOURNEY, journey_id)
+    identifier = read_id(ids.JOURNEY, journey_id)
 
     async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> list[RunRow]:
         return list(await list_runs(tx, organization_id, identifier, state=state, limit=limit))
@@ -192,7 +192,7 @@ def runs(
 @app.command()
 def trace(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False) -> None:
     """Show what a run saw and decided, and when."""
-    identifier = desk.read_id(ids.RUN, run_id)
+    identifier = read_id(ids.RUN, run_id)
 
     async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> list[TraceRow]:
         return list(await read_trace(tx, organization_id, identifier))
@@ -221,7 +221,7 @@ def trace(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False)
 @app.command()
 def resume(organization: OfOrganization, run_id: TheRun) -> None:
     """Let a run that was parked try again."""
-    identifier = desk.read_id(ids.RUN, run_id)
+    identifier = read_id(ids.RUN, run_id)
     desk.run(organization, lambda tx, organization_id, _texting: resume_run(tx, organization_id, identifier))
     err.print("It tries again.", markup=False)
 
@@ -235,7 +235,7 @@ def backtest(
     as_json: AsJson = False,
 ) -> None:
     """Play it over what was recorded: who would enter, what would be texted. Nothing is sent or written."""
-    identifier = desk.read_id(ids.JOURNEY, journey_id)
+    identifier = read_id(ids.JOURNEY, journey_id)
 
     async def act(tx: Tx, organization_id: UUID, texting: Texting) -> Report:
         return await play_back(tx, organization_id, identifier, texting=texting, days=days, version=version)

@@ -7,7 +7,7 @@ import typer
 
 from regulars.cli import texting as desk
 from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
-from regulars.cli.texting import AsJson, OfOrganization
+from regulars.cli.transact import AsJson, OfOrganization, read_id
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -95,7 +95,7 @@ def resend(
     text_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `message list` shows.", show_default=False)],
 ) -> None:
     """Send a text again whose fate is unknown, or that failed; the customer may get it twice."""
-    identifier = desk.read_id(ids.TEXT, text_id)
+    identifier = read_id(ids.TEXT, text_id)
     desk.run(organization, lambda tx, organization_id, _texting: send_again(tx, organization_id, identifier))
     err.print(f"Queued {text_id} again.", markup=False)
 
@@ -114,7 +114,7 @@ def receive_one(
         incoming = Incoming(provider="command", provider_id=str(ids.new_uuid()), phone_number=sender, body=text)
         return await receive(tx, organization_id, incoming, texting=texting)
 
-    received = desk.run(organization, act)
+    received = desk.run_quietly(organization, act)
     if as_json:
         print_json(
             {

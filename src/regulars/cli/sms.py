@@ -8,7 +8,7 @@ import typer
 
 from regulars.cli import texting as desk
 from regulars.cli.output import CommandError, Exit, err, print_json
-from regulars.cli.texting import AsJson, OfOrganization
+from regulars.cli.transact import AsJson, OfOrganization
 from regulars.kit import settings as kit_settings
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -35,14 +35,14 @@ def hold(
     reason: Annotated[str, typer.Option(help="Why, for whoever asks later.")] = "Held by a person.",
 ) -> None:
     """Stop all texts of an organization; what waits stays queued."""
-    desk.run(organization, lambda tx, it, texting: holds.hold(tx, it, texting, reason=reason))
+    desk.run_changing(organization, lambda tx, it, texting, _vault: holds.hold(tx, it, texting, reason=reason))
     err.print("Held: nothing is sent until `regulars sms release`.", markup=False)
 
 
 @app.command()
 def release(organization: OfOrganization) -> None:
     """Start the texts of an organization again; what is too old by now is skipped."""
-    desk.run(organization, holds.release)
+    desk.run_changing(organization, lambda tx, it, texting, _vault: holds.release(tx, it, texting))
     err.print("Released.", markup=False)
 
 
@@ -101,7 +101,7 @@ def set_provider(
                 raise CommandError("Twilio needs the token of its account; set TWILIO_AUTH_TOKEN.", code=Exit.USAGE)
         return await change_provider(tx, organization_id, texting, provider=name, settings=changed, sealed=sealed)
 
-    texting = desk.run_unlocked(organization, act)
+    texting = desk.run_changing(organization, act)
     err.print(f"Texts leave through {texting.provider}." + (" They are on hold." if texting.is_held else ""))
     if texting.provider == "twilio":
         base_url = kit_settings.load().base_url
@@ -141,7 +141,7 @@ def set_rules(
     """Change hours, notices and caps; what is looser than the default is said."""
     given = dict(_pair(text) for text in hours or [])
 
-    async def act(tx: Tx, organization_id: UUID, texting: Texting) -> list[str]:
+    async def act(tx: Tx, organization_id: UUID, texting: Texting, _vault: AnyVault) -> list[str]:
         settings, warnings = texting.settings, list[str]()
         if country is not None and (given or on_holidays is not None):
             settings, warnings = with_hours(settings, country, given, on_holidays=on_holidays)
@@ -155,7 +155,7 @@ def set_rules(
 
     if country is None and (given or notice is not None or on_holidays is not None):
         raise CommandError("Hours and notices are for a country: add --country.", code=Exit.USAGE)
-    for warning in desk.run(organization, act):
+    for warning in desk.run_changing(organization, act):
         err.print(f"Looser than the default: {warning}", style="yellow", markup=False)
     err.print("Set.", markup=False)
 

@@ -1,6 +1,5 @@
 """`regulars webhook`: endpoints, their deliveries, and sending again."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated, Any, TypeVar, get_args
@@ -10,12 +9,12 @@ import typer
 
 from regulars.cli import database, unlock
 from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
+from regulars.cli.transact import AsJson, OfOrganization, read_id, transact
 from regulars.kit import settings, vault
 from regulars.kit.clock import format_timestamp, parse_timestamp
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import Tx
 from regulars.kit.guard import Guard
-from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE, Kind
-from regulars.organizations import manage as organizations
+from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE
 from regulars.webhooks import look, manage, post
 from regulars.webhooks import replay as replaying
 from regulars.webhooks.errors import WebhookError
@@ -23,8 +22,6 @@ from regulars.webhooks.model import ALL, Delivery, DeliveryState, Endpoint
 
 app = typer.Typer(no_args_is_help=True, help="Manage webhook endpoints, and look at and repeat their deliveries.")
 
-OfOrganization = Annotated[str, typer.Option("--organization", "-o", help="Name of the organization.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 EndpointId = Annotated[str, typer.Argument(metavar="ID", help="The id that `webhook list` shows.", show_default=False)]
 T = TypeVar("T")
 
@@ -88,7 +85,7 @@ def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
 @app.command()
 def show(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Show one endpoint, and why it is disabled if it is."""
-    identifier = _read_id(WEBHOOK, endpoint_id)
+    identifier = read_id(WEBHOOK, endpoint_id)
     with database.ready(settings.load()) as url:
         endpoint = _do(url, organization, lambda tx, owner: manage.find_endpoint(tx, owner, identifier))
     _show_endpoint(endpoint, as_json=as_json)
@@ -97,7 +94,7 @@ def show(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson 
 @app.command()
 def disable(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Hold what waits for an endpoint; events from now on are not made for it."""
-    identifier = _read_id(WEBHOOK, endpoint_id)
+    identifier = read_id(WEBHOOK, endpoint_id)
     with database.ready(settings.load()) as url:
         endpoint = _do(url, organization, lambda tx, owner: manage.disable_endpoint(tx, owner, identifier))
     _show_endpoint(endpoint, as_json=as_json)
@@ -106,7 +103,7 @@ def disable(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJs
 @app.command()
 def enable(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Send what was held, and make events for an endpoint again."""
-    identifier = _read_id(WEBHOOK, endpoint_id)
+    identifier = read_id(WEBHOOK, endpoint_id)
     with database.ready(settings.load()) as url:
         endpoint = _do(url, organization, lambda tx, owner: manage.enable_endpoint(tx, owner, identifier))
     _show_endpoint(endpoint, as_json=as_json)
@@ -115,7 +112,7 @@ def enable(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJso
 @app.command()
 def delete(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Delete an endpoint; nothing more is sent to it."""
-    identifier = _read_id(WEBHOOK, endpoint_id)
+    identifier = read_id(WEBHOOK, endpoint_id)
     with database.ready(settings.load()) as url:
         _do(url, organization, lambda tx, owner: manage.delete_endpoint(tx, owner, identifier))
     if as_json:
@@ -127,7 +124,7 @@ def delete(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJso
 @app.command()
 def rotate(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Make a new secret and print it; the one before signs too for 24 hours."""
-    identifier = _read_id(WEBHOOK, endpoint_id)
+    identifier = read_id(WEBHOOK, endpoint_id)
     loaded = settings.load()
     with database.ready(loaded) as url:
         sealing = vault.of(unlock.unlocked(loaded, url))
@@ -138,7 +135,7 @@ def rotate(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJso
 @app.command()
 def ping(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Send a test event to an endpoint, and print the id of its delivery."""
-    identifier = _read_id(WEBHOOK, endpoint_id)
+    identifier = read_id(WEBHOOK, endpoint_id)
     with database.ready(settings.load()) as url:
         delivery_id = _do(url, organization, lambda tx, owner: post.ping(tx, owner, identifier))
     _show_delivery_id(delivery_id, as_json=as_json)
@@ -153,7 +150,7 @@ def deliveries(
     as_json: AsJson = False,
 ) -> None:
     """List deliveries, the newest first."""
-    endpoint_id = None if endpoint is None else _read_id(WEBHOOK, endpoint)
+    endpoint_id = None if endpoint is None else read_id(WEBHOOK, endpoint)
     wanted: DeliveryState | None = next((one for one in get_args(DeliveryState) if one == state), None)
     if state is not None and wanted is None:
         raise CommandError("--state must be pending, delivered, failed or cancelled.", code=Exit.USAGE)
@@ -201,14 +198,14 @@ def replay(
 ) -> None:
     """Send one delivery again, or all of an endpoint in a time."""
     if delivery is not None and endpoint is None and since is None and until is None and not failed:
-        identifier = _read_id(WEBHOOK_DELIVERY, delivery)
+        identifier = read_id(WEBHOOK_DELIVERY, delivery)
         with database.ready(settings.load()) as url:
             new = _do(url, organization, lambda tx, owner: replaying.replay_delivery(tx, owner, identifier))
         _show_delivery_id(new, as_json=as_json)
         return
     if delivery is not None or endpoint is None or since is None:
         raise CommandError("Name one delivery, or an endpoint with --endpoint and a time with --from.", code=Exit.USAGE)
-    endpoint_id = _read_id(WEBHOOK, endpoint)
+    endpoint_id = read_id(WEBHOOK, endpoint)
     begin, end = _read_time(since), None if until is None else _read_time(until)
     with database.ready(settings.load()) as url:
         count = _do(
@@ -225,35 +222,7 @@ def replay(
 
 
 def _do(url: str, name: str, work: Callable[[Tx, UUID], Awaitable[T]]) -> T:
-    """Run a use case in one transaction for the organization of this name."""
-
-    async def run() -> T:
-        opened = Database(url, pool_max=1)
-        await opened.open()
-        try:
-            async with opened.connection() as connection:
-                organization = await organizations.find_organization(connection, name)
-            if organization is None:
-                raise CommandError(
-                    f"There is no organization named '{name}'; `regulars organization list` shows them all."
-                )
-            async with opened.transaction() as tx:
-                return await work(tx, organization.id)
-        except WebhookError as error:
-            raise CommandError(str(error)) from error
-        except vault.VaultError as error:
-            raise CommandError(str(error), code=Exit.USAGE) from error
-        finally:
-            await opened.close()
-
-    return asyncio.run(run())
-
-
-def _read_id(kind: Kind, text: str) -> UUID:
-    identifier = kind.decode(text)
-    if identifier is None:
-        raise CommandError(f"'{text}' is not the id of a {kind.noun}; ids start with {kind.prefix}.", code=Exit.USAGE)
-    return identifier
+    return transact(url, name, work, refusals=(WebhookError,))
 
 
 def _read_time(text: str) -> datetime:

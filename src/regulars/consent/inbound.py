@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from regulars.consent.ledger import Origin, Recorded
 from regulars.consent.model import Proof
-from regulars.consent.opt_in import Consent, opt_in
+from regulars.consent.opt_in import Consent, Found, opt_in
 from regulars.consent.opt_out import Withdrawal, Withdrawn, opt_out
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
@@ -34,20 +35,28 @@ async def record_inbound_stop(
     return await opt_out(tx, organization_id, stops, secret=secret)
 
 
+async def find_for_start(tx: Tx, organization_id: UUID, phone_numbers: Sequence[str]) -> Found:
+    """Look up and hold the profiles that a START may concern. Profiles are locked before numbers, by opt-ins and by
+    erasures alike, so this comes before whoever hears the reply locks its number."""
+    asked = [_start(Reply(phone_number=it, text="", message_id=""), now=tx.now) for it in phone_numbers]
+    return await Found.look_up(tx, organization_id, asked)
+
+
 async def record_inbound_start(
-    tx: Tx, organization_id: UUID, replies: Sequence[Reply], *, secret: bytes
+    tx: Tx, organization_id: UUID, replies: Sequence[Reply], *, secret: bytes, found: Found | None = None
 ) -> list[Recorded | ApiError]:
     """Subscribe again, with the message as the proof; the number stays linked to whom it was."""
-    starts = [
-        Consent(
-            phone_number=it.phone_number,
-            source=KEYWORD_SOURCE,
-            consented_at=tx.now,
-            proof=Proof(source_text=it.text),
-            origin=Origin(message_id=it.message_id),
-            message=it.text,
-            keeps_profile=True,
-        )
-        for it in replies
-    ]
-    return await opt_in(tx, organization_id, starts, secret=secret)
+    starts = [_start(it, now=tx.now) for it in replies]
+    return await opt_in(tx, organization_id, starts, secret=secret, found=found)
+
+
+def _start(reply: Reply, *, now: datetime) -> Consent:
+    return Consent(
+        phone_number=reply.phone_number,
+        source=KEYWORD_SOURCE,
+        consented_at=now,
+        proof=Proof(source_text=reply.text),
+        origin=Origin(message_id=reply.message_id),
+        message=reply.text,
+        keeps_profile=True,
+    )

@@ -41,10 +41,14 @@ class Consent:
 
 
 async def opt_in(
-    tx: Tx, organization_id: UUID, consents: Sequence[Consent], *, secret: bytes
+    tx: Tx, organization_id: UUID, consents: Sequence[Consent], *, secret: bytes, found: "Found | None" = None
 ) -> list[Recorded | ApiError]:
-    """Record the consents in order; each is answered with the subscription as it stood right after it."""
-    found = await _Found.look_up(tx, organization_id, [it for it in consents if not _is_in_future(it, tx.now)])
+    """Record the consents in order; each is answered with the subscription as it stood right after it.
+
+    Whoever holds a number already has looked up and locked the profiles before it, and gives them as `found`.
+    """
+    if found is None:
+        found = await Found.look_up(tx, organization_id, [it for it in consents if not _is_in_future(it, tx.now)])
     events = [_event(consent, found, now=tx.now) for consent in consents]
     hashes = [chain.hash_number(secret, consent.phone_number) for consent in consents]
     accepted = [number_hash for number_hash, event in zip(hashes, events, strict=True) if isinstance(event, OptIn)]
@@ -69,7 +73,7 @@ def _is_in_future(consent: Consent, now: datetime) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
     """What a batch names, and the only profile of each number where it names none; profiles are held in existence."""
 
     profiles: Mapping[Reference, ProfileRef]
@@ -77,7 +81,7 @@ class _Found:
     stores: Mapping[Reference, StoreRef]
 
     @classmethod
-    async def look_up(cls, tx: Tx, organization_id: UUID, consents: Sequence[Consent]) -> "_Found":
+    async def look_up(cls, tx: Tx, organization_id: UUID, consents: Sequence[Consent]) -> "Found":
         references = {consent.profile for consent in consents if consent.profile is not None}
         numbers = {consent.phone_number for consent in consents if consent.profile is None}
         codes = {consent.store for consent in consents if consent.store is not None}
@@ -100,7 +104,7 @@ class _Found:
         return names | {store.id: store.external_id for store in self.stores.values()}
 
 
-def _event(consent: Consent, given: _Found, *, now: datetime) -> OptIn | ApiError:
+def _event(consent: Consent, given: Found, *, now: datetime) -> OptIn | ApiError:
     if _is_in_future(consent, now):
         message = "It lies more than five minutes ahead of the service's clock."
         return ConsentedAtInFuture(

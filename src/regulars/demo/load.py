@@ -11,6 +11,7 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import opt_out
 from regulars.demo import queries
 from regulars.demo.chain import SHOPS, Shop
+from regulars.demo.mark import mark
 from regulars.demo.people import Customer, Opinions, describe, make_customers, opinions
 from regulars.demo.tickets import make_tickets
 from regulars.kit.db import Database
@@ -57,6 +58,7 @@ async def organization_has_data(database: Database, organization_id: UUID) -> bo
 async def load_demo(
     database: Database, organization_id: UUID, story: Story, *, secret: bytes, progress: Progress
 ) -> None:
+    await mark(database, organization_id)
     customers = make_customers(story.seed, story.customers)
     await load_shops(database, organization_id, progress)
     for batch in batches(describe(story.seed, customers, story.last_day), BATCH_ITEMS):

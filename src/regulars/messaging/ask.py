@@ -6,12 +6,10 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.consent.chain import hash_number
 from regulars.consent.errors import InvalidPhoneNumber
-from regulars.consent.numbers.gate import lock_consents
 from regulars.consent.phone import read_consent_number
 from regulars.kit.db import Tx
-from regulars.messaging.inbox.receive import Incoming, receive
+from regulars.messaging.inbox.receive import Incoming, receive_all
 from regulars.messaging.model import EXEMPT_EXPIRES_AFTER
 from regulars.messaging.providers.twilio import Inbound, Twilio
 from regulars.messaging.settings.store import ASK_EVERY, Texting, load_texting, set_next_ask, take_due_settings
@@ -57,13 +55,10 @@ class InboundQuestions(ClaimQueue[Asked, Sequence[Inbound]]):
 
     async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Asked, Sequence[Inbound]]]) -> None:
         for asked, found in done:
+            # The oldest message first.
             in_order = sorted(found, key=lambda it: it.sent_at or tx.now)
             heard = [it for inbound in in_order if (it := _incoming(inbound, tx.now)) is not None]
-            # All numbers at once, as everybody locks them; then the oldest message first.
-            secret = asked.texting.secret
-            await lock_consents(tx, organization_id, {hash_number(secret, it.phone_number) for it in heard})
-            for incoming in heard:
-                await receive(tx, organization_id, incoming, texting=asked.texting)
+            await receive_all(tx, organization_id, heard, texting=asked.texting)
         await set_next_ask(tx, organization_id, due_at=tx.now + ASK_EVERY)
 
 

@@ -76,10 +76,6 @@ def holidays_of(country: str, year: int) -> dict[date, str]:
     return dict(sorted(found.items()))
 
 
-def knows_holidays(country: str) -> bool:
-    return country in holidays.list_supported_countries()
-
-
 @lru_cache(maxsize=4_096)
 def _open_intervals(rule: Rule, country: str, zones: tuple[str, ...], today: date) -> tuple[Interval, ...]:
     """What is open in all zones around a day, in order; it depends on nothing that changes within that day."""

@@ -33,8 +33,6 @@ _ORDER: Final = {
     State.FAILED: 4,
     State.SKIPPED: 4,
 }
-# These count against the frequency cap: each reached a phone, or may have.
-COUNTED_STATES: Final = (State.SENDING, State.UNKNOWN, State.SENT, State.DELIVERED)
 
 
 class OriginKind(StrEnum):

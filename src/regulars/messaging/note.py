@@ -2,37 +2,17 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Protocol
 from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.keep.texts import add_totals
+from regulars.messaging.model import TextRow
 from regulars.work import outbox
 
 
-class Changed(Protocol):
-    """A text as it stands after the change."""
-
-    @property
-    def id(self) -> UUID: ...
-    @property
-    def origin_kind(self) -> str: ...
-    @property
-    def origin_id(self) -> UUID: ...
-    @property
-    def step(self) -> str: ...
-    @property
-    def profile_id(self) -> UUID | None: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def reason(self) -> str | None: ...
-    @property
-    def parts(self) -> int: ...
-
-
-async def note_changes(tx: Tx, organization_id: UUID, changed: Sequence[Changed]) -> None:
+async def note_changes(tx: Tx, organization_id: UUID, changed: Sequence[TextRow]) -> None:
+    """The texts as they stand after the change."""
     if not changed:
         return
     texts: Counter[str] = Counter()

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import msgspec
 from psycopg.sql import SQL, Composable
 
 from regulars.kit.db import Tx
@@ -19,23 +18,7 @@ _COLUMNS = SQL(
 )
 
 
-class NewText(msgspec.Struct, frozen=True, kw_only=True):
-    id: UUID
-    origin_kind: str
-    origin_id: UUID
-    step: str
-    profile_id: UUID | None
-    number_hash: bytes | None
-    phone_number: str | None
-    body: str
-    parts: int
-    state: str
-    reason: str | None
-    due_at: datetime | None
-    expires_at: datetime
-
-
-async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[NewText]) -> set[UUID]:
+async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[TextRow]) -> set[UUID]:
     """The ids of those that were not asked for before: the key is (origin, step)."""
     rows = await tx.fetch(
         """
@@ -44,13 +27,13 @@ async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[New
              state, reason, due_at, expires_at, created_at, ended_at)
         SELECT %(organization_id)s, it.id, it.origin_kind, it.origin_id, it.step, it.profile_id, it.number_hash,
                it.phone_number, it.body, it.parts, it.state, it.reason, it.due_at, it.expires_at, %(now)s,
-               CASE WHEN it.due_at IS NULL THEN %(now)s END
+               it.ended_at
         FROM unnest(%(ids)s::uuid[], %(origin_kinds)s::text[], %(origin_ids)s::uuid[], %(steps)s::text[],
                     %(profile_ids)s::uuid[], %(number_hashes)s::bytea[], %(phone_numbers)s::text[], %(bodies)s::text[],
                     %(parts)s::smallint[], %(states)s::text[], %(reasons)s::text[], %(dues)s::timestamptz[],
-                    %(expiries)s::timestamptz[])
+                    %(expiries)s::timestamptz[], %(ends)s::timestamptz[])
              AS it (id, origin_kind, origin_id, step, profile_id, number_hash, phone_number, body, parts, state,
-                    reason, due_at, expires_at)
+                    reason, due_at, expires_at, ended_at)
         ON CONFLICT (organization_id, origin_kind, origin_id, step) DO NOTHING
         RETURNING id
         """,
@@ -70,6 +53,7 @@ async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[New
             "reasons": [it.reason for it in texts],
             "dues": [it.due_at for it in texts],
             "expiries": [it.expires_at for it in texts],
+            "ends": [it.ended_at for it in texts],
         },
     )
     return {row[0] for row in rows}
@@ -192,8 +176,13 @@ async def make_due(tx: Tx, organization_id: UUID, *, not_after: datetime) -> int
     return await tx.execute(
         """
         UPDATE texts SET due_at = %(now)s
-        WHERE organization_id = %(organization_id)s AND due_at > %(now)s AND due_at <= %(not_after)s
-          AND state = 'queued'
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM texts
+            WHERE organization_id = %(organization_id)s AND due_at > %(now)s AND due_at <= %(not_after)s
+              AND state = 'queued'
+            ORDER BY id
+            FOR UPDATE
+        ))
         """,
         {"organization_id": organization_id, "now": tx.now, "not_after": not_after},
     )

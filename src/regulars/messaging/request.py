@@ -11,7 +11,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging import queries
 from regulars.messaging.compose import Composed, compose
-from regulars.messaging.model import EXEMPT, EXEMPT_EXPIRES_AFTER, EXPIRES_AFTER, OriginKind, Reason, State
+from regulars.messaging.model import EXEMPT, EXEMPT_EXPIRES_AFTER, EXPIRES_AFTER, OriginKind, Reason, State, TextRow
 from regulars.messaging.note import note_changes
 from regulars.messaging.places import place_of
 from regulars.messaging.settings.store import Texting
@@ -62,12 +62,12 @@ def _number(order: TextOrder, numbers: dict[UUID, TextNumber], texting: Texting)
     return numbers.get(order.profile_id) if order.profile_id is not None else None
 
 
-def _new_text(order: TextOrder, number: TextNumber | None, texting: Texting, now: datetime) -> queries.NewText:
+def _new_text(order: TextOrder, number: TextNumber | None, texting: Texting, now: datetime) -> TextRow:
     is_exempt = order.origin_kind in EXEMPT
     composed = compose_for(order.words, number, texting, is_exempt=is_exempt)
     reason = reason_to_skip(order.words, number, composed)
     due_at = max(now, order.not_before or now)
-    return queries.NewText(
+    return TextRow(
         id=new_uuid(),
         origin_kind=order.origin_kind.value,
         origin_id=order.origin_id,
@@ -81,6 +81,12 @@ def _new_text(order: TextOrder, number: TextNumber | None, texting: Texting, now
         reason=reason,
         due_at=due_at if reason is None else None,
         expires_at=due_at + (EXEMPT_EXPIRES_AFTER if is_exempt else EXPIRES_AFTER),
+        attempts=0,
+        provider=None,
+        provider_id=None,
+        created_at=now,
+        claimed_at=None,
+        ended_at=None if reason is None else now,
     )
 
 

@@ -17,6 +17,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.messaging import queries
 from regulars.messaging.inbox.suppress import find_suppressed
+from regulars.messaging.keep.texts import forget_ended, lock_texts
 from regulars.messaging.model import EXEMPT, Candidate, OriginKind, Reason, Send, Skip, State, TextRow, Wait, decide
 from regulars.messaging.note import note_changes
 from regulars.messaging.places import Place, place_of
@@ -30,7 +31,8 @@ from regulars.messaging.providers.base import (
     Refused,
     Unclear,
 )
-from regulars.messaging.settings.store import Texting, load_texting
+from regulars.messaging.providers.phone import forget_simulated
+from regulars.messaging.settings.store import Texting, share_texting
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due, Schedule
 
@@ -69,7 +71,7 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
     ) -> Sequence[Claimed]:
-        texting = await load_texting(tx, organization_id)
+        texting = await share_texting(tx, organization_id)
         candidates = await queries.find_due_numbers(tx, organization_id, limit=limit)
         hashes = {number_hash for _, number_hash in candidates}
         consents = await lock_consents(tx, organization_id, hashes) if hashes else {}
@@ -108,6 +110,7 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
                 for claim in stopped
             ]
             await record_inbound_stop(tx, organization_id, replies, secret=stopped[0].texting.secret)
+        await lock_texts(tx, organization_id, [claim.text.id for claim, _ in done])
         ended: list[queries.Ended] = []
         waits: list[tuple[UUID, datetime]] = []
         for claim, outcome in done:
@@ -119,8 +122,7 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
         if waits:
             await queries.postpone_texts(tx, organization_id, waits, owner=self.owner)
         if ended:
-            changed = await queries.end_texts(tx, organization_id, ended, owner=self.owner)
-            await note_changes(tx, organization_id, changed)
+            await _end(tx, organization_id, ended, owner=self.owner)
 
     async def _keep_held(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
         """Nothing leaves while the texts are held; what is too old to be sent after a release ends now."""
@@ -136,7 +138,7 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
         """Their sender died between the claim and the outcome: whether they left, nobody knows."""
         if rows:
             ended = [queries.Ended(row.id, State.UNKNOWN.value, "The sender ended before it knew.") for row in rows]
-            await note_changes(tx, organization_id, await queries.end_texts(tx, organization_id, ended))
+            await _end(tx, organization_id, ended)
 
 
 class _Gate:
@@ -219,6 +221,17 @@ class _Gate:
             sent_at=self._now,
         )
         return Claimed(row, outgoing, self._texting)
+
+
+async def _end(tx: Tx, organization_id: UUID, ended: Sequence[queries.Ended], *, owner: UUID | None = None) -> None:
+    """Write what became of texts that were on their way. Whose customer was erased meanwhile is counted, and goes: the
+    provider's words may name the number, and the simulator has shown it."""
+    changed = await queries.end_texts(tx, organization_id, ended, owner=owner)
+    erased = [row.id for row in changed if row.phone_number is None]
+    await forget_ended(tx, organization_id, erased)
+    await forget_simulated(tx, organization_id, erased)
+    told = [row if row.phone_number is not None else row._replace(reason=None) for row in changed]
+    await note_changes(tx, organization_id, told)
 
 
 def _again_at(row: TextRow, outcome: Outcome | Dropped, now: datetime) -> datetime | None:

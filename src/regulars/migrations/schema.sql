@@ -262,7 +262,8 @@ CREATE TABLE organizations (
     secret bytea NOT NULL,
     created_at timestamp with time zone NOT NULL,
     time_zone text DEFAULT 'UTC'::text NOT NULL,
-    locale text DEFAULT 'en-GB'::text NOT NULL
+    locale text DEFAULT 'en-GB'::text NOT NULL,
+    is_demo boolean DEFAULT false NOT NULL
 );
 
 CREATE TABLE outbox (

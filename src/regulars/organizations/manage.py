@@ -49,6 +49,11 @@ async def find_particulars(connection: Connection, organization_id: UUID) -> Par
     return particulars
 
 
+async def mark_as_demo(connection: Connection, organization_id: UUID) -> None:
+    """Its customers are made up, for good: it never texts anybody."""
+    await queries.mark_as_demo(connection, organization_id)
+
+
 async def list_organizations(connection: Connection) -> list[Organization]:
     return await queries.list_organizations(connection)
 

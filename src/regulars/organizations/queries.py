@@ -38,6 +38,10 @@ async def find_particulars(connection: Connection, organization_id: UUID) -> Par
     return None if row is None else Particulars(bytes(row[0]), row[1])
 
 
+async def mark_as_demo(connection: Connection, organization_id: UUID) -> None:
+    await connection.execute("UPDATE organizations SET is_demo = true WHERE id = %s", (organization_id,))
+
+
 async def list_organizations(connection: Connection) -> list[Organization]:
     async with connection.cursor(row_factory=class_row(Organization)) as cursor:
         await cursor.execute("SELECT id, name, created_at FROM organizations ORDER BY name")

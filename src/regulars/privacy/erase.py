@@ -13,6 +13,7 @@ from regulars.journeys.kept.forget import erase_runs
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, Reference
 from regulars.messaging.erase import erase_texts
+from regulars.messaging.erase import forget_changes as forget_text_changes
 from regulars.privacy.answers import read_answers
 from regulars.privacy.facts import ProfileErased
 from regulars.profiles.erase import delete_profiles, lock_profiles_to_erase
@@ -62,11 +63,13 @@ async def _erase(tx: Tx, organization_id: UUID, profiles: Sequence[Profile], *, 
     forgotten = await erase_consent(tx, organization_id, numbers, secret=secret)
     ids = list(numbers)
     hashes = await find_number_hashes(tx, organization_id, forgotten)
+    # What waits to be told comes before runs and texts: listeners hold such facts while they look for runs.
+    await delete_profiles(tx, organization_id, profiles)
+    await forget_text_changes(tx, organization_id, profile_ids=ids, number_hashes=hashes)
     await erase_runs(tx, organization_id, ids)
     await erase_texts(tx, organization_id, profile_ids=ids, number_hashes=hashes)
     names = [name for profile in profiles for name in (profile.external_id, PROFILE.encode(profile.id))]
     await anonymise_sales(tx, organization_id, ids, references=names)
-    await delete_profiles(tx, organization_id, profiles)
     # After their waiting facts: what listeners were making of them is there by now.
     await erase_messages(tx, organization_id, profile_ids=ids, subscription_ids=forgotten)
     await erase_entries(tx, organization_id, ids)

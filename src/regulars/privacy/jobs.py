@@ -11,6 +11,7 @@ from regulars.idempotency.erase import FIRST_STRETCH, erase_answers
 from regulars.journeys.kept.forget import erase_runs
 from regulars.kit.db import Tx
 from regulars.messaging.erase import erase_texts
+from regulars.messaging.erase import forget_changes as forget_text_changes
 from regulars.privacy.answers import needles_of, read_answers
 from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.profiles import erase as profiles
@@ -34,6 +35,7 @@ async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[Pr
     await forget_values(tx, organization_id)
     await profiles.forget_changes(tx, organization_id, ids)
     await consent.forget_changes(tx, organization_id, profile_ids=ids)
+    await forget_text_changes(tx, organization_id, profile_ids=ids)
     await erase_messages(tx, organization_id, profile_ids=ids)
     await erase_runs(tx, organization_id, ids)
     await erase_texts(tx, organization_id, profile_ids=ids)

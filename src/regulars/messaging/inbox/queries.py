@@ -125,7 +125,7 @@ async def suppress_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, 
     await tx.execute(
         """
         INSERT INTO suppressions (organization_id, number_hash, reply_id, since) VALUES (%s, %s, %s, %s)
-        ON CONFLICT (organization_id, number_hash) DO NOTHING
+        ON CONFLICT (organization_id, number_hash) DO UPDATE SET reply_id = EXCLUDED.reply_id
         """,
         (organization_id, number_hash, reply_id, tx.now),
     )
@@ -201,14 +201,30 @@ async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime,
 async def delete_replies_of(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
 ) -> None:
-    await tx.execute(
+    """With what they suppressed. A number that is somebody else's by now gets texts again, unless a reply that is left
+    still waits: nobody could decide about one that is gone."""
+    rows = await tx.fetch(
         """
         DELETE FROM replies
         WHERE organization_id = %s AND (profile_id = ANY (%s::uuid[]) OR number_hash = ANY (%s::bytea[]))
+        RETURNING id
         """,
         (organization_id, list(profile_ids), list(number_hashes)),
     )
     await tx.execute(
-        "DELETE FROM suppressions WHERE organization_id = %s AND number_hash = ANY (%s::bytea[])",
-        (organization_id, list(number_hashes)),
+        """
+        DELETE FROM suppressions
+        WHERE organization_id = %(organization_id)s
+          AND (number_hash = ANY (%(number_hashes)s::bytea[]) OR reply_id = ANY (%(reply_ids)s::uuid[]))
+          AND NOT EXISTS (
+            SELECT 1 FROM replies
+            WHERE replies.organization_id = %(organization_id)s AND replies.number_hash = suppressions.number_hash
+              AND replies.decided IS NULL AND replies.meaning = 'perhaps_stop'
+        )
+        """,
+        {
+            "organization_id": organization_id,
+            "number_hashes": list(number_hashes),
+            "reply_ids": [row[0] for row in rows],
+        },
     )

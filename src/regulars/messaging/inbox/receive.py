@@ -1,13 +1,15 @@
 """A reply comes in: a keyword takes effect at once, anything else waits for a person."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 from regulars.consent.chain import hash_number
-from regulars.consent.inbound import Reply, record_inbound_start, record_inbound_stop
+from regulars.consent.inbound import Reply, find_for_start, record_inbound_start, record_inbound_stop
 from regulars.consent.numbers.gate import NumberConsent, lock_consents, was_withdrawn_by_text
+from regulars.consent.opt_in import Found
 from regulars.consent.stop_words import Meaning, read_reply
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
@@ -52,13 +54,39 @@ class Received:
 
 async def receive(tx: Tx, organization_id: UUID, incoming: Incoming, *, texting: Texting) -> Received:
     """Keep the reply and do what it says, in one transaction; the same message again does nothing."""
-    number = incoming.phone_number
-    number_hash = hash_number(texting.secret, number)
-    # The number before everything else, as senders and withdrawals do.
-    consents = await lock_consents(tx, organization_id, [number_hash])
-    consent = consents.get(number_hash)
-    body = incoming.body.replace("\0", "")[:BODY_CHARACTERS_MAX]
-    meaning = read_reply(body)
+    [received] = await receive_all(tx, organization_id, [incoming], texting=texting)
+    return received
+
+
+async def receive_all(
+    tx: Tx, organization_id: UUID, incoming: Sequence[Incoming], *, texting: Texting
+) -> list[Received]:
+    """Several, in their order. Profiles are locked before numbers, and all numbers before everything else, as senders,
+    withdrawals and erasures do."""
+    heard = [_Heard.of(it, texting.secret) for it in incoming]
+    starting = [it.incoming.phone_number for it in heard if it.meaning is Meaning.START]
+    found = await find_for_start(tx, organization_id, starting)
+    await lock_consents(tx, organization_id, {it.number_hash for it in heard})
+    return [await _receive(tx, organization_id, it, texting=texting, found=found) for it in heard]
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    incoming: Incoming
+    number_hash: bytes
+    body: str
+    meaning: Meaning
+
+    @classmethod
+    def of(cls, incoming: Incoming, secret: bytes) -> "_Heard":
+        body = incoming.body.replace("\0", "")[:BODY_CHARACTERS_MAX]
+        return cls(incoming, hash_number(secret, incoming.phone_number), body, read_reply(body))
+
+
+async def _receive(tx: Tx, organization_id: UUID, heard: _Heard, *, texting: Texting, found: Found) -> Received:
+    incoming, number_hash, meaning = heard.incoming, heard.number_hash, heard.meaning
+    # Again for each: the one before it may have been from the same number.
+    consent = (await lock_consents(tx, organization_id, [number_hash])).get(number_hash)
     decided = _decided_at_once(meaning)
     if meaning is Meaning.START and not (
         not incoming.is_late and await was_withdrawn_by_text(tx, organization_id, number_hash)
@@ -69,21 +97,22 @@ async def receive(tx: Tx, organization_id: UUID, incoming: Incoming, *, texting:
         provider=incoming.provider,
         provider_id=incoming.provider_id,
         number_hash=number_hash,
-        phone_number=number,
+        phone_number=incoming.phone_number,
         profile_id=consent.profile_id if consent is not None else None,
-        body=body,
+        body=heard.body,
         meaning=meaning.value,
         decided=decided,
         decided_by=None if decided is None else "keyword",
         decided_at=None if decided is None else tx.now,
-        due_at=decide_by(number, tx.now) if meaning is Meaning.PERHAPS_STOP else None,
+        due_at=decide_by(incoming.phone_number, tx.now) if meaning is Meaning.PERHAPS_STOP else None,
         received_at=tx.now,
     )
     if not await queries.insert_reply_if_new(tx, organization_id, row):
         return Received(row.id, meaning, is_new=False)
-    await _do(
-        tx, organization_id, row, consent, texting=texting, is_confirmed=incoming.is_confirmed or incoming.is_late
-    )
+    if row.meaning == Meaning.START.value and decided == "revived":
+        await record_inbound_start(tx, organization_id, [_said(row)], secret=texting.secret, found=found)
+    is_confirmed = incoming.is_confirmed or incoming.is_late
+    await _do(tx, organization_id, row, consent, texting=texting, is_confirmed=is_confirmed)
     return Received(row.id, meaning, is_new=True, decided=decided)
 
 
@@ -113,6 +142,10 @@ def _decided_at_once(meaning: Meaning) -> str | None:
             return None
 
 
+def _said(row: ReplyRow) -> Reply:
+    return Reply(phone_number=row.phone_number, text=row.body, message_id=f"reply:{row.id}")
+
+
 async def _do(
     tx: Tx,
     organization_id: UUID,
@@ -122,16 +155,13 @@ async def _do(
     texting: Texting,
     is_confirmed: bool,
 ) -> None:
-    reply = Reply(phone_number=row.phone_number, text=row.body, message_id=f"reply:{row.id}")
     country = place_of(row.phone_number).country
     if row.meaning == Meaning.STOP.value:
-        await record_inbound_stop(tx, organization_id, [reply], secret=texting.secret)
+        await record_inbound_stop(tx, organization_id, [_said(row)], secret=texting.secret)
         await queries.decide_all_of(tx, organization_id, row.number_hash, decided="withdrew", decided_by="keyword")
         await queries.release_number(tx, organization_id, row.number_hash)
         if not is_confirmed:
             await answer_once(tx, organization_id, row, OriginKind.STOP, stopped_words(country), texting=texting)
-    elif row.meaning == Meaning.START.value and row.decided == "revived":
-        await record_inbound_start(tx, organization_id, [reply], secret=texting.secret)
     elif row.meaning == Meaning.HELP.value:
         words = help_words(country, contact=texting.settings.help_contact)
         if not is_confirmed:

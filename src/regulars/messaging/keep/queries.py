@@ -24,32 +24,47 @@ async def delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, l
     return [row[0] for row in rows]
 
 
-async def delete_texts_of(
+async def find_texts_of(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
 ) -> list[UUID]:
     rows = await tx.fetch(
         """
-        DELETE FROM texts
+        SELECT id FROM texts
         WHERE organization_id = %s AND (profile_id = ANY (%s::uuid[]) OR number_hash = ANY (%s::bytea[]))
-          AND state <> 'sending'
-        RETURNING id
         """,
         (organization_id, list(profile_ids), list(number_hashes)),
     )
     return [row[0] for row in rows]
 
 
-async def blank_texts_of(
-    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
-) -> None:
-    """Texts that are being sent at this moment stay until their sender has ended, and say nothing any more."""
+async def lock_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str]]:
+    """With their states, in the order of their ids, as everybody locks several texts."""
+    rows = await tx.fetch(
+        """
+        SELECT id, state FROM texts
+        WHERE organization_id = %s AND id = ANY (%s::uuid[])
+        ORDER BY id
+        FOR UPDATE
+        """,
+        (organization_id, sorted(ids)),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+async def delete_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM texts WHERE organization_id = %s AND id = ANY (%s::uuid[])", (organization_id, list(ids))
+    )
+
+
+async def blank_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
+    """They say nothing any more; the hash of the number stays, by which a withdrawal waits for their sender."""
     await tx.execute(
         """
         UPDATE texts SET body = '', phone_number = NULL, profile_id = NULL
-        WHERE organization_id = %s AND (profile_id = ANY (%s::uuid[]) OR number_hash = ANY (%s::bytea[]))
-          AND state = 'sending'
+        WHERE organization_id = %s AND id = ANY (%s::uuid[])
         """,
-        (organization_id, list(profile_ids), list(number_hashes)),
+        (organization_id, list(ids)),
     )
 
 

@@ -6,14 +6,36 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.keep import queries
+from regulars.messaging.model import State
+
+
+async def find_text_ids(
+    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
+) -> list[UUID]:
+    return await queries.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
+
+
+async def lock_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
+    """Hold several texts, in the one order in which everybody does."""
+    await queries.lock_texts(tx, organization_id, ids)
 
 
 async def forget_texts(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
 ) -> list[UUID]:
-    gone = await queries.delete_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
-    await queries.blank_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
-    return gone
+    """Those of a person: deleted, or blank while they are being sent."""
+    found = await queries.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
+    locked = await queries.lock_texts(tx, organization_id, found) if found else []
+    leaving = [identifier for identifier, state in locked if state == State.SENDING]
+    if leaving:
+        await queries.blank_texts(tx, organization_id, leaving)
+    await forget_ended(tx, organization_id, [identifier for identifier, state in locked if state != State.SENDING])
+    return [identifier for identifier, _ in locked]
+
+
+async def forget_ended(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
+    if ids:
+        await queries.delete_texts(tx, organization_id, ids)
 
 
 async def forget_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> list[UUID]:

@@ -10,6 +10,7 @@ from regulars.kit.db import Tx
 class SettingsRow(NamedTuple):
     organization_name: str
     secret: bytes
+    is_demo: bool
     provider: str | None
     settings: str | None
     credentials: bytes | None
@@ -21,8 +22,9 @@ class SettingsRow(NamedTuple):
 async def find_settings(tx: Tx, organization_id: UUID) -> SettingsRow | None:
     rows = await tx.fetch(
         """
-        SELECT organizations.name, organizations.secret, sms_settings.provider, sms_settings.settings::text,
-               sms_settings.credentials, sms_settings.held_since, sms_settings.held_reason, sms_settings.due_at
+        SELECT organizations.name, organizations.secret, organizations.is_demo, sms_settings.provider,
+               sms_settings.settings::text, sms_settings.credentials, sms_settings.held_since, sms_settings.held_reason,
+               sms_settings.due_at
         FROM organizations
         LEFT JOIN sms_settings ON sms_settings.organization_id = organizations.id
         WHERE organizations.id = %s
@@ -94,5 +96,12 @@ async def lock_settings(tx: Tx, organization_id: UUID) -> None:
     """Also where there is no row yet: the lock is on the organization's id and not on the row."""
     await tx.execute(
         "SELECT pg_advisory_xact_lock(hashtextextended('sms_settings ' || %(organization_id)s::text, 0))",
+        {"organization_id": organization_id},
+    )
+
+
+async def share_settings(tx: Tx, organization_id: UUID) -> None:
+    await tx.execute(
+        "SELECT pg_advisory_xact_lock_shared(hashtextextended('sms_settings ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},
     )

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.kit.db import Tx
+from regulars.messaging.errors import SettingRefused
 from regulars.messaging.settings import queries
 from regulars.messaging.settings.model import Notice, ProviderName, SmsSettings
 
@@ -28,6 +29,8 @@ class Texting:
     held_since: datetime | None = None
     held_reason: str | None = None
     ask_at: datetime | None = None
+    # Its customers are made up: whatever is set, it only simulates.
+    is_demo: bool = False
 
     @property
     def is_held(self) -> bool:
@@ -46,13 +49,17 @@ async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
     row = await queries.find_settings(tx, organization_id)
     if row is None:
         return None
-    if row.provider is None or row.settings is None:
-        return Texting(organization_id=organization_id, organization_name=row.organization_name, secret=row.secret)
-    return Texting(
+    known = Texting(
         organization_id=organization_id,
         organization_name=row.organization_name,
         secret=row.secret,
-        provider=cast("ProviderName", row.provider),
+        is_demo=row.is_demo,
+    )
+    if row.provider is None or row.settings is None:
+        return known
+    return replace(
+        known,
+        provider="simulator" if row.is_demo else cast("ProviderName", row.provider),
         settings=msgspec.json.decode(row.settings, type=SmsSettings),
         sealed=row.credentials,
         held_since=row.held_since,
@@ -64,6 +71,13 @@ async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
 async def lock_texting(tx: Tx, organization_id: UUID) -> Texting | None:
     """The same for whoever will save it: nobody else changes it, or sets the hold, until this transaction ends."""
     await queries.lock_settings(tx, organization_id)
+    return await load_texting(tx, organization_id)
+
+
+async def share_texting(tx: Tx, organization_id: UUID) -> Texting | None:
+    """The same for whoever sends: until this transaction ends nobody changes it, so a hold that was answered is seen
+    by every claim that comes after it."""
+    await queries.share_settings(tx, organization_id)
     return await load_texting(tx, organization_id)
 
 
@@ -90,6 +104,8 @@ async def change_provider(
     sealed: bytes | None,
 ) -> Texting:
     """Another provider, or another account, begins on hold: a person looks before anything leaves through it."""
+    if texting.is_demo and provider != "simulator":
+        raise SettingRefused("This organization has the demo's made-up customers, so it only simulates texts.")
     changed = replace(texting, provider=provider, settings=settings, sealed=sealed)
     is_other = provider != texting.provider or settings.twilio != texting.settings.twilio
     if is_other and provider != "simulator":

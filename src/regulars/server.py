@@ -32,12 +32,13 @@ from regulars.http.body import PATIENCE, Patience
 from regulars.http.exchange import has_one_host, with_request_id
 from regulars.http.fast_lane import lane_protocol
 from regulars.http.guarded_protocol import GuardedProtocol
+from regulars.http.in_flight import REQUEST_S
 from regulars.http.json_api import JsonApi
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
 from regulars.http.route import Document, Mutation, Question, Route
 from regulars.http.service import Readiness, service_routes
-from regulars.http.writes import REQUEST_S, Writes
+from regulars.http.writes import Writes
 from regulars.integrate.pages import keys, reference, requests
 from regulars.kit import vault
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
@@ -73,15 +74,15 @@ API_V1: Final = b"/v1/"
 ADDRESS_PLACE: Final = "https://address.invalid"
 
 
-def api_routes(settings: Settings) -> tuple[Route, ...]:
-    """Everything under `/v1`."""
+def api_routes(settings: Settings, *, recorder: QuickRecorder | None = None) -> tuple[Route, ...]:
+    """Everything under `/v1`. Sales are written by the recorder where there is one."""
     tolerance = timedelta(seconds=settings.occurred_at_tolerance_s)
     routes: tuple[Route, ...] = (
         *profiles.ROUTES,
         *privacy.ROUTES,
         *stores.ROUTES,
         *consent.ROUTES,
-        *sales.routes(tolerance=tolerance),
+        *sales.routes(tolerance=tolerance, recorder=recorder),
     )
     routes = tuple([_with_erasure(route) for route in routes])
 
@@ -156,16 +157,9 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
     waker = Waker(database)
     database.after_commit = waker.wake
     authenticator = Authenticator(database, default_country=settings.default_country)
-    recorder = QuickRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
-    routes = with_what_texts_know(api_routes(settings), database)
+    routes = with_what_texts_know(api_routes(settings, recorder=_recorder(settings, database)), database)
     mutations = [route for route in routes if isinstance(route, Mutation)]
-    writes = Writes(
-        database,
-        mutations,
-        quick=sales.quick_ways(recorder) if settings.write_path == "quick" else {},
-        erased=person_erased(),
-        trouble=writability.saw,
-    )
+    writes = Writes(database, mutations, erased=person_erased(), trouble=writability.saw)
     rate_limiter = RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, block=shared)
     request_log = RequestLog(database)
     reads = Reads(database, trouble=writability.saw)
@@ -199,7 +193,7 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
         await database.close()
 
     _show_levels(writes, database)
-    readiness = Readiness(database, writability=writability, oldest_write_s=writes.oldest_s)
+    readiness = Readiness(database, writability=writability, oldest_write_s=writes.in_flight.oldest_s)
     public = pages.page_routes(routes, missing=readiness.missing, public_url=settings.public_url)
     service = _service([*service_routes(readiness), *_callbacks(settings, database), *public], lifespan)
     web = WebApp(
@@ -242,6 +236,12 @@ def _database(settings: Settings) -> Database:
         lock_timeout_ms=settings.lock_timeout_ms,
         lent_s_max=REQUEST_S,
     )
+
+
+def _recorder(settings: Settings, database: Database) -> QuickRecorder | None:
+    if settings.write_path != "quick":
+        return None
+    return QuickRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
 
 
 def _show_levels(writes: Writes, database: Database) -> None:

@@ -188,7 +188,7 @@ async def test_the_quick_way_answers_what_it_can_and_the_careful_way_does_the_re
             raise failures.pop()
         return [partial(Answer, 201, b"quick") if write.command.startswith("q") else None for write in writes]
 
-    workshop = Workshop(database, organization_id, quick={"makeThing": quick})
+    workshop = Workshop(database, organization_id, quick=quick)
     answers = await workshop.one_batch("q1", "c1", 5, "q2", "c2", keys={"5": "five"})
     assert [answer.status for answer in answers] == [201, 201, 400, 201, 201]
     assert [answer.body for answer in answers if answer.body == b"quick"] == [b"quick"] * 2

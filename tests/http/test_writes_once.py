@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from tests.http.workshop import Workshop, is_replay, status
 
-from regulars.http import pending
+from regulars.http import in_flight
 from regulars.http import writes as engine
 from regulars.idempotency.errors import IdempotencyConflict, IdempotencyInProgress
 from regulars.idempotency.model import fingerprint
@@ -62,11 +62,11 @@ async def test_the_same_key_in_flight_waits_and_replays_without_a_batch_of_its_o
     assert [is_replay(answer) for answer in answers].count(False) == 1
     assert isinstance(await other, IdempotencyConflict)
     assert workshop.batches == [["a"]]
-    assert workshop.writes._in_flight == {}
+    assert not workshop.writes.in_flight.has_key(workshop.organization_id, "k")
 
 
 async def test_waiting_for_the_first_request_has_an_end(workshop, monkeypatch):
-    monkeypatch.setattr(engine, "WAIT_FOR_SAME_KEY_S", 0.05)
+    monkeypatch.setattr(in_flight, "WAIT_FOR_SAME_KEY_S", 0.05)
     workshop.gate.clear()
     first = workshop.call("a", key="k")
     await workshop.until(lambda: bool(workshop.batches))
@@ -242,7 +242,7 @@ async def test_a_key_in_flight_in_another_process_is_waited_for_and_replayed(imp
     answer = await waiting
     assert (answer.body, is_replay(answer)) == (b"theirs", True)
     assert await workshop.things() == ["b"]
-    assert workshop.writes._in_flight == {}
+    assert not workshop.writes.in_flight.has_key(workshop.organization_id, "k")
 
 
 async def test_waiting_for_another_process_ends_after_eight_seconds_and_not_before(impatient, monkeypatch):
@@ -254,7 +254,7 @@ async def test_waiting_for_another_process_ends_after_eight_seconds_and_not_befo
         asked_at.append(now[0])
         ask_again(*arguments)
 
-    for module in (engine, pending):
+    for module in (engine, in_flight):
         monkeypatch.setattr(module, "monotonic", lambda: now[0])
     monkeypatch.setattr(engine.Writes, "_put_again", count)
     async with held_elsewhere(workshop, "k", b'"a"'):

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -117,7 +117,6 @@ class Counter:
 
 def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> Counter:
     recorder = QuickRecorder(database, tolerance=TOLERANCE) if quick else None
-    routes = {route.operation_id: route for route in api.routes(tolerance=TOLERANCE) if isinstance(route, Mutation)}
     sizes: list[int] = []
 
     def counting(way: Quick) -> Quick:
@@ -128,9 +127,12 @@ def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> C
 
         return counted
 
-    quick_ways = {} if recorder is None else api.quick_ways(recorder)
-    ways = {name: counting(way) for name, way in quick_ways.items()}
-    writes = Writes(database, list(routes.values()), quick=ways, erased=person_erased())
+    routes = {
+        route.operation_id: route if route.quick is None else replace(route, quick=counting(route.quick))
+        for route in api.routes(tolerance=TOLERANCE, recorder=recorder)
+        if isinstance(route, Mutation)
+    }
+    writes = Writes(database, list(routes.values()), erased=person_erased())
     return Counter(Desk(database, organization_id), writes, recorder, routes, sizes)
 
 

@@ -12,8 +12,8 @@ from regulars.http.answer_head import answer_head
 from regulars.http.answered import Answered, Note, note_nothing
 from regulars.http.exchange import HEADER_BYTES_MAX, SANE_REQUEST_ID, URL_BYTES_MAX, read_query
 from regulars.http.fast_lane import Head, Headers, Reply
+from regulars.http.in_flight import Outcome
 from regulars.http.large_bodies import LARGE_BYTES
-from regulars.http.pending import Outcome
 from regulars.http.rate_limit import Headers as RateHeaders
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads

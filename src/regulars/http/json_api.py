@@ -13,12 +13,13 @@ from regulars.http.answered import Answered, Note, note_nothing
 from regulars.http.asgi import Receive, Scope, Send
 from regulars.http.body import PATIENCE, Bodies, Patience
 from regulars.http.exchange import Exchange, read_query
+from regulars.http.in_flight import REQUEST_S, too_late
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads, answer_to
 from regulars.http.route import Answer, Caller, Document, Mutation, Question, Read, Request, Route, Write
 from regulars.http.router import Router
-from regulars.http.writes import REQUEST_S, Writes, too_late
+from regulars.http.writes import Writes
 from regulars.idempotency.model import read_key
 from regulars.kit import log
 from regulars.kit.clock import monotonic

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
+from regulars.http.in_flight import REQUEST_S
 from regulars.http.problem import problem_answer
 from regulars.http.route import Answer, Read, Request
-from regulars.http.writes import REQUEST_S
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database

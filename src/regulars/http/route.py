@@ -156,6 +156,8 @@ class Mutation(Route):
     body: Any = None
     prepare: Callable[[Request], Any]
     run: Callable[[Tx, UUID, Sequence[Write]], Awaitable[Sequence[Answer | ApiError]]]
+    # Tried first, where there is one.
+    quick: Quick | None = None
     body_bytes_max: int = BODY_BYTES_MAX
     # A batch request is one item of its own queue, whatever its size.
     writes_per_batch_max: int = 256

@@ -11,6 +11,7 @@ from regulars.imports.model import Kind, Outcome, Report, Row
 from regulars.imports.take import Taken, Target, decode_row, take
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
+from regulars.kit.halves import by_halves
 
 BATCH_ROWS: Final = 250
 # Locks that running requests hold are gone in a moment.
@@ -70,6 +71,23 @@ async def _take_whole(
     database: Database, kind: Kind, commands: Sequence[Any], target: Target, *, dry_run: bool
 ) -> list[Taken | ApiError]:
     """A batch that the database refuses for its content is halved until only the guilty row is left out."""
+
+    async def take_some(some: Sequence[Any]) -> list[Taken | ApiError]:
+        return await _take_patiently(database, kind, some, target, dry_run=dry_run)
+
+    return await by_halves(commands, take_some, _refused)
+
+
+def _refused(commands: Sequence[Any], error: Exception) -> list[Taken | ApiError] | None:
+    """What is told of a row that the database refuses alone."""
+    if not isinstance(error, psycopg.Error) or error.sqlstate is None or error.sqlstate[:2] not in _DATA_ERRORS:
+        raise error
+    return [InternalError(f"The database refused the row ({error.sqlstate}).")] if len(commands) == 1 else None
+
+
+async def _take_patiently(
+    database: Database, kind: Kind, commands: Sequence[Any], target: Target, *, dry_run: bool
+) -> list[Taken | ApiError]:
     for wait_s in (*RETRY_WAITS_S, None):
         try:
             return await _take_once(database, kind, commands, target, dry_run=dry_run)
@@ -77,14 +95,6 @@ async def _take_whole(
             if wait_s is None:
                 return [Unavailable(f"Other writers kept the row busy: {error}.")] * len(commands)
             await asyncio.sleep(wait_s)
-        except psycopg.Error as error:
-            if error.sqlstate is None or error.sqlstate[:2] not in _DATA_ERRORS:
-                raise
-            if len(commands) == 1:
-                return [InternalError(f"The database refused the row ({error.sqlstate}).")]
-            half = len(commands) // 2
-            first = await _take_whole(database, kind, commands[:half], target, dry_run=dry_run)
-            return [*first, *await _take_whole(database, kind, commands[half:], target, dry_run=dry_run)]
     raise AssertionError("the last wait is None and returns")
 
 

@@ -22,7 +22,6 @@ from regulars.http.route import (
     MakeAnswer,
     Mutation,
     Parameter,
-    Quick,
     Read,
     Request,
     Route,
@@ -147,14 +146,6 @@ async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, toleran
     return answer_batch(answers, write.request.request_id)
 
 
-def quick_ways(recorder: QuickRecorder) -> dict[str, Quick]:
-    """What the one statement can do, by operation."""
-    return {
-        RECORD_SALE: partial(_record_quickly, recorder=recorder),
-        RECORD_SALES: partial(_record_batch_quickly, recorder=recorder),
-    }
-
-
 async def _record_quickly(
     organization_id: UUID, writes: Sequence[Write], *, recorder: QuickRecorder
 ) -> list[MakeAnswer | None]:
@@ -220,8 +211,8 @@ PARAMETERS = (
 )
 
 
-def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
-    """The room's routes; `tolerance` is how much of the future counts as now."""
+def routes(*, tolerance: timedelta, recorder: QuickRecorder | None = None) -> tuple[Route, ...]:
+    """The room's routes; `tolerance` is how much of the future counts as now, and `recorder` the one statement."""
     return (
         Mutation(
             path="/v1/sales-events",
@@ -237,6 +228,7 @@ def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
             examples={"purchase": EXAMPLE},
             prepare=_prepare,
             run=partial(_run, tolerance=tolerance),
+            quick=None if recorder is None else partial(_record_quickly, recorder=recorder),
         ),
         Mutation(
             path="/v1/sales-events/batch",
@@ -249,6 +241,7 @@ def routes(*, tolerance: timedelta) -> tuple[Route, ...]:
             examples={"two tickets": {"items": [EXAMPLE, {**EXAMPLE, "external_id": "PARIS-01:000124"}]}},
             prepare=_prepare_batch,
             run=partial(_run_batch, tolerance=tolerance),
+            quick=None if recorder is None else partial(_record_batch_quickly, recorder=recorder),
             body_bytes_max=BATCH_BODY_BYTES_MAX,
             writes_per_batch_max=BATCH_REQUESTS_TOGETHER,
             parallel_batches=BATCH_REQUESTS_AT_ONCE,

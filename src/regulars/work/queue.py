@@ -15,6 +15,7 @@ import psycopg
 
 from regulars.kit import log
 from regulars.kit.db import Database, Tx
+from regulars.kit.halves import by_halves
 
 BITE_ROWS: Final = 200
 
@@ -142,19 +143,18 @@ async def find_guilty(
     tx: Tx, items: Sequence[Item], act: Callable[[Sequence[Item]], Awaitable[None]]
 ) -> list[tuple[Item, Exception]]:
     """Act on the items, in halves where they fail; give those that fail alone. All others have taken effect."""
-    if not items:
-        return []
-    try:
+
+    async def act_on(some: Sequence[Item]) -> list[tuple[Item, Exception]]:
         # A savepoint, so that what fails takes back only its own writes and its neighbours still commit.
         async with tx.connection.transaction():
-            await act(items)
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is this item's, and its neighbours must not pay
+            await act(some)
+        return []
+
+    def failed(some: Sequence[Item], error: Exception) -> list[tuple[Item, Exception]] | None:
         raise_if_lost(tx, error)
-        if len(items) == 1:
-            return [(items[0], error)]
-        half = len(items) // 2
-        return [*await find_guilty(tx, items[:half], act), *await find_guilty(tx, items[half:], act)]
-    return []
+        return [(some[0], error)] if len(some) == 1 else None
+
+    return await by_halves(items, act_on, failed) if items else []
 
 
 def raise_if_lost(tx: Tx, error: Exception) -> None:

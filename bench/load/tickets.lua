@@ -164,11 +164,13 @@ makers["get-profile"] = function()
         "\r\n\r\n" })
 end
 
--- The tickets that are read are sent first; the warm-up records them.
+-- The tickets that are read are sent first, by the warm-up, whose name ends with a w. One more than there are: wrk makes
+-- a request before it begins, to look at it, and never sends that.
 makers["get-sale"] = function()
     counter = counter + 1
-    if counter <= READ_TICKETS then
-        return post("/v1/sales-events", ticket("read-" .. counter, known_customer(), "S001"), keys[1])
+    if run:sub(-1) == "w" and counter <= READ_TICKETS + 1 then
+        local name = "read-" .. counter % READ_TICKETS + 1
+        return post("/v1/sales-events", ticket(name, known_customer(), "S001"), keys[1])
     end
     return concat({ "GET /v1/sales-events/S001:read-", random(READ_TICKETS), " HTTP/1.1\r\nHost: ", host,
         "\r\nx-api-key: ", keys[1], "\r\n\r\n" })

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.support.room import request
 
-from regulars.http.route import Write
+from regulars.http.route import LookUp, Write
 from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, ValidationError
 from regulars.kit.ids import ByExternalId
 from regulars.profiles import api
@@ -13,6 +13,7 @@ from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.model import Phone
 
 pytestmark = pytest.mark.anyio
+PROFILE, ATTRIBUTES = (route for route in api.ROUTES if isinstance(route, LookUp))
 
 
 async def post(database, organization_id, body, *, prepare=api.prepare_profile, run=api.run_profiles, **sent):
@@ -27,6 +28,14 @@ async def post(database, organization_id, body, *, prepare=api.prepare_profile, 
 async def get(database, organization_id, handle, **sent):
     async with database.transaction() as tx:
         answer = await handle(tx, request(organization_id, **sent))
+    return json.loads(answer.body)
+
+
+async def look_up(database, organization_id, reference, *, find=PROFILE.find):
+    async with database.looking_up() as tx:
+        (answer,) = await find(tx, organization_id, [request(organization_id, references=(reference,))])
+    if isinstance(answer, ApiError):
+        raise answer
     return json.loads(answer.body)
 
 
@@ -88,15 +97,15 @@ async def test_an_answer_has_every_field_and_ordered_attributes(database, organi
         "updated_at",
     ]
     assert list(body["attributes"]) == ["a", "bb", "c"]
-    assert await get(database, organization_id, api.handle_profile, references=("a",)) == body
-    assert await get(database, organization_id, api.handle_profile, references=(body["id"],)) == body
+    assert await look_up(database, organization_id, "a") == body
+    assert await look_up(database, organization_id, body["id"]) == body
 
 
 @pytest.mark.parametrize("reference", ["nobody", "prof_x", "store_01h455vb4pex5vsknk084sn02q", "\0", "a" * 256])
 async def test_a_reference_to_nothing_is_not_found(database, organization_id, reference):
-    for handle in (api.handle_profile, api.handle_attributes):
+    for find in (PROFILE.find, ATTRIBUTES.find):
         with pytest.raises(ProfileNotFound):
-            await get(database, organization_id, handle, references=(reference,))
+            await look_up(database, organization_id, reference, find=find)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +119,7 @@ async def test_attributes_come_wrapped_or_flat(database, organization_id, body):
     status, answer = await post(database, organization_id, body, **sent)
     assert status == 200
     assert answer == {"profile": {"id": profile["id"], "external_id": "a"}, "attributes": {"x": "1"}}
-    assert await get(database, organization_id, api.handle_attributes, references=("a",)) == answer
+    assert await look_up(database, organization_id, "a", find=ATTRIBUTES.find) == answer
 
 
 @pytest.mark.parametrize(
@@ -141,9 +150,9 @@ async def test_each_item_of_a_batch_is_answered_on_its_own(database, organizatio
     assert codes == [None, "RESERVED_EXTERNAL_ID", "VALIDATION_ERROR", None, "VALIDATION_ERROR", "VALIDATION_ERROR"]
     assert results[4]["body"]["errors"][0]["field"] == "external_id"
     assert results[1]["body"]["request_id"] == "req_test"
-    assert await get(database, organization_id, api.handle_profile, references=("a",)) == results[3]["body"]
+    assert await look_up(database, organization_id, "a") == results[3]["body"]
     with pytest.raises(ProfileNotFound):
-        await get(database, organization_id, api.handle_profile, references=("b",))
+        await look_up(database, organization_id, "b")
 
 
 @pytest.mark.parametrize(

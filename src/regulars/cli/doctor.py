@@ -22,8 +22,9 @@ from regulars.postgres.errors import EmbeddedDatabaseError
 DISK_FREE_BYTES_MIN: Final = 1024**3
 # A sale's age is judged by the database's clock, so a wrong one refuses sales or skips automations.
 CLOCK_DIFFERENCE_S_MAX: Final = 5.0
-# Connections of one server process or worker beyond its pool: the jobs' pool, the wake-up, the listener, and the lock.
-CONNECTIONS_BESIDE_POOL: Final = 7
+# Connections of one server process or worker beyond its pool: the jobs' pool, the wake-up, the listener, the lock, and
+# look-ups.
+CONNECTIONS_BESIDE_POOL: Final = 9
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ have been done for it here: the rate limit is charged last, when it is known tha
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from regulars.http.answer_head import answer_head
@@ -17,7 +18,7 @@ from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.rate_limit import Headers as RateHeaders
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
-from regulars.http.route import Answer, Caller, Mutation, Read, Request, Route, Write
+from regulars.http.route import Answer, Caller, LookUp, Mutation, Read, Request, Route, Write
 from regulars.http.router import Router
 from regulars.http.writes import Writes
 from regulars.idempotency.model import fingerprint, read_key
@@ -113,18 +114,22 @@ class ApiLane:
         path, _, query_string = target.partition(b"?")
         try:
             route, references = self._router.find("GET", path)
-            if caller is None or not isinstance(route, Read) or len(target) > URL_BYTES_MAX:
+            if caller is None or not isinstance(route, Read | LookUp) or len(target) > URL_BYTES_MAX:
                 return False
             if caller.is_ingest_only and not route.takes_ingest_keys:
                 return False
             query = read_query(query_string, {parameter.name for parameter in route.parameters}) if query_string else {}
+            request = Request(caller, _request_id(head), references, query, b"")
+            if isinstance(route, LookUp) and not self._reads.can_look_up(route, request):
+                return False
             rate_headers = self._rate_limiter.take(caller.api_key_id)
         except ApiError:
             return False
-        request = Request(caller, _request_id(head), references, query, b"")
-        reading = asyncio.get_running_loop().create_task(
-            self._read(route, _Call(route, request, rate_headers, started, reply))
-        )
+        call = _Call(route, request, rate_headers, started, reply)
+        if isinstance(route, LookUp):
+            self._reads.look_up(route, request, partial(self._answer, call))
+            return True
+        reading = asyncio.get_running_loop().create_task(self._read(route, call))
         self._reading.add(reading)
         reading.add_done_callback(self._reading.discard)
         return True

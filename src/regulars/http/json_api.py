@@ -17,7 +17,7 @@ from regulars.http.in_flight import REQUEST_S, too_late
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads, answer_to
-from regulars.http.route import Answer, Caller, Document, Mutation, Question, Read, Request, Route, Write
+from regulars.http.route import Answer, Caller, Document, LookUp, Mutation, Question, Read, Request, Route, Write
 from regulars.http.router import Router
 from regulars.http.writes import Writes
 from regulars.idempotency.model import read_key
@@ -104,7 +104,7 @@ class JsonApi:
             return await self._write(route, exchange, caller, references, receive)
         if isinstance(route, Question):
             return await self._ask(route, exchange, caller, receive)
-        if not isinstance(route, Read):
+        if not isinstance(route, Read | LookUp):
             raise TypeError(f"{route.operation_id} is neither a read nor a write")
         query = read_query(exchange.scope["query_string"], {parameter.name for parameter in route.parameters})
         return await self._reads.answer(route, Request(caller, exchange.request_id, references, query, b""))

@@ -127,6 +127,17 @@ class Read(Route):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LookUp(Route):
+    """A read of one thing by its reference. Those of one organization that wait share a statement, like writes: `find`
+    takes a list and answers it in order. The planner does not see the values (`Database.looking_up`)."""
+
+    method: str = "GET"
+    # None: a reference is all that it is asked with.
+    parameters: tuple[Parameter, ...] = ()
+    find: Callable[[Tx, UUID, Sequence[Request]], Awaitable[Sequence[Answer | ApiError]]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Question(Route):
     """A read that is asked with a body. `prepare` decodes it without I/O (it raises ApiError)."""
 

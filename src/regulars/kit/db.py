@@ -35,6 +35,7 @@ LOCK_TIMEOUT_MS = 500
 RESERVED_FOR_WRITES = 2
 # As many as recording batches may be in flight.
 RECORDING_MAX = 8
+LOOKING_UP_MAX = 2
 
 # What may be gone when somebody tries again.
 CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError, ReadOnlySqlTransaction)
@@ -85,6 +86,7 @@ class Database:
         self._pool = Pool(self.dial, at_most=pool_max)
         self._reserve = min(RESERVED_FOR_WRITES, pool_max - 1)
         self._recording = Pool(partial(self.dial, for_recording=True), at_most=RECORDING_MAX)
+        self._looking_up = Pool(partial(self.dial, for_recording=True), at_most=LOOKING_UP_MAX)
 
     async def open(self) -> None:
         """Find out early whether the database can be reached; whoever comes later dials again."""
@@ -94,6 +96,7 @@ class Database:
     async def close(self) -> None:
         self._pool.close()
         self._recording.close()
+        self._looking_up.close()
 
     def pool_use(self) -> dict[str, float]:
         return self._pool.use()
@@ -124,6 +127,13 @@ class Database:
         """One for statements that are planned once and never scan a table, each its own transaction."""
         async with self._borrowed(self._recording, until) as connection:
             yield connection
+
+    @asynccontextmanager
+    async def looking_up(self) -> AsyncIterator[Tx]:
+        """The same for reads of rows by their keys, apart, so that neither these nor those that record wait for the
+        others. Whoever asks keeps the time."""
+        async with self._borrowed(self._looking_up, inf) as connection:
+            yield Tx(connection, truncate_to_milliseconds(self.clock.about_now()))
 
     @asynccontextmanager
     async def _borrowed(self, pool: Pool, until: float, *, reserve: int = 0) -> AsyncIterator[Connection]:

@@ -1,6 +1,6 @@
 """The JSON routes of profiles and their attributes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
@@ -15,6 +15,7 @@ from regulars.http.route import (
     BATCH_REQUESTS_AT_ONCE,
     Answer,
     Caller,
+    LookUp,
     Mutation,
     Parameter,
     Read,
@@ -32,7 +33,7 @@ from regulars.kit.text import check_reference
 from regulars.kit.wire import REFERENCE_SCHEMA
 from regulars.profiles.decode import ProfileIn, decode_attributes, decode_profile
 from regulars.profiles.errors import ProfileNotFound
-from regulars.profiles.find import find_profile, list_profiles
+from regulars.profiles.find import list_profiles, read_profiles
 from regulars.profiles.model import (
     ATTRIBUTE_KEY_CHARACTERS_MAX,
     ATTRIBUTE_VALUE_CHARACTERS_MAX,
@@ -141,12 +142,17 @@ async def run_attributes(tx: Tx, organization_id: UUID, writes: Sequence[Write])
     ]
 
 
-async def handle_profile(tx: Tx, request: Request) -> Answer:
-    return Answer(200, encode(show_profile(await _referred_profile(tx, request))))
-
-
-async def handle_attributes(tx: Tx, request: Request) -> Answer:
-    return Answer(200, encode(_attributes_out(await _referred_profile(tx, request))))
+async def look_up(
+    tx: Tx, organization_id: UUID, requests: Sequence[Request], *, show: Callable[[Profile], msgspec.Struct]
+) -> list[Answer | ApiError]:
+    references = [read_reference(PROFILE, request.references[0]) for request in requests]
+    found = await read_profiles(tx, organization_id, references)
+    return [
+        Answer(200, encode(show(found[reference])))
+        if reference in found
+        else ProfileNotFound("No profile has this id or external_id.")
+        for reference in references
+    ]
 
 
 async def handle_list(tx: Tx, request: Request) -> Answer:
@@ -177,14 +183,6 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
         found, limit, secret=secret, scope=scope, position_of=lambda profile: (profile.updated_at, profile.id)
     )
     return Answer(200, encode(ProfilePageOut([show_profile(profile) for profile in page], has_more, cursor)))
-
-
-async def _referred_profile(tx: Tx, request: Request) -> Profile:
-    reference = read_reference(PROFILE, request.references[0])
-    profile = await find_profile(tx, request.caller.organization_id, reference)
-    if profile is None:
-        raise ProfileNotFound("No profile has this id or external_id.")
-    return profile
 
 
 def _answer(outcome: Upserted | ApiError, caller: Caller) -> Answer | ApiError:
@@ -291,14 +289,14 @@ ROUTES: tuple[Route, ...] = (
         parallel_batches=BATCH_REQUESTS_AT_ONCE,
         cost=len,
     ),
-    Read(
+    LookUp(
         path="/v1/profiles/{profile_id}",
         operation_id="getProfile",
         tag="Profiles",
         summary="Read a profile",
         answers={200: ProfileOut},
         errors=(ProfileNotFound,),
-        handle=handle_profile,
+        find=partial(look_up, show=show_profile),
     ),
     Mutation(
         path="/v1/profiles/{profile_id}/attributes",
@@ -318,13 +316,13 @@ ROUTES: tuple[Route, ...] = (
         prepare=prepare_attributes,
         run=run_attributes,
     ),
-    Read(
+    LookUp(
         path="/v1/profiles/{profile_id}/attributes",
         operation_id="getProfileAttributes",
         tag="Profiles",
         summary="Read the attributes of a profile",
         answers={200: AttributesOut},
         errors=(ProfileNotFound,),
-        handle=handle_attributes,
+        find=partial(look_up, show=_attributes_out),
     ),
 )

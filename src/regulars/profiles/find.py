@@ -53,6 +53,19 @@ async def find_profile(tx: Tx, organization_id: UUID, reference: Reference) -> P
     return await queries.find_profile_by_external_id(tx, organization_id, reference.external_id)
 
 
+async def read_profiles(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, Profile]:
+    """The whole profiles that the references name; a reference that names none is absent."""
+    ids, external_ids = split_references(references)
+    found: dict[Reference, Profile] = {}
+    if ids:
+        for profile in await queries.find_profiles_by_id(tx, organization_id, ids):
+            found[ById(profile.id)] = profile
+    if external_ids:
+        for profile in await queries.find_profiles_by_external_id(tx, organization_id, external_ids):
+            found[ByExternalId(profile.external_id)] = profile
+    return found
+
+
 async def list_profiles(
     tx: Tx,
     organization_id: UUID,

@@ -132,6 +132,36 @@ async def find_profile_by_external_id(tx: Tx, organization_id: UUID, external_id
     return _profile(rows[0]) if rows else None
 
 
+async def find_profiles_by_id(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
+    rows = await tx.fetch(
+        """
+        SELECT
+            found.id, found.external_id, found.phone_number, found.phone_reachable, found.first_name, found.last_name,
+            found.attributes, found.created_at, found.updated_at
+        FROM unnest(%s::uuid[]) AS wanted (id)
+        CROSS JOIN LATERAL (SELECT * FROM profiles WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS found
+        """,
+        (list(ids), organization_id),
+    )
+    return [_profile(row) for row in rows]
+
+
+async def find_profiles_by_external_id(tx: Tx, organization_id: UUID, external_ids: Sequence[str]) -> list[Profile]:
+    rows = await tx.fetch(
+        """
+        SELECT
+            found.id, found.external_id, found.phone_number, found.phone_reachable, found.first_name, found.last_name,
+            found.attributes, found.created_at, found.updated_at
+        FROM unnest(%s::text[]) AS wanted (external_id)
+        CROSS JOIN LATERAL (
+            SELECT * FROM profiles WHERE organization_id = %s AND external_id = wanted.external_id LIMIT 1
+        ) AS found
+        """,
+        (list(external_ids), organization_id),
+    )
+    return [_profile(row) for row in rows]
+
+
 async def list_profiles(
     tx: Tx,
     organization_id: UUID,

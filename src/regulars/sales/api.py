@@ -19,6 +19,7 @@ from regulars.http.route import (
     PAYLOAD_MISMATCH,
     Answer,
     Caller,
+    LookUp,
     MakeAnswer,
     Mutation,
     Parameter,
@@ -30,7 +31,7 @@ from regulars.http.route import (
 from regulars.kit import json
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId
-from regulars.kit.ids import ById
+from regulars.kit.ids import SALES_EVENT, ById, read_reference
 from regulars.kit.pagination import Page
 from regulars.kit.wire import REFERENCE_SCHEMA
 from regulars.profiles.errors import ProfileNotFound
@@ -44,7 +45,7 @@ from regulars.sales.encode import (
     encode_sale,
 )
 from regulars.sales.errors import OccurredAtInFuture, SalesEventNotFound
-from regulars.sales.listing import CURRENCIES, TYPES, find_sale, list_sales
+from regulars.sales.listing import CURRENCIES, TYPES, find_sales, list_sales
 from regulars.sales.model import Recorded, Sale, automation_state
 from regulars.sales.quick import QuickRecorder, SalesRequest
 from regulars.sales.record import record_sales
@@ -186,11 +187,15 @@ async def _list(tx: Tx, request: Request) -> Answer:
     return Answer(200, json.encode(Page(data, cursor is not None, cursor)))
 
 
-async def _get(tx: Tx, request: Request) -> Answer:
-    sale = await find_sale(tx, request.caller.organization_id, request.references[0])
-    if sale is None:
-        raise SalesEventNotFound("The reference names no sales event of this organization.")
-    return Answer(200, encode_sale(sale))
+async def _look_up(tx: Tx, organization_id: UUID, requests: Sequence[Request]) -> list[Answer | ApiError]:
+    references = [read_reference(SALES_EVENT, request.references[0]) for request in requests]
+    found = await find_sales(tx, organization_id, references)
+    return [
+        Answer(200, encode_sale(found[reference]))
+        if reference in found
+        else SalesEventNotFound("The reference names no sales event of this organization.")
+        for reference in references
+    ]
 
 
 def _filter(name: str, description: str, **schema: Any) -> Parameter:
@@ -258,13 +263,13 @@ def routes(*, tolerance: timedelta, recorder: QuickRecorder | None = None) -> tu
             errors=(InvalidCursor, StoreNotFound, ProfileNotFound),
             handle=_list,
         ),
-        Read(
+        LookUp(
             path="/v1/sales-events/{sales_event_id}",
             operation_id="getSalesEvent",
             tag="Sales events",
             summary="Read one transaction",
             answers={200: SalesEventOut},
             errors=(SalesEventNotFound,),
-            handle=_get,
+            find=_look_up,
         ),
     )

@@ -1,14 +1,23 @@
 """Pages of sales: filters, order and cursor."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, LiteralString
+from typing import LiteralString
 from uuid import UUID
 
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.errors import InvalidCursor, invalid
-from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, read_reference
+from regulars.kit.ids import (
+    PROFILE,
+    SALES_EVENT,
+    STORE,
+    ByExternalId,
+    ById,
+    Reference,
+    read_reference,
+    split_references,
+)
 from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
 from regulars.kit.text import check_reference
 from regulars.profiles.errors import ProfileNotFound
@@ -109,7 +118,17 @@ async def _reference_conditions(tx: Tx, organization_id: UUID, query: Mapping[st
 
 async def find_sale(tx: Tx, organization_id: UUID, reference: str) -> StoredSale | None:
     meant = read_reference(SALES_EVENT, reference)
-    if isinstance(meant, ByExternalId):
-        found: Mapping[str, Any] = await queries.find_sales_by_external_id(tx, organization_id, [meant.external_id])
-        return found.get(meant.external_id)
-    return None if meant.id is None else await queries.find_sale_by_id(tx, organization_id, meant.id)
+    return (await find_sales(tx, organization_id, [meant])).get(meant)
+
+
+async def find_sales(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoredSale]:
+    """The sales that the references name; a reference that names none is absent."""
+    ids, external_ids = split_references(references)
+    found: dict[Reference, StoredSale] = {}
+    if ids:
+        for identifier, sale in (await queries.find_sales_by_id(tx, organization_id, ids)).items():
+            found[ById(identifier)] = sale
+    if external_ids:
+        for external_id, sale in (await queries.find_sales_by_external_id(tx, organization_id, external_ids)).items():
+            found[ByExternalId(external_id)] = sale
+    return found

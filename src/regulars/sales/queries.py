@@ -28,7 +28,10 @@ CROSS JOIN LATERAL (
 ) AS e
 """
 _FROM_PAGE = "FROM (SELECT * FROM sales_events AS e WHERE "
-_BY_ID = "FROM (SELECT * FROM sales_events WHERE organization_id = %s AND id = %s) AS e"
+_BY_ID = """
+FROM unnest(%s::uuid[]) AS wanted (id)
+CROSS JOIN LATERAL (SELECT * FROM sales_events WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS e
+"""
 # The organization is compared as a value and never with a neighbour's column: a cluster finds the node by it.
 _NAMES = """
 JOIN LATERAL (
@@ -73,9 +76,9 @@ async def find_sales_by_external_id(
     return {row[1]: _stored(row) for row in rows}
 
 
-async def find_sale_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> StoredSale | None:
-    rows = await tx.fetch(_COLUMNS + _BY_ID + _NAMES, (organization_id, identifier, organization_id, organization_id))
-    return _stored(rows[0]) if rows else None
+async def find_sales_by_id(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, StoredSale]:
+    rows = await tx.fetch(_COLUMNS + _BY_ID + _NAMES, (list(ids), *[organization_id] * 3))
+    return {row[0]: _stored(row) for row in rows}
 
 
 class Condition(NamedTuple):

@@ -43,6 +43,7 @@ OWNERS = {
         "journey_trace",
         "journey_totals",
     },
+    "segments": {"segments", "segment_versions", "segment_uses", "segment_keys", "segment_sizes"},
     "messaging": {"texts", "replies", "suppressions", "sms_settings", "simulated_texts", "text_totals"},
     "sales": {
         "sales_events",

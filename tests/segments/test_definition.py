@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 from tests.support.project import ROOT
 
 from regulars.catalog.model import AttributeType
-from regulars.segments.check import Known, definition_faults, keys_of, refusing, segments_of, stores_of
+from regulars.segments.check import Known, faults_of_name, find_faults, keys_of, refusing, segments_of, stores_of
 from regulars.segments.definition import Definition, OfAttribute, depth_of, walk
 from regulars.segments.errors import DefinitionRefused
 from regulars.segments.read import read_definition, schema, write_definition
@@ -54,7 +54,8 @@ def definition(*conditions, **more) -> Definition:
 
 
 def faults(*conditions, **more) -> list[tuple[str, str]]:
-    return [(it.place, it.message) for it in definition_faults(definition(*conditions, **more), KNOWN)]
+    given = definition(*conditions, **more)
+    return [(it.place, it.message) for it in faults_of_name(given.name) + find_faults(given.match, KNOWN)]
 
 
 def attribute(key, comparison, **more):
@@ -70,7 +71,7 @@ def nested(depth):
 
 def test_the_segment_of_the_design_is_read_written_and_has_no_fault():
     read = read_definition(json.dumps(GOLD_WHO_SLOW_DOWN).encode())
-    assert definition_faults(read, KNOWN) == []
+    assert find_faults(read.match, KNOWN) == []
     assert json.loads(write_definition(read)) == json.loads(json.dumps(GOLD_WHO_SLOW_DOWN))
     assert read_definition(write_definition(read)) == read
     assert keys_of(read.match) == ({"tier", "points", "newsletter"}, {"collection"})
@@ -175,7 +176,7 @@ def test_a_fault_names_its_place(condition, place, words):
 
 def test_an_unknown_key_is_a_warning():
     given = definition(attribute("shoe", "is_set"))
-    [fault] = definition_faults(given, KNOWN)
+    [fault] = find_faults(given.match, KNOWN)
     assert (fault.place, fault.is_warning) == ("match.of[0].key", True)
     assert refusing([fault]) == []
 

@@ -393,6 +393,48 @@ CREATE TABLE sales_events (
     anonymised_at timestamp with time zone
 );
 
+CREATE TABLE segment_keys (
+    organization_id uuid NOT NULL,
+    catalog text NOT NULL,
+    key text NOT NULL,
+    segment_id uuid NOT NULL
+);
+
+CREATE TABLE segment_sizes (
+    organization_id uuid NOT NULL,
+    segment_id uuid NOT NULL,
+    day date NOT NULL,
+    version integer NOT NULL,
+    total bigint NOT NULL,
+    may_be_texted bigint NOT NULL,
+    counted_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE segment_uses (
+    organization_id uuid NOT NULL,
+    segment_id uuid NOT NULL,
+    user_kind text NOT NULL,
+    user_id uuid NOT NULL
+);
+
+CREATE TABLE segment_versions (
+    organization_id uuid NOT NULL,
+    segment_id uuid NOT NULL,
+    version integer NOT NULL,
+    definition json NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text
+);
+
+CREATE TABLE segments (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    name text NOT NULL,
+    version integer NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL
+);
+
 CREATE TABLE sessions (
     token_hash bytea NOT NULL,
     id uuid NOT NULL,
@@ -747,6 +789,21 @@ ALTER TABLE ONLY sales_events
 ALTER TABLE ONLY sales_events
     ADD CONSTRAINT sales_events_pkey PRIMARY KEY (organization_id, id);
 
+ALTER TABLE ONLY segment_keys
+    ADD CONSTRAINT segment_keys_pkey PRIMARY KEY (organization_id, catalog, key, segment_id);
+
+ALTER TABLE ONLY segment_sizes
+    ADD CONSTRAINT segment_sizes_pkey PRIMARY KEY (organization_id, segment_id, day);
+
+ALTER TABLE ONLY segment_uses
+    ADD CONSTRAINT segment_uses_pkey PRIMARY KEY (organization_id, segment_id, user_kind, user_id);
+
+ALTER TABLE ONLY segment_versions
+    ADD CONSTRAINT segment_versions_pkey PRIMARY KEY (organization_id, segment_id, version);
+
+ALTER TABLE ONLY segments
+    ADD CONSTRAINT segments_pkey PRIMARY KEY (organization_id, id);
+
 ALTER TABLE ONLY sessions
     ADD CONSTRAINT sessions_id_key UNIQUE (id);
 
@@ -897,6 +954,10 @@ CREATE INDEX sales_events_by_profile ON sales_events USING btree (organization_i
 CREATE INDEX sales_events_by_store ON sales_events USING btree (organization_id, store_id, id);
 
 CREATE INDEX sales_events_by_time ON sales_events USING btree (organization_id, occurred_at, id);
+
+CREATE INDEX segment_keys_by_segment ON segment_keys USING btree (organization_id, segment_id);
+
+CREATE INDEX segment_uses_by_user ON segment_uses USING btree (organization_id, user_kind, user_id);
 
 CREATE INDEX sessions_by_user ON sessions USING btree (user_id);
 

@@ -24,7 +24,6 @@ from regulars.segments.definition import (
     Consent,
     Country,
     Created,
-    Definition,
     FirstPurchase,
     Group,
     InSegment,
@@ -257,6 +256,11 @@ def _unreadable(value: str, key: str, declared: AttributeType, allowed: Collecti
     return f"'{value}' cannot be read as the type of {key}, which is {declared.value}."
 
 
+def is_askable(asked: OfAttribute | OfProperty, types: Types) -> bool:
+    """Whether the key is known, and its type offers the comparison with these values."""
+    return next(_of_comparison(asked, "", types, noun=""), None) is None
+
+
 def keys_of(match: Group) -> tuple[set[str], set[str]]:
     """The keys of attributes and of product properties that a definition names."""
     attributes = {part.key for _, part in walk(match) if isinstance(part, OfAttribute)}
@@ -279,8 +283,8 @@ def refusing(faults: Collection[Fault]) -> list[Fault]:
     return [fault for fault in faults if not fault.is_warning]
 
 
-def definition_faults(definition: Definition, known: Known) -> list[Fault]:
-    named = [] if definition.name.strip() else [Fault("name", "A segment needs a name.")]
-    if any(unicodedata.category(character) == "Cc" for character in definition.name):
-        named.append(Fault("name", "A name has no control characters."))
-    return named + find_faults(definition.match, known)
+def faults_of_name(name: str) -> list[Fault]:
+    faults = [] if name.strip() else [Fault("name", "A segment needs a name.")]
+    if any(unicodedata.category(character) == "Cc" for character in name):
+        faults.append(Fault("name", "A name has no control characters."))
+    return faults

@@ -1,0 +1,173 @@
+"""Look up what conditions ask about, for several customers at once and with as few rows as they need."""
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Any, Final
+from uuid import UUID
+
+import phonenumbers
+
+from regulars.catalog.model import day_of
+from regulars.consent.check import Asked, Verdict, check
+from regulars.consent.model import Reason, Status
+from regulars.kit.db import Tx
+from regulars.kit.ids import ById
+from regulars.messaging.inbox.suppress import find_suppressed
+from regulars.segments.definition import (
+    Articles,
+    Condition,
+    Consent,
+    ConsentState,
+    FirstPurchase,
+    LastPurchase,
+    OfSales,
+    Texts,
+    walk,
+)
+from regulars.segments.explain import queries
+from regulars.segments.explain.millionths import millionths
+from regulars.segments.explain.model import Customer, Line, Sale, Standing, Text
+from regulars.segments.resolve import Resolved
+from regulars.segments.values import days_of
+
+# No zone is further from UTC than this.
+ZONE_SLACK: Final = timedelta(days=2)
+_STATES: Final[dict[Reason, ConsentState]] = {
+    Reason.SUBSCRIBED: "may_be_texted",
+    Reason.UNSUBSCRIBED: "withdrawn",
+    Reason.DO_NOT_CONTACT: "do_not_contact",
+    Reason.SUPPRESSED: "do_not_contact",
+}
+
+
+async def look(
+    tx: Tx, organization_id: UUID, resolved: Resolved, ids: Collection[UUID], *, with_consent: bool = False
+) -> dict[UUID, Customer]:
+    """The customers that exist, each with what the segment asks about, and with their consent if it is wanted too."""
+    parts = [part for match in _matches(resolved) for _, part in walk(match)]
+    rows = await queries.find_customers(tx, organization_id, ids) if ids else []
+    existing = [row.id for row in rows]
+    asks_consent = with_consent or any(isinstance(part, Consent) for part in parts)
+    standings = await _standings(tx, organization_id, rows, resolved.zone) if asks_consent else {}
+    sales = await _find_sales(tx, organization_id, resolved, parts, existing)
+    texts = await _find_texts(tx, organization_id, resolved, parts, existing)
+    return {
+        row.id: Customer(
+            id=row.id,
+            attributes=row.attributes,
+            created=day_of(row.created_at, resolved.zone),
+            is_named=any(name is not None and name.strip() for name in (row.first_name, row.last_name)),
+            country=country_of(row.phone_number) if row.phone_reachable and row.phone_number else None,
+            standing=standings.get(row.id, Standing("never_asked")),
+            sales=tuple(sales.get(row.id, ())),
+            texts=tuple(texts.get(row.id, ())),
+        )
+        for row in rows
+    }
+
+
+def _matches(resolved: Resolved) -> Iterable[Condition]:
+    yield resolved.match
+    yield from (other.definition.match for other in resolved.others.values())
+
+
+async def _standings(
+    tx: Tx, organization_id: UUID, rows: Collection[queries.CustomerRow], zone: tzinfo
+) -> dict[UUID, Standing]:
+    """Each by their subscriptions, as `/v1/subscriptions/check` judges; and whoever has none, by their own number."""
+    secret = await queries.find_secret(tx, organization_id)
+    asked = [Asked(profile=ById(row.id)) for row in rows]
+    asked += [Asked(phone_number=row.phone_number if row.phone_reachable else None) for row in rows]
+    verdicts = await check(tx, organization_id, asked, secret=secret, suppressed=find_suppressed)
+    by_profile, by_number = verdicts[: len(rows)], verdicts[len(rows) :]
+    return {
+        row.id: _standing(verdict, own, zone) for row, verdict, own in zip(rows, by_profile, by_number, strict=True)
+    }
+
+
+def _standing(verdict: Verdict, own: Verdict, zone: tzinfo) -> Standing:
+    found = verdict.subscription
+    if found is None:
+        return Standing("do_not_contact" if _is_only_an_entry(own) else "never_asked")
+    state = found.state
+    moment = state.consented_at if state.status is Status.SUBSCRIBED else state.unsubscribed_at
+    return Standing(
+        _STATES[verdict.reason],
+        state.source,
+        state.store_id,
+        None if moment is None else day_of(moment, zone),
+    )
+
+
+def _is_only_an_entry(own: Verdict) -> bool:
+    """Whether a number is known as one that must not be texted, and as nothing else."""
+    if own.subscription is None:
+        return False
+    state = own.subscription.state
+    return state.status is Status.UNSUBSCRIBED and (state.is_erased or state.latest_opt_in_at is None)
+
+
+async def _find_sales(
+    tx: Tx, organization_id: UUID, resolved: Resolved, parts: Collection[Condition], ids: Collection[UUID]
+) -> dict[UUID, list[Sale]]:
+    asking = [part for part in parts if isinstance(part, OfSales)]
+    if not asking or not ids:
+        return {}
+    first = min(_first_day(part, resolved.today) for part in asking)
+    since = None if first <= date.min + ZONE_SLACK else datetime.combine(first, time(), UTC) - ZONE_SLACK
+    with_lines = any(isinstance(part, Articles) or part.products or part.property is not None for part in asking)
+    rows = await queries.find_sales(tx, organization_id, ids, since=since, with_lines=with_lines)
+    found: dict[UUID, list[Sale]] = {}
+    for row in rows:
+        found.setdefault(row.profile_id, []).append(_sale(row, resolved.zone))
+    return found
+
+
+def _first_day(part: OfSales, today: date) -> date:
+    return date.min if isinstance(part, FirstPurchase | LastPurchase) else days_of(part.window, today)[0]
+
+
+def _sale(row: queries.SaleRow, zone: tzinfo) -> Sale:
+    return Sale(
+        id=row.id,
+        external_id=row.external_id,
+        type=row.type,
+        day=day_of(row.occurred_at, zone),
+        occurred_at=row.occurred_at,
+        store_id=row.store_id,
+        currency=row.currency,
+        amount_cents=row.total_amount_cents,
+        lines=tuple(_line(item) for item in row.line_items or ()),
+    )
+
+
+def _line(item: Mapping[str, Any]) -> Line:
+    product = item.get("product")
+    return Line(
+        product_id=None if product is None else product.get("external_id"),
+        properties=None if product is None else product.get("properties") or {},
+        cents=item["total_price_cents"],
+        millionths=millionths(item["quantity"]),
+    )
+
+
+async def _find_texts(
+    tx: Tx, organization_id: UUID, resolved: Resolved, parts: Collection[Condition], ids: Collection[UUID]
+) -> dict[UUID, list[Text]]:
+    days = [part.days for part in parts if isinstance(part, Texts)]
+    if not days or not ids:
+        return {}
+    since = resolved.now - timedelta(days=max(days)) - ZONE_SLACK
+    found: dict[UUID, list[Text]] = {}
+    for profile_id, moment, journey_id in await queries.find_texts(tx, organization_id, ids, since=since):
+        found.setdefault(profile_id, []).append(Text(day_of(moment, resolved.zone), journey_id))
+    return found
+
+
+def country_of(phone_number: str) -> str | None:
+    """The country of a number in E.164; None where it belongs to none."""
+    try:
+        number = phonenumbers.parse(phone_number, None)
+    except phonenumbers.NumberParseException:
+        return None
+    return phonenumbers.region_code_for_number(number)

@@ -1,0 +1,105 @@
+"""The SQL of what conditions see of customers. Nothing is written; every look is through an index of the customer's."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from regulars.kit.db import Tx
+
+
+class CustomerRow(NamedTuple):
+    id: UUID
+    phone_number: str | None
+    phone_reachable: bool
+    first_name: str | None
+    last_name: str | None
+    attributes: dict[str, str]
+    created_at: datetime
+
+
+class SaleRow(NamedTuple):
+    profile_id: UUID
+    id: UUID
+    external_id: str
+    type: str
+    occurred_at: datetime
+    store_id: UUID
+    currency: str
+    total_amount_cents: int
+    line_items: Any
+
+
+async def find_zone(tx: Tx, organization_id: UUID) -> str:
+    rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
+    return str(rows[0][0]) if rows else "UTC"
+
+
+async def find_secret(tx: Tx, organization_id: UUID) -> bytes:
+    rows = await tx.fetch("SELECT secret FROM organizations WHERE id = %s", (organization_id,))
+    return bytes(rows[0][0])
+
+
+async def find_customers(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[CustomerRow]:
+    rows = await tx.fetch(
+        """
+        SELECT customer.id, customer.phone_number, customer.phone_reachable, customer.first_name, customer.last_name,
+               customer.attributes, customer.created_at
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT id, phone_number, phone_reachable, first_name, last_name, attributes, created_at FROM profiles
+            WHERE organization_id = %(organization_id)s AND id = it.id LIMIT 1
+        ) AS customer
+        """,
+        {"organization_id": organization_id, "ids": list(ids)},
+    )
+    return [CustomerRow(*row) for row in rows]
+
+
+async def find_sales(
+    tx: Tx, organization_id: UUID, ids: Collection[UUID], *, since: datetime | None, with_lines: bool
+) -> list[SaleRow]:
+    """The sales of customers from a moment on, the earliest first."""
+    rows = await tx.fetch(
+        """
+        SELECT it.id, sale.id, sale.external_id, sale.type, sale.occurred_at, sale.store_id, sale.currency,
+               sale.total_amount_cents, sale.line_items
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT id, external_id, type, occurred_at, store_id, currency, total_amount_cents,
+                   CASE WHEN %(with_lines)s THEN line_items END AS line_items
+            FROM sales_events
+            WHERE organization_id = %(organization_id)s AND profile_id = it.id
+              AND (%(since)s::timestamptz IS NULL OR occurred_at >= %(since)s)
+            OFFSET 0
+        ) AS sale
+        ORDER BY sale.occurred_at, sale.id
+        """,
+        {"organization_id": organization_id, "ids": list(ids), "since": since, "with_lines": with_lines},
+    )
+    return [SaleRow(*row) for row in rows]
+
+
+async def find_texts(
+    tx: Tx, organization_id: UUID, ids: Collection[UUID], *, since: datetime
+) -> list[tuple[UUID, datetime, UUID | None]]:
+    """Customer, moment and journey of the texts that reached somebody; answers to STOP and HELP are not counted."""
+    rows = await tx.fetch(
+        """
+        SELECT it.id, sent.at, sent.journey_id
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT COALESCE(texts.claimed_at, texts.created_at) AS at, journey_runs.journey_id
+            FROM texts
+            LEFT JOIN journey_runs ON journey_runs.organization_id = %(organization_id)s
+                AND texts.origin_kind = 'journey' AND journey_runs.id = texts.origin_id
+            WHERE texts.organization_id = %(organization_id)s AND texts.profile_id = it.id
+              AND texts.state IN ('sent', 'delivered') AND texts.origin_kind NOT IN ('stop', 'help')
+              AND COALESCE(texts.claimed_at, texts.created_at) >= %(since)s
+            OFFSET 0
+        ) AS sent
+        ORDER BY sent.at
+        """,
+        {"organization_id": organization_id, "ids": list(ids), "since": since},
+    )
+    return [(row[0], row[1], row[2]) for row in rows]

@@ -1,0 +1,1 @@
+"""Segments as they are kept: versions, who uses them, what they read, and their sizes."""

@@ -1,0 +1,149 @@
+"""A segment's own life: saved, changed by new versions, deleted when nothing asks for it any more."""
+
+from collections.abc import Collection
+from typing import Final
+from uuid import UUID
+
+from regulars.catalog.model import Catalog
+from regulars.catalog.register import PRODUCT_KEY_BYTES_MAX
+from regulars.kit.db import Tx
+from regulars.kit.ids import SEGMENT, new_uuid
+from regulars.segments.check import faults_of_name, keys_of, refusing, segments_of
+from regulars.segments.definition import Definition
+from regulars.segments.errors import ChangedMeanwhile, DefinitionRefused, Fault, InUse, SegmentNotFound
+from regulars.segments.kept import queries
+from regulars.segments.kept.model import Segment, SegmentRow, VersionRow
+from regulars.segments.read import read_definition, write_definition
+from regulars.segments.resolve import resolve
+
+SEGMENTS_MAX: Final = 500
+VERSIONS_MAX: Final = 100
+_KIND: Final = "segment"
+
+
+async def create_segment(
+    tx: Tx, organization_id: UUID, definition: Definition, *, created_by: str | None = None
+) -> Segment:
+    """Save version 1, or refuse with every fault."""
+    await queries.lock_segments(tx, organization_id)
+    if await queries.count_segments(tx, organization_id) >= SEGMENTS_MAX:
+        raise DefinitionRefused([Fault("", f"An organization has at most {SEGMENTS_MAX} segments; delete some.")])
+    segment_id = new_uuid()
+    await queries.insert_segment(tx, organization_id, segment_id, definition.name)
+    row = SegmentRow(segment_id, definition.name, 0, tx.now, tx.now)
+    return await _save_version(tx, organization_id, row, definition, created_by=created_by)
+
+
+async def update_segment(
+    tx: Tx,
+    organization_id: UUID,
+    segment_id: UUID,
+    definition: Definition,
+    *,
+    created_by: str | None = None,
+    based_on: int | None = None,
+) -> Segment:
+    """A new version; whoever uses the segment follows it from now on."""
+    await queries.lock_segments(tx, organization_id)
+    row = await _find(tx, organization_id, segment_id)
+    if based_on is not None and based_on != row.version:
+        raise ChangedMeanwhile(f"Version {row.version} was saved meanwhile; yours began with version {based_on}.")
+    return await _save_version(tx, organization_id, row, definition, created_by=created_by)
+
+
+async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow:
+    """It goes with its versions; refused while anything asks for it."""
+    await queries.lock_segments(tx, organization_id)
+    row = await _find(tx, organization_id, segment_id)
+    uses = await queries.find_uses(tx, organization_id, [segment_id])
+    if uses:
+        kinds = sorted({use.kind for use in uses})
+        raise InUse(f"It is used by {len(uses)} of these: {', '.join(kinds)}. Take it out there first.")
+    await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=segment_id)
+    await queries.delete_keys(tx, organization_id, segment_id)
+    await queries.delete_versions(tx, organization_id, segment_id)
+    await queries.delete_segment(tx, organization_id, segment_id)
+    return row
+
+
+async def load_segment(tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int | None = None) -> Segment:
+    row = await _find(tx, organization_id, segment_id)
+    kept = await queries.find_version(tx, organization_id, segment_id, version or row.version)
+    if kept is None:
+        raise SegmentNotFound("The segment has no such version.")
+    definition = read_definition(kept.definition.encode())
+    resolved = await resolve(tx, organization_id, definition.match)
+    return Segment(row, kept, definition, list(resolved.faults))
+
+
+async def list_segments(tx: Tx, organization_id: UUID) -> list[SegmentRow]:
+    """The one changed last first."""
+    return await queries.list_segments(tx, organization_id, limit=SEGMENTS_MAX)
+
+
+async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID) -> list[VersionRow]:
+    return await queries.list_versions(tx, organization_id, segment_id, limit=VERSIONS_MAX)
+
+
+async def find_faults_of_draft(
+    tx: Tx, organization_id: UUID, definition: Definition, *, segment_id: UUID | None = None
+) -> list[Fault]:
+    """What is wrong with a definition that may become the next version of a segment."""
+    resolved = await resolve(tx, organization_id, definition.match)
+    circle = (
+        []
+        if segment_id is None or not await _closes_a_circle(tx, organization_id, segment_id, definition)
+        else [Fault("match", "The segment would ask for itself, by way of another one.")]
+    )
+    return [*faults_of_name(definition.name), *circle, *resolved.faults]
+
+
+async def _save_version(
+    tx: Tx, organization_id: UUID, row: SegmentRow, definition: Definition, *, created_by: str | None
+) -> Segment:
+    faults = await find_faults_of_draft(tx, organization_id, definition, segment_id=row.id)
+    if refused := refusing(faults):
+        raise DefinitionRefused(refused)
+    saved = row._replace(name=definition.name, version=row.version + 1, updated_at=tx.now)
+    text = write_definition(definition).decode()
+    await queries.insert_version(
+        tx, organization_id, row.id, version=saved.version, definition=text, created_by=created_by
+    )
+    await queries.update_segment(tx, organization_id, saved)
+    await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=row.id)
+    await queries.insert_uses(tx, organization_id, _ids(segments_of(definition.match)), kind=_KIND, user_id=row.id)
+    await _keep_keys(tx, organization_id, row.id, definition)
+    return Segment(saved, VersionRow(saved.version, text, tx.now, created_by), definition, faults)
+
+
+async def _keep_keys(tx: Tx, organization_id: UUID, segment_id: UUID, definition: Definition) -> None:
+    attributes, properties = keys_of(definition.match)
+    keys = [(Catalog.ATTRIBUTES.value, key) for key in sorted(attributes)]
+    keys += [(Catalog.PRODUCTS.value, key) for key in sorted(properties)]
+    await queries.delete_keys(tx, organization_id, segment_id)
+    # No catalog has a key that is longer, or one with U+0000, and the table cannot keep either.
+    if kept := [it for it in keys if "\0" not in it[1] and len(it[1].encode()) <= PRODUCT_KEY_BYTES_MAX]:
+        await queries.insert_keys(tx, organization_id, segment_id, kept)
+
+
+async def _closes_a_circle(tx: Tx, organization_id: UUID, segment_id: UUID, definition: Definition) -> bool:
+    """Whether following what the definition asks for leads back to the segment; the caller holds the lock to save."""
+    seen: set[UUID] = set()
+    ahead = set(_ids(segments_of(definition.match)))
+    while ahead:
+        if segment_id in ahead:
+            return True
+        seen |= ahead
+        ahead = set(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=ahead)) - seen
+    return False
+
+
+def _ids(segment_ids: Collection[str]) -> list[UUID]:
+    return [identifier for text in segment_ids if (identifier := SEGMENT.decode(text)) is not None]
+
+
+async def _find(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow:
+    row = await queries.find_segment(tx, organization_id, segment_id)
+    if row is None:
+        raise SegmentNotFound("There is no segment with this id.")
+    return row

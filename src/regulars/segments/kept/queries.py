@@ -1,0 +1,213 @@
+"""The SQL of segments, their versions, their uses and the keys they read."""
+
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.segments.kept.model import SegmentRow, UseRow, VersionRow
+
+
+async def lock_segments(tx: Tx, organization_id: UUID) -> None:
+    """Whoever changes what uses what does so alone, until the transaction ends: two changes could close a circle."""
+    await tx.execute(
+        "SELECT pg_advisory_xact_lock(hashtextextended('segments ' || %(organization_id)s::text, 0))",
+        {"organization_id": organization_id},
+    )
+
+
+async def insert_segment(tx: Tx, organization_id: UUID, segment_id: UUID, name: str) -> None:
+    await tx.execute(
+        """
+        INSERT INTO segments (organization_id, id, name, version, created_at, updated_at)
+        VALUES (%(organization_id)s, %(id)s, %(name)s, 0, %(now)s, %(now)s)
+        """,
+        {"organization_id": organization_id, "id": segment_id, "name": name, "now": tx.now},
+    )
+
+
+async def update_segment(tx: Tx, organization_id: UUID, row: SegmentRow) -> None:
+    await tx.execute(
+        """
+        UPDATE segments SET name = %(name)s, version = %(version)s, updated_at = %(now)s
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {"organization_id": organization_id, "id": row.id, "name": row.name, "version": row.version, "now": tx.now},
+    )
+
+
+async def insert_version(
+    tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, definition: str, created_by: str | None
+) -> None:
+    await tx.execute(
+        """
+        INSERT INTO segment_versions (organization_id, segment_id, version, definition, created_at, created_by)
+        VALUES (%s, %s, %s, %s::json, %s, %s)
+        """,
+        (organization_id, segment_id, version, definition, tx.now, created_by),
+    )
+
+
+async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> bool:
+    return (
+        await tx.execute("DELETE FROM segments WHERE organization_id = %s AND id = %s", (organization_id, segment_id))
+        > 0
+    )
+
+
+async def delete_versions(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
+    await tx.execute(
+        "DELETE FROM segment_versions WHERE organization_id = %s AND segment_id = %s", (organization_id, segment_id)
+    )
+
+
+async def find_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow | None:
+    rows = await tx.fetch(
+        "SELECT id, name, version, created_at, updated_at FROM segments WHERE organization_id = %s AND id = %s",
+        (organization_id, segment_id),
+    )
+    return SegmentRow(*rows[0]) if rows else None
+
+
+async def list_segments(tx: Tx, organization_id: UUID, *, limit: int) -> list[SegmentRow]:
+    """The one changed last first."""
+    rows = await tx.fetch(
+        """
+        SELECT id, name, version, created_at, updated_at FROM segments
+        WHERE organization_id = %s
+        ORDER BY updated_at DESC, id DESC
+        LIMIT %s
+        """,
+        (organization_id, limit),
+    )
+    return [SegmentRow(*row) for row in rows]
+
+
+async def count_segments(tx: Tx, organization_id: UUID) -> int:
+    rows = await tx.fetch("SELECT count(*) FROM segments WHERE organization_id = %s", (organization_id,))
+    return int(rows[0][0])
+
+
+async def find_version(tx: Tx, organization_id: UUID, segment_id: UUID, version: int) -> VersionRow | None:
+    rows = await tx.fetch(
+        """
+        SELECT version, definition::text, created_at, created_by FROM segment_versions
+        WHERE organization_id = %s AND segment_id = %s AND version = %s
+        """,
+        (organization_id, segment_id, version),
+    )
+    return VersionRow(*rows[0]) if rows else None
+
+
+async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID, *, limit: int) -> list[VersionRow]:
+    """The newest first."""
+    rows = await tx.fetch(
+        """
+        SELECT version, definition::text, created_at, created_by FROM segment_versions
+        WHERE organization_id = %s AND segment_id = %s
+        ORDER BY version DESC
+        LIMIT %s
+        """,
+        (organization_id, segment_id, limit),
+    )
+    return [VersionRow(*row) for row in rows]
+
+
+async def find_current(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str, int, str]]:
+    """Id, name, version and definition of segments as they are now."""
+    rows = await tx.fetch(
+        """
+        SELECT segments.id, segments.name, segments.version, segment_versions.definition::text
+        FROM segments
+        JOIN segment_versions ON segment_versions.organization_id = %(organization_id)s
+            AND segment_versions.segment_id = segments.id AND segment_versions.version = segments.version
+        WHERE segments.organization_id = %(organization_id)s AND segments.id = ANY (%(ids)s::uuid[])
+        """,
+        {"organization_id": organization_id, "ids": list(ids)},
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
+async def delete_uses(tx: Tx, organization_id: UUID, *, kind: str, user_id: UUID) -> None:
+    await tx.execute(
+        "DELETE FROM segment_uses WHERE organization_id = %s AND user_kind = %s AND user_id = %s",
+        (organization_id, kind, user_id),
+    )
+
+
+async def insert_uses(
+    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], *, kind: str, user_id: UUID
+) -> None:
+    await tx.execute(
+        """
+        INSERT INTO segment_uses (organization_id, segment_id, user_kind, user_id)
+        SELECT %(organization_id)s, it.id, %(kind)s, %(user_id)s FROM unnest(%(ids)s::uuid[]) AS it (id)
+        ON CONFLICT DO NOTHING
+        """,
+        {"organization_id": organization_id, "ids": sorted(segment_ids), "kind": kind, "user_id": user_id},
+    )
+
+
+async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> list[UseRow]:
+    rows = await tx.fetch(
+        """
+        SELECT segment_id, user_kind, user_id FROM segment_uses
+        WHERE organization_id = %s AND segment_id = ANY (%s::uuid[])
+        ORDER BY segment_id, user_kind, user_id
+        """,
+        (organization_id, list(segment_ids)),
+    )
+    return [UseRow(*row) for row in rows]
+
+
+async def find_used_by(tx: Tx, organization_id: UUID, *, kind: str, user_ids: Collection[UUID]) -> list[UUID]:
+    """The segments that these ask for."""
+    rows = await tx.fetch(
+        """
+        SELECT DISTINCT segment_id FROM segment_uses
+        WHERE organization_id = %s AND user_kind = %s AND user_id = ANY (%s::uuid[])
+        """,
+        (organization_id, kind, list(user_ids)),
+    )
+    return [row[0] for row in rows]
+
+
+async def delete_keys(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
+    await tx.execute(
+        "DELETE FROM segment_keys WHERE organization_id = %s AND segment_id = %s", (organization_id, segment_id)
+    )
+
+
+async def insert_keys(tx: Tx, organization_id: UUID, segment_id: UUID, keys: Sequence[tuple[str, str]]) -> None:
+    """Each with its catalog."""
+    await tx.execute(
+        """
+        INSERT INTO segment_keys (organization_id, catalog, key, segment_id)
+        SELECT %(organization_id)s, it.catalog, it.key, %(segment_id)s
+        FROM unnest(%(catalogs)s::text[], %(keys)s::text[]) AS it (catalog, key)
+        ON CONFLICT DO NOTHING
+        """,
+        {
+            "organization_id": organization_id,
+            "segment_id": segment_id,
+            "catalogs": [catalog for catalog, _ in keys],
+            "keys": [key for _, key in keys],
+        },
+    )
+
+
+async def find_segments_reading(
+    tx: Tx, organization_id: UUID, *, catalog: str, key: str, limit: int
+) -> list[SegmentRow]:
+    rows = await tx.fetch(
+        """
+        SELECT segments.id, segments.name, segments.version, segments.created_at, segments.updated_at
+        FROM segment_keys
+        JOIN segments ON segments.organization_id = %(organization_id)s AND segments.id = segment_keys.segment_id
+        WHERE segment_keys.organization_id = %(organization_id)s AND segment_keys.catalog = %(catalog)s
+          AND segment_keys.key = %(key)s
+        ORDER BY segments.name, segments.id
+        LIMIT %(limit)s
+        """,
+        {"organization_id": organization_id, "catalog": catalog, "key": key, "limit": limit},
+    )
+    return [SegmentRow(*row) for row in rows]

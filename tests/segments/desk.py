@@ -1,0 +1,61 @@
+"""Drive segments in an organization of its own."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+from tests.journeys.desk import Desk as JourneyDesk
+
+from regulars.catalog.model import AttributeType
+from regulars.catalog.register import register_product_keys
+from regulars.catalog.retype import retype_attribute, retype_product_property
+from regulars.kit.db import Tx
+from regulars.kit.ids import JOURNEY, SEGMENT
+from regulars.segments.definition import Definition
+from regulars.segments.explain.why import Why, explain, find_memberships
+from regulars.segments.kept import manage
+from regulars.segments.read import read_definition
+
+
+def definition(*conditions: dict[str, Any], name: str = "S", kind: str = "all") -> Definition:
+    return read_definition(json.dumps({"name": name, "match": {"type": kind, "of": conditions}}).encode())
+
+
+def line(sku: str | None = "A", *, cents: int = 1000, quantity: float = 1, **properties: Any) -> dict[str, Any]:
+    product = None if sku is None else {"external_id": sku, "name": None, "properties": properties}
+    return {"product": product, "quantity": quantity, "total_price_cents": cents}
+
+
+class Desk(JourneyDesk):
+    def segment(self, *conditions: dict[str, Any], name: str = "S", kind: str = "all") -> UUID:
+        saved = self.do(
+            lambda tx: manage.create_segment(tx, self.organization_id, definition(*conditions, name=name, kind=kind))
+        )
+        return saved.row.id
+
+    def why(self, profile_id: UUID, *conditions: dict[str, Any], kind: str = "all") -> Why:
+        match = definition(*conditions, kind=kind).match
+        found = self.do(lambda tx: explain(tx, self.organization_id, match, profile_id))
+        assert found is not None
+        return found
+
+    def holds(self, profile_id: UUID, *conditions: dict[str, Any], kind: str = "all") -> bool:
+        return self.why(profile_id, *conditions, kind=kind).is_in
+
+    def is_in(self, profile_id: UUID, segment_id: UUID) -> bool:
+        wanted = SEGMENT.encode(segment_id)
+        found = self.do(lambda tx: find_memberships(tx, self.organization_id, [wanted], [profile_id]))
+        return found.is_in(profile_id, wanted)
+
+    def journey_id(self, journey_id: UUID) -> str:
+        return JOURNEY.encode(journey_id)
+
+    def declare(self, key: str, declared: AttributeType, *values: str) -> None:
+        self.do(lambda tx: retype_attribute(tx, self.organization_id, key, declared=declared, allowed_values=values))
+
+    def declare_property(self, key: str, declared: AttributeType, *values: str) -> None:
+        async def act(tx: Tx) -> None:
+            await register_product_keys(tx, self.organization_id, [key])
+            await retype_product_property(tx, self.organization_id, key, declared=declared, allowed_values=values)
+
+        self.do(act)

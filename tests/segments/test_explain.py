@@ -1,0 +1,209 @@
+"""One customer at a time, straight from the tables: what every faster way is held against."""
+
+from datetime import timedelta
+
+import pytest
+from tests.segments.desk import line
+
+from regulars.catalog.model import AttributeType
+from regulars.kit.ids import STORE
+
+DAY = timedelta(days=1)
+
+
+def attribute(key, comparison, **more):
+    return {"type": "attribute", "key": key, "comparison": comparison, **more}
+
+
+def test_groups_are_two_valued_and_none_includes_the_unreadable(desk):
+    customer = desk.customer("C1", points="12")
+    other = desk.customer("C2", points="n/a")
+    nobody = desk.customer("C3")
+    more_than_ten = attribute("points", "more", value="10")
+    assert [desk.holds(it, more_than_ten) for it in (customer, other, nobody)] == [True, False, False]
+    assert [desk.holds(it, more_than_ten, kind="none") for it in (customer, other, nobody)] == [False, True, True]
+    assert desk.holds(customer, {"type": "named"}, more_than_ten, kind="any")
+    seen = desk.why(other, more_than_ten).tree.inner[0].saw
+    assert (seen.value, seen.is_readable) == ("n/a", False)
+
+
+def test_a_negative_comparison_says_whether_missing_values_count(desk):
+    customer = desk.customer("C1", points="12")
+    unreadable = desk.customer("C2", points="n/a")
+    missing = desk.customer("C3")
+    for without, expected in ((True, [True, False, True]), (False, [True, False, False])):
+        asked = attribute("points", "is_not", value="1", without_value=without)
+        assert [desk.holds(it, asked) for it in (customer, unreadable, missing)] == expected
+
+
+def test_spend_and_articles_are_net_and_zero_without_sales(desk):
+    customer = desk.customer()
+    spend = {"type": "spend", "currency": "EUR"}
+    assert desk.holds(customer, {**spend, "none": True})
+    assert desk.holds(customer, {**spend, "at_most_cents": 0})
+    desk.sale(customer, amount=5000, lines=[line(cents=5000, quantity=2)])
+    desk.sale(customer, amount=1500, kind="RETURN", lines=[line(cents=1500, quantity=0.5)])
+    assert desk.holds(customer, {**spend, "at_least_cents": 3500, "at_most_cents": 3500})
+    assert desk.holds(customer, {"type": "articles", "at_least": 1.5, "at_most": 1.5})
+    assert not desk.holds(customer, {"type": "spend", "currency": "CHF", "at_least_cents": 1})
+    desk.sale(customer, amount=9000, kind="RETURN", lines=[line(cents=9000, quantity=3)])
+    assert desk.holds(customer, {**spend, "at_most_cents": -5500})
+    assert desk.holds(customer, {"type": "articles", "at_most": -1.5})
+
+
+def test_bought_tickets_and_ticket_value_speak_of_purchases(desk):
+    customer = desk.customer()
+    desk.sale(customer, kind="RETURN", amount=700)
+    assert not desk.holds(customer, {"type": "bought"})
+    assert desk.holds(customer, {"type": "bought", "none": True})
+    assert desk.holds(customer, {"type": "returned", "at_least": 1, "at_most": 1})
+    assert not desk.holds(customer, {"type": "ticket_value", "currency": "EUR", "at_least_cents": 0})
+    desk.sale(customer, amount=700)
+    desk.sale(customer, amount=900)
+    assert desk.holds(customer, {"type": "tickets", "at_least": 2, "at_most": 2})
+    assert desk.holds(customer, {"type": "ticket_value", "currency": "EUR", "at_least_cents": 800})
+    assert not desk.holds(customer, {"type": "ticket_value", "currency": "EUR", "at_least_cents": 1000})
+
+
+def test_none_includes_customers_who_never_bought(desk):
+    customer = desk.customer()
+    assert desk.holds(customer, {"type": "bought", "none": True, "window": {"last_days": 60}})
+    assert desk.holds(customer, {"type": "bought", "window": {"last_days": 60}}, kind="none")
+    lapsed = {"comparison": "not_in_last_days", "days": 60}
+    assert desk.holds(customer, {"type": "last_purchase", "when": {**lapsed, "without_value": True}})
+    assert not desk.holds(customer, {"type": "last_purchase", "when": {**lapsed, "without_value": False}})
+
+
+def test_by_product_line_totals_count_and_the_line_decides(desk):
+    customer = desk.customer()
+    desk.declare_property("collection", AttributeType.TEXT)
+    desk.declare_property("size", AttributeType.NUMBER)
+    linen = line("A", cents=3000, quantity=2, collection="Lin lavé", size=40.0)
+    wool = line("B", cents=5000, quantity=1, collection="Laine", size=True)
+    fee = line(None, cents=100)
+    desk.sale(customer, amount=8100, lines=[linen, wool, fee])
+    by_linen = {"property": {"key": "collection", "comparison": "is", "value": "LIN LAVÉ"}}
+    spend = {"type": "spend", "currency": "EUR"}
+    assert desk.holds(customer, {**spend, "at_least_cents": 3000, "at_most_cents": 3000, **by_linen})
+    assert desk.holds(customer, {**spend, "at_least_cents": 5000, "at_most_cents": 5000, "products": ["B"]})
+    assert desk.holds(customer, {"type": "articles", "at_least": 3, "at_most": 3})
+    assert desk.holds(customer, {"type": "articles", "at_least": 2, "at_most": 2, **by_linen})
+    assert not desk.holds(customer, {"type": "bought", "products": ["B"], **by_linen})
+    sized = {"type": "articles", "property": {"key": "size", "comparison": "is", "value": "40"}}
+    assert desk.holds(customer, {**sized, "at_least": 2, "at_most": 2})
+    unsized = {"key": "size", "comparison": "is_not", "value": "40", "without_value": True}
+    assert not desk.holds(customer, {"type": "bought", "property": unsized})
+    assert desk.holds(customer, {"type": "ticket_value", "currency": "EUR", "at_most_cents": 3000, **by_linen})
+
+
+@pytest.mark.parametrize(
+    ("lines", "cents", "articles"),
+    [
+        ([line(cents=1000, quantity=1)], -1000, -1),
+        ([line(cents=-1000, quantity=-1)], -1000, -1),
+        ([line(cents=-1000, quantity=1)], -1000, -1),
+        ([line(cents=1000, quantity=-1)], -1000, -1),
+        ([line(cents=-1500, quantity=-2), line("B", cents=500, quantity=1)], -1500, -2),
+    ],
+)
+def test_a_return_may_be_signed_already(desk, lines, cents, articles):
+    customer = desk.customer()
+    desk.sale(customer, kind="RETURN", amount=1000, lines=lines)
+    of_a = {"products": ["A"]}
+    spend = {"type": "spend", "currency": "EUR", "at_least_cents": cents, "at_most_cents": cents}
+    assert desk.holds(customer, {**spend, **of_a})
+    assert desk.holds(customer, {"type": "articles", "at_least": articles, "at_most": articles, **of_a})
+    assert desk.holds(customer, {"type": "spend", "currency": "EUR", "at_least_cents": -1000, "at_most_cents": -1000})
+
+
+def test_windows_and_days_are_those_of_the_organization(desk):
+    customer = desk.customer()
+    desk.sale(customer, ago=10 * DAY)
+    for days, expected in ((9, False), (10, True), (11, True)):
+        assert desk.holds(customer, {"type": "bought", "window": {"last_days": days}}) is expected
+    day = (desk.now() - 10 * DAY).date()
+    between = {"from": day.isoformat(), "to": day.isoformat()}
+    assert desk.holds(customer, {"type": "bought", "window": between})
+    assert desk.holds(customer, {"type": "last_purchase", "when": {"comparison": "between", **between}})
+    desk.sale(customer)
+    last = {"comparison": "in_last_days", "days": 0}
+    assert desk.holds(customer, {"type": "last_purchase", "when": last})
+    assert not desk.holds(customer, {"type": "first_purchase", "when": last})
+
+
+def test_a_zone_decides_which_day_a_sale_fell_on(desk):
+    customer = desk.customer()
+    desk.alter("UPDATE organizations SET time_zone = 'Pacific/Kiritimati' WHERE id = %s")
+    desk.sale(customer)
+    today = desk.why(customer, {"type": "bought"}).resolved.today
+    assert desk.holds(customer, {"type": "bought", "window": {"from": today.isoformat(), "to": today.isoformat()}})
+
+
+def test_stores_are_named_by_either_id(desk):
+    customer = desk.customer()
+    desk.sale(customer)
+    assert desk.holds(customer, {"type": "bought", "stores": ["PARIS"]})
+    assert desk.holds(customer, {"type": "bought", "stores": [STORE.encode(desk.store_id)]})
+    unknown = desk.why(customer, {"type": "bought", "stores": ["ROME"]})
+    assert not unknown.is_in
+    assert [fault.message for fault in unknown.resolved.faults] == ["There is no store ROME."]
+
+
+def test_consent_is_judged_as_the_api_judges_it(desk):
+    customer = desk.customer()
+
+    def states():
+        every = ("may_be_texted", "withdrawn", "never_asked", "do_not_contact")
+        return [state for state in every if desk.holds(customer, {"type": "consent", "state": state})]
+
+    assert states() == ["never_asked"]
+    desk.opt_in()
+    assert states() == ["may_be_texted"]
+    may = {"type": "consent", "state": "may_be_texted"}
+    assert desk.holds(customer, {**may, "sources": ["OTHER"], "since": {"comparison": "in_last_days", "days": 0}})
+    assert not desk.holds(customer, {**may, "sources": ["EVENT"]})
+    assert not desk.holds(customer, {**may, "stores": ["PARIS"]})
+    desk.opt_out()
+    assert states() == ["withdrawn"]
+    assert desk.holds(
+        customer, {"type": "consent", "state": "withdrawn", "since": {"comparison": "in_last_days", "days": 0}}
+    )
+
+
+def test_an_own_number_that_is_only_a_do_not_contact_entry_is_not_to_be_contacted(desk):
+    customer = desk.customer()
+    desk.alter("UPDATE profiles SET phone_number = '+33612345678', phone_reachable = true WHERE organization_id = %s")
+    assert desk.holds(customer, {"type": "consent", "state": "never_asked"})
+    assert desk.holds(customer, {"type": "country", "any_of": ["FR"]})
+    desk.opt_out()
+    assert desk.holds(customer, {"type": "consent", "state": "do_not_contact"})
+
+
+def test_profiles_are_asked_about_their_age_name_and_country(desk):
+    customer = desk.customer()
+    assert desk.holds(customer, {"type": "created", "when": {"comparison": "in_last_days", "days": 0}})
+    assert desk.holds(customer, {"type": "named"})
+    assert not desk.holds(customer, {"type": "country", "any_of": ["FR"]})
+    desk.alter("UPDATE profiles SET first_name = ' ', last_name = NULL WHERE organization_id = %s")
+    assert desk.holds(customer, {"type": "named", "is": False})
+
+
+def test_texts_count_by_journey_and_day(desk):
+    customer = desk.customer()
+    desk.opt_in()
+    journey = desk.journey({"do": "send_text", "text": "Bonjour"})
+    none = {"type": "texts", "days": 30, "got": False}
+    assert desk.holds(customer, none)
+    desk.sale(customer)
+    desk.work()
+    assert desk.sent
+    assert not desk.holds(customer, none)
+    from_it = {"type": "texts", "days": 30, "journey": desk.journey_id(journey)}
+    assert desk.holds(customer, from_it)
+    other = desk.journey({"do": "exit"}, live=False)
+    assert not desk.holds(customer, {**from_it, "journey": desk.journey_id(other)})
+
+
+def test_a_customer_who_does_not_exist_is_in_nothing(desk):
+    segment = desk.segment({"type": "named", "is": False})
+    assert not desk.is_in(segment, segment)

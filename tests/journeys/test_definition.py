@@ -80,7 +80,7 @@ def test_what_cannot_be_read_says_where_and_why(content, reason):
         ((), {"filter": {"type": "store", "any_of": ["P"]}, "trigger": "opt_in"}, ("filter", "asks about the ticket")),
         ((), {"filter": {"type": "all", "of": []}}, ("filter", "A group of conditions is empty.")),
         ((), {"filter": {"type": "amount"}}, ("filter", "The amount has no limit")),
-        ((), {"filter": {"type": "segment", "id": "s"}}, ("filter", "There are no segments yet.")),
+        ((), {"filter": {"type": "segment", "id": "s"}}, ("filter", "There is no segment s.")),
         ((), {"filter": {"type": "product"}}, ("filter", "The product has no condition")),
         ((), {"filter": attribute("shoe", "is", "9")}, ("filter", "No attribute is called shoe.")),
         ((), {"filter": attribute("points", "contains", "9")}, ("filter", "is of type number, which offers")),

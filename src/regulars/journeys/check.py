@@ -1,7 +1,7 @@
 """Why a definition cannot run: every fault with its place, in words for people."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from regulars.catalog.model import AttributeType, interpret
@@ -53,6 +53,8 @@ class Known:
 
     attributes: Types
     properties: Types
+    # The segments that exist, by id, each with what is wrong with it.
+    segments: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def find_faults(definition: Definition, known: Known) -> list[Fault]:
@@ -108,9 +110,9 @@ def _faults_of_text(place: str, text: str, definition: Definition, known: Known)
     except TemplateError as error:
         yield Fault(place, f"{error} (character {error.position + 1})")
         return
-    for field in sorted(template.fields & _SALE_FIELDS):
+    for name in sorted(template.fields & _SALE_FIELDS):
         if definition.trigger == "opt_in":
-            yield Fault(place, f"The text names {field}, and a journey that begins with a consent has no ticket.")
+            yield Fault(place, f"The text names {name}, and a journey that begins with a consent has no ticket.")
 
 
 def _faults_of_condition(
@@ -135,8 +137,10 @@ def _faults_of_part(place: str, part: Condition, known: Known) -> Iterator[Fault
             yield Fault(place, "The amount has no limit; say at_least_cents or at_most_cents.")
         case Purchases(none=True, at_least=least) if least not in {0, 1}:
             yield Fault(place, "None and at least so many purchases exclude each other.")
-        case OfSegment():
-            yield Fault(place, "There are no segments yet.")
+        case OfSegment(id=segment_id) if segment_id not in known.segments:
+            yield Fault(place, f"There is no segment {segment_id}.")
+        case OfSegment(id=segment_id) if known.segments[segment_id] is not None:
+            yield Fault(place, f"The segment {segment_id} matches nobody: {known.segments[segment_id]}")
         case OfAttribute(key=key):
             yield from _faults_of_comparison(place, part, key, known.attributes, noun="attribute")
         case OfProduct(any_of=(), property=None):
@@ -220,6 +224,15 @@ def keys_of(definition: Definition) -> tuple[set[str], set[str]]:
         elif isinstance(part, OfProduct) and part.property is not None:
             properties.add(part.property)
     return attributes, properties
+
+
+def segments_of(definition: Definition) -> set[str]:
+    """The ids of the segments that a definition asks for."""
+    conditions = list(parts(definition.filter))
+    for _, step in walk(definition.steps):
+        if isinstance(step, Branch):
+            conditions += parts(step.condition)
+    return {part.id for part in conditions if isinstance(part, OfSegment)}
 
 
 def _keys_of_text(text: str) -> set[str]:

@@ -38,6 +38,15 @@ class SeenSale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeenSegment:
+    """Whether a customer is in a segment; in one with a fault nobody is."""
+
+    version: int
+    is_in: bool
+    is_sound: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """Everything a condition may ask about."""
 
@@ -50,19 +59,30 @@ class Seen:
     is_subscribed: bool = False
     # Earlier purchases in the last so many days, for every number of days that the definition names.
     purchases: Mapping[int, int] = field(default_factory=dict)
+    # The segments that the definition names: whether the customer is in, and by which version.
+    segments: Mapping[str, "SeenSegment"] = field(default_factory=dict)
 
 
 def holds(condition: Condition | None, seen: Seen) -> bool:
-    """A missing condition holds."""
+    """A missing condition holds. One that asks for a segment that is gone or has a fault does not, as a whole: under
+    *none* it would otherwise hold for everybody."""
+    return all(_is_sound(part, seen) for part in parts(condition)) and _holds(condition, seen)
+
+
+def _is_sound(part: Condition, seen: Seen) -> bool:
+    return not isinstance(part, OfSegment) or (part.id in seen.segments and seen.segments[part.id].is_sound)
+
+
+def _holds(condition: Condition | None, seen: Seen) -> bool:
     match condition:
         case None:
             return True
         case All(of=several):
-            return all(holds(it, seen) for it in several)
+            return all(_holds(it, seen) for it in several)
         case Any(of=several):
-            return any(holds(it, seen) for it in several)
+            return any(_holds(it, seen) for it in several)
         case Nothing(of=several):
-            return not any(holds(it, seen) for it in several)
+            return not any(_holds(it, seen) for it in several)
         case Subscribed(is_=wanted):
             return seen.is_subscribed is wanted
         case Purchases():
@@ -70,8 +90,8 @@ def holds(condition: Condition | None, seen: Seen) -> bool:
             return found == 0 if condition.none else found >= condition.at_least
         case OfAttribute():
             return _compare(condition, seen.attributes.get(condition.key), condition.key, seen.attribute_types, seen)
-        case OfSegment():
-            return False
+        case OfSegment(id=segment_id, is_=wanted):
+            return seen.segments[segment_id].is_in is wanted
         case _:
             return seen.sale is not None and _holds_for_sale(condition, seen.sale, seen)
 

@@ -92,9 +92,10 @@ class Purchases(_Condition, frozen=True, tag="purchases"):
 
 
 class OfSegment(_Condition, frozen=True, tag="segment"):
-    """The customer is in a segment."""
+    """The customer is in a segment, by its version of that moment (`"is": false`: is not)."""
 
-    id: str
+    id: Annotated[str, Meta(min_length=1, max_length=64)]
+    is_: bool = msgspec.field(name="is", default=True)
 
 
 Condition = (

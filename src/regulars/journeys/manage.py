@@ -10,7 +10,7 @@ import msgspec
 from regulars.catalog.find import find_types
 from regulars.catalog.model import Catalog
 from regulars.journeys import queries
-from regulars.journeys.check import Fault, Known, find_faults, keys_of
+from regulars.journeys.check import Fault, Known, find_faults, keys_of, segments_of
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import ChangedMeanwhile, DefinitionRefused, JourneyNotFound, NotPossible
 from regulars.journeys.interests import settle_interest
@@ -19,11 +19,15 @@ from regulars.journeys.read import read_definition, write_definition
 from regulars.journeys.runs.end import end_all_runs, hold_all_runs, release_all_runs
 from regulars.journeys.runs.find import is_any_run_active
 from regulars.kit.db import Tx
-from regulars.kit.ids import new_uuid
+from regulars.kit.ids import SEGMENT, new_uuid
+from regulars.segments.kept.resolve import find_others
+from regulars.segments.kept.uses import register_uses
 
 # After a longer pause whoever resumes says what becomes of those who waited.
 ASK_AFTER: Final = timedelta(hours=48)
 Waiting = Literal["continue", "end"]
+# What segments know a journey as.
+KIND: Final = "journey"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,7 @@ async def archive(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow
     await end_all_runs(tx, organization_id, journey_id, outcome="archived")
     archived = row._replace(state="archived", live_version=None, paused_at=None)
     await queries.update_journey(tx, organization_id, archived)
+    await register_uses(tx, organization_id, [], kind=KIND, user_id=journey_id)
     await settle_interest(tx, organization_id)
     return archived
 
@@ -138,7 +143,18 @@ async def _save_version(
         created_by=created_by,
     )
     await queries.update_journey(tx, organization_id, saved)
+    await _register_uses(tx, organization_id, saved, definition)
     return Journey(saved, definition, find_faults(definition, await _known(tx, organization_id, definition)))
+
+
+async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition) -> None:
+    """The segments of the newest version and of every version that runs still follow are not deleted meanwhile."""
+    texts = await queries.find_followed_definitions(tx, organization_id, row.id)
+    wanted = segments_of(definition)
+    for text in texts:
+        wanted |= segments_of(read_definition(text.encode()))
+    ids = [identifier for it in wanted if (identifier := SEGMENT.decode(it)) is not None]
+    await register_uses(tx, organization_id, ids, kind=KIND, user_id=row.id)
 
 
 async def _journey(tx: Tx, organization_id: UUID, row: JourneyRow, *, version: int | None = None) -> Journey:
@@ -151,7 +167,9 @@ async def _journey(tx: Tx, organization_id: UUID, row: JourneyRow, *, version: i
 
 async def _known(tx: Tx, organization_id: UUID, definition: Definition) -> Known:
     attributes, properties = keys_of(definition)
+    others = await find_others(tx, organization_id, segments_of(definition))
     return Known(
+        segments={segment_id: it.faults[0].message if it.faults else None for segment_id, it in others.items()},
         attributes=await find_types(tx, organization_id, Catalog.ATTRIBUTES, attributes),
         properties=await find_types(tx, organization_id, Catalog.PRODUCTS, properties),
     )

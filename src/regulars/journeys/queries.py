@@ -119,6 +119,28 @@ async def find_definition(tx: Tx, organization_id: UUID, journey_id: UUID, versi
     return str(rows[0][0]) if rows else None
 
 
+async def find_followed_definitions(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[str]:
+    """Those of the live version, and of every version that a run is still on its way by."""
+    rows = await tx.fetch(
+        """
+        SELECT definition::text FROM journey_versions
+        WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND (
+            version = (
+                SELECT live_version FROM journeys
+                WHERE organization_id = %(organization_id)s AND id = %(journey_id)s
+            )
+            OR EXISTS (
+                SELECT 1 FROM journey_runs
+                WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND state <> 'ended'
+                  AND version = journey_versions.version
+            )
+        )
+        """,
+        {"organization_id": organization_id, "journey_id": journey_id},
+    )
+    return [row[0] for row in rows]
+
+
 async def begin_activation(tx: Tx, organization_id: UUID, journey_id: UUID, *, version: int, trigger: str) -> None:
     await tx.execute(
         """

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from regulars.kit.clock import format_timestamp
 
 NOTE: Final = (
-    "It uses today's attributes, links of numbers to customers, suppressed numbers and texting settings;"
+    "It uses today's attributes, segments, links of numbers to customers, suppressed numbers and texting settings;"
     " consents and sales are those that had been recorded at each moment."
 )
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from regulars.journeys.backtest.story import Story
 from regulars.journeys.chance import share_of
+from regulars.journeys.check import segments_of
 from regulars.journeys.conditions import Seen, Types, holds
 from regulars.journeys.definition import (
     Branch,
@@ -24,13 +25,14 @@ from regulars.journeys.program import Node, program_of
 from regulars.journeys.runs.advance import EXITS
 from regulars.journeys.runs.when import after_wait, choose_zone, end_of_wait, next_local_time
 from regulars.journeys.runs.words import values_of
-from regulars.journeys.sight.look import conditions_of, seen_sale, windows_of
+from regulars.journeys.sight.look import conditions_of, seen_sale, seen_segments, windows_of
 from regulars.journeys.sight.model import SaleRow
 from regulars.messaging.model import EXPIRES_AFTER, Candidate, Send, Skip, decide
 from regulars.messaging.places import place_of
 from regulars.messaging.request import compose_for, reason_to_skip
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.template import Missing, parse_template, render
+from regulars.segments.explain.why import Memberships
 
 STILL_WAITING: Final = "still waiting"
 
@@ -47,6 +49,8 @@ class Stage:
     zone: str
     now: datetime
     suppressed: set[bytes] = field(default_factory=set)
+    # As they are now: who was in a segment earlier is not known.
+    memberships: Memberships = field(default_factory=lambda: Memberships({}, set()))
 
     def seen(self, story: Story, sale: SaleRow | None, moment: datetime) -> Seen:
         return Seen(
@@ -63,6 +67,7 @@ class Stage:
                 )
                 for days in windows_of(conditions_of(self.definition))
             },
+            segments=seen_segments(self.memberships, story.person.id, segments_of(self.definition)),
         )
 
 

@@ -14,6 +14,7 @@ from regulars.journeys.backtest import queries
 from regulars.journeys.backtest.model import Report
 from regulars.journeys.backtest.play import Stage, play
 from regulars.journeys.backtest.story import Story, load_stories
+from regulars.journeys.check import segments_of
 from regulars.journeys.conditions import holds
 from regulars.journeys.errors import NotPossible
 from regulars.journeys.manage import Journey, load_journey, refuse_faults
@@ -23,6 +24,7 @@ from regulars.journeys.sight.model import SaleRow
 from regulars.kit.db import Tx
 from regulars.messaging.inbox.suppress import find_suppressed
 from regulars.messaging.settings.store import Texting
+from regulars.segments.explain.why import find_memberships
 
 DAYS_MAX: Final = 90
 FACTS_MAX: Final = 100_000
@@ -95,6 +97,9 @@ class _Player:
         hashes = {number.number_hash for story in stories for number in story.numbers}
         if hashes:
             self.stage.suppressed = await find_suppressed(self.tx, self.organization_id, hashes)
+        self.stage.memberships = await find_memberships(
+            self.tx, self.organization_id, segments_of(self.stage.definition), profile_ids
+        )
         wanted = {sale.id for story in stories for sale in story.sales if self._is_trigger(sale)}
         sales = {sale.id: sale for sale in await find_sales(self.tx, self.organization_id, wanted)}
         for story in stories:

@@ -27,8 +27,8 @@ from regulars.journeys.runs.definitions import load_definitions
 from regulars.journeys.runs.model import Noted, RunRow
 from regulars.journeys.runs.note import count
 from regulars.journeys.runs.when import after_wait, choose_zone, end_of_wait, next_local_time
-from regulars.journeys.runs.words import values_of
-from regulars.journeys.sight.look import Sight, Subject, look, recorded_since
+from regulars.journeys.runs.words import shown_segments, values_of
+from regulars.journeys.sight.look import Sight, Subject, find_segments, look, recorded_since, seen_segments
 from regulars.kit.db import Tx
 from regulars.kit.ids import ById
 from regulars.messaging.model import EXPIRES_AFTER, OriginKind
@@ -127,13 +127,21 @@ class _Turn:
             node = nodes.get(run.step) if run.step is not None else None
             if node is None:
                 return self._end(run, "completed")
-            if isinstance(node.step, SetAttribute):
-                seen = replace(seen, attributes={**seen.attributes, node.step.key: node.step.value})
             after = await self._do(run, node, seen)
+            if isinstance(node.step, SetAttribute):
+                seen = await self._seen_again(row, seen, node.step)
             if after is None:
                 return None
             run = after
         raise AssertionError("a program without circles ends")
+
+    async def _seen_again(self, row: RunRow, seen: Seen, step: SetAttribute) -> Seen:
+        """What the run has just written counts at its next branch, in segments too."""
+        seen = replace(seen, attributes={**seen.attributes, step.key: step.value})
+        if not seen.segments:
+            return seen
+        found = await find_segments(self._tx, self._organization_id, [self._subject(row)])
+        return replace(seen, segments=seen_segments(found, row.profile_id, seen.segments.keys()))
 
     async def write(self) -> None:
         tx, organization_id = self._tx, self._organization_id
@@ -244,4 +252,5 @@ def _to(run: RunRow, step: str | None) -> RunRow:
 
 def _shown(seen: Seen) -> dict[str, Any]:
     """What a branch saw, without the customer's own words."""
-    return {"subscribed": seen.is_subscribed, "purchases": {str(days): it for days, it in seen.purchases.items()}}
+    shown = {"subscribed": seen.is_subscribed, "purchases": {str(days): it for days, it in seen.purchases.items()}}
+    return {**shown, **shown_segments(seen)}

@@ -7,6 +7,7 @@ somebody in again depends on when they entered last, and one customer has one ru
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
@@ -20,6 +21,7 @@ from regulars.journeys.read import read_definition
 from regulars.journeys.runs import queries
 from regulars.journeys.runs.model import NewRun, Noted
 from regulars.journeys.runs.note import count_entries
+from regulars.journeys.runs.words import shown_segments
 from regulars.journeys.sight.look import Sight, Subject, find_sales, look
 from regulars.journeys.sight.model import SaleRow
 from regulars.kit.db import Tx
@@ -117,7 +119,7 @@ async def _enter_journey(
         if _passes(sight, subject, tx.now)
     ]
     if wanted:
-        await _begin(tx, organization_id, journey_id, wanted)
+        await _begin(tx, organization_id, journey_id, wanted, sight)
 
 
 def _was_live(activation: ActivationRow, moment: datetime) -> bool:
@@ -130,7 +132,11 @@ def _passes(sight: Sight, subject: Subject, now: datetime) -> bool:
 
 
 async def _begin(
-    tx: Tx, organization_id: UUID, journey_id: UUID, wanted: Sequence[tuple[Arrival, ActivationRow, Definition]]
+    tx: Tx,
+    organization_id: UUID,
+    journey_id: UUID,
+    wanted: Sequence[tuple[Arrival, ActivationRow, Definition]],
+    sight: Sight,
 ) -> None:
     # Held until this commits: a pause or an archive comes before it, and is seen, or after it, and finds its runs.
     journey = await journeys.share_journey(tx, organization_id, journey_id)
@@ -174,12 +180,22 @@ async def _begin(
         await queries.insert_trace(
             tx,
             organization_id,
-            [Noted(run.id, None, "entered", {"by": run.fact_id, "version": run.version}) for run in new],
+            [Noted(run.id, None, "entered", _entered(run, wanted, sight, tx.now)) for run in new],
         )
         await count_entries(tx, organization_id, new)
         if journey.state != "live":
             await settle_interest(tx, organization_id)
         tx.touched.add(("journey_runs", organization_id))
+
+
+def _entered(
+    run: NewRun, wanted: Sequence[tuple[Arrival, ActivationRow, Definition]], sight: Sight, now: datetime
+) -> dict[str, Any]:
+    """What the trace says of an entry: the fact, the version, and the segments that the filter asked for."""
+    definition = next(it for arrival, _, it in wanted if arrival.id == run.fact_id)
+    seen = sight.seen(Subject(run.profile_id, run.sale_id, definition), now)
+    shown = {} if seen is None else shown_segments(seen)
+    return {"by": run.fact_id, "version": run.version, **shown}
 
 
 def may_enter_again(reentry: Reentry, entered_at: datetime | None, now: datetime) -> bool:

@@ -7,13 +7,15 @@ from uuid import UUID
 
 from regulars.catalog.find import find_types
 from regulars.catalog.model import Catalog
-from regulars.journeys.conditions import Seen, SeenSale, Types, parts
+from regulars.journeys.check import segments_of
+from regulars.journeys.conditions import Seen, SeenSale, SeenSegment, Types, parts
 from regulars.journeys.definition import Branch, Condition, Definition, OfAttribute, OfProduct, Purchases
 from regulars.journeys.program import walk
 from regulars.journeys.sight import queries
 from regulars.journeys.sight.model import PersonRow, SaleRow
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE
+from regulars.segments.explain.why import Memberships, find_memberships
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Sight:
     property_types: Types
     counts: dict[tuple[UUID, UUID | None, int], int]
     zone: str
+    memberships: Memberships
 
     def seen(self, subject: Subject, now: datetime) -> Seen | None:
         """None: the customer is gone."""
@@ -50,6 +53,7 @@ class Sight:
             property_types=self.property_types,
             is_subscribed=person.is_subscribed,
             purchases={days: self.counts.get((subject.profile_id, subject.sale_id, days), 0) for days in windows},
+            segments=seen_segments(self.memberships, subject.profile_id, segments_of(subject.definition)),
         )
 
 
@@ -79,6 +83,7 @@ async def look(tx: Tx, organization_id: UUID, subjects: Sequence[Subject]) -> Si
         property_types=property_types,
         counts=dict(zip(asked, counted, strict=True)),
         zone=await queries.find_time_zone(tx, organization_id),
+        memberships=await find_segments(tx, organization_id, subjects),
     )
 
 
@@ -90,6 +95,23 @@ async def find_declared(tx: Tx, organization_id: UUID, conditions: Collection[Co
         await find_types(tx, organization_id, Catalog.ATTRIBUTES, attributes),
         await find_types(tx, organization_id, Catalog.PRODUCTS, properties),
     )
+
+
+async def find_segments(tx: Tx, organization_id: UUID, subjects: Collection[Subject]) -> Memberships:
+    """Which of the segments that definitions name the customers are in, by the versions of this moment."""
+    wanted = {segment_id for subject in subjects for segment_id in segments_of(subject.definition)}
+    return await find_memberships(tx, organization_id, wanted, {subject.profile_id for subject in subjects})
+
+
+def seen_segments(memberships: Memberships, profile_id: UUID, ids: Collection[str]) -> dict[str, SeenSegment]:
+    """Those that exist."""
+    return {
+        segment_id: SeenSegment(
+            version=other.version, is_in=memberships.is_in(profile_id, segment_id), is_sound=not other.faults
+        )
+        for segment_id in ids
+        if (other := memberships.others.get(segment_id)) is not None
+    }
 
 
 async def find_people(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[PersonRow]:

@@ -51,7 +51,7 @@ from regulars.segments.explain.model import (
     SawValue,
 )
 from regulars.segments.explain.netting import Passes, articles_of, is_among, net_cents, spend_of
-from regulars.segments.resolve import Resolved
+from regulars.segments.kept.resolve import Resolved
 from regulars.segments.values import ValueTest, days_of, holds_on
 
 

@@ -27,7 +27,7 @@ from regulars.segments.definition import (
 from regulars.segments.explain import queries
 from regulars.segments.explain.millionths import millionths
 from regulars.segments.explain.model import Customer, Line, Sale, Standing, Text
-from regulars.segments.resolve import Resolved
+from regulars.segments.kept.resolve import Resolved
 from regulars.segments.values import days_of
 
 # No zone is further from UTC than this.

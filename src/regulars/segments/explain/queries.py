@@ -30,11 +30,6 @@ class SaleRow(NamedTuple):
     line_items: Any
 
 
-async def find_zone(tx: Tx, organization_id: UUID) -> str:
-    rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
-    return str(rows[0][0]) if rows else "UTC"
-
-
 async def find_secret(tx: Tx, organization_id: UUID) -> bytes:
     rows = await tx.fetch("SELECT secret FROM organizations WHERE id = %s", (organization_id,))
     return bytes(rows[0][0])

@@ -10,7 +10,7 @@ from regulars.segments.definition import All, Group, InSegment
 from regulars.segments.explain.evaluate import Judge
 from regulars.segments.explain.look import look
 from regulars.segments.explain.model import Customer, Explained
-from regulars.segments.resolve import Other, Resolved, resolve
+from regulars.segments.kept.resolve import Other, Resolved, resolve
 
 
 @dataclass(frozen=True, slots=True)

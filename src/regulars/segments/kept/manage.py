@@ -13,8 +13,8 @@ from regulars.segments.definition import Definition
 from regulars.segments.errors import ChangedMeanwhile, DefinitionRefused, Fault, InUse, SegmentNotFound
 from regulars.segments.kept import queries
 from regulars.segments.kept.model import Segment, SegmentRow, VersionRow
+from regulars.segments.kept.resolve import resolve
 from regulars.segments.read import read_definition, write_definition
-from regulars.segments.resolve import resolve
 
 SEGMENTS_MAX: Final = 500
 VERSIONS_MAX: Final = 100

@@ -15,6 +15,11 @@ async def lock_segments(tx: Tx, organization_id: UUID) -> None:
     )
 
 
+async def find_zone(tx: Tx, organization_id: UUID) -> str:
+    rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
+    return str(rows[0][0]) if rows else "UTC"
+
+
 async def insert_segment(tx: Tx, organization_id: UUID, segment_id: UUID, name: str) -> None:
     await tx.execute(
         """

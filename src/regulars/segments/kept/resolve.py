@@ -12,9 +12,8 @@ from regulars.catalog.model import Catalog, day_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT, STORE, read_reference
 from regulars.segments.check import Known, Types, find_faults, is_askable, keys_of, segments_of, stores_of
-from regulars.segments.definition import Definition, Group, OfAttribute, OfProperty
+from regulars.segments.definition import All, Definition, Group, InSegment, OfAttribute, OfProperty
 from regulars.segments.errors import Fault
-from regulars.segments.explain.queries import find_zone
 from regulars.segments.kept import queries
 from regulars.segments.read import read_definition
 from regulars.segments.values import ValueTest
@@ -79,10 +78,18 @@ async def resolve(tx: Tx, organization_id: UUID, match: Group) -> Resolved:
         properties=types[1],
         stores=stores,
         others=others,
-        zone=ZoneInfo(await find_zone(tx, organization_id)),
+        zone=ZoneInfo(await queries.find_zone(tx, organization_id)),
         now=tx.now,
         faults=tuple(find_faults(match, _known(types, stores, faults))),
     )
+
+
+async def find_others(tx: Tx, organization_id: UUID, segment_ids: Collection[str]) -> dict[str, Other]:
+    """The segments of these ids that exist, each with what is wrong with it."""
+    if not segment_ids:
+        return {}
+    resolved = await resolve(tx, organization_id, All(of=tuple(InSegment(id=it) for it in sorted(segment_ids))))
+    return {segment_id: resolved.others[segment_id] for segment_id in segment_ids if segment_id in resolved.others}
 
 
 Found = dict[str, tuple[str, int, Definition]]

@@ -1,0 +1,119 @@
+"""A segment as an entry filter and in branches: journeys follow its current version, and the trace names it."""
+
+import json
+
+import pytest
+from tests.segments.desk import Desk, definition
+
+from regulars.catalog.model import AttributeType
+from regulars.journeys import manage
+from regulars.journeys.backtest.run import backtest
+from regulars.journeys.errors import DefinitionRefused
+from regulars.journeys.read import read_definition
+from regulars.kit.ids import SEGMENT
+from regulars.segments.errors import InUse
+from regulars.segments.kept import manage as segments
+
+GOLD = {"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}
+EXIT = {"do": "exit"}
+
+
+@pytest.fixture
+def shop(desk):
+    """The same organization, with what segments need."""
+    return Desk(desk.runner, desk.database)
+
+
+def asks(segment_id, **more):
+    return {"type": "segment", "id": SEGMENT.encode(segment_id), **more}
+
+
+def branch(condition):
+    return {"do": "branch", "id": "b", "if": condition, "then": [{"do": "wait", "days": 1}], "else": [EXIT]}
+
+
+def test_only_members_enter_and_the_trace_names_the_version(shop):
+    gold, other = shop.customer("C1", tier="gold"), shop.customer("C2", tier="blue")
+    segment = shop.segment(GOLD)
+    journey = shop.journey({"do": "wait", "days": 1}, filter=asks(segment))
+    shop.sale(gold)
+    shop.sale(other)
+    shop.work()
+    [run] = shop.runs(journey)
+    assert run.profile_id == gold
+    entered = shop.trace(run)[0]
+    assert entered.detail["segments"] == {SEGMENT.encode(segment): {"version": 1, "in": True}}
+
+
+def test_a_branch_follows_the_current_version(shop):
+    gold, other = shop.customer("C1", tier="gold"), shop.customer("C2", tier="blue")
+    segment = shop.segment(GOLD)
+    journey = shop.journey(branch(asks(segment)))
+    blue = definition({**GOLD, "value": "blue"})
+    shop.do(lambda tx: segments.update_segment(tx, shop.organization_id, segment, blue))
+    shop.sale(gold)
+    shop.sale(other)
+    shop.work()
+    ways = {run.profile_id: shop.trace(run)[1] for run in shop.runs(journey)}
+    assert (ways[gold].event, ways[other].event) == ("else", "then")
+    assert ways[other].detail["segments"] == {SEGMENT.encode(segment): {"version": 2, "in": True}}
+
+
+def test_the_sale_that_triggered_counts(shop):
+    customer = shop.customer("C1")
+    segment = shop.segment({"type": "tickets", "at_least": 1, "at_most": 1})
+    journey = shop.journey({"do": "wait", "days": 1}, filter=asks(segment))
+    shop.sale(customer)
+    shop.work()
+    assert len(shop.runs(journey)) == 1
+
+
+def test_an_attribute_that_the_run_has_just_set_counts_at_its_next_branch(shop):
+    customer = shop.customer("C1", tier="blue")
+    segment = shop.segment(GOLD)
+    journey = shop.journey({"do": "set_attribute", "key": "tier", "value": "gold"}, branch(asks(segment)))
+    shop.sale(customer)
+    shop.work()
+    [run] = shop.runs(journey)
+    assert [event for step, event in shop.events(run) if step == "b"] == ["then"]
+
+
+def test_a_segment_with_a_fault_is_nobody_s_also_under_none(shop):
+    customer = shop.customer("C1", points="12")
+    segment = shop.segment({"type": "attribute", "key": "points", "comparison": "more", "value": "50"})
+    journey = shop.journey({"do": "wait", "days": 1}, filter={"type": "none", "of": [asks(segment)]})
+    shop.sale(customer)
+    shop.work()
+    assert len(shop.runs(journey)) == 1
+    shop.declare("points", AttributeType.TEXT)
+    other = shop.customer("C2", points="12")
+    shop.sale(other)
+    shop.work()
+    assert len(shop.runs(journey)) == 1
+
+
+def test_a_journey_says_when_its_segment_is_missing_or_faulty_and_keeps_it_from_being_deleted(shop):
+    shop.customer("C1", points="12")
+    segment = shop.segment({"type": "attribute", "key": "points", "comparison": "more", "value": "50"})
+    unknown = {"name": "J", "trigger": "purchase", "steps": [EXIT], "filter": {"type": "segment", "id": "seg_x"}}
+    draft = read_definition(json.dumps(unknown).encode())
+    created = shop.do(lambda tx: manage.create_journey(tx, shop.organization_id, draft))
+    assert [fault.message for fault in created.faults] == ["There is no segment seg_x."]
+    journey = shop.journey({"do": "wait", "days": 1}, filter=asks(segment), live=False)
+    with pytest.raises(InUse):
+        shop.do(lambda tx: segments.delete_segment(tx, shop.organization_id, segment))
+    shop.declare("points", AttributeType.TEXT)
+    with pytest.raises(DefinitionRefused, match="matches nobody"):
+        shop.activate(journey)
+    shop.do(lambda tx: manage.archive(tx, shop.organization_id, journey))
+    shop.do(lambda tx: segments.delete_segment(tx, shop.organization_id, segment))
+
+
+def test_a_backtest_asks_the_segment_as_it_is_now(shop):
+    gold, other = shop.customer("C1", tier="gold"), shop.customer("C2", tier="blue")
+    journey = shop.journey({"do": "wait", "days": 1}, filter=asks(shop.segment(GOLD)), live=False)
+    shop.sale(gold)
+    shop.sale(other)
+    texting = shop.texts.texting
+    report = shop.do(lambda tx: backtest(tx, shop.organization_id, journey, texting=texting, days=1, version=None))
+    assert report.total.entries == 1

@@ -208,3 +208,19 @@ async def test_reads_leave_connections_to_writes(database_url):
     async with database.reading() as tx:
         assert await tx.fetch("SELECT 1") == [(1,)]
     await database.close()
+
+
+async def test_whoever_stops_waiting_as_a_connection_becomes_free_takes_it_from_nobody(database_url):
+    database = Database(database_url, pool_max=1)
+    async with database.connection():
+        waiting = asyncio.create_task(use(database))
+        async with asyncio.timeout(30):
+            while not database.pool_use()["waiting"]:  # noqa: ASYNC110  # the pool's own state has no event to wait for
+                await asyncio.sleep(0.002)
+        # The connection is given back before the task hears of this.
+        waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert await use(database) == 1
+    assert database.pool_use() == {"open": 1, "idle": 1, "waiting": 0}
+    await database.close()

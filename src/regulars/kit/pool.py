@@ -90,10 +90,14 @@ class Pool:
             raise
 
     def _release(self) -> None:
-        """One lent connection less: the first of those who wait may have one, if their reserve allows it."""
+        """One lent connection less: the first of those who wait may have one, if their reserve allows it.
+
+        Whoever was cancelled a moment ago still stands in the line until its task has run, and must not be given it:
+        nobody would take it, and it would be missing for ever.
+        """
         self._lent -= 1
         for waiter in self._waiting:
-            if self._lent < self._at_most - waiter.reserve:
+            if self._lent < self._at_most - waiter.reserve and not waiter.may_have_one.done():
                 self._waiting.remove(waiter)
                 self._lent += 1
                 waiter.may_have_one.set_result(None)

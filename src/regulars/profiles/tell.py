@@ -1,7 +1,7 @@
 """Tell the rooms above which profiles changed, where somebody waits for it."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 import msgspec
@@ -13,8 +13,7 @@ from regulars.profiles.model import Profile, ProfileRef, light_profile
 from regulars.profiles.shown import show_ids, show_profile
 from regulars.work import outbox
 
-_ANY_ID = UUID(int=0)
-_AFTER_NAME = b'"external_id":""'
+_NO_NAME = b'"external_id":""'
 
 
 async def tell_changed(tx: Tx, organization_id: UUID, changes: Sequence[tuple[Profile, Change]]) -> None:
@@ -38,11 +37,13 @@ async def tell_light_profiles(tx: Tx, organization_id: UUID, profiles: Iterable[
     await tell_changed(tx, organization_id, [(profile, "created") for profile in made])
 
 
-def light_profile_texts(now: datetime) -> tuple[bytes, bytes]:
-    """The time of such a fact, and how it goes on after a light profile's external_id, for a statement that writes it.
+def _light_profile() -> bytes:
+    moment = datetime(2000, 1, 1, tzinfo=UTC)
+    shown = msgspec.json.encode(show_profile(light_profile("", identifier=UUID(int=0), now=moment)))
+    after_name = shown[shown.index(_NO_NAME) + len(_NO_NAME) :]
+    return after_name.replace(format_timestamp(moment).encode(), b"{at}") + b"}"
 
-    What is told of a light profile beyond its ids is the same for all that are made at one moment.
-    """
-    time = format_timestamp(now)
-    shown = msgspec.json.encode(show_profile(light_profile("", identifier=_ANY_ID, now=now)))
-    return time.encode(), shown[shown.index(_AFTER_NAME) + len(_AFTER_NAME) :] + b"}"
+
+# How such a fact goes on after a light profile's external_id, for a statement that writes it: what is told of one
+# beyond its ids is the same for all but for their time, whose places are marked.
+LIGHT_PROFILE = _light_profile()

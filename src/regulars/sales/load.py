@@ -4,14 +4,17 @@ It leaves the rows that `record_sales` would leave, the facts for whoever listen
 created the stores and the profiles.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
+from typing import Any, Final
 from uuid import UUID
 
+from regulars.kit.arrays import Jsons, Labels, Texts
 from regulars.kit.db import Tx
 from regulars.kit.ids import Reference, new_uuid
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
+from regulars.sales.statements import COLUMNS, TOLD
 from regulars.work import outbox
 
 # Sent in pieces of this size: a call for each row would cost more than the row.
@@ -30,31 +33,20 @@ async def load_sales(
     profiles: Mapping[Reference, UUID],
 ) -> int:
     """Copy the sales in and answer how many there were; one that exists already fails the whole transaction."""
-    beginning = f"{organization_id}\t"
-    created_at = str(tx.now)
+    beginning = f"{organization_id.hex}\t{tx.now}"
     size = 0
     rows: list[str] = []
     ids: list[UUID] = []
     keys: set[str] = set()
     async with tx.connection.cursor().copy(
-        "COPY sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at, total_amount_cents,"
-        " total_discount_cents, total_tax_cents, external_id, type, currency, source, payments, loyalty, metadata,"
-        " line_items) FROM STDIN"
+        "COPY sales_events (organization_id, created_at, profile_id, " + COLUMNS + ") FROM STDIN"
     ) as copy:
         for sale in sales:
             identifier = new_uuid()
-            row = (
-                # Hexadecimal digits alone are the quickest way to write an id, and PostgreSQL reads them.
-                f"{beginning}{identifier.hex}\t{stores[sale.store].hex}\t"
-                f"{_NULL if sale.profile is None else profiles[sale.profile].hex}\t"
-                f"{sale.occurred_at}\t{created_at}\t{sale.total_amount_cents}\t{sale.total_discount_cents}\t"
-                f"{_NULL if sale.total_tax_cents is None else sale.total_tax_cents}\t"
-                f"{_text(sale.external_id)}\t{sale.type}\t{sale.currency}\t"
-                f"{_NULL if sale.source is None else _text(sale.source)}\t"
-                f"{_NULL if sale.payments is None else _json(sale.payments)}\t"
-                f"{_NULL if sale.loyalty is None else _json(sale.loyalty)}\t"
-                f"{_NULL if sale.metadata is None else _json(sale.metadata)}\t{_json(sale.line_items)}\n"
-            )
+            # Hexadecimal digits alone are the quickest way to write an id, and PostgreSQL reads them.
+            profile = _NULL if sale.profile is None else profiles[sale.profile].hex
+            told = "\t".join([_NULL if (value := get(sale)) is None else write(value) for get, write in _FIELDS])
+            row = f"{beginning}\t{profile}\t{identifier.hex}\t{stores[sale.store].hex}\t{told}\n"
             rows.append(row)
             ids.append(identifier)
             keys.update(sale.property_keys)
@@ -79,3 +71,7 @@ def _text(value: str) -> str:
     if "\\" in value or not value.isprintable():
         value = value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
     return value
+
+
+_WRITERS: Final[Mapping[Any, Callable[[Any], str]]] = {Texts: _text, Labels: _text, Jsons: _json}
+_FIELDS: Final = [(attrgetter(column.name), _WRITERS.get(column.array, str)) for column in TOLD]

@@ -8,19 +8,18 @@ from collections.abc import Collection, Sequence
 from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
-from regulars.kit.arrays import Bigints, BinaryArray, Jsons, Labels, Texts, Timestamps, Uuids
+from regulars.kit.arrays import Jsons, Uuids
 from regulars.kit.db import Tx
 from regulars.kit.ids import ById
 from regulars.profiles.model import ProfileRef
 from regulars.sales.model import COLLISIONS_PER_SALE_MAX, Sale, StoredSale
+from regulars.sales.statements import COLUMNS, TOLD, arrays
 from regulars.stores.model import StoreRef
 
-_COLUMNS = """
-SELECT e.id, e.external_id, e.type, e.occurred_at, s.id, s.external_id, p.id, p.external_id, e.currency,
-       e.total_amount_cents, e.total_discount_cents, e.total_tax_cents, e.source,
-       e.payments::text, e.loyalty::text, e.metadata::text, e.line_items::text, e.created_at,
-       e.anonymised_at IS NOT NULL
-"""
+_TOLD: LiteralString = ", ".join(["e." + column.name + ("::text" if column.array is Jsons else "") for column in TOLD])
+_COLUMNS: LiteralString = (
+    "SELECT e.id, " + _TOLD + ", s.id, s.external_id, p.id, p.external_id, e.created_at, e.anonymised_at IS NOT NULL"
+)
 _BY_EXTERNAL_ID = """
 FROM unnest(%s::text[]) AS wanted (external_id)
 CROSS JOIN LATERAL (
@@ -44,23 +43,23 @@ LEFT JOIN LATERAL (
 
 
 def _stored(row: Sequence[Any]) -> StoredSale:
-    store = StoreRef(row[4], row[5])
-    profile = None if row[6] is None else ProfileRef(row[6], row[7])
+    store = StoreRef(row[13], row[14])
+    profile = None if row[15] is None else ProfileRef(row[15], row[16])
     told = Sale(
         external_id=row[1],
         type=row[2],
         occurred_at=row[3],
         store=ById(store.id),
         profile=None if profile is None else ById(profile.id),
-        currency=row[8],
-        total_amount_cents=row[9],
-        total_discount_cents=row[10],
-        total_tax_cents=row[11],
-        source=row[12],
-        payments=_bytes(row[13]),
-        loyalty=_bytes(row[14]),
-        metadata=_bytes(row[15]),
-        line_items=row[16].encode(),
+        currency=row[4],
+        total_amount_cents=row[5],
+        total_discount_cents=row[6],
+        total_tax_cents=row[7],
+        source=row[8],
+        payments=_bytes(row[9]),
+        loyalty=_bytes(row[10]),
+        metadata=_bytes(row[11]),
+        line_items=row[12].encode(),
     )
     return StoredSale(row[0], told, store, profile, row[17], is_anonymised=row[18])
 
@@ -106,46 +105,21 @@ async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[Sto
     """Insert in external_id order; give the ids that went in. The others lost to an earlier sale."""
     ordered = sorted(sales, key=lambda sale: sale.told.external_id)
     rows = await tx.fetch(
-        "INSERT INTO sales_events (organization_id, created_at, id, external_id, type, occurred_at, store_id,"
-        " profile_id, currency, total_amount_cents, total_discount_cents, total_tax_cents, source, payments, loyalty,"
-        " metadata, line_items)"
+        "INSERT INTO sales_events (organization_id, created_at, profile_id, " + COLUMNS + ")"  # noqa: S608  # the names are ours
         " SELECT %s, %s, i.* FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) AS i"
         " ON CONFLICT (organization_id, external_id) DO NOTHING RETURNING id",
         (
             organization_id,
             tx.now,
-            *columns(
+            Uuids([None if sale.profile is None else sale.profile.id.bytes for sale in ordered]),
+            *arrays(
                 [sale.told for sale in ordered],
                 ids=[sale.id.bytes for sale in ordered],
                 stores=[sale.store.id.bytes for sale in ordered],
-                profiles=[None if sale.profile is None else sale.profile.id.bytes for sale in ordered],
             ),
         ),
     )
     return {row[0] for row in rows}
-
-
-def columns(
-    sales: Sequence[Sale], *, ids: Sequence[bytes], stores: Sequence[bytes], profiles: Sequence[bytes | None]
-) -> tuple[BinaryArray, ...]:
-    """The sales as one array per column, in the order of the recording statements."""
-    return (
-        Uuids(ids),
-        Texts([sale.external_id for sale in sales]),
-        Labels([sale.type for sale in sales]),
-        Timestamps([sale.occurred_at for sale in sales]),
-        Uuids(stores),
-        Uuids(profiles),
-        Labels([sale.currency for sale in sales]),
-        Bigints([sale.total_amount_cents for sale in sales]),
-        Bigints([sale.total_discount_cents for sale in sales]),
-        Bigints([sale.total_tax_cents for sale in sales]),
-        Labels([sale.source for sale in sales]),
-        Jsons([sale.payments for sale in sales]),
-        Jsons([sale.loyalty for sale in sales]),
-        Jsons([sale.metadata for sale in sales]),
-        Jsons([sale.line_items for sale in sales]),
-    )
 
 
 async def insert_collisions(

@@ -1,33 +1,78 @@
 """The statements of the hot path. Values travel as finished bytes, and ids are their sixteen bytes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 import msgspec
 
 from regulars.idempotency.model import Headers, write_headers
-from regulars.kit.arrays import Blobs, Texts, Uuids, read_timestamp, read_uuids, timestamp
+from regulars.kit.arrays import (
+    Bigints,
+    BinaryArray,
+    Blobs,
+    Jsons,
+    Labels,
+    Texts,
+    Timestamps,
+    Uuids,
+    read_timestamp,
+    read_uuids,
+    timestamp,
+)
+from regulars.kit.clock import format_timestamp
 from regulars.kit.connection import Connection, Prepared
 from regulars.kit.ids import PROFILE, new_uuid
 from regulars.profiles.facts import ProfilesChanged
-from regulars.profiles.tell import light_profile_texts
+from regulars.profiles.tell import LIGHT_PROFILE
 from regulars.sales.encode import Split
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
-from regulars.sales.queries import columns
+
+
+class _Told(NamedTuple):
+    """A column of what a caller told of a sale: named like the field of `Sale` it comes from."""
+
+    name: LiteralString
+    array: Callable[[list[Any]], BinaryArray]
+
+
+TOLD: Final = (
+    _Told("external_id", Texts),
+    _Told("type", Labels),
+    _Told("occurred_at", Timestamps),
+    _Told("currency", Labels),
+    _Told("total_amount_cents", Bigints),
+    _Told("total_discount_cents", Bigints),
+    _Told("total_tax_cents", Bigints),
+    _Told("source", Labels),
+    _Told("payments", Jsons),
+    _Told("loyalty", Jsons),
+    _Told("metadata", Jsons),
+    _Told("line_items", Jsons),
+)
+# Beside these a row has its organization, its profile, and the time it was created at.
+COLUMNS: Final[LiteralString] = ", ".join(["id", "store_id", *[column.name for column in TOLD]])
+_ARRAYS: Final = [(column.array, attrgetter(column.name)) for column in TOLD]
+
+
+def arrays(sales: Sequence[Sale], *, ids: Sequence[bytes], stores: Sequence[bytes]) -> tuple[BinaryArray, ...]:
+    """The sales as one array for each of `COLUMNS`."""
+    return (Uuids(ids), Uuids(stores), *[array(list(map(get, sales))) for array, get in _ARRAYS])
+
 
 # Looked up one name at a time, for the reason that `sales/queries.py` gives; the answer has an id, or null, for each
 # name in its place.
-_FIND_IDS = """
-SELECT ARRAY(
-    SELECT (SELECT id FROM {table} WHERE organization_id = $1::uuid AND external_id = wanted.external_id)
+_FIND_IDS: Final[LiteralString] = "SELECT ARRAY(SELECT (SELECT id FROM "
+_BY_NAME: Final[LiteralString] = """
+    WHERE organization_id = $1::uuid AND external_id = wanted.external_id)
     FROM unnest($2::text[]) WITH ORDINALITY AS wanted (external_id, place) ORDER BY place
 )
 """
 
-_FIND_PROPERTY_KEYS = """
+_FIND_PROPERTY_KEYS: Final[LiteralString] = """
 SELECT found.key FROM unnest($2::text[]) AS wanted (key)
 CROSS JOIN LATERAL (
     SELECT key FROM product_properties WHERE organization_id = $1::uuid AND key = wanted.key LIMIT 1
@@ -36,21 +81,24 @@ CROSS JOIN LATERAL (
 
 # A sale comes with the customer to look up, or with none and the profile itself; a customer who is not found gets the
 # profile that came along, which is then a candidate.
-_RECORD = """
-WITH inserted AS (
-    INSERT INTO sales_events (organization_id, created_at, id, external_id, type, occurred_at, store_id, profile_id,
-        currency, total_amount_cents, total_discount_cents, total_tax_cents, source, payments, loyalty, metadata,
-        line_items)
-    SELECT $1::uuid, $2::timestamptz, i.id, i.external_id, i.type, i.occurred_at, i.store_id,
-        COALESCE((SELECT id FROM profiles WHERE organization_id = $1 AND external_id = i.customer), i.profile_id),
-        i.currency, i.total_amount_cents, i.total_discount_cents, i.total_tax_cents, i.source, i.payments, i.loyalty,
-        i.metadata, i.line_items
-    FROM unnest($3::text[], $4::uuid[], $5::text[], $6::text[], $7::timestamptz[], $8::uuid[], $9::uuid[], $10::text[],
+_INSERT: Final[LiteralString] = (
+    "WITH inserted AS (INSERT INTO sales_events (organization_id, created_at, profile_id, "  # noqa: S608  # the names are ours
+    + COLUMNS
+    + """)
+    SELECT $1::uuid, $2::timestamptz,
+        COALESCE((SELECT id FROM profiles WHERE organization_id = $1 AND external_id = i.customer), i.candidate), """
+    + COLUMNS
+    + """
+    FROM unnest($3::text[], $4::uuid[], $5::uuid[], $6::uuid[], $7::text[], $8::text[], $9::timestamptz[], $10::text[],
         $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::json[], $16::json[], $17::json[], $18::json[])
-        AS i (customer, id, external_id, type, occurred_at, store_id, profile_id, currency, total_amount_cents,
-        total_discount_cents, total_tax_cents, source, payments, loyalty, metadata, line_items)
+        AS i (customer, candidate, """
+    + COLUMNS
+    + """)
     WHERE now() BETWEEN $2 - interval '1 second' AND $2 + interval '1 second'
-    {on_conflict}
+"""
+)
+_IF_NEW: Final[LiteralString] = "ON CONFLICT (organization_id, external_id) DO NOTHING"
+_AND_TELL: Final[LiteralString] = """
     RETURNING id, profile_id
 ), new_profiles AS (
     INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)
@@ -60,7 +108,7 @@ WITH inserted AS (
 ), answers AS (
     INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, headers, created_at)
     SELECT $1, k.key, k.fingerprint, $21::smallint,
-        k.head || COALESCE(convert_to(canonical_id('{profile}', i.profile_id), 'UTF8') || k.tail, ''), k.headers, $2
+        k.head || COALESCE(convert_to(canonical_id($34::text, i.profile_id), 'UTF8') || k.tail, ''), k.headers, $2
     FROM unnest($22::uuid[], $23::text[], $24::bytea[], $25::bytea[], $26::bytea[], $27::text[])
         AS k (sale_id, key, fingerprint, head, tail, headers)
     JOIN inserted i ON i.id = k.sale_id
@@ -70,9 +118,9 @@ WITH inserted AS (
     FROM inserted HAVING count(*) > 0
 ), fact_of_profiles AS (
     INSERT INTO outbox (organization_id, id, topic, payload, created_at, due_at)
-    SELECT $1, $30::uuid, $31::text, concat('[{{"at":"', $32::text, '","changes":[', string_agg(concat(
-        '{{"id":"', id, '","change":"created","shown":{{"id":"', canonical_id('{profile}', id),
-        '","external_id":', to_json(external_id), $33::text), ','), ']}}]')::json, $2, $2
+    SELECT $1, $30::uuid, $31::text, concat('[{"at":"', $32::text, '","changes":[', string_agg(concat(
+        '{"id":"', id, '","change":"created","shown":{"id":"', canonical_id($34, id),
+        '","external_id":', to_json(external_id), replace($33::text, '{at}', $32)), ','), ']}]')::json, $2, $2
     FROM new_profiles
     WHERE EXISTS (SELECT FROM interests WHERE organization_id = $1 AND topic = $31)
     HAVING count(*) > 0
@@ -81,20 +129,17 @@ SELECT now(), array_agg(id), array_agg(profile_id) FROM inserted
 """
 
 _NOW = Prepared(b"now", "SELECT now()")
-FIND_PROFILES = Prepared(b"find_profiles", _FIND_IDS.format(table="profiles"))
-FIND_STORES = Prepared(b"find_stores", _FIND_IDS.format(table="stores"))
+FIND_PROFILES = Prepared(b"find_profiles", _FIND_IDS + "profiles" + _BY_NAME)
+FIND_STORES = Prepared(b"find_stores", _FIND_IDS + "stores" + _BY_NAME)
 _FIND_KEYS = Prepared(b"find_property_keys", _FIND_PROPERTY_KEYS)
 # Those whose external_id is taken are left out.
-RECORD = Prepared(
-    b"record",
-    _RECORD.format(profile=PROFILE.prefix, on_conflict="ON CONFLICT (organization_id, external_id) DO NOTHING"),
-)
+RECORD = Prepared(b"record", _INSERT + _IF_NEW + _AND_TELL)
 # One whose external_id is taken fails them all.
-RECORD_ALL = Prepared(b"record_all", _RECORD.format(profile=PROFILE.prefix, on_conflict=""))
+RECORD_ALL = Prepared(b"record_all", _INSERT + _AND_TELL)
 
 
 class NewSale(msgspec.Struct, frozen=True, gc=False):
-    """A sale to insert, as `_RECORD` takes it.
+    """A sale to insert, as `RECORD` takes it.
 
     With a customer to find, `profile` is the candidate for one who is not found; without, it is the profile itself.
     """
@@ -151,13 +196,13 @@ async def insert(
     status: int,
     now: datetime,
 ) -> Inserted:
-    arrays = (
+    values = (
         Texts([sale.customer for sale in sales]),
-        *columns(
+        Uuids([sale.profile for sale in sales]),
+        *arrays(
             [sale.told for sale in sales],
             ids=[sale.id for sale in sales],
             stores=[sale.store for sale in sales],
-            profiles=[sale.profile for sale in sales],
         ),
         Uuids([identifier for identifier, _ in candidates]),
         Texts([name for _, name in candidates]),
@@ -167,7 +212,7 @@ async def insert(
         [
             organization_id.bytes,
             timestamp(now),
-            *[array.payload for array in arrays],
+            *[array.payload for array in values],
             status.to_bytes(2, "big"),
             Uuids([answer.sale for answer in kept]).payload,
             Texts([answer.key for answer in kept]).payload,
@@ -179,7 +224,9 @@ async def insert(
             SalesRecorded.topic.encode(),
             new_uuid().bytes,
             ProfilesChanged.topic.encode(),
-            *light_profile_texts(now),
+            format_timestamp(now).encode(),
+            LIGHT_PROFILE,
+            PROFILE.prefix.encode(),
         ],
     )
     went_in = (identifier for identifier in read_uuids(ids) if identifier is not None)

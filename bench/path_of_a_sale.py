@@ -1,6 +1,7 @@
 """Which files a single sale passes through, in their order: the shortest of several traces in a server that is warm.
 
-`kit` is left out. A file counts once; a return is a visit to a file that was left before.
+`kit` is left out. A file counts once. A return is a call into a file that was left before; that a function goes on when
+one that it called has ended, or what it waited for has come, is none.
 
     .venv/bin/python bench/path_of_a_sale.py
 """
@@ -35,10 +36,12 @@ class Trace:
 
     def __init__(self) -> None:
         self.is_on = False
+        self.entered: list[FrameType] = []
         self.visits: list[str] = []
         self.shortest: list[str] = []
 
     def begin(self) -> None:
+        self.entered = []
         self.visits = []
         self.is_on = True
 
@@ -49,8 +52,10 @@ class Trace:
 
     def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
         file = frame.f_code.co_filename
-        if not self.is_on or event not in {"call", "return"} or not file.startswith(PACKAGE):
+        if not self.is_on or event != "call" or not file.startswith(PACKAGE) or frame in self.entered:
             return
+        # Kept, so that a frame that goes on is known again.
+        self.entered.append(frame)
         name = file.removeprefix(PACKAGE)
         if not name.startswith("kit/") and (not self.visits or self.visits[-1] != name):
             self.visits.append(name)

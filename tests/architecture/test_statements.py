@@ -1,3 +1,4 @@
+import ast
 import re
 from pathlib import Path
 
@@ -161,3 +162,51 @@ def test_inside_a_lateral_the_organization_is_a_value_and_not_a_neighbour_s_colu
     assert not NEIGHBOUR_IN_LATERAL.search(
         "JOIN LATERAL (SELECT id FROM s WHERE organization_id = %s AND id = e.id) AS s"
     )
+
+
+def formats_text(source: str) -> list[int]:
+    """The lines on which a text is formatted. Parts of a statement are put together by the driver, which knows them for
+    SQL, or by adding constants."""
+    tree = ast.parse(source)
+    texts = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name) and _is_text(node.value)
+    }
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"format", "format_map"}
+        and (_is_text(node.func.value) or (isinstance(node.func.value, ast.Name) and node.func.value.id in texts))
+    ]
+
+
+def _is_text(node: ast.AST | None) -> bool:
+    if isinstance(node, ast.BinOp):
+        return _is_text(node.left) or _is_text(node.right)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def test_no_format_builds_a_statement():
+    files = {one.file for one in all_statements()}
+    assert {str(file.relative_to(ROOT)): formats_text(file.read_text()) for file in files} == {
+        str(file.relative_to(ROOT)): [] for file in files
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ('async def f(tx):\n    await tx.fetch("SELECT {} FROM stores".format(name))', [2]),
+        ('_FIND = "SELECT id FROM {table}"\nFIND = _FIND.format(table="stores")', [2]),
+        ('_FIND: str = "SELECT id" + " FROM {}"\nFIND = _FIND.format("stores")', [2]),
+        ('_FIND = SQL("SELECT {columns} FROM stores")\nFIND = _FIND.format(columns=_COLUMNS)', []),
+        ('FIND = SQL("SELECT {columns} FROM stores").format(columns=_COLUMNS)', []),
+    ],
+)
+def test_the_rule_about_format_sees_what_it_should(source, lines):
+    assert formats_text(source) == lines

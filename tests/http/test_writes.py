@@ -186,7 +186,7 @@ async def test_the_quick_way_answers_what_it_can_and_the_careful_way_does_the_re
     async def quick(_organization_id, writes):
         if writes[0].command == "x":
             raise failures.pop()
-        return [partial(Answer, 201, b"quick") if write.command.startswith("q") else None for write in writes]
+        return [partial(bytes, b"quick") if write.command.startswith("q") else None for write in writes]
 
     workshop = Workshop(database, organization_id, quick=quick)
     answers = await workshop.one_batch("q1", "c1", 5, "q2", "c2", keys={"5": "five"})

@@ -5,13 +5,14 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import PROFILE, ByExternalId
 from regulars.profiles.facts import ProfilesChanged
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import ProfileRef, ProfileUpsert
 from regulars.profiles.set_attributes import AttributeChanges, set_attributes
 from regulars.profiles.shown import show_profile
-from regulars.profiles.tell import light_profile_texts, tell_light_profiles
+from regulars.profiles.tell import LIGHT_PROFILE, tell_light_profiles
 from regulars.profiles.upsert import upsert_profiles
 from regulars.work.interest import register_interest
 
@@ -96,8 +97,11 @@ async def test_a_statement_can_tell_of_light_profiles_with_the_same_text(databas
     identifier = UUID(int=5)
     async with database.transaction() as tx:
         await tell_light_profiles(tx, organization_id, [ProfileRef(identifier, 'quote " and é')])
-        time, tail = light_profile_texts(tx.now)
+        time = format_timestamp(tx.now).encode()
         rows = await tx.fetch("SELECT to_json('quote \" and é'::text)::text", ())
-    written = f'{{"id":"{PROFILE.encode(identifier)}","external_id":{rows[0][0]}'.encode() + tail[:-1]
+    written = (
+        f'{{"id":"{PROFILE.encode(identifier)}","external_id":{rows[0][0]}'.encode()
+        + LIGHT_PROFILE.replace(b"{at}", time)[:-1]
+    )
     assert msgspec.json.decode(written) == (await told(database, organization_id))[0][1]
     assert time.decode() == msgspec.json.decode(written)["created_at"]

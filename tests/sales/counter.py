@@ -12,7 +12,7 @@ from tests.sales.desk import TOLERANCE, Desk
 from tests.support import samples
 from tests.support.room import request
 
-from regulars.http.route import Answer, MakeAnswer, Mutation, Quick
+from regulars.http.route import Answer, MakeBody, Mutation, Quick
 from regulars.http.writes import Writes
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
@@ -120,7 +120,7 @@ def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> C
     sizes: list[int] = []
 
     def counting(way: Quick) -> Quick:
-        async def counted(organization: UUID, writes: Sequence[Any]) -> Sequence[MakeAnswer | None]:
+        async def counted(organization: UUID, writes: Sequence[Any]) -> Sequence[MakeBody | None]:
             answers = await way(organization, writes)
             sizes.append(sum(answer is not None for answer in answers))
             return answers

@@ -140,7 +140,8 @@ class _LaneProtocol(GuardedProtocol):
             head = self.known_heads.get(head_bytes) if key is not None else None
         if head is None or len(body) != head.body_bytes or not self._is_free():
             return False
-        self._end_head()
+        if self._head_timer is not None:
+            self._stop_timer()
         return self._take(head, key, body)
 
     def _take_read_if_known(self, data: bytes) -> bool:
@@ -149,12 +150,13 @@ class _LaneProtocol(GuardedProtocol):
         read = _READ_LINE.fullmatch(line) if head is not None else None
         if head is None or read is None or not self._is_free():
             return False
-        self._end_head()
+        if self._head_timer is not None:
+            self._stop_timer()
         return self._take_read(head, read[1])
 
     def _is_free(self) -> bool:
         """Whether the last answer is written, and the caller reads its answers: the long way waits until it does."""
-        return self._has_answered() and not self.flow.write_paused
+        return (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused
 
     def _take(self, head: Head, key: bytes | None, body: bytes) -> bool:
         cycle = _LaneCycle(self, keep_alive=head.keep_alive)
@@ -239,7 +241,7 @@ class _LaneProtocol(GuardedProtocol):
             super().on_body(piece)
 
     def write_answer(self, status: int, rest: bytes, *, keep_alive: bool) -> None:
-        if self.transport.is_closing():
+        if self._link.is_lingering or self._link.is_gone():
             return
         content = [STATUS_LINE[status]]
         for name, value in self.server_state.default_headers:

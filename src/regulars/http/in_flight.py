@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.http.problem import problem_answer
-from regulars.http.route import Answer, MakeAnswer, Write
+from regulars.http.route import Answer, MakeBody, Write
 from regulars.idempotency.errors import IdempotencyInProgress
 from regulars.idempotency.model import is_kept
 from regulars.kit import log
@@ -103,10 +103,13 @@ class InFlight:
         """For how long the oldest write without an answer has been waiting."""
         return next((monotonic() - pending.arrived_at for pending in self._open), 0.0)
 
-    def settle(self, outcomes: Sequence[tuple[Pending, Outcome | MakeAnswer]]) -> None:
-        """Answer soon, not now: the next batch is then on its way to the database before the callers are told."""
+    def settle(self, outcomes: Sequence[tuple[Pending, Outcome | MakeBody]], *, status: int = 200) -> None:
+        """Answer soon, not now: the next batch is then on its way to the database before the callers are told.
+
+        The status is that of all whose body is still to be made.
+        """
         self._let_go(pending for pending, _ in outcomes)
-        asyncio.get_running_loop().call_soon(_tell, outcomes)
+        asyncio.get_running_loop().call_soon(_tell, outcomes, status)
 
     def refuse(self, batch: Sequence[Pending], error: ApiError) -> None:
         self.settle([(pending, refused(pending.write, error)) for pending in batch])
@@ -148,22 +151,29 @@ def refused(write: Write, error: ApiError) -> Outcome:
 
 def _wrapped(write: Write, result: Answer | ApiError, *, stored: bool) -> Outcome:
     if isinstance(result, Answer):
-        return Outcome(write.noted(result), stored)
+        return Outcome(noted(write, result), stored)
     return Outcome(problem_answer(result, write.request.request_id, note=KEPT_NOTE if stored else ""), stored)
 
 
-def _tell(outcomes: Sequence[tuple[Pending, Outcome | MakeAnswer]]) -> None:
+def noted(write: Write, answer: Answer) -> Answer:
+    """The answer with what it says about its request, which is seldom anything; it is stored and replayed with it."""
+    if not getattr(write.command, "ignored", ()):
+        return answer
+    return Answer(answer.status, answer.body, (*answer.headers, *write.notes))
+
+
+def _tell(outcomes: Sequence[tuple[Pending, Outcome | MakeBody]], status: int = 200) -> None:
     for pending, outcome in outcomes:
         try:
-            pending.settle(outcome if isinstance(outcome, Outcome) else _made(pending.write, outcome))
+            pending.settle(outcome if isinstance(outcome, Outcome) else _made(pending.write, status, outcome))
         except Exception:  # noqa: BLE001  # the write is committed, and the other callers are to be told too
             _log.exception("writes.caller_not_told", request_id=pending.write.request.request_id)
 
 
-def _made(write: Write, make_answer: MakeAnswer) -> Outcome:
+def _made(write: Write, status: int, make_body: MakeBody) -> Outcome:
     """The answer to a write that is committed."""
     try:
-        return decided(write, make_answer())
+        return decided(write, Answer(status, make_body()))
     except Exception:  # noqa: BLE001  # the caller must hear something, and may ask again
         _log.exception("writes.answer_not_made", request_id=write.request.request_id)
         return refused(

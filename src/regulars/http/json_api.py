@@ -13,7 +13,7 @@ from regulars.http.answered import Answered, Note, note_nothing
 from regulars.http.asgi import Receive, Scope, Send
 from regulars.http.body import PATIENCE, Bodies, Patience
 from regulars.http.exchange import Exchange, read_query
-from regulars.http.in_flight import REQUEST_S, too_late
+from regulars.http.in_flight import REQUEST_S, noted, too_late
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads, answer_to
@@ -119,7 +119,7 @@ class JsonApi:
             command = route.prepare(request)
             self._charge(exchange, caller, route.cost(command) - 1)
             async with self._reads.database.reading(until=monotonic() + REQUEST_S) as tx:
-                return Write(request, command).noted(await route.handle(tx, request, command))
+                return noted(Write(request, command), await route.handle(tx, request, command))
         finally:
             self._bodies.let_go(body)
 

@@ -21,31 +21,31 @@ class LingeringTransport:
         self._transport = transport
         self._loop = loop
         self._may_hear_more = may_hear_more
+        # Runs while it lingers.
         self._timer: asyncio.TimerHandle | None = None
+        self.is_lingering = False
         self._bytes_left = LINGER_BYTES_MAX
         self._is_over = False
         # Bound here, so that writing costs what it cost before.
+        self.is_gone = transport.is_closing
         self.write = transport.write
         self.get_extra_info = transport.get_extra_info
         self.pause_reading = transport.pause_reading
         self.resume_reading = transport.resume_reading
         self.unsent_bytes = transport.get_write_buffer_size
 
-    @property
-    def is_lingering(self) -> bool:
-        return self._timer is not None
-
     def is_closing(self) -> bool:
-        return self._timer is not None or self._transport.is_closing()
+        return self.is_lingering or self._transport.is_closing()
 
     def close(self) -> None:
         """Close once the caller has had the chance to read what was written."""
-        if self._timer is not None:
+        if self.is_lingering:
             return
         is_heard_out = self._is_over or not self._may_hear_more()
         if self._transport.is_closing() or (is_heard_out and not self.unsent_bytes()):
             self._transport.close()
             return
+        self.is_lingering = True
         self._timer = self._loop.call_later(LINGER_S, self.abort)
         if is_heard_out:
             # What is not sent yet still goes out, and the timer ends it if the caller never reads it.
@@ -62,16 +62,18 @@ class LingeringTransport:
 
     def end(self) -> None:
         """Linger no more, now or later: the server stops, or the connection is gone."""
-        self._is_over = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._stop_lingering():
             self._transport.close()
 
     def abort(self) -> None:
         """Close at once, whatever was not sent yet."""
-        self._is_over = True
+        self._stop_lingering()
+        self._transport.abort()
+
+    def _stop_lingering(self) -> bool:
+        """Linger no more; tell whether it did."""
+        was_lingering, self.is_lingering, self._is_over = self.is_lingering, False, True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._transport.abort()
+        return was_lingering

@@ -1,5 +1,6 @@
 """The quick try: one statement for what it can decide of a batch, where the route has one."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from uuid import UUID
 
@@ -7,11 +8,9 @@ import psycopg
 from psycopg.errors import DeadlockDetected, LockNotAvailable
 
 from regulars.http.in_flight import InFlight, Pending
-from regulars.http.route import MakeAnswer, Mutation, Quick
-from regulars.kit.clock import monotonic
+from regulars.http.route import MakeBody, Mutation, Quick
 
 ALONE_S = 1.0
-QUEUES_ALONE_MAX = 10_000
 
 # The statement wrote nothing; the careful way finds out why.
 _REFUSED = (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable)
@@ -20,11 +19,8 @@ _REFUSED = (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNot
 class QuickTry:
     def __init__(self, in_flight: InFlight) -> None:
         self._in_flight = in_flight
-        self._alone_until: dict[Hashable, float] = {}
-
-    def goes_alone(self, queue: Hashable) -> bool:
-        """Whether the writes of this queue had better not share a statement for now."""
-        return self._alone_until.get(queue, 0.0) > monotonic()
+        # Queues whose writes had better not share a statement for now.
+        self.alone: set[Hashable] = set()
 
     async def answer(
         self,
@@ -42,34 +38,34 @@ class QuickTry:
         if not able:
             return rest
         try:
-            return [*rest, *await self._try(quick, organization_id, able)]
+            return [*rest, *await self._try(route, quick, organization_id, able)]
         except _REFUSED:
             if len(able) == 1 or not route.tries_alone:
                 return batch
         # Where requests come again, more will: their neighbours had better not share a statement with them.
-        if len(self._alone_until) >= QUEUES_ALONE_MAX:
-            self._alone_until.clear()
-        self._alone_until[queue] = monotonic() + ALONE_S
+        if queue not in self.alone:
+            self.alone.add(queue)
+            asyncio.get_running_loop().call_later(ALONE_S, self.alone.discard, queue)
         for pending in able:
-            if not await self._is_answered_alone(quick, organization_id, pending):
+            if not await self._is_answered_alone(route, quick, organization_id, pending):
                 # Now, and not with the rest: those that came after it must not overtake it.
                 await otherwise([pending])
         return rest
 
-    async def _try(self, quick: Quick, organization_id: UUID, batch: list[Pending]) -> list[Pending]:
-        answers = await quick(organization_id, [pending.write for pending in batch])
+    async def _try(self, route: Mutation, quick: Quick, organization_id: UUID, batch: list[Pending]) -> list[Pending]:
+        bodies = await quick(organization_id, [pending.write for pending in batch])
         rest: list[Pending] = []
-        written: list[tuple[Pending, MakeAnswer]] = []
-        for pending, answer in zip(batch, answers, strict=True):
-            if answer is None:
+        written: list[tuple[Pending, MakeBody]] = []
+        for pending, make_body in zip(batch, bodies, strict=True):
+            if make_body is None:
                 rest.append(pending)
             else:
-                written.append((pending, answer))
-        self._in_flight.settle(written)
+                written.append((pending, make_body))
+        self._in_flight.settle(written, status=route.quick_status)
         return rest
 
-    async def _is_answered_alone(self, quick: Quick, organization_id: UUID, pending: Pending) -> bool:
+    async def _is_answered_alone(self, route: Mutation, quick: Quick, organization_id: UUID, pending: Pending) -> bool:
         try:
-            return not await self._try(quick, organization_id, [pending])
+            return not await self._try(route, quick, organization_id, [pending])
         except _REFUSED:
             return False

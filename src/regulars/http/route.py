@@ -70,17 +70,12 @@ class Write(msgspec.Struct, frozen=True, gc=False):
         ignored = getattr(self.command, "ignored", ())
         return (ignored_header(ignored),) if ignored else ()
 
-    def noted(self, answer: Answer) -> Answer:
-        """The answer with these headers, which are stored and replayed with it."""
-        notes = self.notes
-        return Answer(answer.status, answer.body, (*answer.headers, *notes)) if notes else answer
 
-
-# Makes the answer to a write that is committed; called when the next batch is on its way to the database.
-MakeAnswer = Callable[[], Answer]
+# Makes the body of the answer to a write that is committed; called when the next batch is on its way to the database.
+MakeBody = Callable[[], bytes]
 # One statement for a whole batch, where a room has one; it commits by itself. It gives None for each item that it did
 # not write and that must take the path of several statements.
-Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[MakeAnswer | None]]]
+Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[MakeBody | None]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +162,9 @@ class Mutation(Route):
     body: Any = None
     prepare: Callable[[Request], Any]
     run: Callable[[Tx, UUID, Sequence[Write]], Awaitable[Sequence[Answer | ApiError]]]
-    # Tried first, where there is one.
+    # Tried first, where there is one, and the status of what it wrote.
     quick: Quick | None = None
+    quick_status: int = 201
     body_bytes_max: int = BODY_BYTES_MAX
     # A batch request is one item of its own queue, whatever its size.
     writes_per_batch_max: int = 256

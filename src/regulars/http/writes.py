@@ -127,7 +127,7 @@ class Writes:
         return organization_id, route.operation_id, self._arrivals % route.parallel_batches
 
     def _writes_per_batch(self, queue_key: QueueKey) -> int:
-        return 1 if self._quick_try.goes_alone(queue_key) else self._routes[queue_key[1]].writes_per_batch_max
+        return 1 if queue_key in self._quick_try.alone else self._routes[queue_key[1]].writes_per_batch_max
 
     async def _flush(self, queue_key: QueueKey, batch: list[Pending]) -> None:
         organization_id, name, _ = queue_key

@@ -1,6 +1,6 @@
 """`/v1/sales-events`: one transaction, a batch of them, and reading them back."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ from regulars.http.route import (
     Answer,
     Caller,
     LookUp,
-    MakeAnswer,
+    MakeBody,
     Mutation,
     Parameter,
     Read,
@@ -147,19 +147,11 @@ async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, toleran
     return answer_batch(answers, write.request.request_id)
 
 
-async def _record_quickly(
-    organization_id: UUID, writes: Sequence[Write], *, recorder: QuickRecorder
-) -> list[MakeAnswer | None]:
-    recorded = await recorder.record(organization_id, writes)
-    return [None if encode is None else partial(_encoded, 201, encode) for encode in recorded]
-
-
 async def _record_batch_quickly(
     organization_id: UUID, writes: Sequence[Write], *, recorder: QuickRecorder
-) -> list[MakeAnswer | None]:
+) -> list[MakeBody | None]:
     """Batch requests whose sales are all new and plain; any other is decided item by item, on the careful path."""
-    recorded = await recorder.record_all(organization_id, [_as_one(write) for write in writes], status=200)
-    return [None if encode is None else partial(_encoded, 200, encode) for encode in recorded]
+    return await recorder.record_all(organization_id, [_as_one(write) for write in writes], status=200)
 
 
 def _as_one(write: Write) -> SalesRequest:
@@ -174,10 +166,6 @@ def _as_one(write: Write) -> SalesRequest:
         return answer_batch(answers, write.request.request_id).body
 
     return SalesRequest(sales, write.key, write.fingerprint, join, write.notes)
-
-
-def _encoded(status: int, encode: Callable[[], bytes]) -> Answer:
-    return Answer(status, encode())
 
 
 async def _list(tx: Tx, request: Request) -> Answer:
@@ -233,7 +221,7 @@ def routes(*, tolerance: timedelta, recorder: QuickRecorder | None = None) -> tu
             examples={"purchase": EXAMPLE},
             prepare=_prepare,
             run=partial(_run, tolerance=tolerance),
-            quick=None if recorder is None else partial(_record_quickly, recorder=recorder),
+            quick=None if recorder is None else recorder.record,
         ),
         Mutation(
             path="/v1/sales-events/batch",
@@ -247,6 +235,7 @@ def routes(*, tolerance: timedelta, recorder: QuickRecorder | None = None) -> tu
             prepare=_prepare_batch,
             run=partial(_run_batch, tolerance=tolerance),
             quick=None if recorder is None else partial(_record_batch_quickly, recorder=recorder),
+            quick_status=200,
             body_bytes_max=BATCH_BODY_BYTES_MAX,
             writes_per_batch_max=BATCH_REQUESTS_TOGETHER,
             parallel_batches=BATCH_REQUESTS_AT_ONCE,

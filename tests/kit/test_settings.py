@@ -199,3 +199,13 @@ def test_the_data_folder_of_a_user_follows_the_home_folder(monkeypatch, tmp_path
     assert settings.default_data_dir() == tmp_path / ".local" / "share" / "regulars"
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert settings.default_data_dir() == Path("/var/lib/regulars")
+
+
+def test_a_setting_that_went_is_still_accepted_with_a_warning_and_does_nothing(nowhere, caplog):
+    without = load(nowhere)
+    with caplog.at_level("WARNING"):
+        found = load({**nowhere, "REGULARS_ENVIRONMENT": "development"})
+    assert found == without
+    assert [record.getMessage() for record in caplog.records] == [
+        "REGULARS_ENVIRONMENT does nothing any more; take it out."
+    ]

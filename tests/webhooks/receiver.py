@@ -56,7 +56,7 @@ class Receiver:
             self._server = None
 
     async def wait_for(self, count: int) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while len(self.received) < count:  # noqa: ASYNC110  # what is waited for has no event
                 await asyncio.sleep(0.01)
 

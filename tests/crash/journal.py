@@ -34,8 +34,9 @@ class Answered:
 
     @property
     def is_decided(self) -> bool:
-        """The operation itself has answered: anything else may be sent again."""
-        return self.is_success or self.status in {400, 404, 409}
+        """The operation itself has answered: anything else may be sent again, as the refusal of a key in flight says."""
+        is_in_flight = self.status == 409 and self.json()["code"] == "IDEMPOTENCY_IN_PROGRESS"
+        return self.is_success or (self.status in {400, 404, 409} and not is_in_flight)
 
     def json(self) -> Any:
         return json.loads(self.body)

@@ -40,6 +40,9 @@ from regulars.http.route import Document, Mutation, Question, Route
 from regulars.http.service import Readiness, service_routes
 from regulars.http.writes import Writes
 from regulars.integrate.pages import keys, reference, requests
+from regulars.journeys.figures.read import count_parked
+from regulars.journeys.pages import table as journeys
+from regulars.journeys.pages.parts import PATH as JOURNEYS_PATH
 from regulars.kit import vault
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.json import encode
@@ -137,6 +140,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *tickets.PAGES,
         *collisions.PAGES,
         *shops.PAGES,
+        *journeys.PAGES,
         *find.PAGES,
         *catalog.pages(),
         *keys.pages(public_url=settings.public_url),
@@ -147,7 +151,11 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
 
 async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
     """What waits for a person, by its entry in the navigation; from a hundred on nobody counts."""
-    return {collisions.PATH: await count_open(tx, organization_id, most=100)}
+    parked = await count_parked(tx, organization_id, most=100)
+    return {
+        collisions.PATH: await count_open(tx, organization_id, most=100),
+        JOURNEYS_PATH: sum(parked.values()),
+    }
 
 
 def create_app(settings: Settings, *, shared: memoryview | None = None, patience: Patience = PATIENCE) -> "Application":

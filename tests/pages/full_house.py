@@ -2,12 +2,14 @@
 
 import time
 from dataclasses import dataclass
+from uuid import UUID
 
 from psycopg import AsyncConnection
 from tests.support import samples
 from tests.support.aside import run_aside
 from tests.support.client import Api
 from tests.support.draining import work_through
+from tests.support.journeys import make_journey
 from tests.support.visitor import Visitor
 
 # Would run, break out of an attribute, out of a script, out of a template or out of a title.
@@ -39,6 +41,7 @@ def fill(api: Api, visitor: Visitor, database_url: str) -> FullHouse:
     _send(
         api, "/v1/profiles", {"external_id": f"D {PLANTED}", "phone_number": PLANTED, "attributes": {"size": PLANTED}}
     )
+    _write_journeys(database_url, api.tenant.organization_id)
     consent = {
         "phone_number": number,
         "consent_source": "WEBSITE",
@@ -66,6 +69,19 @@ def fill(api: Api, visitor: Visitor, database_url: str) -> FullHouse:
     visitor.post("/attributes/size/preview", type="enum", values=f"12\n{PLANTED}")
     work_through(database_url, api.tenant.organization_id)
     return FullHouse(number)
+
+
+def _write_journeys(database_url: str, organization_id: UUID) -> None:
+    """One that the opt-in below enters and waits in, and a draft that cannot run."""
+    text = {"do": "send_text", "text": PLANTED.replace("{{7*7}}", "")}
+    asked = {"type": "attribute", "key": PLANTED, "comparison": "is", "value": PLANTED}
+    wait = {"do": "wait", "days": 1}
+    exits = [{"do": "set_attribute", "key": PLANTED, "value": PLANTED}, {"do": "exit"}]
+    branch = {"do": "branch", "if": asked, "then": [text, wait], "else": exits}
+    store = {"type": "store", "any_of": [PLANTED]}
+    make_journey(database_url, organization_id, text, is_live=False, name=f"Draft {PLANTED}", filter=store)
+    # The newest is the one that a person who looks around opens first.
+    make_journey(database_url, organization_id, branch, trigger="opt_in", name=PLANTED, created_by=PLANTED)
 
 
 def _address() -> dict[str, str]:

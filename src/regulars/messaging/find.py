@@ -10,7 +10,7 @@ from regulars.kit.db import Tx
 from regulars.messaging import queries
 from regulars.messaging.inbox.find import list_replies
 from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.model import TextRow
+from regulars.messaging.model import OriginKind, TextRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,11 @@ async def list_texts(
         before=before,
         limit=limit,
     )
+
+
+async def list_texts_of(tx: Tx, organization_id: UUID, origin_kind: OriginKind, origin_id: UUID) -> Sequence[TextRow]:
+    """What one origin asked for: a run, a campaign's customer, a person."""
+    return await queries.list_texts_of(tx, organization_id, origin_kind.value, origin_id)
 
 
 async def read_conversation(

@@ -291,6 +291,17 @@ async def was_texted(tx: Tx, organization_id: UUID, number_hash: bytes, *, origi
     return bool(rows[0][0])
 
 
+async def list_texts_of(tx: Tx, organization_id: UUID, origin_kind: str, origin_id: UUID) -> list[TextRow]:
+    """Of one origin, such as a run: one for each of its steps at most."""
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM texts WHERE organization_id = %s AND origin_kind = %s AND origin_id = %s").format(
+            columns=_COLUMNS
+        ),
+        (organization_id, origin_kind, origin_id),
+    )
+    return [TextRow(*row) for row in rows]
+
+
 async def list_texts(
     tx: Tx,
     organization_id: UUID,

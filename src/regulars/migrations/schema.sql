@@ -161,12 +161,39 @@ CREATE TABLE journey_activations (
     until timestamp with time zone
 );
 
+CREATE TABLE journey_backtests (
+    organization_id uuid NOT NULL,
+    journey_id uuid NOT NULL,
+    version integer,
+    revision integer,
+    definition json NOT NULL,
+    days integer NOT NULL,
+    asked_at timestamp with time zone NOT NULL,
+    asked_by text NOT NULL,
+    facts bigint DEFAULT 0 NOT NULL,
+    report json,
+    failure text,
+    ended_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone
+);
+
 CREATE TABLE journey_customers (
     organization_id uuid NOT NULL,
     journey_id uuid NOT NULL,
     profile_id uuid NOT NULL,
     entered_at timestamp with time zone,
     run_id uuid
+);
+
+CREATE TABLE journey_drafts (
+    organization_id uuid NOT NULL,
+    journey_id uuid NOT NULL,
+    based_on integer NOT NULL,
+    revision integer NOT NULL,
+    definition json NOT NULL,
+    changed_at timestamp with time zone NOT NULL,
+    changed_by text NOT NULL
 );
 
 CREATE TABLE journey_runs (
@@ -714,8 +741,14 @@ ALTER TABLE ONLY interests
 ALTER TABLE ONLY journey_activations
     ADD CONSTRAINT journey_activations_pkey PRIMARY KEY (organization_id, journey_id, since);
 
+ALTER TABLE ONLY journey_backtests
+    ADD CONSTRAINT journey_backtests_pkey PRIMARY KEY (organization_id, journey_id);
+
 ALTER TABLE ONLY journey_customers
     ADD CONSTRAINT journey_customers_pkey PRIMARY KEY (organization_id, journey_id, profile_id);
+
+ALTER TABLE ONLY journey_drafts
+    ADD CONSTRAINT journey_drafts_pkey PRIMARY KEY (organization_id, journey_id);
 
 ALTER TABLE ONLY journey_runs
     ADD CONSTRAINT journey_runs_organization_id_journey_id_fact_kind_fact_id_key UNIQUE (organization_id, journey_id, fact_kind, fact_id);
@@ -897,11 +930,19 @@ CREATE INDEX idempotency_keys_created_at ON idempotency_keys USING brin (created
 
 CREATE INDEX journey_activations_by_trigger ON journey_activations USING btree (organization_id, trigger, since);
 
+CREATE INDEX journey_backtests_due ON journey_backtests USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX journey_backtests_to_take ON journey_backtests USING btree (organization_id, due_at, journey_id) WHERE (due_at IS NOT NULL);
+
 CREATE INDEX journey_customers_by_profile ON journey_customers USING btree (organization_id, profile_id);
 
 CREATE INDEX journey_runs_active ON journey_runs USING btree (organization_id, profile_id) WHERE (state = 'active'::text);
 
+CREATE INDEX journey_runs_at_step ON journey_runs USING btree (organization_id, journey_id, step, id) WHERE (state <> 'ended'::text);
+
 CREATE INDEX journey_runs_by_profile ON journey_runs USING btree (organization_id, profile_id, id);
+
+CREATE INDEX journey_runs_by_state ON journey_runs USING btree (organization_id, journey_id, state, id);
 
 CREATE INDEX journey_runs_due ON journey_runs USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
@@ -912,6 +953,8 @@ CREATE INDEX journey_runs_ended ON journey_runs USING btree (ended_at, organizat
 CREATE INDEX journey_runs_of_journey ON journey_runs USING btree (organization_id, journey_id, id);
 
 CREATE INDEX journey_runs_open ON journey_runs USING btree (organization_id, journey_id, id) WHERE (state <> 'ended'::text);
+
+CREATE INDEX journey_runs_parked ON journey_runs USING btree (organization_id, journey_id, id) WHERE (state = 'parked'::text);
 
 CREATE INDEX memberships_by_user ON memberships USING btree (user_id);
 

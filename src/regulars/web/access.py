@@ -23,6 +23,7 @@ class Action(StrEnum):
     ERASE_CUSTOMERS = "erase customers"
     DECIDE_COLLISIONS = "decide about collisions"
     EDIT_CATALOGS = "change catalogs"
+    EDIT_JOURNEYS = "write, start and stop journeys"
     MANAGE_INGEST_KEYS = "create and revoke ingest keys"
     MANAGE_FULL_KEYS = "create and revoke keys of full permission"
     READ_REQUEST_LOG = "read the request log"
@@ -36,7 +37,12 @@ class Action(StrEnum):
 
 
 _EVERYBODY: Final = frozenset({Action.READ})
-_MARKETER: Final = _EVERYBODY | {Action.SEE_PERSONAL, Action.DECIDE_COLLISIONS, Action.EDIT_CATALOGS}
+_MARKETER: Final = _EVERYBODY | {
+    Action.SEE_PERSONAL,
+    Action.DECIDE_COLLISIONS,
+    Action.EDIT_CATALOGS,
+    Action.EDIT_JOURNEYS,
+}
 _DEVELOPER: Final = _EVERYBODY | {
     Action.MANAGE_INGEST_KEYS,
     Action.READ_REQUEST_LOG,

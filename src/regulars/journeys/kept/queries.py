@@ -2,15 +2,25 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from regulars.kit.db import Tx
 
 
-async def delete_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+class Deleted(NamedTuple):
+    id: UUID
+    journey_id: UUID
+    version: int
+    step: str | None
+    state: str
+
+
+async def delete_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[Deleted]:
     """A person's runs with their traces, and their places in journeys."""
     rows = await tx.fetch(
-        "DELETE FROM journey_runs WHERE organization_id = %s AND profile_id = ANY (%s::uuid[]) RETURNING id",
+        "DELETE FROM journey_runs WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])"
+        " RETURNING id, journey_id, version, step, state",
         (organization_id, list(profile_ids)),
     )
     await _delete_traces(tx, organization_id, [row[0] for row in rows])
@@ -18,6 +28,7 @@ async def delete_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[
         "DELETE FROM journey_customers WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])",
         (organization_id, list(profile_ids)),
     )
+    return [Deleted(*row) for row in rows]
 
 
 async def delete_old_runs(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:

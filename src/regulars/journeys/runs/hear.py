@@ -1,6 +1,7 @@
 """Facts that concern runs already on their way: a sale or a withdrawal ends some, a purchase or a text wakes others."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from regulars.consent.facts import SubscriptionsChanged
@@ -11,6 +12,7 @@ from regulars.journeys.runs.advance import EXITS
 from regulars.journeys.runs.definitions import load_definitions
 from regulars.journeys.runs.end import end_runs
 from regulars.journeys.runs.model import RunRow
+from regulars.journeys.runs.note import count
 from regulars.journeys.sight.look import find_sales
 from regulars.journeys.sight.model import SaleRow
 from regulars.kit.db import Tx
@@ -72,14 +74,32 @@ async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[Subscript
 
 
 async def hear_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
-    """A run goes on when its text was sent, skipped, failed or became unknown."""
+    """A run goes on when its text was sent, skipped, failed or became unknown; each of these is counted at its step."""
     ended = [
-        (fact.origin_id, fact.step)
+        _Told(fact.origin_id, fact.step, fact.state, fact.reason)
         for fact in facts
         if fact.origin_kind == OriginKind.JOURNEY
         and fact.state in _FINAL_STATES
         and fact.origin_id is not None
         and fact.step is not None
     ]
-    if ended and await queries.wake_texted_runs(tx, organization_id, ended):
+    if not ended:
+        return
+    runs = {run.id: run for run in await queries.find_runs(tx, organization_id, {it.run_id for it in ended})}
+    await count(tx, organization_id, [(runs[it.run_id], it.step, it.event) for it in ended if it.run_id in runs])
+    if await queries.wake_texted_runs(tx, organization_id, [(it.run_id, it.step) for it in ended]):
         tx.touched.add(("journey_runs", organization_id))
+
+
+class _Told(NamedTuple):
+    run_id: UUID
+    step: str
+    state: str
+    reason: str | None
+
+    @property
+    def event(self) -> str:
+        """As it is counted; a skip with its reason, but without the field that had no value."""
+        return (
+            f"text skipped {(self.reason or '').partition(':')[0]}" if self.state == "skipped" else f"text {self.state}"
+        )

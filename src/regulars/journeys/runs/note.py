@@ -1,7 +1,7 @@
 """Counting what happens at the steps of journeys."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from regulars.journeys.runs import queries
@@ -11,7 +11,13 @@ from regulars.kit.db import Tx
 
 async def count(tx: Tx, organization_id: UUID, events: Sequence[tuple[RunRow, str, str]]) -> None:
     """Run, step and event of each."""
-    times = Counter((run.journey_id, run.version, step, event) for run, step, event in events)
+    await add_up(
+        tx, organization_id, Counter((run.journey_id, run.version, step, event) for run, step, event in events)
+    )
+
+
+async def add_up(tx: Tx, organization_id: UUID, times: Mapping[tuple[UUID, int, str, str], int]) -> None:
+    """By journey, version, step and event."""
     if times:
         await queries.add_totals(tx, organization_id, [(*key, number) for key, number in times.items()])
 

@@ -282,6 +282,16 @@ async def find_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None
     return RunRow(*rows[0]) if rows else None
 
 
+async def find_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID]) -> list[RunRow]:
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM journey_runs WHERE organization_id = %s AND id = ANY (%s::uuid[])").format(
+            columns=_COLUMNS
+        ),
+        (organization_id, list(run_ids)),
+    )
+    return [RunRow(*row) for row in rows]
+
+
 async def list_runs(
     tx: Tx, organization_id: UUID, journey_id: UUID, *, state: str | None, before: UUID | None, limit: int
 ) -> list[RunRow]:

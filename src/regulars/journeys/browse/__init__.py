@@ -1,0 +1,1 @@
+"""Runs and versions in lists for people."""

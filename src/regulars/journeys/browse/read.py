@@ -1,0 +1,57 @@
+"""Lists of runs and versions."""
+
+from collections.abc import Collection
+from typing import Final
+from uuid import UUID
+
+from regulars.journeys.browse import queries
+from regulars.journeys.browse.model import SpanRow, VersionRow
+from regulars.journeys.runs.model import RunRow
+from regulars.kit.db import Tx
+
+VERSIONS_MAX: Final = 200
+
+
+async def list_runs(
+    tx: Tx,
+    organization_id: UUID,
+    journey_id: UUID,
+    *,
+    state: str | None = None,
+    step: str | None = None,
+    profile_id: UUID | None = None,
+    beyond: tuple[str, ...] | None = None,
+    is_backward: bool = False,
+    limit: int,
+) -> list[RunRow]:
+    """The newest first; backward, the reverse of what comes before the position."""
+    return await queries.list_runs(
+        tx,
+        organization_id,
+        journey_id,
+        state=state,
+        step=step,
+        profile_id=profile_id,
+        beyond=None if beyond is None else UUID(beyond[0]),
+        is_backward=is_backward,
+        limit=limit,
+    )
+
+
+async def list_runs_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID, *, limit: int) -> list[RunRow]:
+    """In all journeys, the newest first."""
+    return await queries.list_runs_of_customer(tx, organization_id, profile_id, limit=limit)
+
+
+async def list_versions(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[VersionRow]:
+    """The newest first."""
+    return await queries.list_versions(tx, organization_id, journey_id, limit=VERSIONS_MAX)
+
+
+async def list_spans(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[SpanRow]:
+    """When which version was live, the last first."""
+    return await queries.list_spans(tx, organization_id, journey_id, limit=VERSIONS_MAX)
+
+
+async def name_journeys(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    return await queries.name_journeys(tx, organization_id, ids) if ids else {}

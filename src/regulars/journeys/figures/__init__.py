@@ -1,0 +1,1 @@
+"""What happened at the steps of journeys, as it was counted when it happened."""

@@ -1,0 +1,164 @@
+"""The runs of a journey, and the trace of one: why did this happen, why not?"""
+
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.journeys.browse.read import list_runs
+from regulars.journeys.figures.read import read_sums
+from regulars.journeys.manage import Journey
+from regulars.journeys.pages.parts import PATH, STATES, find_journey, journey_url, refusals
+from regulars.journeys.pages.trace import WAITS, tell_trace
+from regulars.journeys.program import program_of
+from regulars.journeys.runs.definitions import load_definitions
+from regulars.journeys.runs.find import find_run, read_trace
+from regulars.journeys.runs.model import RunRow
+from regulars.journeys.runs.resume import resume_run
+from regulars.journeys.sight.look import find_people, find_sales
+from regulars.journeys.words import tell_step
+from regulars.kit.db import Tx
+from regulars.kit.ids import JOURNEY, PROFILE, RUN, read_reference
+from regulars.messaging.find import list_texts_of
+from regulars.messaging.model import OriginKind
+from regulars.profiles.find import find_profile
+from regulars.sales.listing import find_sale
+from regulars.web import mask
+from regulars.web.errors import PageNotFound
+from regulars.web.listing import Filter, ListView, cut, read_view
+from regulars.web.render import redirect, render
+from regulars.web.visit import Visit
+
+RUN_STATES: Final = {"active": "On their way", "parked": "Need a person", "ended": "Ended"}
+
+
+class RunLine(NamedTuple):
+    run: RunRow
+    canonical: str
+    customer: str
+    name: str | None
+    # Where it stands, in words.
+    standing: str
+
+
+def filters(visit: Visit) -> list[Filter]:
+    words = "External id or prof_…" if visit.sees_personal else "prof_…"
+    return [
+        Filter("who", "Search customers", kind="search", placeholder=words),
+        Filter("state", "State", choices=tuple(RUN_STATES.items())),
+        Filter("step", "Stands at step", placeholder="3.else.1"),
+    ]
+
+
+async def show_runs(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        journey = await find_journey(tx, visit)
+        path = f"{PATH}/{JOURNEY.encode(journey.row.id)}/runs"
+        view = read_view(visit, "runs", path, filters=filters(visit))
+        found, is_known = await _find(tx, visit, journey, view)
+        page = cut(view, found, lambda run: (str(run.id),))
+        lines = await _lines(tx, visit, list(page.rows))
+        sums = await read_sums(tx, visit.organization_id, [journey.row.id])
+    return render(
+        visit,
+        "journeys/runs.html",
+        view=view,
+        page=page,
+        lines=lines,
+        row=journey.row,
+        states=STATES,
+        here=journey_url(visit, journey.row),
+        figures=sums[journey.row.id],
+        is_known=is_known,
+    )
+
+
+async def _find(tx: Tx, visit: Visit, journey: Journey, view: ListView) -> tuple[list[RunRow], bool]:
+    """The runs of the view, and whether the customer it names exists."""
+    profile_id: UUID | None = None
+    if view.value("who"):
+        profile = await find_profile(tx, visit.organization_id, read_reference(PROFILE, view.value("who")))
+        # An external id tells who somebody is: who may not see one may not try one either.
+        if profile is None or not (visit.sees_personal or view.value("who") == PROFILE.encode(profile.id)):
+            return [], False
+        profile_id = profile.id
+    found = await list_runs(
+        tx,
+        visit.organization_id,
+        journey.row.id,
+        state=view.value("state") or None,
+        step=view.value("step") or None,
+        profile_id=profile_id,
+        beyond=view.position,
+        is_backward=view.is_backward,
+        limit=view.fetch_limit,
+    )
+    return found, True
+
+
+async def _lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]:
+    people = {one.id: one for one in await find_people(tx, visit.organization_id, {run.profile_id for run in runs})}
+    wanted = {(run.journey_id, run.version) for run in runs}
+    definitions = await load_definitions(tx, visit.organization_id, wanted)
+    lines = []
+    for run in runs:
+        person = people.get(run.profile_id)
+        node = program_of(definitions[run.journey_id, run.version]).nodes.get(run.step or "")
+        at = "" if node is None else f" at “{tell_step(node.step).kind}”"
+        standing = f"{WAITS.get(run.waits_for or '', 'Goes on')}{at}" if run.state == "active" else run.reason or ""
+        lines.append(
+            RunLine(
+                run,
+                RUN.encode(run.id),
+                PROFILE.encode(run.profile_id),
+                None if person is None else mask.name(visit, person.first_name, person.last_name),
+                standing if run.state != "ended" else run.outcome or "",
+            )
+        )
+    return lines
+
+
+async def show_run(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        journey = await find_journey(tx, visit)
+        run = await _find_run(tx, visit, journey)
+        definitions = await load_definitions(tx, visit.organization_id, {(run.journey_id, run.version)})
+        rows = await read_trace(tx, visit.organization_id, run.id)
+        texts = await list_texts_of(tx, visit.organization_id, OriginKind.JOURNEY, run.id)
+        people = await find_people(tx, visit.organization_id, {run.profile_id})
+        sales = await find_sales(tx, visit.organization_id, [] if run.sale_id is None else [run.sale_id])
+        ticket = await find_sale(tx, visit.organization_id, run.fact_id) if run.sale_id is not None else None
+    name = mask.name(visit, people[0].first_name, people[0].last_name) if people else None
+    return render(
+        visit,
+        "journeys/run.html",
+        row=journey.row,
+        run=run,
+        here=journey_url(visit, journey.row),
+        canonical=RUN.encode(run.id),
+        customer=PROFILE.encode(run.profile_id),
+        name=name,
+        sale=sales[0] if sales else None,
+        ticket=None if ticket is None else ticket.told.external_id,
+        lines=tell_trace(run, rows, definitions[run.journey_id, run.version], texts, visit.format),
+        states=RUN_STATES,
+    )
+
+
+async def resume(visit: Visit) -> Response:
+    async with visit.database.transaction() as tx:
+        journey = await find_journey(tx, visit)
+        run = await _find_run(tx, visit, journey)
+        with refusals():
+            await resume_run(tx, visit.organization_id, run.id)
+        await record(tx, visit.organization_id, actor_of(visit), "journey.resume_run", RUN.encode(run.id))
+    return redirect(visit, journey_url(visit, journey.row, "runs", RUN.encode(run.id)), done="It tries again.")
+
+
+async def _find_run(tx: Tx, visit: Visit, journey: Journey) -> RunRow:
+    identifier = RUN.decode(visit.references[1])
+    run = None if identifier is None else await find_run(tx, visit.organization_id, identifier)
+    if run is None or run.journey_id != journey.row.id:
+        raise PageNotFound("This journey has no such run; runs are kept 13 months after their end.")
+    return run

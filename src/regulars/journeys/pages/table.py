@@ -1,0 +1,31 @@
+"""Every page and form of journeys."""
+
+from functools import partial
+from typing import Final
+
+from regulars.journeys.pages import life, listing, runs, show
+from regulars.journeys.pages.parts import PATH
+from regulars.web.access import Action
+from regulars.web.route import Form, Page
+
+_ONE: Final = f"{PATH}/{{journey}}"
+_read = partial(Page, needs=Action.READ)
+_ask = partial(Page, needs=Action.EDIT_JOURNEYS)
+_do = partial(Form, needs=Action.EDIT_JOURNEYS)
+
+PAGES: Final[tuple[Page, ...]] = (
+    _read(path=PATH, handle=listing.show_journeys),
+    _ask(path=f"{PATH}/new", handle=life.new),
+    _do(path=PATH, handle=life.create),
+    _read(path=_ONE, handle=show.show_journey),
+    _do(path=f"{_ONE}/duplicate", handle=life.duplicate),
+    _ask(path=f"{_ONE}/activate", handle=life.ask_to_activate),
+    _do(path=f"{_ONE}/activate", handle=life.make_live),
+    _ask(path=f"{_ONE}/pause", handle=life.ask_to_pause),
+    _do(path=f"{_ONE}/pause", handle=life.make_paused),
+    _ask(path=f"{_ONE}/end", handle=life.ask_to_end),
+    _do(path=f"{_ONE}/end", handle=life.make_ended),
+    _read(path=f"{_ONE}/runs", handle=runs.show_runs),
+    _read(path=f"{_ONE}/runs/{{run}}", handle=runs.show_run),
+    _do(path=f"{_ONE}/runs/{{run}}/resume", handle=runs.resume),
+)

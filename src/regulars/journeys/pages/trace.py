@@ -1,0 +1,124 @@
+"""What a run saw and decided, line by line, as a person reads it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from regulars.journeys.definition import Definition
+from regulars.journeys.pages.flow import SKIPS
+from regulars.journeys.program import program_of
+from regulars.journeys.runs.model import RunRow, TraceRow
+from regulars.journeys.words import tell_length, tell_step, tell_ways
+from regulars.kit.clock import parse_timestamp
+from regulars.messaging.model import TextRow
+from regulars.web.format import Format
+
+WAITS = {"purchase": "Waits for a purchase", "text": "Waits for its text", "time": "Waits"}
+TEXT_STATES = {
+    "queued": "Waits for its moment: open hours, or the worker.",
+    "sending": "Is leaving now.",
+    "unknown": "Whether it left is not known, so it is never sent again.",
+    "sent": "Sent.",
+    "delivered": "Delivered.",
+    "failed": "Failed.",
+}
+
+
+class Line(NamedTuple):
+    icon: str
+    # yes, no, now, or nothing
+    kind: str
+    title: str
+    text: str
+    at: datetime
+    # The words of a text that was asked for here.
+    body: str | None = None
+
+
+def tell_trace(
+    run: RunRow, rows: Sequence[TraceRow], definition: Definition, texts: Sequence[TextRow], formats: Format
+) -> list[Line]:
+    by_step = {text.step: text for text in texts}
+    return [_tell(row, definition, by_step, formats) for row in rows] + _tell_now(run, formats)
+
+
+def _tell(row: TraceRow, definition: Definition, texts: Mapping[str, TextRow], formats: Format) -> Line:
+    node = program_of(definition).nodes.get(row.step or "")
+    name = tell_step(node.step).name if node is not None else row.step or ""
+    detail = row.detail if isinstance(row.detail, dict) else {}
+    match row.event:
+        case "entered":
+            return Line("ticket", "yes", "Entered", f"By version {detail.get('version', '')}.", row.at)
+        case "waits":
+            reason = "for a purchase, " if detail.get("for") else ""
+            return Line("clock", "", f"Waits: {name}", f"{reason}until {_moment(detail.get('until'), formats)}", row.at)
+        case "went on":
+            return Line("check", "yes", f"Waited: {name}", "", row.at)
+        case "texts":
+            text = texts.get(row.step or "")
+            return Line("message", _kind_of_text(text), "Asks for a text", _tell_text(text), row.at, text and text.body)
+        case "then" | "else" as way:
+            ways = tell_ways(node.step) if node is not None else ("Yes", "No")
+            is_then = way == "then"
+            answer = ways[0] if is_then else ways[1]
+            return Line("branch", "yes" if is_then else "no", f"{name} {answer}", _tell_seen(detail), row.at)
+        case "set":
+            return Line("tag", "", f"Sets {name}", "", row.at)
+        case "failed":
+            return Line("alert", "no", f"Failed at: {name}", f"Attempt {detail.get('attempts', '')}.", row.at)
+        case "resumed":
+            return Line("refresh", "", "Tries again", "A person resumed it.", row.at)
+        case _:
+            return Line("out", "", "Left the journey", _sentence(detail.get("outcome")), row.at)
+
+
+def _tell_now(run: RunRow, formats: Format) -> list[Line]:
+    if run.state == "ended":
+        return []
+    if run.state == "parked":
+        return [Line("alert", "no", "Waits for a person", run.reason or "", run.waiting_since or run.entered_at)]
+    until = "" if run.due_at is None else f"Until {formats.full_moment(run.due_at)} at the latest."
+    return [Line("clock", "now", WAITS.get(run.waits_for or "", "Goes on at its next turn"), until, formats.now)]
+
+
+def _kind_of_text(text: TextRow | None) -> str:
+    if text is None:
+        return ""
+    return {"sent": "yes", "delivered": "yes", "skipped": "no", "failed": "no"}.get(text.state, "")
+
+
+def _tell_text(text: TextRow | None) -> str:
+    if text is None:
+        return "The text itself is no longer kept."
+    if text.state == "skipped":
+        reason, _, field = (text.reason or "").partition(":")
+        return f"Skipped: {SKIPS.get(reason, reason)}{f' ({field.strip()})' if field else ''}."
+    said = TEXT_STATES.get(text.state, text.state)
+    return f"{said} {text.reason}." if text.state == "failed" and text.reason else said
+
+
+def _tell_seen(detail: Mapping[str, Any]) -> str:
+    """What a fork looked at."""
+    told = []
+    if "subscribed" in detail:
+        told.append("Could be texted" if detail["subscribed"] else "Could not be texted")
+    purchases = detail.get("purchases")
+    if isinstance(purchases, dict):
+        told += [f"{times} other purchases in {tell_length(days=int(days))}" for days, times in purchases.items()]
+    if "share" in detail:
+        told.append(f"Drew {detail['share']} of 100")
+    if "bought" in detail:
+        told.append("Bought in time" if detail["bought"] else "Did not buy in time")
+    return "; ".join(told) + "." if told else ""
+
+
+def _moment(text: object, formats: Format) -> str:
+    try:
+        return formats.full_moment(parse_timestamp(str(text)))
+    except ValueError:
+        return str(text)
+
+
+def _sentence(outcome: object) -> str:
+    text = str(outcome or "").strip()
+    return f"{text[:1].upper()}{text[1:]}." if text else ""

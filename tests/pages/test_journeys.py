@@ -1,0 +1,154 @@
+"""The pages of journeys: what they show, who may act, and what stands in the audit log."""
+
+import re
+
+import psycopg
+import pytest
+from tests.support import samples
+from tests.support.draining import work_through
+from tests.support.journeys import make_journey
+from tests.support.visitor import Visitor
+
+from regulars.web.access import Role
+
+TEXT = {"do": "send_text", "text": "Hello {{ profile.first_name }}"}
+WAIT = {"do": "wait", "days": 3}
+
+
+@pytest.fixture
+def marketer(visitor_as) -> Visitor:
+    return visitor_as(Role.MARKETER)
+
+
+@pytest.fixture
+def buyer(api):
+    """Somebody who may be texted."""
+    store = api.post("/v1/stores", samples.store()).json()
+    profile = api.post("/v1/profiles", samples.profile(first_name="Odile", last_name="Fictive")).json()
+    return store, profile
+
+
+def opt_in(api, profile):
+    answer = api.post(
+        "/v1/subscriptions/opt-in",
+        {
+            "phone_number": samples.phone(),
+            "consent_source": "WEBSITE",
+            "consented_at": samples.ago(minutes=1),
+            "profile_id": profile["id"],
+        },
+    )
+    assert answer.status == 201
+
+
+def id_of(answer) -> str:
+    return re.search(r"jrn_\w+", answer.headers["location"])[0]
+
+
+def test_an_empty_list_says_what_will_be_here(marketer):
+    assert "No journeys yet" in marketer.get("/journeys").text
+    assert "Choose one to start from" in marketer.get("/journeys").text
+
+
+@pytest.mark.parametrize("start", ["thank-you", "welcome", "win-back", "after-return"])
+def test_every_template_can_be_activated_as_it_stands(marketer, start):
+    journey = id_of(marketer.post("/journeys", start=start))
+    assert "It cannot run" not in marketer.get(f"/journeys/{journey}").text
+    assert marketer.post(f"/journeys/{journey}/activate").status_code == 303
+    assert "Live" in marketer.get(f"/journeys/{journey}").text
+
+
+def test_a_journey_from_nothing_says_what_it_lacks_and_is_not_activated(marketer):
+    journey = id_of(marketer.post("/journeys", start="blank"))
+    assert "A journey needs at least one step." in marketer.get(f"/journeys/{journey}").text
+    assert marketer.post(f"/journeys/{journey}/activate").status_code == 409
+    assert marketer.post("/journeys", start="nonsense").status_code == 400
+
+
+def test_the_flow_shows_what_happened_at_each_step(api, buyer, marketer, tenant, api_database_url):
+    journey = make_journey(api_database_url, tenant.organization_id, TEXT, WAIT, trigger="opt_in")
+    opt_in(api, buyer[1])
+    for _ in range(3):
+        work_through(api_database_url, tenant.organization_id)
+    page = marketer.get(f"/journeys/{journey}").text
+    assert "1<small>entered</small>" in page
+    listed = marketer.get("/journeys").text
+    assert f'/journeys/{journey}/runs">1</a>' in listed
+    runs = marketer.get(f"/journeys/{journey}/runs").text
+    assert "Odile Fictive" in runs
+    run = re.search(r"runs/(run_\w+)", runs)[1]
+    trace = marketer.get(f"/journeys/{journey}/runs/{run}").text
+    assert "Asks for a text" in trace
+    assert "Hello Odile" in trace
+
+
+def test_who_may_not_see_a_person_sees_neither_name_nor_text(api, buyer, visitor_as, tenant, api_database_url):
+    journey = make_journey(api_database_url, tenant.organization_id, TEXT, WAIT, trigger="opt_in")
+    opt_in(api, buyer[1])
+    work_through(api_database_url, tenant.organization_id)
+    work_through(api_database_url, tenant.organization_id)
+    analyst = visitor_as(Role.ANALYST)
+    runs = analyst.get(f"/journeys/{journey}/runs").text
+    run = re.search(r"runs/(run_\w+)", runs)[1]
+    for page in (runs, analyst.get(f"/journeys/{journey}/runs/{run}").text):
+        assert "Odile" not in page
+    by_name = analyst.get(f"/journeys/{journey}/runs", who=buyer[1]["external_id"]).text
+    assert "No such customer" in by_name
+    assert run in analyst.get(f"/journeys/{journey}/runs", who=buyer[1]["id"]).text
+    assert analyst.post(f"/journeys/{journey}/pause").status_code == 403
+
+
+def test_runs_are_found_by_state_and_by_the_step_they_stand_at(api, buyer, marketer, tenant, api_database_url):
+    journey = make_journey(api_database_url, tenant.organization_id, WAIT, trigger="opt_in")
+    opt_in(api, buyer[1])
+    work_through(api_database_url, tenant.organization_id)
+    work_through(api_database_url, tenant.organization_id)
+    for query, is_there in (
+        ({"state": "active"}, True),
+        ({"state": "ended"}, False),
+        ({"step": "1"}, True),
+        ({"step": "2"}, False),
+    ):
+        assert ("Odile Fictive" in marketer.get(f"/journeys/{journey}/runs", **query).text) is is_there, query
+    assert "<b>1</b> wait now" in marketer.get(f"/journeys/{journey}").text
+
+
+def test_it_is_paused_goes_on_and_ends_and_the_audit_log_knows(visitor_as, tenant, api_database_url):
+    owner = visitor_as(Role.OWNER)
+    journey = make_journey(api_database_url, tenant.organization_id, WAIT, is_live=False)
+    for act in ("activate", "pause", "activate", "end"):
+        assert owner.get(f"/journeys/{journey}/{act}").status_code == 200
+        assert owner.post(f"/journeys/{journey}/{act}").status_code == 303
+    assert owner.post(f"/journeys/{journey}/activate").status_code == 409
+    copied = id_of(owner.post(f"/journeys/{journey}/duplicate"))
+    assert "A journey (copy)" in owner.get(f"/journeys/{copied}").text
+    acts = [line.split(",")[3] for line in owner.get("/settings/audit.csv").text.splitlines()[1:]]
+    assert acts == ["journey.create", "journey.end", "journey.activate", "journey.pause", "journey.activate"]
+
+
+def test_after_a_long_pause_it_asks_what_becomes_of_those_who_waited(api, buyer, marketer, api_database_url):
+    organization_id = api.tenant.organization_id
+    journey = make_journey(api_database_url, organization_id, WAIT, trigger="opt_in")
+    opt_in(api, buyer[1])
+    work_through(api_database_url, organization_id)
+    marketer.post(f"/journeys/{journey}/pause")
+    with psycopg.connect(api_database_url) as connection:
+        late = "UPDATE journeys SET paused_at = now() - interval '3 days' WHERE organization_id = %s"
+        connection.execute(late, (organization_id,))
+    assert "What becomes of those who waited?" in marketer.get(f"/journeys/{journey}/activate").text
+    assert marketer.post(f"/journeys/{journey}/activate").status_code == 400
+    assert marketer.post(f"/journeys/{journey}/activate", waiting="end").status_code == 303
+    assert "Ended by a person" in marketer.get(f"/journeys/{journey}/runs").text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/journeys/nobody",
+        "/journeys/jrn_00000000000000000000000000",
+        "/journeys/nobody/runs",
+        "/journeys/nobody/activate",
+    ],
+)
+def test_an_unknown_journey_is_not_found(marketer, path):
+    assert marketer.get(path).status_code == 404

@@ -13,6 +13,7 @@ from regulars.consent.facts import SubscriptionsChanged
 from regulars.demo.runs.queue import DemoQueue
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
+from regulars.journeys.backtest.asked.queue import BacktestQueue
 from regulars.journeys.jobs import (
     enter_by_consents,
     enter_by_sales,
@@ -97,6 +98,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         RetryQueue(LISTENERS),
         TextQueue(gateways.providers),
         RunQueue(),
+        BacktestQueue(),
         Sweep("journeys.sweep", RUNS, sweep_runs, look_every_s=3600),
         InboundQuestions(gateways.twilio),
         OverdueReplies(),

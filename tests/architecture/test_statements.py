@@ -42,6 +42,8 @@ OWNERS = {
         "journey_customers",
         "journey_runs",
         "journey_trace",
+        "journey_backtests",
+        "journey_drafts",
         "journey_totals",
     },
     "segments": {"segments", "segment_versions", "segment_uses", "segment_keys", "segment_sizes"},

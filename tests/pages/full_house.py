@@ -9,7 +9,7 @@ from tests.support import samples
 from tests.support.aside import run_aside
 from tests.support.client import Api
 from tests.support.draining import work_through
-from tests.support.journeys import make_journey
+from tests.support.journeys import make_journey, write_on
 from tests.support.visitor import Visitor
 
 # Would run, break out of an attribute, out of a script, out of a template or out of a title.
@@ -81,7 +81,8 @@ def _write_journeys(database_url: str, organization_id: UUID) -> None:
     store = {"type": "store", "any_of": [PLANTED]}
     make_journey(database_url, organization_id, text, is_live=False, name=f"Draft {PLANTED}", filter=store)
     # The newest is the one that a person who looks around opens first.
-    make_journey(database_url, organization_id, branch, trigger="opt_in", name=PLANTED, created_by=PLANTED)
+    made = make_journey(database_url, organization_id, branch, trigger="opt_in", name=PLANTED, created_by=PLANTED)
+    write_on(database_url, organization_id, made, by=PLANTED)
 
 
 def _address() -> dict[str, str]:

@@ -165,6 +165,11 @@ async def _journey(tx: Tx, organization_id: UUID, row: JourneyRow, *, version: i
     return Journey(row, definition, find_faults(definition, await _known(tx, organization_id, definition)))
 
 
+async def check_definition(tx: Tx, organization_id: UUID, definition: Definition) -> list[Fault]:
+    """What keeps it from running, by today's catalogs."""
+    return find_faults(definition, await _known(tx, organization_id, definition))
+
+
 async def _known(tx: Tx, organization_id: UUID, definition: Definition) -> Known:
     attributes, properties = keys_of(definition)
     others = await find_others(tx, organization_id, segments_of(definition))

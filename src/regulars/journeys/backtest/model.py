@@ -19,6 +19,8 @@ NOTE: Final = (
 class Day:
     entries: int = 0
     texts: int = 0
+    # Of the texts that would be sent; what they would cost.
+    parts: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     not_entered: Counter[str] = field(default_factory=Counter)
 
@@ -26,6 +28,7 @@ class Day:
         return {
             "entries": self.entries,
             "texts": self.texts,
+            "parts": self.parts,
             "skipped": sorted_counts(self.skipped),
             "not_entered": sorted_counts(self.not_entered),
         }
@@ -60,6 +63,7 @@ class Report:
         for day in self.by_day.values():
             total.entries += day.entries
             total.texts += day.texts
+            total.parts += day.parts
             total.skipped += day.skipped
             total.not_entered += day.not_entered
         return total

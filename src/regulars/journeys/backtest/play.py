@@ -76,6 +76,7 @@ class Text(NamedTuple):
 
     at: datetime
     reason: str | None
+    parts: int = 0
 
 
 class Played(NamedTuple):
@@ -162,16 +163,17 @@ class _Run:
         """The run goes on when the text has ended one way or another."""
         values = values_of(self._story.person, self._sale, brand=self._stage.texting.brand)
         words = render(parse_template(template), values)
-        moment, reason = self._judge(words)
-        if moment <= self._stage.now:
-            self._texts.append(Text(moment, reason))
-        self._at = moment
+        text = self._judge(words)
+        if text.at <= self._stage.now:
+            self._texts.append(text)
+        self._at = text.at
 
     def _judge(self, words: str | Missing) -> Text:
         """The gate at every moment at which it would have looked; one beyond now is not decided yet."""
         stage = self._stage
         number = self._story.number_at(self._at)
-        reason = reason_to_skip(words, number, compose_for(words, number, stage.texting))
+        composed = compose_for(words, number, stage.texting)
+        reason = reason_to_skip(words, number, composed)
         if reason is not None or number is None:
             return Text(self._at, reason)
         place = place_of(number.phone_number)
@@ -193,7 +195,7 @@ class _Run:
             decision = decide(candidate, stage.texting.settings.caps, moment)
             if isinstance(decision, Send):
                 earlier.append(moment)
-                return Text(moment, None)
+                return Text(moment, None, composed.measured.parts)
             if isinstance(decision, Skip):
                 return Text(moment, decision.reason.value)
             moment = decision.until

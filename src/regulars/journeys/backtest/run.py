@@ -4,7 +4,7 @@ Customers are independent of each other, their numbers too: a number is linked t
 pages only to learn whose they are, and each customer's story is played once, in the order of time.
 """
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,8 +16,9 @@ from regulars.journeys.backtest.play import Stage, play
 from regulars.journeys.backtest.story import Story, load_stories
 from regulars.journeys.check import segments_of
 from regulars.journeys.conditions import holds
+from regulars.journeys.definition import Definition
 from regulars.journeys.errors import NotPossible
-from regulars.journeys.manage import Journey, load_journey, refuse_faults
+from regulars.journeys.manage import load_journey, refuse_faults
 from regulars.journeys.runs.enter import TRIGGERS, Arrival, arrival_of_sale, may_enter_again
 from regulars.journeys.sight.look import conditions_of, find_declared, find_sales, organization_zone, windows_of
 from regulars.journeys.sight.model import SaleRow
@@ -43,19 +44,47 @@ async def backtest(
     version: int | None = None,
     facts_max: int = FACTS_MAX,
 ) -> Report:
-    """The transaction is made read-only: nothing can be written by it from here on."""
+    """Of a saved version. The transaction is made read-only: nothing can be written by it from here on."""
     await queries.forbid_writes(tx)
     if not 1 <= days <= DAYS_MAX:
         raise NotPossible(f"A backtest plays 1 to {DAYS_MAX} days.")
     journey = await load_journey(tx, organization_id, journey_id, version=version)
     refuse_faults(journey)
+    return await play_definition(
+        tx,
+        organization_id,
+        journey_id,
+        journey.definition,
+        version=version or journey.row.version,
+        texting=texting,
+        days=days,
+        facts_max=facts_max,
+    )
+
+
+async def play_definition(
+    tx: Tx,
+    organization_id: UUID,
+    journey_id: UUID,
+    definition: Definition,
+    *,
+    version: int,
+    texting: Texting,
+    days: int,
+    facts_max: int = FACTS_MAX,
+    tell: Callable[[int], None] | None = None,
+) -> Report:
+    """Of any definition that can run, saved or not; `tell` hears how many facts were played."""
+    await queries.forbid_writes(tx)
     player = await _Player.begin(
-        tx, organization_id, journey, texting, days=days, version=version or journey.row.version
+        tx, organization_id, journey_id, definition, texting=texting, days=days, version=version
     )
     done: set[UUID] = set()
     async for page in player.pages(facts_max):
         await player.play_customers(page - done)
         done |= page
+        if tell is not None:
+            tell(player.report.facts)
     return player.report
 
 
@@ -68,14 +97,22 @@ class _Player:
 
     @classmethod
     async def begin(
-        cls, tx: Tx, organization_id: UUID, journey: Journey, texting: Texting, *, days: int, version: int
+        cls,
+        tx: Tx,
+        organization_id: UUID,
+        journey_id: UUID,
+        definition: Definition,
+        *,
+        texting: Texting,
+        days: int,
+        version: int,
     ) -> "_Player":
         zone = await organization_zone(tx, organization_id)
-        conditions = list(conditions_of(journey.definition))
+        conditions = list(conditions_of(definition))
         attribute_types, property_types = await find_declared(tx, organization_id, conditions)
         stage = Stage(
-            journey_id=journey.row.id,
-            definition=journey.definition,
+            journey_id=journey_id,
+            definition=definition,
             texting=texting,
             attribute_types=attribute_types,
             property_types=property_types,
@@ -122,6 +159,7 @@ class _Player:
                 day = self.report.day(text.at)
                 if text.reason is None:
                     day.texts += 1
+                    day.parts += text.parts
                 else:
                     day.skipped[text.reason] += 1
             if played.ended_at is None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from regulars.journeys.check import Fault
 from regulars.journeys.definition import Definition, Step
+from regulars.journeys.drafts.change import fingerprint
 from regulars.journeys.figures.read import JourneyFigures, StepFigures
 from regulars.journeys.program import Forking
 from regulars.journeys.words import Told, kind_of, tell_step, tell_ways
@@ -51,6 +52,8 @@ class Card:
     waiting: int = 0
     ways: list[Way] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    # What a form of the builder remembers of it.
+    was: str = ""
 
     @property
     def style(self) -> str:
@@ -96,6 +99,7 @@ class _Drawing:
             waiting=waiting,
             ways=self._ways(step, identifier, place),
             faults=faults_at(self.faults, identifier),
+            was=fingerprint(step),
         )
 
     def _ways(self, step: Step, identifier: str, place: str) -> list[Way]:

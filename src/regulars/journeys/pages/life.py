@@ -40,7 +40,8 @@ async def create(visit: Visit) -> Response:
         made = await create_journey(tx, visit.organization_id, definition, created_by=visit.user.email)
         subject, after = JOURNEY.encode(made.row.id), {"name": definition.name, "start": visit.form["start"]}
         await record(tx, visit.organization_id, actor_of(visit), "journey.create", subject, after=after)
-    return redirect(visit, journey_url(visit, made.row), done="A draft: nobody enters before it is activated.")
+    done = "A draft: nobody enters before it is activated."
+    return redirect(visit, journey_url(visit, made.row, "edit"), done=done)
 
 
 async def duplicate(visit: Visit) -> Response:

@@ -17,6 +17,7 @@ from regulars.journeys.runs.find import find_run, read_trace
 from regulars.journeys.runs.model import RunRow
 from regulars.journeys.runs.resume import resume_run
 from regulars.journeys.sight.look import find_people, find_sales
+from regulars.journeys.why.explain import Explained, explain
 from regulars.journeys.words import tell_step
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE, RUN, read_reference
@@ -56,7 +57,12 @@ async def show_runs(visit: Visit) -> Response:
         journey = await find_journey(tx, visit)
         path = f"{PATH}/{JOURNEY.encode(journey.row.id)}/runs"
         view = read_view(visit, "runs", path, filters=filters(visit))
-        found, is_known = await _find(tx, visit, journey, view)
+        customer = await _find_customer(tx, visit, view)
+        is_known = customer is not None or not view.value("who")
+        found = await _find(tx, visit, journey, view, customer) if is_known else []
+        explained: list[Explained] = []
+        if customer is not None:
+            explained = await explain(tx, visit.organization_id, journey, customer, secret=visit.place.secret)
         page = cut(view, found, lambda run: (str(run.id),))
         lines = await _lines(tx, visit, list(page.rows))
         sums = await read_sums(tx, visit.organization_id, [journey.row.id])
@@ -71,30 +77,33 @@ async def show_runs(visit: Visit) -> Response:
         here=journey_url(visit, journey.row),
         figures=sums[journey.row.id],
         is_known=is_known,
+        explained=explained,
+        run_id=RUN.encode,
     )
 
 
-async def _find(tx: Tx, visit: Visit, journey: Journey, view: ListView) -> tuple[list[RunRow], bool]:
-    """The runs of the view, and whether the customer it names exists."""
-    profile_id: UUID | None = None
-    if view.value("who"):
-        profile = await find_profile(tx, visit.organization_id, read_reference(PROFILE, view.value("who")))
-        # An external id tells who somebody is: who may not see one may not try one either.
-        if profile is None or not (visit.sees_personal or view.value("who") == PROFILE.encode(profile.id)):
-            return [], False
-        profile_id = profile.id
-    found = await list_runs(
+async def _find_customer(tx: Tx, visit: Visit, view: ListView) -> UUID | None:
+    """Whom the view names, if anybody."""
+    who = view.value("who")
+    profile = await find_profile(tx, visit.organization_id, read_reference(PROFILE, who)) if who else None
+    # An external id tells who somebody is: who may not see one may not try one either.
+    if profile is None or not (visit.sees_personal or who == PROFILE.encode(profile.id)):
+        return None
+    return profile.id
+
+
+async def _find(tx: Tx, visit: Visit, journey: Journey, view: ListView, customer: UUID | None) -> list[RunRow]:
+    return await list_runs(
         tx,
         visit.organization_id,
         journey.row.id,
         state=view.value("state") or None,
         step=view.value("step") or None,
-        profile_id=profile_id,
+        profile_id=customer,
         beyond=view.position,
         is_backward=view.is_backward,
         limit=view.fetch_limit,
     )
-    return found, True
 
 
 async def _lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]:

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from regulars.journeys.browse.model import SpanRow
 from regulars.journeys.browse.read import list_spans
+from regulars.journeys.drafts.change import load_draft
 from regulars.journeys.figures.read import JourneyFigures, count_parked, read_figures
 from regulars.journeys.pages.flow import Card, draw, faults_at
 from regulars.journeys.pages.listing import PARKED_COUNTED_MAX
@@ -24,6 +25,7 @@ async def show_journey(visit: Visit) -> Response:
         figures = await read_figures(tx, visit.organization_id, row.id)
         spans = await list_spans(tx, visit.organization_id, row.id)
         parked = await count_parked(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
+        draft = await load_draft(tx, visit.organization_id, row.id)
         asked = read_version(visit)
         shown = asked if asked is not None and asked <= row.version else row.live_version or row.version
         if shown != row.version:
@@ -47,6 +49,7 @@ async def show_journey(visit: Visit) -> Response:
         chosen=_chosen(cards, visit.query.get("step", "")),
         live_since=_live_since(spans, row.live_version),
         parked=parked.get(row.id, 0),
+        has_draft=draft.is_new,
         trigger=TRIGGERS[journey.definition.trigger],
         entry=tell_entry(journey.definition),
         exits=tell_exits(journey.definition),

@@ -3,7 +3,8 @@
 from functools import partial
 from typing import Final
 
-from regulars.journeys.pages import life, listing, runs, show
+from regulars.journeys.pages import backtests, life, listing, runs, show, versions
+from regulars.journeys.pages.edit import act, asking, builder, save
 from regulars.journeys.pages.parts import PATH
 from regulars.web.access import Action
 from regulars.web.route import Form, Page
@@ -28,4 +29,18 @@ PAGES: Final[tuple[Page, ...]] = (
     _read(path=f"{_ONE}/runs", handle=runs.show_runs),
     _read(path=f"{_ONE}/runs/{{run}}", handle=runs.show_run),
     _do(path=f"{_ONE}/runs/{{run}}/resume", handle=runs.resume),
+    _read(path=f"{_ONE}/versions", handle=versions.show_versions),
+    _read(path=f"{_ONE}/backtest", handle=backtests.show_backtest),
+    _do(path=f"{_ONE}/backtest", handle=backtests.ask),
+    _ask(path=f"{_ONE}/edit", handle=builder.show_builder),
+    _do(path=f"{_ONE}/edit/entry", handle=act.change_entry),
+    _do(path=f"{_ONE}/edit/add", handle=act.add_step),
+    _do(path=f"{_ONE}/edit/step", handle=act.change_step),
+    _do(path=f"{_ONE}/edit/measure", handle=act.measure_step),
+    _do(path=f"{_ONE}/edit/move", handle=act.move_step),
+    _do(path=f"{_ONE}/edit/remove", handle=act.remove_step),
+    _do(path=f"{_ONE}/edit/condition", handle=asking.change_condition),
+    _do(path=f"{_ONE}/edit/save", handle=save.save),
+    _ask(path=f"{_ONE}/edit/discard", handle=save.ask_to_discard),
+    _do(path=f"{_ONE}/edit/discard", handle=save.discard),
 )

@@ -25,6 +25,12 @@ document.addEventListener("click", async (event) => {
     showToast("Copied.");
     return;
   }
+  const insert = event.target.closest("[data-insert]");
+  if (insert) {
+    event.preventDefault();
+    insertPlace(document.querySelector(insert.dataset.insert).value, document.querySelector(insert.dataset.into));
+    return;
+  }
   if (event.target.closest("[data-print]")) {
     window.print();
     return;
@@ -41,6 +47,13 @@ document.addEventListener("click", async (event) => {
     close.closest("dialog").close();
   }
 });
+
+// Where the cursor stands, and counted at once as if it had been typed.
+function insertPlace(place, area) {
+  area.setRangeText(place, area.selectionStart, area.selectionEnd, "end");
+  area.focus();
+  area.dispatchEvent(new Event("input", { bubbles: true }));
+}
 
 // The page behind the link has the same form; if it cannot be had, the link is followed as a link.
 async function openDialog(opener) {

@@ -1,0 +1,123 @@
+"""What a journey would have done in the last days: asked for here, played by the worker, told here."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.journeys.backtest.asked.ask import ask_for_backtest, find_backtest
+from regulars.journeys.backtest.asked.model import AskedRow
+from regulars.journeys.backtest.run import DAYS_MAX
+from regulars.journeys.drafts.change import Draft, load_draft
+from regulars.journeys.figures.read import read_sums
+from regulars.journeys.pages.flow import SKIPS
+from regulars.journeys.pages.parts import STATES, journey_url, read_journey_id, refusals
+from regulars.kit.clock import parse_timestamp
+from regulars.kit.ids import JOURNEY
+from regulars.web.errors import Conflict
+from regulars.web.form import FormState
+from regulars.web.render import redirect, refused, render
+from regulars.web.visit import Visit
+
+DAYS: Final = 30
+STAYED_OUT: Final = {
+    "filter": "The conditions did not hold",
+    "already in it": "Were in it already",
+    "reentry": "Had been in it before",
+}
+
+
+class Share(NamedTuple):
+    """A piece of the bar and its line below."""
+
+    words: str
+    number: int
+    kind: str
+    x: float
+    width: float
+
+
+async def show_backtest(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        with refusals():
+            draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
+        asked = await find_backtest(tx, visit.organization_id, draft.row.id)
+        sums = await read_sums(tx, visit.organization_id, [draft.row.id])
+    form = FormState({"days": str(asked.days if asked else DAYS), "of": visit.query.get("of", "")})
+    return render(visit, "journeys/backtest.html", form=form, **_shown(visit, draft, asked, sums[draft.row.id].entered))
+
+
+async def ask(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    days = form.whole("days", minimum=1, maximum=DAYS_MAX)
+    async with visit.database.transaction() as tx:
+        with refusals():
+            draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
+        if form.is_refused:
+            asked = await find_backtest(tx, visit.organization_id, draft.row.id)
+            return refused(visit, "journeys/backtest.html", form, **_shown(visit, draft, asked, 0))
+        if draft.faults:
+            raise Conflict("It cannot be played as it stands: what needs a change is named in the builder.")
+        await ask_for_backtest(
+            tx,
+            visit.organization_id,
+            draft.row.id,
+            draft.definition,
+            version=None if draft.is_new else draft.row.version,
+            revision=draft.revision if draft.is_new else None,
+            days=days,
+            by=visit.user.email,
+        )
+        subject = JOURNEY.encode(draft.row.id)
+        await record(tx, visit.organization_id, actor_of(visit), "journey.backtest", subject, after={"days": days})
+    return redirect(visit, journey_url(visit, draft.row, "backtest"))
+
+
+def _shown(visit: Visit, draft: Draft, asked: AskedRow | None, entered: int) -> dict[str, Any]:
+    report: Mapping[str, Any] | None = asked.report if asked is not None else None
+    return {
+        "row": draft.row,
+        "states": STATES,
+        "here": journey_url(visit, draft.row),
+        "draft": draft,
+        "asked": asked,
+        "report": report,
+        "is_running": asked is not None and asked.ended_at is None,
+        "is_old": asked is not None and not _is_of(asked, draft),
+        "shares": [] if report is None else _shares(report),
+        "stayed_out": [] if report is None else _stayed_out(report),
+        "since": None if report is None else parse_timestamp(report["since"]),
+        "until": None if report is None else parse_timestamp(report["until"]),
+        "entered": entered,
+    }
+
+
+def _is_of(asked: AskedRow, draft: Draft) -> bool:
+    """Whether what was played is what would be saved or activated now."""
+    if draft.is_new:
+        return asked.revision == draft.revision
+    return asked.version == draft.row.version
+
+
+def _shares(report: Mapping[str, Any]) -> list[Share]:
+    """Texts that would have been asked for: sent, and skipped by reason."""
+    parts = [("Would be sent", int(report["texts"]), "")]
+    kinds = ("is-past", "is-2", "is-3", "is-4")
+    skipped = sorted(report["skipped"].items(), key=lambda one: -one[1])
+    parts += [
+        (f"Skipped: {SKIPS.get(reason.partition(':')[0], reason)}", times, kinds[min(place, 3)])
+        for place, (reason, times) in enumerate(skipped)
+    ]
+    total = sum(number for _, number, _ in parts) or 1
+    shares, x = [], 0.0
+    for words, number, kind in parts:
+        width = round(100 * number / total, 2)
+        shares.append(Share(words, number, kind, round(x, 2), width))
+        x += width
+    return shares
+
+
+def _stayed_out(report: Mapping[str, Any]) -> list[tuple[str, int]]:
+    found = sorted(report["not_entered"].items(), key=lambda one: -one[1])
+    return [(STAYED_OUT.get(reason, reason), times) for reason, times in found]

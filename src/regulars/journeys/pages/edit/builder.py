@@ -1,0 +1,196 @@
+"""The builder's page: the flow with its tools at the left, the form of what is chosen at the right."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from regulars.journeys.definition import Definition, SendText
+from regulars.journeys.drafts.change import Draft, fingerprint, load_draft
+from regulars.journeys.drafts.tree import (
+    FILTER,
+    NoSuchPlace,
+    condition_of,
+    part_at,
+    split_place,
+    step_at,
+    steps_in,
+)
+from regulars.journeys.pages.edit import panels
+from regulars.journeys.pages.edit.forms import CHOICES, KINDS, fill_form, new_form
+from regulars.journeys.pages.edit.message import Measure, measure_text, pick_fields
+from regulars.journeys.pages.flow import draw, faults_at
+from regulars.journeys.pages.parts import STATES, journey_url, read_journey_id, refusals
+from regulars.journeys.words import TRIGGERS, tell_condition, tell_entry, tell_exits, tell_step
+from regulars.kit.db import Tx
+from regulars.web.errors import PageNotFound
+from regulars.web.form import FormState
+from regulars.web.render import render
+from regulars.web.visit import Visit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """What stands at the right, and the form in it. `was` is the fingerprint of the piece it is about."""
+
+    name: str
+    form: FormState
+    was: str = ""
+    place: str = ""
+    more: Mapping[str, Any]
+    # Who changed the same piece meanwhile, and what it says now.
+    conflict: str = ""
+    theirs: str = ""
+
+
+async def show_builder(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        draft = await find_draft(tx, visit)
+        try:
+            panel = await choose_panel(tx, visit, draft)
+        except NoSuchPlace:
+            raise PageNotFound("No such step is in this draft any more.") from None
+        return render_builder(visit, draft, panel)
+
+
+async def find_draft(tx: Tx, visit: Visit) -> Draft:
+    with refusals():
+        draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
+    if draft.row.state == "archived":
+        raise PageNotFound("A journey that has ended does not change; make a copy of it.")
+    return draft
+
+
+async def choose_panel(tx: Tx, visit: Visit, draft: Draft) -> Panel:
+    """By the address: a step, a place for a new one, the entry, the filter, a condition."""
+    query = visit.query
+    if "of" in query:
+        return await condition_panel(tx, visit, draft, query)
+    if query.get("step") == FILTER or "filter" in query:
+        return rules_panel(draft, FILTER)
+    if "step" in query:
+        return await step_panel(tx, visit, draft, query["step"])
+    if "add" in query:
+        return await add_panel(tx, visit, draft, query["add"], query.get("kind", ""))
+    if "entry" in query:
+        return entry_panel(draft)
+    return Panel(name="overview", form=FormState(), more={})
+
+
+async def step_panel(
+    tx: Tx, visit: Visit, draft: Draft, place: str, *, form: FormState | None = None, who: str = ""
+) -> Panel:
+    step = step_at(draft.definition, place)
+    shown = form or fill_form(step)
+    more: dict[str, Any] = {"told": tell_step(step), "kind": shown.value("kind")}
+    if isinstance(step, SendText):
+        more |= await message_parts(tx, visit, draft, shown, who=who)
+    panel = Panel(name="step", form=shown, was=fingerprint(step), place=place, more=more)
+    if more["kind"] == "branch":
+        rules = rules_panel(draft, place)
+        return Panel(name="rules", form=shown, was=rules.was, place=place, more={**more, **rules.more})
+    return panel
+
+
+async def add_panel(
+    tx: Tx, visit: Visit, draft: Draft, place: str, kind: str, *, form: FormState | None = None, who: str = ""
+) -> Panel:
+    container, index = split_place(place)
+    steps = steps_in(draft.definition, container)
+    if not 0 <= index <= len(steps):
+        raise NoSuchPlace(place)
+    kind = kind if kind in KINDS else ""
+    shown = form or new_form(kind)
+    more: dict[str, Any] = {"kind": kind, "choices": CHOICES}
+    if kind == "send_text":
+        more |= await message_parts(tx, visit, draft, shown, who=who)
+    return Panel(name="add", form=shown, was=fingerprint(steps), place=place, more=more)
+
+
+def entry_panel(draft: Draft, *, form: FormState | None = None) -> Panel:
+    definition = draft.definition
+    values = {
+        "name": definition.name,
+        "trigger": definition.trigger,
+        "reentry": definition.reentry.policy,
+        "reentry_days": str(definition.reentry.days or ""),
+        **{f"exit_{one}": "on" for one in definition.exit_on},
+    }
+    return Panel(name="entry", form=form or FormState(values), was=fingerprint(entry_of(definition)), more={})
+
+
+def entry_of(definition: Definition) -> object:
+    return (definition.name, definition.trigger, definition.reentry, definition.exit_on)
+
+
+def rules_panel(draft: Draft, owner: str) -> Panel:
+    """The conditions of the filter or of a branch, as a tree."""
+    root = condition_of(draft.definition, owner)
+    more = {"tree": panels.tree_of(root), "owner": owner, "kinds": panels.kinds_for(draft.definition)}
+    return Panel(name="rules", form=FormState(), was=fingerprint(root), place=owner, more=more)
+
+
+async def condition_panel(
+    tx: Tx, visit: Visit, draft: Draft, given: Mapping[str, str], *, form: FormState | None = None
+) -> Panel:
+    """Of the condition that stands `at` a way, or of a new one to go `into` a group."""
+    owner = given.get("of", "")
+    root = condition_of(draft.definition, owner)
+    if "into" in given:
+        part_at(root, given["into"])
+        shown = form or panels.new_condition(given.get("type", ""), given)
+    else:
+        there = part_at(root, given.get("at", ""))
+        if there is None:
+            raise NoSuchPlace(owner)
+        shown = form or panels.fill_condition(there)
+        if given.get("key") and form is None:
+            shown = FormState({**shown.values, "key": given["key"]})
+    more = {
+        "asked": await panels.ask(tx, visit.organization_id, shown),
+        "owner": owner,
+        "into": given.get("into"),
+        "at": given.get("at", ""),
+        "kinds": dict(panels.kinds_for(draft.definition)),
+        "currencies": panels.CURRENCIES,
+        "chosen_stores": shown.value("stores").split("\n"),
+    }
+    return Panel(name="condition", form=shown, was=fingerprint(root), place=owner, more=more)
+
+
+async def message_parts(tx: Tx, visit: Visit, draft: Draft, form: FormState, *, who: str = "") -> dict[str, Any]:
+    measure: Measure = await measure_text(tx, visit, draft.definition, form.value("text"), who=who)
+    return {
+        "measure": measure,
+        "fields": await pick_fields(tx, visit.organization_id, draft.definition),
+        "who": who,
+        "measure_url": journey_url(visit, draft.row, "edit", "measure"),
+    }
+
+
+def render_builder(visit: Visit, draft: Draft, panel: Panel, *, status: int = 200) -> Response:
+    definition = draft.definition
+    return render(
+        visit,
+        "journeys/edit.html",
+        status=status,
+        draft=draft,
+        row=draft.row,
+        states=STATES,
+        here=journey_url(visit, draft.row),
+        edit=journey_url(visit, draft.row, "edit"),
+        panel=panel,
+        form=panel.form,
+        cards=draw(definition, draft.faults),
+        end=len(definition.steps) + 1,
+        whole=fingerprint(definition),
+        trigger=TRIGGERS[definition.trigger],
+        triggers=tuple(TRIGGERS.items()),
+        entry=tell_entry(definition),
+        exits=tell_exits(definition),
+        condition=None if definition.filter is None else tell_condition(definition.filter),
+        filter_faults=faults_at(draft.faults, "filter"),
+        general_faults=faults_at(draft.faults, "steps", "reentry"),
+        weekdays=("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+    )

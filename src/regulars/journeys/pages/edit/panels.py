@@ -1,0 +1,138 @@
+"""Conditions as forms: the tree of a filter or a branch, and the form of one, which follows the declared type."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+from uuid import UUID
+
+from regulars.catalog.find import find_entry, list_entries
+from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
+from regulars.journeys.compare import NO_VALUE, OFFERED
+from regulars.journeys.definition import (
+    All,
+    Condition,
+    Definition,
+    Nothing,
+    OfAmount,
+    OfAttribute,
+    OfCurrency,
+    OfProduct,
+    OfStore,
+    Purchases,
+    Subscribed,
+)
+from regulars.journeys.definition import Any as AnyOf
+from regulars.journeys.words import COMPARISONS, GROUP_WORDS, spell_cents, tell_condition
+from regulars.kit.db import Tx
+from regulars.stores.find import list_stores
+from regulars.web.form import FormState
+
+KEYS_OFFERED_MAX: Final = 500
+STORES_OFFERED_MAX: Final = 500
+CURRENCIES: Final[tuple[Literal["EUR", "GBP", "USD", "CHF"], ...]] = ("EUR", "GBP", "USD", "CHF")
+# Kind, words, whether it asks about the ticket.
+KINDS: Final = (
+    ("subscribed", "May be texted", False),
+    ("purchases", "Earlier purchases", False),
+    ("attribute", "Attribute of the customer", False),
+    ("amount", "Amount of the ticket", True),
+    ("currency", "Currency of the ticket", True),
+    ("store", "Store of the ticket", True),
+    ("product", "Product on the ticket", True),
+    ("group", "A group of conditions", False),
+)
+ORDER: Final = tuple(COMPARISONS)
+
+
+class Branchlet(NamedTuple):
+    """One line of the tree; `group` is all, any or none, and empty for a condition."""
+
+    way: str
+    words: str
+    group: str
+    inside: "list[Branchlet]"
+
+
+def tree_of(root: Condition | None, way: str = "") -> list[Branchlet]:
+    return [] if root is None else [_line(root, way)]
+
+
+def kinds_for(definition: Definition) -> list[tuple[str, str]]:
+    """A journey that begins with a consent has no ticket to ask about."""
+    return [(kind, words) for kind, words, of_ticket in KINDS if not of_ticket or definition.trigger != "opt_in"]
+
+
+def _line(part: Condition, way: str) -> Branchlet:
+    if not isinstance(part, All | AnyOf | Nothing):
+        words = tell_condition(part)
+        return Branchlet(way, words[:1].upper() + words[1:], "", [])
+    kind = str(part.__struct_config__.tag)
+    prefix = f"{way}." if way else ""
+    inside = [_line(one, f"{prefix}{place}") for place, one in enumerate(part.of)]
+    return Branchlet(way, GROUP_WORDS[kind], kind, inside)
+
+
+class Asked(NamedTuple):
+    """What the form of one condition offers."""
+
+    kind: str
+    keys: Sequence[tuple[str, str]] = ()
+    entry: CatalogEntry | None = None
+    comparisons: Sequence[tuple[str, str]] = ()
+    stores: Sequence[tuple[str, str]] = ()
+
+
+async def ask(tx: Tx, organization_id: UUID, form: FormState) -> Asked:
+    """By the kind, and for attributes and properties by the key, whose type decides about the comparisons."""
+    kind = form.value("type")
+    if kind in {"attribute", "product"}:
+        catalog = Catalog.ATTRIBUTES if kind == "attribute" else Catalog.PRODUCTS
+        known = await list_entries(tx, organization_id, catalog, limit=KEYS_OFFERED_MAX)
+        entry = await find_entry(tx, organization_id, catalog, form.value("key")) if form.value("key") else None
+        declared = AttributeType.TEXT if entry is None else entry.type
+        offered = [(one, COMPARISONS[one]) for one in ORDER if one in OFFERED[declared]]
+        keys = [(one.key, f"{one.key} ({one.type.value})") for one in known]
+        return Asked(kind, keys=keys, entry=entry, comparisons=offered)
+    if kind == "store":
+        stores = await list_stores(tx, organization_id, after=None, limit=STORES_OFFERED_MAX)
+        return Asked(kind, stores=[(one.external_id, one.name or one.external_id) for one in stores])
+    return Asked(kind)
+
+
+def fill_condition(part: Condition) -> FormState:
+    values: dict[str, str] = {"type": str(part.__struct_config__.tag)}
+    match part:
+        case Subscribed(is_=wanted):
+            values["is"] = "yes" if wanted else "no"
+        case Purchases(in_days=days):
+            values |= {"in_days": str(days), "purchases": "none" if part.none else "at_least"}
+            values["at_least"] = str(part.at_least)
+        case OfAmount(at_least_cents=least, at_most_cents=most):
+            values |= {"least": "" if least is None else spell_cents(least)}
+            values |= {"most": "" if most is None else spell_cents(most)}
+        case OfCurrency(any_of=currencies):
+            values |= {f"currency_{one}": "on" for one in currencies}
+        case OfStore(any_of=stores):
+            values["stores"] = "\n".join(stores)
+        case OfAttribute(key=key, comparison=comparison):
+            values |= {"key": key, "comparison": comparison, **_values(part.value, part.values)}
+        case OfProduct(property=key, comparison=comparison):
+            values |= {"products": "\n".join(part.any_of), "key": key or "", "comparison": comparison or ""}
+            values |= _values(part.value, part.values)
+        case _:
+            values |= {"type": "group", "group": values["type"]}
+    return FormState(values)
+
+
+def new_condition(kind: str, query: Mapping[str, str]) -> FormState:
+    given: dict[str, Any] = {"type": kind, "key": query.get("key", "")}
+    given |= {"is": "yes", "purchases": "none", "in_days": "365", "at_least": "1", "group": "any"}
+    return FormState(given)
+
+
+def needs_no_value(comparison: str) -> bool:
+    return comparison in NO_VALUE
+
+
+def _values(value: str | None, values: tuple[str, ...]) -> dict[str, str]:
+    first, second = (*values, "", "")[:2]
+    return {"value": value if value is not None else first, "until": second, "values": "\n".join(values)}

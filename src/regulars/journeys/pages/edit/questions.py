@@ -1,0 +1,149 @@
+"""Reading the form of one condition."""
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Final, cast
+
+from regulars.journeys.compare import NO_VALUE, SEVERAL
+from regulars.journeys.definition import (
+    Comparison,
+    Condition,
+    OfAmount,
+    OfAttribute,
+    OfCurrency,
+    OfProduct,
+    OfStore,
+    Purchases,
+    Subscribed,
+)
+from regulars.journeys.drafts.tree import GROUPS
+from regulars.journeys.pages.edit.panels import CURRENCIES
+from regulars.journeys.words import COMPARISONS
+from regulars.web.form import FormState
+
+DAYS_MAX: Final = 3_650
+TIMES_MAX: Final = 1_000
+CENTS_MAX: Final = (1 << 53) - 1
+VALUES_MAX: Final = 200
+KEY_CHARACTERS_MAX: Final = 128
+
+
+def read_condition(form: FormState, stores: Sequence[str]) -> Condition | None:
+    """The condition as it was filled in; None where something is wrong. `stores` are those that were ticked."""
+    made = _read(form, stores)
+    return None if form.is_refused else made
+
+
+def _read(form: FormState, stores: Sequence[str]) -> Condition | None:
+    match form.value("type"):
+        case "subscribed":
+            return Subscribed(is_=form.choice("is", ("yes", "no")) == "yes")
+        case "purchases":
+            return _purchases(form)
+        case "amount":
+            return _amount(form)
+        case "currency":
+            return _currency(form)
+        case "store":
+            return _store(form, stores)
+        case "attribute":
+            return _attribute(form)
+        case "product":
+            return _product(form)
+        case "group":
+            kind = form.choice("group", tuple(GROUPS))
+            return GROUPS[kind](of=()) if kind in GROUPS else None
+        case _:
+            form.refuse("type", "Choose what to ask.")
+            return None
+
+
+def _purchases(form: FormState) -> Purchases:
+    days = min(max(form.whole("in_days", minimum=1, maximum=DAYS_MAX), 1), DAYS_MAX)
+    if form.choice("purchases", ("none", "at_least")) == "none":
+        return Purchases(in_days=days, none=True)
+    least = form.whole("at_least", minimum=1, maximum=TIMES_MAX)
+    return Purchases(in_days=days, at_least=min(max(least, 1), TIMES_MAX))
+
+
+def _amount(form: FormState) -> OfAmount:
+    least, most = _cents(form, "least"), _cents(form, "most")
+    if least is None and most is None:
+        form.refuse("least", "Say from which amount, or up to which.")
+    elif least is not None and most is not None and least > most:
+        form.refuse("most", "This is less than the amount above.")
+    return OfAmount(at_least_cents=least, at_most_cents=most)
+
+
+def _currency(form: FormState) -> OfCurrency | None:
+    chosen = tuple(one for one in CURRENCIES if form.is_checked(f"currency_{one}"))
+    if not chosen:
+        form.refuse("currency_EUR", "Choose one at least.")
+        return None
+    return OfCurrency(any_of=chosen)
+
+
+def _store(form: FormState, stores: Sequence[str]) -> OfStore | None:
+    if not 0 < len(stores) <= VALUES_MAX:
+        form.refuse("stores", f"Choose 1 to {VALUES_MAX} stores.")
+        return None
+    return OfStore(any_of=tuple(stores))
+
+
+def _cents(form: FormState, name: str) -> int | None:
+    text = form.value(name).strip().replace(",", ".")
+    if not text:
+        return None
+    try:
+        cents = Decimal(text) * 100
+        whole = int(cents) if cents.is_finite() and cents == cents.to_integral_value() else -1
+    except (InvalidOperation, ValueError, OverflowError):
+        whole = -1
+    if len(text) > 20 or not 0 <= whole <= CENTS_MAX:  # noqa: PLR2004  # no amount is longer
+        form.refuse(name, "An amount such as 150 or 19.90.")
+        return None
+    return whole
+
+
+def _attribute(form: FormState) -> OfAttribute | None:
+    key = form.text("key", characters_max=KEY_CHARACTERS_MAX)
+    comparison, value, values = _comparison(form)
+    if form.is_refused:
+        return None
+    return OfAttribute(key=key, comparison=comparison, value=value, values=values)
+
+
+def _product(form: FormState) -> OfProduct | None:
+    products = _lines(form, "products")
+    if not form.value("key"):
+        if not products:
+            form.refuse("products", "Name products, or choose a property.")
+        return OfProduct(any_of=products)
+    key = form.text("key", characters_max=KEY_CHARACTERS_MAX)
+    comparison, value, values = _comparison(form)
+    if form.is_refused:
+        return None
+    return OfProduct(any_of=products, property=key, comparison=comparison, value=value, values=values)
+
+
+def _comparison(form: FormState) -> tuple[Comparison, str | None, tuple[str, ...]]:
+    """Which fields count depends on the comparison; whether its type offers it is said by the check of the draft."""
+    comparison = cast("Comparison", form.choice("comparison", tuple(COMPARISONS)))
+    if comparison in NO_VALUE:
+        return comparison, None, ()
+    if comparison == "between":
+        return comparison, None, (form.text("value"), form.text("until"))
+    if comparison in SEVERAL:
+        values = _lines(form, "values")
+        if not values:
+            form.refuse("values", "Write one at least, each on a line of its own.")
+        return comparison, None, values
+    return comparison, form.text("value"), ()
+
+
+def _lines(form: FormState, name: str) -> tuple[str, ...]:
+    lines = [line.strip() for line in form.value(name).splitlines()]
+    found = tuple(dict.fromkeys(line for line in lines if line))
+    if len(found) > VALUES_MAX:
+        form.refuse(name, f"At most {VALUES_MAX}; these are {len(found)}.")
+    return found

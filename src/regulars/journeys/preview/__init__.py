@@ -1,0 +1,1 @@
+"""Customers to try a text on: some whom the trigger concerned lately."""

@@ -1,0 +1,153 @@
+"""Hold the last facts of a customer against a journey, and say of each what it did or why it did nothing.
+
+What was decided at the time is in the runs. What brought nobody in left no trace, so it is asked again: with the
+versions that were live then, and with the customer and the conditions as they are now, which the page says.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from regulars.consent.browse.ledger import list_last_entries
+from regulars.consent.browse.listing import list_of_customer
+from regulars.consent.model import Kind
+from regulars.journeys.browse.model import SpanRow
+from regulars.journeys.browse.read import list_spans
+from regulars.journeys.conditions import Seen, holds
+from regulars.journeys.definition import All, Condition, Definition, Nothing
+from regulars.journeys.definition import Any as AnyOf
+from regulars.journeys.manage import Journey
+from regulars.journeys.runs.definitions import load_definitions
+from regulars.journeys.runs.enter import arrival_of_entry, arrival_of_sale
+from regulars.journeys.sight.look import Subject, find_sales, look
+from regulars.journeys.sight.model import SaleRow
+from regulars.journeys.why import queries
+from regulars.journeys.words import GROUP_WORDS, tell_condition
+from regulars.kit.db import Tx
+from regulars.work.automation import AUTOMATION_WINDOW
+
+FACTS_MAX: Final = 5
+_ENTRIES_MAX: Final = 20
+_KINDS: Final = {"purchase": "PURCHASE", "return": "RETURN"}
+_BROUGHT_IN: Final = frozenset({"created", "resubscribed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A condition and whether it holds now; a group has what is in it."""
+
+    words: str
+    is_yes: bool
+    inside: "tuple[Answer, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """One fact: the run it began, or the reason why it began none."""
+
+    recorded_at: datetime
+    sale: SaleRow | None
+    run_id: UUID | None
+    reason: str
+    answers: tuple[Answer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    id: str
+    recorded_at: datetime
+    is_stale: bool
+    sale: SaleRow | None
+
+
+async def explain(
+    tx: Tx, organization_id: UUID, journey: Journey, profile_id: UUID, *, secret: bytes
+) -> list[Explained]:
+    """The newest first."""
+    trigger = journey.definition.trigger
+    if trigger == "opt_in":
+        facts = await _consents(tx, organization_id, profile_id, secret=secret)
+    else:
+        ids = await queries.list_last_sales(tx, organization_id, profile_id, _KINDS[trigger], limit=FACTS_MAX)
+        facts = [_of_sale(sale) for sale in await find_sales(tx, organization_id, ids)]
+    facts = sorted(facts, key=lambda fact: fact.recorded_at, reverse=True)[:FACTS_MAX]
+    kind = "consent" if trigger == "opt_in" else "sale"
+    runs = await queries.find_runs_by_facts(tx, organization_id, journey.row.id, kind, [fact.id for fact in facts])
+    spans = await list_spans(tx, organization_id, journey.row.id)
+    explained = []
+    for fact in facts:
+        live = next(
+            (it for it in spans if it.since <= fact.recorded_at and _is_before(fact.recorded_at, it.until)), None
+        )
+        definition = await _definition(tx, organization_id, journey, live)
+        subject = Subject(profile_id, None if fact.sale is None else fact.sale.id, definition)
+        seen = (await look(tx, organization_id, [subject])).seen(subject, tx.now)
+        explained.append(_explain(fact, live, definition, seen, run_id=runs.get(fact.id)))
+    return explained
+
+
+async def _definition(tx: Tx, organization_id: UUID, journey: Journey, live: SpanRow | None) -> Definition:
+    """The version that counted then, or the last one."""
+    if live is None:
+        return journey.definition
+    key = (journey.row.id, live.version)
+    return (await load_definitions(tx, organization_id, {key}))[key]
+
+
+def _explain(
+    fact: _Fact, live: SpanRow | None, definition: Definition, seen: Seen | None, *, run_id: UUID | None
+) -> Explained:
+    answers = () if seen is None or definition.filter is None else (_answer(definition.filter, seen),)
+    return Explained(
+        recorded_at=fact.recorded_at,
+        sale=fact.sale,
+        run_id=run_id,
+        reason=_reason(fact, live, definition, seen) if run_id is None else "",
+        answers=answers,
+    )
+
+
+def _reason(fact: _Fact, live: SpanRow | None, definition: Definition, seen: Seen | None) -> str:
+    if fact.is_stale:
+        return "It was more than seven days old when it was recorded."
+    if live is None:
+        return "The journey was not live when it was recorded."
+    if seen is None or not holds(definition.filter, seen):
+        return "The conditions do not hold."
+    return "The customer was in the journey already, or had been too lately."
+
+
+def _is_before(moment: datetime, until: datetime | None) -> bool:
+    return until is None or moment < until
+
+
+def _of_sale(sale: SaleRow) -> _Fact:
+    arrival = arrival_of_sale(sale)
+    return _Fact("" if arrival is None else arrival.id, sale.created_at, arrival is None, sale)
+
+
+async def _consents(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: bytes) -> list[_Fact]:
+    facts = []
+    for number in await list_of_customer(tx, organization_id, profile_id, secret=secret):
+        entries = await list_last_entries(tx, organization_id, number.id, limit=_ENTRIES_MAX)
+        facts += [
+            _Fact(
+                arrival_of_entry(number.id, entry.sequence, profile_id, entry.received_at).id,
+                entry.received_at,
+                entry.received_at - (entry.claimed_at or entry.received_at) > AUTOMATION_WINDOW,
+                None,
+            )
+            for entry in entries
+            if entry.kind == Kind.OPT_IN and entry.outcome in _BROUGHT_IN
+        ]
+    return facts
+
+
+def _answer(condition: Condition, seen: Seen) -> Answer:
+    is_yes = holds(condition, seen)
+    if isinstance(condition, All | AnyOf | Nothing):
+        words = GROUP_WORDS[str(condition.__struct_config__.tag)]
+        return Answer(words, is_yes, tuple(_answer(one, seen) for one in condition.of))
+    words = tell_condition(condition)
+    return Answer(words[:1].upper() + words[1:], is_yes)

@@ -1,0 +1,110 @@
+"""Steps and conditions are put in, changed, moved and taken out at their places."""
+
+import json
+
+import pytest
+
+from regulars.journeys.difference import count_changes, tell_difference
+from regulars.journeys.drafts import tree
+from regulars.journeys.read import read_definition
+
+EXIT = {"do": "exit"}
+WAIT = {"do": "wait", "days": 1}
+YES = {"type": "subscribed"}
+NO = {"type": "subscribed", "is": False}
+AMOUNT = {"type": "amount", "at_least_cents": 100}
+
+
+def definition(*steps, **more):
+    return read_definition(json.dumps({"name": "J", "trigger": "purchase", "steps": list(steps), **more}).encode())
+
+
+def branch(then=(), otherwise=()):
+    return {"do": "branch", "if": YES, "then": list(then), "else": list(otherwise)}
+
+
+def kinds(steps):
+    """The shape: names of steps, and pairs of lists for the two ways."""
+    return [
+        (type(it).__name__, kinds(it.then), kinds(it.otherwise)) if hasattr(it, "then") else type(it).__name__
+        for it in steps
+    ]
+
+
+def test_a_step_is_put_in_at_any_place_and_taken_out_again():
+    one = definition(branch([WAIT]))
+    [step] = definition(EXIT).steps
+    for place in ("1", "2", "1.then.1", "1.then.2", "1.else.1"):
+        changed = tree.insert_step(one, place, step)
+        assert tree.step_at(changed, place) == step
+        assert tree.remove_step(changed, place) == one
+
+
+@pytest.mark.parametrize(
+    "place", ["0", "3", "x", "", "1.then", "1.maybe.1", "1.then.9", "2.then.1", "-1", "1.then.1.then.1", "9" * 500]
+)
+def test_a_place_that_is_not_there_is_refused(place):
+    with pytest.raises(tree.NoSuchPlace):
+        tree.step_at(definition(branch([WAIT])), place)
+
+
+def test_down_goes_through_every_place_in_the_order_of_reading_and_up_goes_back():
+    one = definition(EXIT, branch([WAIT], [WAIT]))
+    place, places = "1", []
+    while not places or place != places[-1]:
+        places.append(place)
+        one, place = tree.move_step(one, place, "down")
+    assert places == ["1", "1.then.1", "1.then.2", "1.else.1", "1.else.2", "2"]
+    back = [place]
+    while back[-1] != "1":
+        one, place = tree.move_step(one, back[-1], "up")
+        back.append(place)
+    assert back == places[::-1]
+    assert kinds(one.steps) == ["Exit", ("Branch", ["Wait"], ["Wait"])]
+
+
+def test_a_branch_moves_with_everything_in_it():
+    moved, place = tree.move_step(definition(branch([WAIT], [EXIT]), WAIT), "1", "down")
+    assert (place, kinds(moved.steps)) == ("2", ["Wait", ("Branch", ["Wait"], ["Exit"])])
+
+
+def test_conditions_join_into_a_group_and_leave_it_again():
+    [first] = definition(branch()).steps
+    root = tree.add_part(None, "", first.condition)
+    amount = definition(filter=AMOUNT).filter
+    both = tree.add_part(root, "", amount)
+    assert [type(it).__name__ for it in both.of] == ["Subscribed", "OfAmount"]
+    nested = tree.add_part(both, "", definition(filter={"type": "any", "of": []}).filter)
+    nested = tree.add_part(nested, "2", first.condition)
+    assert tree.part_at(nested, "2.0") == first.condition
+    assert tree.regroup(nested, "2", "none").of[2].of == nested.of[2].of
+    # The empty group goes with its last condition, and a group of one becomes it.
+    assert tree.remove_part(nested, "2.0") == both
+    assert tree.remove_part(both, "0") == amount
+    assert tree.remove_part(amount, "") is None
+    for way in ("5", "0.0", "x", "2.7"):
+        with pytest.raises(tree.NoSuchPlace):
+            tree.part_at(nested, way)
+
+
+def test_a_branch_that_lost_its_question_asks_nothing_and_the_filter_may_be_missing():
+    one = tree.with_condition(definition(branch()), "1", None)
+    assert tree.condition_of(one, "1").of == ()
+    assert tree.with_condition(definition(filter=YES), "filter", None).filter is None
+    with pytest.raises(tree.NoSuchPlace):
+        tree.condition_of(definition(WAIT), "1")
+
+
+def test_a_difference_names_what_came_and_what_went():
+    before = definition(WAIT, branch([{"do": "send_text", "text": "Hello"}]))
+    after = definition(WAIT, branch([{"do": "send_text", "text": "Good day"}], [EXIT]), filter=NO)
+    lines = tell_difference(before, after)
+    signed = [(line.sign, line.text) for line in lines if line.sign]
+    assert signed == [
+        ("+", "Only if: may not be texted now"),
+        ("-", "Send a text: “Hello”"),
+        ("+", "Send a text: “Good day”"),
+        ("+", "Exit"),
+    ]
+    assert count_changes(lines) == (3, 1)
+    assert count_changes(tell_difference(after, after)) == (0, 0)

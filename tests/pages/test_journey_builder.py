@@ -1,0 +1,363 @@
+"""The builder without a browser: each form makes one change of the draft, refuses what is wrong, and loses nothing."""
+
+import html
+import re
+
+import pytest
+from tests.pages.test_journeys import id_of
+from tests.support import samples
+from tests.support.draining import work_through
+from tests.support.journeys import make_journey
+from tests.support.visitor import Visitor
+
+from regulars.web.access import Role
+
+WAIT = {"do": "wait", "days": 3}
+TEXT = {"do": "send_text", "text": "Hello"}
+
+
+class Builder:
+    """One person at the builder, who opens a form and sends it."""
+
+    def __init__(self, visitor: Visitor, journey: str) -> None:
+        self.visitor = visitor
+        self.journey = journey
+
+    def page(self, **query: str) -> str:
+        answer = self.visitor.get(f"/journeys/{self.journey}/edit", **query)
+        assert answer.status_code == 200, answer.status_code
+        return answer.text
+
+    def opened(self, **query: str) -> dict[str, str]:
+        """What the form of a panel remembers."""
+        panel = self.page(**query).partition('id="panel"')[2]
+        return {"was": re.search(r'name="was" value="(\w*)"', panel)[1]}
+
+    def send(self, act: str, **fields: str):
+        return self.visitor.post(f"/journeys/{self.journey}/edit/{act}", **fields)
+
+    def add(self, place: str, kind: str, **fields: str) -> None:
+        answer = self.send("add", place=place, kind=kind, **self.opened(add=place, kind=kind), **fields)
+        assert answer.status_code == 303, answer.text
+
+    def tool(self, act: str, place: str, **fields: str):
+        flow = self.page().partition(f'id="s-{place}"')[2]
+        form = flow.partition(f'/edit/{act}"')[2]
+        return self.send(act, place=place, was=re.search(r'name="was" value="(\w*)"', form)[1], **fields)
+
+    def names(self) -> list[str]:
+        flow = self.page().partition('id="panel"')[0]
+        return [html.unescape(it) for it in re.findall(r'class="step-name">(.*?)</span>', flow)[2:]]
+
+    def save(self, **fields: str):
+        revision = re.search(r'name="revision" value="(\d+)"', self.page())
+        return self.send("save", revision=fields.pop("revision", revision[1] if revision else "0"), **fields)
+
+
+@pytest.fixture
+def marketer(visitor_as) -> Visitor:
+    return visitor_as(Role.MARKETER)
+
+
+@pytest.fixture
+def blank(marketer) -> Builder:
+    return Builder(marketer, id_of(marketer.post("/journeys", start="blank")))
+
+
+def test_every_kind_of_step_is_added_changed_and_saved(blank):
+    blank.add("1", "wait", days="2", hours="3")
+    blank.add("2", "wait_until", time="10:30", friday="on")
+    blank.add("3", "wait_for_purchase", days="30")
+    blank.add("3.then.1", "set_attribute", key="came_back", value="true")
+    blank.add("3.else.1", "send_text", text="We miss you.")
+    blank.add("4", "branch")
+    blank.add("4.then.1", "split", percent="10")
+    blank.add("4.then.1.then.1", "exit")
+    blank.add("4.else.1", "wait", minutes="1")
+    assert blank.names() == [
+        "2 days and 3 hours",
+        "10:30 local time on Friday",
+        "Buys within 30 days",
+        "came_back = true",
+        "“We miss you.”",
+        "May be texted now?",
+        "10% of the customers",
+        "Exit",
+        "1 minute",
+    ]
+    changed = blank.send("step", place="1", kind="wait", days="5", **blank.opened(step="1"))
+    assert changed.status_code == 303
+    assert blank.names()[0] == "5 days"
+    saved = blank.save()
+    assert saved.status_code == 303
+    assert "version=2" in saved.headers["location"]
+    assert "nothing changed yet" in blank.page()
+
+
+def test_what_is_wrong_stands_beside_its_field_and_nothing_is_kept(blank):
+    for kind, fields, says in (
+        ("wait", {"days": "400"}, "A whole number from 0 to 365."),
+        ("wait", {"days": "x"}, "A whole number from 0 to 365."),
+        ("wait_until", {"time": "25:00"}, "A time such as 10:00."),
+        ("split", {"percent": "100"}, "A whole number from 1 to 99."),
+        ("send_text", {"text": "  "}, "Write the text."),
+        ("send_text", {"text": "x" * 2001}, "At most 2000 characters"),
+        ("set_attribute", {"key": ""}, "Fill this in."),
+    ):
+        answer = blank.send("add", place="1", kind=kind, **blank.opened(add="1", kind=kind), **fields)
+        assert (answer.status_code, says in answer.text) == (400, True), (kind, fields)
+    assert blank.names() == []
+
+
+def test_faults_stand_beside_the_step_they_concern(blank):
+    blank.add("1", "send_text", text="Hello {{ profile.shoe }}")
+    blank.add("2", "wait")
+    card = blank.page().partition('id="s-1"')[2].partition('id="s-2"')[0]
+    assert "There is no field profile.shoe" in html.unescape(card)
+    assert "The wait has no length" in blank.page().partition('id="s-2"')[2]
+    # A draft may be saved with faults; it is activated without them only.
+    assert blank.save().status_code == 303
+    assert blank.visitor.post(f"/journeys/{blank.journey}/activate").status_code == 409
+
+
+def test_steps_are_moved_and_removed_by_their_buttons(blank):
+    blank.add("1", "wait", days="1")
+    blank.add("2", "branch")
+    assert blank.tool("move", "1", way="down").headers["location"].endswith("#s-1.then.1")
+    assert blank.names() == ["May be texted now?", "1 day"]
+    assert blank.tool("remove", "1").status_code == 200
+    assert "1 step stands in its two ways" in blank.tool("remove", "1").text
+    assert blank.tool("remove", "1", sure="1").status_code == 303
+    assert blank.names() == []
+
+
+def test_the_entry_is_changed(blank):
+    sent = blank.send(
+        "entry",
+        name="Welcome",
+        trigger="opt_in",
+        reentry="after_days",
+        reentry_days="30",
+        exit_return="on",
+        **blank.opened(entry="1"),
+    )
+    assert sent.status_code == 303
+    page = blank.page()
+    assert "A customer opts in to texts" in page
+    assert "again 30 days after the last time" in page
+    assert "a withdrawal, a return" in page
+    refused = blank.send(
+        "entry", name="", trigger="birthday", reentry="after_days", reentry_days="0", **blank.opened(entry="1")
+    )
+    assert refused.status_code == 400
+    assert "3 fields need a change" in refused.text
+
+
+def condition(builder, **fields):
+    asked = {name: fields[name] for name in ("of", "into", "at", "type", "key") if name in fields}
+    return builder.send("condition", **builder.opened(**asked), **fields)
+
+
+def test_comparisons_follow_the_declared_type(api, blank):
+    api.post(
+        "/v1/profiles", samples.profile(attributes={"size": "12", "name": "x", "vip": "true", "born": "1990-01-01"})
+    )
+    offered = {"size": "is at least", "name": "starts with", "born": "is before"}
+    for key, words in offered.items():
+        page = blank.page(of="filter", into="", type="attribute", key=key).partition('id="panel"')[2]
+        assert words in page
+        for other in set(offered.values()) - {words}:
+            assert other not in page
+    assert (
+        condition(
+            blank, of="filter", into="", type="attribute", key="size", comparison="between", value="10", until="14"
+        ).status_code
+        == 303
+    )
+    assert "Size is between 10 and 14" in blank.page()
+    assert condition(blank, of="filter", into="", type="amount", least="150", most="").status_code == 303
+    assert condition(blank, of="filter", into="", type="amount", least="abc").status_code == 400
+    assert (
+        condition(
+            blank, of="filter", into="", type="purchases", purchases="at_least", at_least="2", in_days="90"
+        ).status_code
+        == 303
+    )
+    assert condition(blank, of="filter", into="", type="group", group="any").status_code == 303
+    assert condition(blank, of="filter", into="3", type="subscribed", **{"is": "no"}).status_code == 303
+    page = html.unescape(blank.page(filter="1"))
+    assert "All of these hold" in page
+    assert "Any of these holds" in page
+    assert "The ticket is 150.00 or more" in page
+    assert condition(blank, of="filter", at="1", remove="1").status_code == 303
+    assert "150.00" not in blank.page(filter="1")
+    assert condition(blank, of="filter", at="", type="group", group="none").status_code == 303
+    assert "None of these holds" in blank.page(filter="1")
+
+
+def test_a_branch_asks_what_it_is_told(blank):
+    blank.add("1", "branch")
+    assert condition(blank, of="1", at="", type="subscribed", **{"is": "no"}).status_code == 303
+    assert blank.names() == ["May not be texted now?"]
+
+
+def test_the_text_is_counted_and_a_costly_character_replaced(api, blank, tenant, api_database_url):
+    store = api.post("/v1/stores", samples.store(name="Lyon")).json()
+    customer = api.post("/v1/profiles", samples.profile(first_name="Odile")).json()
+    api.post("/v1/sales-events", samples.sale(store["id"], profile_id=customer["id"]))
+    fields = {
+        "place": "1",
+        "kind": "send_text",
+        "is_new": "1",
+        "was": "x",
+        "text": "It’s {{ profile.first_name }} at {{ store.name }}",
+    }
+    counted = html.unescape(blank.send("measure", **fields).text)
+    assert "UCS-2" in counted
+    assert "Right single quotation mark" in counted
+    assert "Odile" in counted
+    assert "It’s Odile at Lyon" in counted
+    replaced = html.unescape(blank.send("measure", **fields, replace="’").text)
+    assert "It's {{ profile.first_name }} at {{ store.name }}</textarea>" in replaced
+    assert "GSM-7" in replaced
+    inserted = html.unescape(blank.send("measure", **fields, insert="1", field="{{ brand }}").text)
+    assert "at {{ store.name }} {{ brand }}</textarea>" in inserted
+    assert "does not end with" in html.unescape(blank.send("measure", **{**fields, "text": "{{ x"}).text)
+    assert "No customer has this id" in blank.send("measure", **fields, who="nobody").text
+    assert blank.names() == []
+
+
+def test_the_second_of_two_editors_sees_both_and_loses_nothing(visitor_as, tenant, api_database_url):
+    journey = make_journey(api_database_url, tenant.organization_id, TEXT, WAIT, is_live=False)
+    anne, zoe = (Builder(visitor_as(Role.MARKETER), journey) for _ in range(2))
+    seen_by_anne, seen_by_zoe = anne.opened(step="1"), zoe.opened(step="1")
+    waits = zoe.opened(step="2")
+    assert anne.send("step", place="1", kind="send_text", text="From Anne", **seen_by_anne).status_code == 303
+    clash = zoe.send("step", place="1", kind="send_text", text="From Zoé", **seen_by_zoe)
+    assert clash.status_code == 409
+    shown = html.unescape(clash.text)
+    assert anne.visitor.who.email in shown
+    assert "It says now: “From Anne”" in shown
+    assert "From Zoé</textarea>" in shown
+    assert anne.names()[0] == "“From Anne”"
+    # Elsewhere in the draft nobody is in the way, also when the step has another place by now.
+    anne.add("1", "exit")
+    assert zoe.send("step", place="2", kind="wait", days="9", **waits).status_code == 303
+    assert zoe.names() == ["Exit", "“From Anne”", "9 days"]
+    # The form that came back saves over it.
+    was = re.search(r'name="was" value="(\w+)"', clash.text.partition('id="panel"')[2])[1]
+    assert zoe.send("step", place="2", kind="send_text", text="From Zoé", was=was).status_code == 303
+    assert zoe.names() == ["Exit", "“From Zoé”", "9 days"]
+
+
+def test_a_step_that_was_removed_meanwhile_can_be_added_again(visitor_as, tenant, api_database_url):
+    journey = make_journey(api_database_url, tenant.organization_id, TEXT, WAIT, is_live=False)
+    anne, zoe = (Builder(visitor_as(Role.MARKETER), journey) for _ in range(2))
+    seen = zoe.opened(step="2")
+    anne.tool("remove", "2")
+    clash = zoe.send("step", place="2", kind="wait", days="9", **seen)
+    assert clash.status_code == 409
+    assert 'name="days" type="number" value="9"' in clash.text
+    was = re.search(r'name="was" value="(\w+)"', clash.text.partition('id="panel"')[2])[1]
+    assert zoe.send("add", place="2", kind="wait", days="9", was=was).status_code == 303
+    assert zoe.names() == ["“Hello”", "9 days"]
+
+
+def test_who_saves_what_somebody_else_went_on_with_is_told_and_sees_the_difference(
+    visitor_as, tenant, api_database_url
+):
+    journey = make_journey(api_database_url, tenant.organization_id, WAIT, is_live=False)
+    anne, zoe = (Builder(visitor_as(Role.MARKETER), journey) for _ in range(2))
+    anne.add("2", "exit")
+    revision = re.search(r'name="revision" value="(\d+)"', anne.page())[1]
+    zoe.add("1", "send_text", text="From Zoé")
+    clash = anne.save(revision=revision)
+    assert clash.status_code == 409
+    assert "From Zoé" in clash.text
+    assert anne.save().status_code == 303
+    # The draft is gone with the version that it became.
+    assert zoe.save().status_code == 409
+
+
+def test_a_live_journey_takes_only_what_can_run(marketer, tenant, api_database_url):
+    live = Builder(marketer, make_journey(api_database_url, tenant.organization_id, WAIT))
+    live.add("2", "send_text", text="{{ nothing.known }}")
+    assert "A live journey takes only what can run" in live.page()
+    assert live.send("save", revision="1").status_code == 409
+    live.tool("remove", "2")
+    live.add("2", "exit")
+    assert live.save().status_code == 303
+    assert "Version 2, live since" in marketer.get(f"/journeys/{live.journey}").text
+
+
+def test_a_draft_is_thrown_away(blank):
+    blank.add("1", "wait", days="1")
+    assert (
+        "1 change since version 1 is thrown away" in blank.visitor.get(f"/journeys/{blank.journey}/edit/discard").text
+    )
+    assert blank.send("discard").status_code == 303
+    assert blank.names() == []
+
+
+def test_versions_tell_their_difference(blank):
+    blank.add("1", "wait", days="1")
+    blank.save()
+    blank.add("2", "exit")
+    blank.save()
+    page = html.unescape(blank.visitor.get(f"/journeys/{blank.journey}/versions").text)
+    assert "From version 2 to version 3" in page
+    assert "<ins>Exit</ins>" in page
+    first = html.unescape(blank.visitor.get(f"/journeys/{blank.journey}/versions", version="2", since="1").text)
+    assert "<ins>Wait: 1 day</ins>" in first
+    assert blank.visitor.get(f"/journeys/{blank.journey}/versions", version="99", since="x").status_code == 200
+
+
+def test_a_draft_is_played_over_the_last_days_before_it_is_saved(api, blank, tenant, api_database_url):
+    store = api.post("/v1/stores", samples.store()).json()
+    customer = api.post("/v1/profiles", samples.profile(first_name="Odile")).json()
+    api.post("/v1/sales-events", samples.sale(store["id"], profile_id=customer["id"]))
+    blank.add("1", "send_text", text="Hello")
+    path = f"/journeys/{blank.journey}/backtest"
+    assert blank.visitor.post(path, days="91").status_code == 400
+    assert blank.visitor.post(path, days="30").status_code == 303
+    assert "facts played so far" in blank.visitor.get(path).text
+    work_through(api_database_url, tenant.organization_id)
+    page = blank.visitor.get(path).text
+    assert "<dt>Would enter</dt><dd><strong>1</strong></dd>" in page
+    assert "Skipped: no consent" in page
+    assert "Estimated parts" in page
+    blank.add("2", "exit")
+    assert "It was changed since" in blank.visitor.get(path).text
+
+
+@pytest.mark.parametrize(
+    ("act", "fields"),
+    [
+        ("move", {"place": "9", "way": "up", "was": ""}),
+        ("move", {"place": "1", "way": "sideways"}),
+        ("remove", {"place": "nowhere"}),
+        ("step", {"place": "1.then.1.else.9", "kind": "wait"}),
+        ("add", {"place": "7", "kind": "wait"}),
+        ("add", {"place": "", "kind": "juggle"}),
+        ("condition", {"of": "5", "at": "1"}),
+        ("condition", {}),
+        ("measure", {"place": "x"}),
+        ("entry", {}),
+        ("save", {}),
+    ],
+)
+def test_a_form_from_nowhere_is_refused_and_breaks_nothing(blank, act, fields):
+    assert blank.send(act, **fields).status_code in {303, 400, 404, 409}
+    assert blank.names() == []
+
+
+def test_the_builder_is_in_the_audit_log(visitor_as):
+    owner = visitor_as(Role.OWNER)
+    builder = Builder(owner, id_of(owner.post("/journeys", start="blank")))
+    builder.add("1", "wait", days="1")
+    builder.add("2", "exit")
+    builder.save()
+    builder.add("1", "wait", days="1")
+    builder.send("discard")
+    acts = [line.split(",")[3] for line in owner.get("/settings/audit.csv").text.splitlines()[1:]]
+    assert acts == ["journey.discard_draft", "journey.edit", "journey.save_version", "journey.edit", "journey.create"]

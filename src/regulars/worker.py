@@ -47,6 +47,9 @@ from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, register_new_product_keys
 from regulars.sales.totals.fill import HourlyTotalsFill
 from regulars.sales.values.read import PropertyValues
+from regulars.segments.columns.model import SALES_LISTENER as SEGMENT_SALES
+from regulars.segments.feed.build import ColumnsBuild
+from regulars.segments.jobs import feed_consents, feed_messages, feed_profiles, feed_sales
 from regulars.webhooks.delivery.queue import DeliveryQueue, ProbeQueue
 from regulars.webhooks.delivery.send import Sender
 from regulars.webhooks.delivery.watch import Watch
@@ -68,16 +71,19 @@ LISTENERS: Final[Listeners] = {
         # Those who are in hear a sale before it brings anybody in: it does not end the run it begins.
         "journeys.hear_sales": hear_sales,
         "journeys.enter_by_sales": enter_by_sales,
+        # Last: it holds the state of the organization's columns until the commit.
+        SEGMENT_SALES: feed_sales,
     },
     ProfileErased: {"privacy.stragglers": anonymise_stragglers},
     AnswersUnread: {"privacy.answers": read_on},
-    ProfilesChanged: {"webhooks.profiles": post_profile_events},
+    ProfilesChanged: {"webhooks.profiles": post_profile_events, "segments.profiles": feed_profiles},
     SubscriptionsChanged: {
         "webhooks.subscriptions": post_subscription_events,
         "journeys.hear_consents": hear_consents,
         "journeys.enter_by_consents": enter_by_consents,
+        "segments.consents": feed_consents,
     },
-    MessagesChanged: {"journeys.hear_messages": hear_messages},
+    MessagesChanged: {"journeys.hear_messages": hear_messages, "segments.messages": feed_messages},
 }
 
 # What is kept for a time, and the column that says since when.
@@ -106,6 +112,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         Sweep("replies.sweep", REPLIES, sweep_replies, look_every_s=3600),
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
         HourlyTotalsFill(),
+        ColumnsBuild(),
         ConsentFigures(),
         deliveries,
         ProbeQueue(deliveries),

@@ -1,0 +1,1 @@
+"""Asking the analysis process; the process itself is in `engine`."""

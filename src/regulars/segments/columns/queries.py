@@ -1,0 +1,241 @@
+"""The SQL of the columns' state, of their runs and of the numbers of customers."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.segments.columns.model import Run, State
+
+
+async def has_columns(tx: Tx, organization_id: UUID) -> bool:
+    rows = await tx.fetch(
+        "SELECT FROM segment_columns WHERE organization_id = %s AND state <> 'ended'", (organization_id,)
+    )
+    return bool(rows)
+
+
+async def wait_longer(tx: Tx) -> None:
+    """For the rest of the transaction: a build holds the row for as long as a bite takes."""
+    await tx.execute("SET LOCAL lock_timeout = '10s'")
+
+
+async def lock_state(tx: Tx, organization_id: UUID) -> State | None:
+    rows = await tx.fetch(
+        """
+        SELECT epoch, state, phase, format, fence, fenced_at, walked_to, done, total, next_number, next_run, version, folded_to,
+               purges, erased_since, is_littered, attempts, due_at, tidy_at
+        FROM segment_columns WHERE organization_id = %s FOR UPDATE
+        """,
+        (organization_id,),
+    )
+    return _state(rows[0]) if rows else None
+
+
+async def find_state(tx: Tx, organization_id: UUID) -> State | None:
+    rows = await tx.fetch(
+        """
+        SELECT epoch, state, phase, format, fence, fenced_at, walked_to, done, total, next_number, next_run, version, folded_to,
+               purges, erased_since, is_littered, attempts, due_at, tidy_at
+        FROM segment_columns WHERE organization_id = %s
+        """,
+        (organization_id,),
+    )
+    return _state(rows[0]) if rows else None
+
+
+def _state(row: Sequence[object]) -> State:
+    names = (
+        "epoch", "state", "phase", "format", "fence", "fenced_at", "walked_to", "done", "total", "next_number", "next_run",
+        "version", "folded_to", "purges", "erased_since", "is_littered", "attempts", "due_at", "tidy_at",
+    )  # fmt: skip
+    return State(**dict(zip(names, row, strict=True)))  # type: ignore[arg-type]  # one name for each column above
+
+
+async def insert_state_if_new(tx: Tx, organization_id: UUID, *, format_: int) -> bool:
+    changed = await tx.execute(
+        """
+        INSERT INTO segment_columns
+            (organization_id, epoch, state, phase, format, walked_to, due_at, updated_at)
+        VALUES (%(organization_id)s, 1, 'building', 'waiting', %(format)s, %(first)s, %(now)s, %(now)s)
+        ON CONFLICT (organization_id) DO NOTHING
+        """,
+        {"organization_id": organization_id, "format": format_, "first": UUID(int=0), "now": tx.now},
+    )
+    return bool(changed)
+
+
+async def update_state(tx: Tx, organization_id: UUID, state: State) -> None:
+    await tx.execute(
+        """
+        UPDATE segment_columns
+        SET epoch = %(epoch)s, state = %(state)s, phase = %(phase)s, format = %(format)s, fence = %(fence)s,
+            fenced_at = %(fenced_at)s, walked_to = %(walked_to)s, done = %(done)s, total = %(total)s, next_number = %(next_number)s,
+            next_run = %(next_run)s, version = %(version)s, folded_to = %(folded_to)s, purges = %(purges)s,
+            erased_since = %(erased_since)s, is_littered = %(is_littered)s, attempts = %(attempts)s,
+            due_at = %(due_at)s, tidy_at = %(tidy_at)s, updated_at = %(now)s
+        WHERE organization_id = %(organization_id)s
+        """,
+        {
+            "organization_id": organization_id,
+            "now": tx.now,
+            "epoch": state.epoch,
+            "state": state.state,
+            "phase": state.phase,
+            "format": state.format,
+            "fence": state.fence,
+            "fenced_at": state.fenced_at,
+            "walked_to": state.walked_to,
+            "done": state.done,
+            "total": state.total,
+            "next_number": state.next_number,
+            "next_run": state.next_run,
+            "version": state.version,
+            "folded_to": state.folded_to,
+            "purges": state.purges,
+            "erased_since": state.erased_since,
+            "is_littered": state.is_littered,
+            "attempts": state.attempts,
+            "due_at": state.due_at,
+            "tidy_at": state.tidy_at,
+        },
+    )
+
+
+async def delete_state(tx: Tx, organization_id: UUID) -> None:
+    await tx.execute(
+        "DELETE FROM segment_columns WHERE organization_id = %s AND state = 'ended'", (organization_id,)
+    )
+
+
+async def insert_run(tx: Tx, organization_id: UUID, epoch: int, run: Run, *, is_live: bool = True) -> None:
+    await tx.execute(
+        """
+        INSERT INTO segment_runs
+            (organization_id, epoch, id, kind, level, ordinal, is_live, rows, bytes, first_s, last_s)
+        VALUES (%(organization_id)s, %(epoch)s, %(id)s, %(kind)s, %(level)s, %(ordinal)s, %(is_live)s, %(rows)s,
+                %(bytes)s, %(first_s)s, %(last_s)s)
+        """,
+        {"organization_id": organization_id, "epoch": epoch, "is_live": is_live, **run._asdict()},
+    )
+
+
+async def insert_blob(tx: Tx, organization_id: UUID, epoch: int, run_id: int, *, part: str, content: bytes) -> None:
+    await tx.execute(
+        """
+        INSERT INTO segment_blobs (organization_id, epoch, run_id, part, content)
+        VALUES (%s, %s, %s, %s, %s)
+        """,
+        (organization_id, epoch, run_id, part, content),
+    )
+
+
+async def list_runs(tx: Tx, organization_id: UUID, epoch: int) -> list[Run]:
+    rows = await tx.fetch(
+        """
+        SELECT id, kind, level, ordinal, rows, bytes, first_s, last_s FROM segment_runs
+        WHERE organization_id = %s AND epoch = %s AND is_live ORDER BY ordinal, id
+        """,
+        (organization_id, epoch),
+    )
+    return [Run(*row) for row in rows]
+
+
+async def make_live(tx: Tx, organization_id: UUID, epoch: int, run_ids: Sequence[int]) -> int:
+    return await tx.execute(
+        """
+        UPDATE segment_runs SET is_live = true
+        WHERE organization_id = %s AND epoch = %s AND id = ANY (%s::bigint[]) AND NOT is_live
+        """,
+        (organization_id, epoch, list(run_ids)),
+    )
+
+
+async def delete_runs(tx: Tx, organization_id: UUID, epoch: int, run_ids: Sequence[int]) -> int:
+    """How many there were; their blobs go with them."""
+    await tx.execute(
+        "DELETE FROM segment_blobs WHERE organization_id = %s AND epoch = %s AND run_id = ANY (%s::bigint[])",
+        (organization_id, epoch, list(run_ids)),
+    )
+    return await tx.execute(
+        "DELETE FROM segment_runs WHERE organization_id = %s AND epoch = %s AND id = ANY (%s::bigint[])",
+        (organization_id, epoch, list(run_ids)),
+    )
+
+
+async def find_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids: Sequence[UUID]) -> dict[UUID, int]:
+    rows = await tx.fetch(
+        """
+        SELECT it.id, found.number
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT number FROM segment_customers
+            WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s AND profile_id = it.id LIMIT 1
+        ) AS found
+        """,
+        {"organization_id": organization_id, "epoch": epoch, "ids": list(profile_ids)},
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def insert_numbers(
+    tx: Tx, organization_id: UUID, epoch: int, profile_ids: Sequence[UUID], *, first: int
+) -> None:
+    await tx.execute(
+        """
+        INSERT INTO segment_customers (organization_id, epoch, profile_id, number)
+        SELECT %(organization_id)s, %(epoch)s, it.id, %(first)s + it.place - 1
+        FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS it (id, place)
+        """,
+        {"organization_id": organization_id, "epoch": epoch, "ids": list(profile_ids), "first": first},
+    )
+
+
+async def delete_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids: Sequence[UUID]) -> None:
+    await tx.execute(
+        """
+        DELETE FROM segment_customers
+        WHERE organization_id = %s AND epoch = %s AND profile_id = ANY (%s::uuid[])
+        """,
+        (organization_id, epoch, list(profile_ids)),
+    )
+
+
+async def find_profiles_by_number(
+    tx: Tx, organization_id: UUID, epoch: int, numbers: Sequence[int]
+) -> dict[int, UUID]:
+    rows = await tx.fetch(
+        """
+        SELECT it.number, found.profile_id
+        FROM unnest(%(numbers)s::integer[]) AS it (number)
+        CROSS JOIN LATERAL (
+            SELECT profile_id FROM segment_customers
+            WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s AND number = it.number LIMIT 1
+        ) AS found
+        """,
+        {"organization_id": organization_id, "epoch": epoch, "numbers": list(numbers)},
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def insert_fed(tx: Tx, organization_id: UUID, epoch: int, sale_ids: Sequence[UUID]) -> None:
+    await tx.execute(
+        """
+        INSERT INTO segment_fed (organization_id, epoch, sale_id)
+        SELECT %s, %s, id FROM unnest(%s::uuid[]) AS it (id)
+        ON CONFLICT (organization_id, epoch, sale_id) DO NOTHING
+        """,
+        (organization_id, epoch, list(sale_ids)),
+    )
+
+
+async def claim_tidying(tx: Tx, organization_id: UUID, *, until: datetime) -> bool:
+    """Whether it is ours to tidy up until then; another node that looks meanwhile leaves it to us."""
+    changed = await tx.execute(
+        """
+        UPDATE segment_columns SET tidy_at = %(until)s
+        WHERE organization_id = %(organization_id)s AND tidy_at <= %(now)s AND state <> 'ended'
+        """,
+        {"organization_id": organization_id, "until": until, "now": tx.now},
+    )
+    return bool(changed)

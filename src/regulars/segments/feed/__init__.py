@@ -1,0 +1,1 @@
+"""Feeding the columns: listeners of facts, and the build that reads what was there before them."""

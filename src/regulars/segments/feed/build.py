@@ -1,0 +1,119 @@
+"""Build an organization's columns from its rows: in bites, each a transaction that notes how far it went.
+
+1. *waiting*: facts are wanted from the commit that began it all. Whoever was writing at that moment may not have known,
+   so the walk begins when all of them have ended. The same holds for drains that heard sales and fed nothing.
+2. *customers*: profiles in the order of their ids. One that changes or comes behind the walk is told, and fed.
+3. *sales*: in the order of their ids, without those that were fed meanwhile or that a waiting fact names.
+
+A crash loses a bite that was not committed. What earlier epochs left behind is swept in bites as well.
+"""
+
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.db import Database, Tx
+from regulars.segments.columns import queries as columns
+from regulars.segments.columns.life import BUILD_QUEUE
+from regulars.segments.columns.model import State
+from regulars.segments.feed import queries
+from regulars.segments.feed.customers import feed_customers
+from regulars.segments.feed.sales import feed_sales
+from regulars.work.queue import Due, Queue
+
+BITE_CUSTOMERS: Final = 4_000
+BITE_SALES: Final = 8_000
+BITE_LEFTOVERS: Final = 5_000
+WAIT_AGAIN: Final = timedelta(seconds=1)
+_BEFORE_ALL: Final = UUID(int=0)
+
+
+class ColumnsBuild(Queue):
+    """The builds of all organizations, and the sweeping after them."""
+
+    name = BUILD_QUEUE
+    due = Due(table="segment_columns")
+    look_every_s = 2.0
+    turns_at_once = 1
+
+    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+        return await take_bite(database, organization_id)
+
+
+async def take_bite(database: Database, organization_id: UUID) -> bool:
+    """Do one bite; answer whether there is more to do already."""
+    async with database.transaction() as tx:
+        await columns.wait_longer(tx)
+        state = await columns.lock_state(tx, organization_id)
+        if state is None or state.due_at is None or state.due_at > tx.now:
+            return False
+        if state.is_littered:
+            await _sweep(tx, organization_id, state)
+        elif state.state == "building":
+            await _build(tx, organization_id, state)
+        else:
+            state.due_at = None
+        if state.state == "ended" and not state.is_littered:
+            await columns.delete_state(tx, organization_id)
+            return False
+        await columns.update_state(tx, organization_id, state)
+        return state.due_at is not None and state.due_at <= tx.now
+
+
+async def _sweep(tx: Tx, organization_id: UUID, state: State) -> None:
+    """What no epoch reads any more: of one that ended everything, and what was fed beside a build that is done."""
+    before = state.epoch + 1 if state.state == "ended" else state.epoch
+    gone = await queries.delete_leftovers(tx, organization_id, before=before, limit=BITE_LEFTOVERS)
+    if not gone and state.state == "ready":
+        gone = await queries.delete_fed(tx, organization_id, state.epoch, limit=BITE_LEFTOVERS)
+    state.is_littered = bool(gone)
+
+
+async def _build(tx: Tx, organization_id: UUID, state: State) -> None:
+    state.due_at = tx.now
+    match state.phase:
+        case "waiting":
+            await _wait(tx, organization_id, state)
+        case "customers":
+            await _walk_customers(tx, organization_id, state)
+        case _:
+            await _walk_sales(tx, organization_id, state)
+
+
+async def _wait(tx: Tx, organization_id: UUID, state: State) -> None:
+    if state.fence is None or state.fenced_at is None:
+        # This transaction sees the commit that began the epoch, so whoever begins from here on sees it too.
+        state.fence, state.fenced_at = await queries.find_fence(tx)
+        return
+    if await queries.is_anybody_open(tx, below=state.fence, before=state.fenced_at):
+        state.due_at = tx.now + WAIT_AGAIN
+        return
+    state.phase, state.walked_to, state.done = "customers", _BEFORE_ALL, 0
+    state.total = await queries.count_profiles(tx, organization_id)
+
+
+async def _walk_customers(tx: Tx, organization_id: UUID, state: State) -> None:
+    ids = await queries.list_profile_ids(tx, organization_id, after=state.walked_to, limit=BITE_CUSTOMERS)
+    await feed_customers(tx, organization_id, state, ids)
+    state.done += len(ids)
+    state.version += 1
+    state.tidy_at = state.tidy_at or tx.now
+    if len(ids) == BITE_CUSTOMERS:
+        state.walked_to = ids[-1]
+        return
+    state.phase, state.walked_to, state.done = "sales", _BEFORE_ALL, 0
+    state.total = await queries.estimate_sales(tx, organization_id)
+
+
+async def _walk_sales(tx: Tx, organization_id: UUID, state: State) -> None:
+    sales = await queries.list_sales_to_build(
+        tx, organization_id, state.epoch, after=state.walked_to, limit=BITE_SALES
+    )
+    await feed_sales(tx, organization_id, state, [sale for sale in sales if not sale.is_taken])
+    state.done += len(sales)
+    state.version += 1
+    state.tidy_at = state.tidy_at or tx.now
+    if len(sales) == BITE_SALES:
+        state.walked_to = sales[-1].id
+        return
+    state.state, state.phase, state.is_littered = "ready", "done", True

@@ -1,0 +1,116 @@
+"""Customers as the rows show them now, packed as a patch: whoever writes it holds the state, so the last one counts."""
+
+from collections.abc import Collection, Mapping, Sequence
+from uuid import UUID
+
+import msgspec
+
+from regulars.consent.chain import hash_number
+from regulars.kit.db import Tx
+from regulars.messaging.places import place_of
+from regulars.organizations.manage import find_particulars
+from regulars.segments.columns import queries as columns
+from regulars.segments.columns.model import (
+    DO_NOT_CONTACT,
+    MAY_BE_TEXTED,
+    NEVER_ASKED,
+    WHOLE,
+    WITHDRAWN,
+    CustomerState,
+    Run,
+    State,
+    pack_customers,
+)
+from regulars.segments.feed import queries
+from regulars.segments.feed.queries import ConsentRow, ProfileRow
+
+_attributes = msgspec.json.Decoder(dict[str, str])
+
+
+async def feed_customers(
+    tx: Tx, organization_id: UUID, state: State, profile_ids: Collection[UUID]
+) -> dict[UUID, int]:
+    """Read the customers again and write how they stand; give the numbers of those there are.
+
+    A profile that is gone loses its number here and now: nothing names it any more, and its patch says that nobody
+    has the number.
+    """
+    ids = sorted(set(profile_ids))
+    if not ids:
+        return {}
+    profiles = await queries.find_profiles(tx, organization_id, ids)
+    numbers = await columns.find_numbers(tx, organization_id, state.epoch, ids)
+    there = {profile.id for profile in profiles}
+    gone = [identifier for identifier in ids if identifier in numbers and identifier not in there]
+    new = [profile.id for profile in profiles if profile.id not in numbers]
+    if new:
+        await columns.insert_numbers(tx, organization_id, state.epoch, new, first=state.next_number)
+        numbers |= {identifier: state.next_number + place for place, identifier in enumerate(new)}
+        state.next_number += len(new)
+    states = await _states(tx, organization_id, profiles, numbers)
+    states += [CustomerState(numbers[identifier], is_alive=False) for identifier in gone]
+    if gone:
+        await columns.delete_numbers(tx, organization_id, state.epoch, gone)
+        state.erased_since = state.erased_since or tx.now
+    await _write(tx, organization_id, state, states)
+    return {identifier: number for identifier, number in numbers.items() if identifier in there}
+
+
+async def _states(
+    tx: Tx, organization_id: UUID, profiles: Sequence[ProfileRow], numbers: Mapping[UUID, int]
+) -> list[CustomerState]:
+    if not profiles:
+        return []
+    ids = [profile.id for profile in profiles]
+    secret = (await find_particulars(tx.connection, organization_id)).secret
+    consents = {row.profile_id: row for row in await queries.find_consents(tx, organization_id, ids)}
+    texts: dict[UUID, list[tuple[bytes | None, int]]] = {}
+    for profile_id, journey_id, at_s in await queries.find_texts(tx, organization_id, ids):
+        texts.setdefault(profile_id, []).append((None if journey_id is None else journey_id.bytes, at_s))
+    return [
+        _state(profile, numbers[profile.id], consents.get(profile.id), texts.get(profile.id, []), secret=secret)
+        for profile in profiles
+    ]
+
+
+def _state(
+    profile: ProfileRow,
+    number: int,
+    consent: ConsentRow | None,
+    texts: list[tuple[bytes | None, int]],
+    *,
+    secret: bytes,
+) -> CustomerState:
+    own = profile.phone_number if profile.phone_reachable else None
+    return CustomerState(
+        number,
+        is_alive=True,
+        created_s=profile.created_s,
+        is_named=bool((profile.first_name or "").strip() or (profile.last_name or "").strip()),
+        country=None if own is None else place_of(own).country,
+        own_hash=0 if own is None else int.from_bytes(hash_number(secret, own)[:8], "big"),
+        consent=_standing(consent),
+        source=None if consent is None else consent.source,
+        store=None if consent is None or consent.store_id is None else consent.store_id.bytes,
+        since_s=None if consent is None else consent.since_s,
+        attributes=_attributes.decode(profile.attributes),
+        texts=tuple(texts),
+    )
+
+
+def _standing(consent: ConsentRow | None) -> int:
+    if consent is None:
+        return NEVER_ASKED
+    if consent.status != "SUBSCRIBED":
+        return WITHDRAWN
+    return DO_NOT_CONTACT if consent.is_suppressed else MAY_BE_TEXTED
+
+
+async def _write(tx: Tx, organization_id: UUID, state: State, states: Sequence[CustomerState]) -> None:
+    if not states:
+        return
+    content = pack_customers(states)
+    run = Run(state.next_run, "patch", 0, state.next_run, len(states), len(content))
+    state.next_run += 1
+    await columns.insert_run(tx, organization_id, state.epoch, run)
+    await columns.insert_blob(tx, organization_id, state.epoch, run.id, part=WHOLE, content=content)

@@ -1,0 +1,301 @@
+"""The SQL that reads what the columns are fed from. Lists of keys are looked up one key at a time, through LATERAL."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.sales.facts import SalesRecorded
+from regulars.segments.columns.model import SALES_LISTENER
+
+
+class SaleRow(NamedTuple):
+    id: UUID
+    profile_id: UUID | None
+    at_s: int
+    store_id: UUID
+    type: str
+    currency: str
+    total_amount_cents: int
+    line_items: str
+    is_taken: bool = False
+
+
+class ProfileRow(NamedTuple):
+    id: UUID
+    created_s: int
+    first_name: str | None
+    last_name: str | None
+    phone_number: str | None
+    phone_reachable: bool
+    attributes: str
+
+
+class ConsentRow(NamedTuple):
+    profile_id: UUID
+    status: str
+    source: str | None
+    store_id: UUID | None
+    since_s: int | None
+    is_suppressed: bool
+
+
+async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[SaleRow]:
+    rows = await tx.fetch(
+        """
+        SELECT sale.id, sale.profile_id, sale.at_s, sale.store_id, sale.type, sale.currency, sale.total_amount_cents,
+               sale.line_items
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT id, profile_id, floor(extract(epoch FROM occurred_at))::bigint AS at_s, store_id, type, currency,
+                   total_amount_cents, line_items::text AS line_items
+            FROM sales_events
+            WHERE organization_id = %(organization_id)s AND id = it.id AND profile_id IS NOT NULL
+            LIMIT 1
+        ) AS sale
+        """,
+        {"organization_id": organization_id, "ids": list(ids)},
+    )
+    return [SaleRow(*row) for row in rows]
+
+
+async def list_sales_to_build(tx: Tx, organization_id: UUID, epoch: int, *, after: UUID, limit: int) -> list[SaleRow]:
+    """The sales that follow, each with whether somebody else sees to it: it was fed, or a fact that waits names it.
+
+    Both are decided in the one snapshot that shows the sale. A fact is removed in the transaction that feeds its
+    sales, and that transaction waits for the state that the caller holds: so a sale is named by a fact, or fed, or
+    told before there was anybody to hear it.
+    """
+    rows = await tx.fetch(
+        """
+        WITH waiting AS MATERIALIZED (
+            SELECT named.sale::uuid AS id
+            FROM outbox
+            CROSS JOIN LATERAL json_array_elements(outbox.payload) AS fact (body)
+            CROSS JOIN LATERAL json_array_elements_text(fact.body -> 'sales') AS named (sale)
+            WHERE outbox.organization_id = %(organization_id)s AND outbox.topic = %(topic)s
+            UNION ALL
+            SELECT named.sale::uuid
+            FROM outbox_retries
+            CROSS JOIN LATERAL json_array_elements(outbox_retries.payload) AS fact (body)
+            CROSS JOIN LATERAL json_array_elements_text(fact.body -> 'sales') AS named (sale)
+            WHERE outbox_retries.organization_id = %(organization_id)s AND outbox_retries.topic = %(topic)s
+              AND outbox_retries.listener = %(listener)s
+        )
+        SELECT sale.id, sale.profile_id, sale.at_s, sale.store_id, sale.type, sale.currency, sale.total_amount_cents,
+               sale.line_items,
+               EXISTS (
+                   SELECT FROM segment_fed
+                   WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s AND sale_id = sale.id
+               ) OR sale.id IN (SELECT id FROM waiting)
+        FROM (
+            SELECT id, profile_id, floor(extract(epoch FROM occurred_at))::bigint AS at_s, store_id, type, currency,
+                   total_amount_cents, CASE WHEN profile_id IS NULL THEN '[]' ELSE line_items::text END AS line_items
+            FROM sales_events
+            WHERE organization_id = %(organization_id)s AND id > %(after)s
+            ORDER BY id
+            LIMIT %(limit)s
+        ) AS sale
+        ORDER BY sale.id
+        """,
+        {
+            "organization_id": organization_id,
+            "epoch": epoch,
+            "topic": SalesRecorded.topic,
+            "listener": SALES_LISTENER,
+            "after": after,
+            "limit": limit,
+        },
+    )
+    return [SaleRow(*row) for row in rows]
+
+
+async def list_profile_ids(tx: Tx, organization_id: UUID, *, after: UUID, limit: int) -> list[UUID]:
+    rows = await tx.fetch(
+        "SELECT id FROM profiles WHERE organization_id = %s AND id > %s ORDER BY id LIMIT %s",
+        (organization_id, after, limit),
+    )
+    return [row[0] for row in rows]
+
+
+async def count_profiles(tx: Tx, organization_id: UUID) -> int:
+    [(count,)] = await tx.fetch("SELECT count(*) FROM profiles WHERE organization_id = %s", (organization_id,))
+    number: int = count
+    return number
+
+
+async def estimate_sales(tx: Tx, organization_id: UUID) -> int:
+    """From the hourly totals, which are some thousand rows where sales are millions."""
+    [(count,)] = await tx.fetch(
+        "SELECT COALESCE(sum(tickets), 0)::bigint FROM hourly_totals WHERE organization_id = %s", (organization_id,)
+    )
+    number: int = count
+    return number
+
+
+async def find_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[ProfileRow]:
+    rows = await tx.fetch(
+        """
+        SELECT found.id, found.created_s, found.first_name, found.last_name, found.phone_number, found.phone_reachable,
+               found.attributes
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT id, floor(extract(epoch FROM created_at))::bigint AS created_s, first_name, last_name, phone_number,
+                   phone_reachable, attributes::text AS attributes
+            FROM profiles WHERE organization_id = %(organization_id)s AND id = it.id LIMIT 1
+        ) AS found
+        """,
+        {"organization_id": organization_id, "ids": list(ids)},
+    )
+    return [ProfileRow(*row) for row in rows]
+
+
+async def find_consents(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[ConsentRow]:
+    """Of each profile the subscription it is judged by, as `consent.check` chooses it."""
+    rows = await tx.fetch(
+        """
+        SELECT it.id, found.status, found.consent_source, found.store_id,
+               floor(extract(epoch FROM found.since))::bigint,
+               EXISTS (
+                   SELECT FROM suppressions
+                   WHERE organization_id = %(organization_id)s AND number_hash = found.number_hash
+               )
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT status, consent_source, store_id, number_hash,
+                   CASE status WHEN 'SUBSCRIBED' THEN consented_at ELSE latest_opt_out_at END AS since
+            FROM subscriptions
+            WHERE organization_id = %(organization_id)s AND profile_id = it.id
+            ORDER BY status, since DESC, id DESC
+            LIMIT 1
+        ) AS found
+        """,
+        {"organization_id": organization_id, "ids": list(ids)},
+    )
+    return [ConsentRow(*row) for row in rows]
+
+
+async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[tuple[UUID, UUID | None, int]]:
+    """When each profile last got a text of each journey, or of none."""
+    rows = await tx.fetch(
+        """
+        SELECT it.id, found.journey_id, found.at_s
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT runs.journey_id,
+                   max(floor(extract(epoch FROM COALESCE(texts.claimed_at, texts.created_at))))::bigint AS at_s
+            FROM texts
+            LEFT JOIN journey_runs AS runs ON texts.origin_kind = 'journey' AND runs.id = texts.origin_id
+                AND runs.organization_id = %(organization_id)s
+            WHERE texts.organization_id = %(organization_id)s AND texts.profile_id = it.id
+              AND texts.state IN ('sent', 'delivered', 'unknown') AND texts.origin_kind NOT IN ('stop', 'help')
+            GROUP BY runs.journey_id
+        ) AS found
+        """,
+        {"organization_id": organization_id, "ids": list(ids)},
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+async def find_once_linked(tx: Tx, organization_id: UUID, subscription_ids: Sequence[UUID]) -> set[UUID]:
+    """Whom a subscription was ever linked to: one that moved from one profile to another changes both."""
+    rows = await tx.fetch(
+        """
+        SELECT DISTINCT found.profile_id
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT profile_id FROM consent_payloads
+            WHERE organization_id = %(organization_id)s AND subscription_id = it.id AND profile_id IS NOT NULL
+            UNION
+            SELECT profile_id FROM subscriptions
+            WHERE organization_id = %(organization_id)s AND id = it.id AND profile_id IS NOT NULL
+        ) AS found
+        """,
+        {"organization_id": organization_id, "ids": list(subscription_ids)},
+    )
+    return {row[0] for row in rows}
+
+
+async def find_linked_by_hash(tx: Tx, organization_id: UUID, hashes: Sequence[bytes]) -> set[UUID]:
+    rows = await tx.fetch(
+        """
+        SELECT profile_id FROM subscriptions
+        WHERE organization_id = %s AND number_hash = ANY (%s::bytea[]) AND profile_id IS NOT NULL
+        """,
+        (organization_id, list(hashes)),
+    )
+    return {row[0] for row in rows}
+
+
+async def find_fence(tx: Tx) -> tuple[int, datetime]:
+    """The first number that no transaction has yet, and the moment of it."""
+    [(number, moment)] = await tx.fetch(
+        "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, clock_timestamp()"
+    )
+    return number, moment
+
+
+async def is_anybody_open(tx: Tx, *, below: int, before: datetime) -> bool:
+    """Whether a transaction goes on that is older than the fence.
+
+    By its number, and by its beginning: a statement gets its number with its first write, after it has looked whether
+    facts are wanted.
+    """
+    [(is_open,)] = await tx.fetch(
+        """
+        SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint < %s OR EXISTS (
+            SELECT FROM pg_stat_activity
+            WHERE datname = current_database() AND backend_type = 'client backend' AND xact_start < %s
+        )
+        """,
+        (below, before),
+    )
+    return bool(is_open)
+
+
+async def delete_leftovers(tx: Tx, organization_id: UUID, *, before: int, limit: int) -> int:
+    """Rows of the epochs before this one, a bite of them; how many went."""
+    gone = 0
+    for statement in (_SWEEP_FED, _SWEEP_BLOBS, _SWEEP_RUNS, _SWEEP_CUSTOMERS):
+        gone = await tx.execute(statement, {"organization_id": organization_id, "before": before, "limit": limit})
+        if gone:
+            return gone
+    return gone
+
+
+_SWEEP_FED = """
+DELETE FROM segment_fed WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
+    SELECT ctid FROM segment_fed WHERE organization_id = %(organization_id)s AND epoch < %(before)s LIMIT %(limit)s
+))
+"""
+_SWEEP_BLOBS = """
+DELETE FROM segment_blobs WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
+    SELECT ctid FROM segment_blobs WHERE organization_id = %(organization_id)s AND epoch < %(before)s
+    LIMIT least(%(limit)s, 100)
+))
+"""
+_SWEEP_RUNS = """
+DELETE FROM segment_runs WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
+    SELECT ctid FROM segment_runs WHERE organization_id = %(organization_id)s AND epoch < %(before)s LIMIT %(limit)s
+))
+"""
+_SWEEP_CUSTOMERS = """
+DELETE FROM segment_customers WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
+    SELECT ctid FROM segment_customers WHERE organization_id = %(organization_id)s AND epoch < %(before)s
+    LIMIT %(limit)s
+))
+"""
+
+
+async def delete_fed(tx: Tx, organization_id: UUID, epoch: int, *, limit: int) -> int:
+    """A finished build needs to know no longer what was fed beside it."""
+    return await tx.execute(
+        """
+        DELETE FROM segment_fed WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
+            SELECT ctid FROM segment_fed WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s
+            LIMIT %(limit)s
+        ))
+        """,
+        {"organization_id": organization_id, "epoch": epoch, "limit": limit},
+    )

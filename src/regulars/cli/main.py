@@ -7,6 +7,7 @@ import psycopg
 import typer
 
 from regulars.cli import (
+    analysis,
     backup,
     config,
     consent,
@@ -47,6 +48,7 @@ app = typer.Typer(
 app.command()(serve.serve)
 app.command("serve-process", hidden=True)(serve.serve_process)
 app.command()(work.worker)
+app.command(hidden=True)(analysis.analysis)
 app.command()(migrating.migrate)
 app.command()(doctor.doctor)
 app.command()(backup.backup)

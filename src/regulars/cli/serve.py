@@ -115,7 +115,7 @@ async def _serve_all(settings: Settings, listening: socket.socket, *, with_worke
     stop, started = asyncio.Event(), asyncio.Event()
     on_stop_signals(stop.set)
     lifeline = Lifeline()
-    children = [_worker(lifeline)] if with_worker else []
+    children = [_analysis(lifeline), *([_worker(lifeline)] if with_worker else [])]
     if settings.workers > 1:
         shared = new_block()
         children += [_server(settings, slot, listening, lifeline, shared) for slot in range(settings.workers)]
@@ -136,6 +136,11 @@ async def _serve_all(settings: Settings, listening: socket.socket, *, with_worke
         announcing.cancel()
         await asyncio.gather(*supervised)
         lifeline.close()
+
+
+def _analysis(lifeline: Lifeline) -> Child:
+    arguments = ["analysis", "--lifeline", str(lifeline.reading)]
+    return Child(name="analysis", arguments=arguments, descriptors=[lifeline.reading])
 
 
 def _worker(lifeline: Lifeline) -> Child:

@@ -149,6 +149,11 @@ class Settings:
     database_pool_max: Annotated[
         int, kinds.whole(2, 1000, unit="connections"), "Database connections each process keeps at most."
     ] = 10
+    analysis_memory_mb: Annotated[
+        int,
+        kinds.whole(64, 1_048_576, unit="MB"),
+        "Memory for the columns that segments are counted from; those not asked for longest go first.",
+    ] = 900
     statement_timeout_ms: Annotated[
         int,
         kinds.whole(0, 3_600_000, unit="ms"),

@@ -23,8 +23,12 @@ CREATE TABLE segment_columns (
     -- The last patch of customers that is folded into their blocks, and how often people were taken out of the blobs.
     folded_to bigint NOT NULL DEFAULT 0,
     purges bigint NOT NULL DEFAULT 0,
+    -- How often consents changed: also of numbers that belong to nobody.
+    consents bigint NOT NULL DEFAULT 0,
     -- When the oldest erasure was heard whose bytes are still here.
     erased_since timestamptz,
+    -- The same, of those whose bytes are being taken out.
+    purging_since timestamptz,
     is_littered boolean NOT NULL DEFAULT false,
     attempts integer NOT NULL DEFAULT 0,
     due_at timestamptz,

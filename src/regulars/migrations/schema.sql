@@ -420,46 +420,69 @@ CREATE TABLE sales_events (
     anonymised_at timestamp with time zone
 );
 
-CREATE TABLE segment_keys (
+CREATE TABLE segment_blobs (
     organization_id uuid NOT NULL,
-    catalog text NOT NULL,
-    key text NOT NULL,
-    segment_id uuid NOT NULL
+    run_id bigint NOT NULL,
+    epoch integer NOT NULL,
+    part text NOT NULL,
+    content bytea NOT NULL
+);
+ALTER TABLE ONLY segment_blobs ALTER COLUMN content SET STORAGE EXTERNAL;
+
+CREATE TABLE segment_columns (
+    organization_id uuid NOT NULL,
+    epoch integer NOT NULL,
+    state text NOT NULL,
+    phase text NOT NULL,
+    format integer NOT NULL,
+    fence bigint,
+    fenced_at timestamp with time zone,
+    walked_to uuid NOT NULL,
+    done bigint DEFAULT 0 NOT NULL,
+    total bigint DEFAULT 0 NOT NULL,
+    next_number bigint DEFAULT 0 NOT NULL,
+    next_run bigint DEFAULT 1 NOT NULL,
+    version bigint DEFAULT 0 NOT NULL,
+    folded_to bigint DEFAULT 0 NOT NULL,
+    purges bigint DEFAULT 0 NOT NULL,
+    consents bigint DEFAULT 0 NOT NULL,
+    erased_since timestamp with time zone,
+    purging_since timestamp with time zone,
+    is_littered boolean DEFAULT false NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    tidy_at timestamp with time zone,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT segment_columns_phase_check CHECK ((phase = ANY (ARRAY['waiting'::text, 'customers'::text, 'sales'::text, 'done'::text]))),
+    CONSTRAINT segment_columns_state_check CHECK ((state = ANY (ARRAY['building'::text, 'ready'::text, 'ended'::text])))
 );
 
-CREATE TABLE segment_sizes (
+CREATE TABLE segment_customers (
     organization_id uuid NOT NULL,
-    segment_id uuid NOT NULL,
-    day date NOT NULL,
-    version integer NOT NULL,
-    total bigint NOT NULL,
-    may_be_texted bigint NOT NULL,
-    counted_at timestamp with time zone NOT NULL
+    profile_id uuid NOT NULL,
+    epoch integer NOT NULL,
+    number integer NOT NULL
 );
 
-CREATE TABLE segment_uses (
+CREATE TABLE segment_fed (
     organization_id uuid NOT NULL,
-    segment_id uuid NOT NULL,
-    user_kind text NOT NULL,
-    user_id uuid NOT NULL
+    sale_id uuid NOT NULL,
+    epoch integer NOT NULL
 );
 
-CREATE TABLE segment_versions (
+CREATE TABLE segment_runs (
     organization_id uuid NOT NULL,
-    segment_id uuid NOT NULL,
-    version integer NOT NULL,
-    definition json NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    created_by text
-);
-
-CREATE TABLE segments (
-    organization_id uuid NOT NULL,
-    id uuid NOT NULL,
-    name text NOT NULL,
-    version integer NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    updated_at timestamp with time zone NOT NULL
+    id bigint NOT NULL,
+    epoch integer NOT NULL,
+    level smallint NOT NULL,
+    kind text NOT NULL,
+    is_live boolean NOT NULL,
+    ordinal bigint NOT NULL,
+    rows bigint NOT NULL,
+    bytes bigint NOT NULL,
+    first_s bigint,
+    last_s bigint,
+    CONSTRAINT segment_runs_kind_check CHECK ((kind = ANY (ARRAY['sales'::text, 'patch'::text, 'block'::text])))
 );
 
 CREATE TABLE sessions (
@@ -822,20 +845,20 @@ ALTER TABLE ONLY sales_events
 ALTER TABLE ONLY sales_events
     ADD CONSTRAINT sales_events_pkey PRIMARY KEY (organization_id, id);
 
-ALTER TABLE ONLY segment_keys
-    ADD CONSTRAINT segment_keys_pkey PRIMARY KEY (organization_id, catalog, key, segment_id);
+ALTER TABLE ONLY segment_blobs
+    ADD CONSTRAINT segment_blobs_pkey PRIMARY KEY (organization_id, epoch, run_id, part);
 
-ALTER TABLE ONLY segment_sizes
-    ADD CONSTRAINT segment_sizes_pkey PRIMARY KEY (organization_id, segment_id, day);
+ALTER TABLE ONLY segment_columns
+    ADD CONSTRAINT segment_columns_pkey PRIMARY KEY (organization_id);
 
-ALTER TABLE ONLY segment_uses
-    ADD CONSTRAINT segment_uses_pkey PRIMARY KEY (organization_id, segment_id, user_kind, user_id);
+ALTER TABLE ONLY segment_customers
+    ADD CONSTRAINT segment_customers_pkey PRIMARY KEY (organization_id, epoch, profile_id);
 
-ALTER TABLE ONLY segment_versions
-    ADD CONSTRAINT segment_versions_pkey PRIMARY KEY (organization_id, segment_id, version);
+ALTER TABLE ONLY segment_fed
+    ADD CONSTRAINT segment_fed_pkey PRIMARY KEY (organization_id, epoch, sale_id);
 
-ALTER TABLE ONLY segments
-    ADD CONSTRAINT segments_pkey PRIMARY KEY (organization_id, id);
+ALTER TABLE ONLY segment_runs
+    ADD CONSTRAINT segment_runs_pkey PRIMARY KEY (organization_id, epoch, id);
 
 ALTER TABLE ONLY sessions
     ADD CONSTRAINT sessions_id_key UNIQUE (id);
@@ -998,9 +1021,11 @@ CREATE INDEX sales_events_by_store ON sales_events USING btree (organization_id,
 
 CREATE INDEX sales_events_by_time ON sales_events USING btree (organization_id, occurred_at, id);
 
-CREATE INDEX segment_keys_by_segment ON segment_keys USING btree (organization_id, segment_id);
+CREATE INDEX segment_columns_due ON segment_columns USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
-CREATE INDEX segment_uses_by_user ON segment_uses USING btree (organization_id, user_kind, user_id);
+CREATE INDEX segment_columns_to_tidy ON segment_columns USING btree (tidy_at, organization_id) WHERE (tidy_at IS NOT NULL);
+
+CREATE UNIQUE INDEX segment_customers_by_number ON segment_customers USING btree (organization_id, epoch, number);
 
 CREATE INDEX sessions_by_user ON sessions USING btree (user_id);
 
@@ -1019,6 +1044,8 @@ CREATE INDEX subscriptions_by_change ON subscriptions USING btree (organization_
 CREATE INDEX subscriptions_by_profile ON subscriptions USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);
 
 CREATE INDEX subscriptions_by_status ON subscriptions USING btree (organization_id, status, id);
+
+CREATE INDEX subscriptions_forbidden ON subscriptions USING btree (organization_id, number_hash) WHERE ((status = 'UNSUBSCRIBED'::text) AND ((phone_number IS NULL) OR (latest_opt_in_at IS NULL)));
 
 CREATE INDEX texts_by_number ON texts USING btree (organization_id, number_hash, created_at);
 

@@ -59,7 +59,7 @@ async def begin_epoch(tx: Tx, organization_id: UUID, state: State) -> None:
     state.next_number, state.next_run, state.folded_to = 0, 1, 0
     state.version += 1
     state.purges += 1
-    state.erased_since, state.tidy_at = None, None
+    state.erased_since = state.purging_since = state.tidy_at = None
     state.is_littered, state.due_at = True, tx.now
     await queries.update_state(tx, organization_id, state)
     tx.touched.add((BUILD_QUEUE, organization_id))

@@ -40,7 +40,9 @@ class State:
     version: int
     folded_to: int
     purges: int
+    consents: int
     erased_since: datetime | None
+    purging_since: datetime | None
     is_littered: bool
     attempts: int
     due_at: datetime | None

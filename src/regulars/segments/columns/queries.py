@@ -23,8 +23,8 @@ async def wait_longer(tx: Tx) -> None:
 async def lock_state(tx: Tx, organization_id: UUID) -> State | None:
     rows = await tx.fetch(
         """
-        SELECT epoch, state, phase, format, fence, fenced_at, walked_to, done, total, next_number, next_run, version, folded_to,
-               purges, erased_since, is_littered, attempts, due_at, tidy_at
+        SELECT epoch, state, phase, format, fence, fenced_at, walked_to, done, total, next_number, next_run, version,
+               folded_to, purges, consents, erased_since, purging_since, is_littered, attempts, due_at, tidy_at
         FROM segment_columns WHERE organization_id = %s FOR UPDATE
         """,
         (organization_id,),
@@ -35,8 +35,8 @@ async def lock_state(tx: Tx, organization_id: UUID) -> State | None:
 async def find_state(tx: Tx, organization_id: UUID) -> State | None:
     rows = await tx.fetch(
         """
-        SELECT epoch, state, phase, format, fence, fenced_at, walked_to, done, total, next_number, next_run, version, folded_to,
-               purges, erased_since, is_littered, attempts, due_at, tidy_at
+        SELECT epoch, state, phase, format, fence, fenced_at, walked_to, done, total, next_number, next_run, version,
+               folded_to, purges, consents, erased_since, purging_since, is_littered, attempts, due_at, tidy_at
         FROM segment_columns WHERE organization_id = %s
         """,
         (organization_id,),
@@ -46,8 +46,9 @@ async def find_state(tx: Tx, organization_id: UUID) -> State | None:
 
 def _state(row: Sequence[object]) -> State:
     names = (
-        "epoch", "state", "phase", "format", "fence", "fenced_at", "walked_to", "done", "total", "next_number", "next_run",
-        "version", "folded_to", "purges", "erased_since", "is_littered", "attempts", "due_at", "tidy_at",
+        "epoch", "state", "phase", "format", "fence", "fenced_at", "walked_to", "done", "total", "next_number",
+        "next_run", "version", "folded_to", "purges", "consents", "erased_since", "purging_since",
+        "is_littered", "attempts", "due_at", "tidy_at",
     )  # fmt: skip
     return State(**dict(zip(names, row, strict=True)))  # type: ignore[arg-type]  # one name for each column above
 
@@ -70,10 +71,12 @@ async def update_state(tx: Tx, organization_id: UUID, state: State) -> None:
         """
         UPDATE segment_columns
         SET epoch = %(epoch)s, state = %(state)s, phase = %(phase)s, format = %(format)s, fence = %(fence)s,
-            fenced_at = %(fenced_at)s, walked_to = %(walked_to)s, done = %(done)s, total = %(total)s, next_number = %(next_number)s,
-            next_run = %(next_run)s, version = %(version)s, folded_to = %(folded_to)s, purges = %(purges)s,
-            erased_since = %(erased_since)s, is_littered = %(is_littered)s, attempts = %(attempts)s,
-            due_at = %(due_at)s, tidy_at = %(tidy_at)s, updated_at = %(now)s
+            fenced_at = %(fenced_at)s, walked_to = %(walked_to)s, done = %(done)s, total = %(total)s,
+            next_number = %(next_number)s, next_run = %(next_run)s, version = %(version)s,
+            folded_to = %(folded_to)s, purges = %(purges)s, consents = %(consents)s, erased_since = %(erased_since)s,
+            purging_since = %(purging_since)s,
+            is_littered = %(is_littered)s, attempts = %(attempts)s, due_at = %(due_at)s, tidy_at = %(tidy_at)s,
+            updated_at = %(now)s
         WHERE organization_id = %(organization_id)s
         """,
         {
@@ -93,7 +96,9 @@ async def update_state(tx: Tx, organization_id: UUID, state: State) -> None:
             "version": state.version,
             "folded_to": state.folded_to,
             "purges": state.purges,
+            "consents": state.consents,
             "erased_since": state.erased_since,
+            "purging_since": state.purging_since,
             "is_littered": state.is_littered,
             "attempts": state.attempts,
             "due_at": state.due_at,
@@ -103,9 +108,7 @@ async def update_state(tx: Tx, organization_id: UUID, state: State) -> None:
 
 
 async def delete_state(tx: Tx, organization_id: UUID) -> None:
-    await tx.execute(
-        "DELETE FROM segment_columns WHERE organization_id = %s AND state = 'ended'", (organization_id,)
-    )
+    await tx.execute("DELETE FROM segment_columns WHERE organization_id = %s AND state = 'ended'", (organization_id,))
 
 
 async def insert_run(tx: Tx, organization_id: UUID, epoch: int, run: Run, *, is_live: bool = True) -> None:
@@ -178,9 +181,7 @@ async def find_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids: S
     return {row[0]: row[1] for row in rows}
 
 
-async def insert_numbers(
-    tx: Tx, organization_id: UUID, epoch: int, profile_ids: Sequence[UUID], *, first: int
-) -> None:
+async def insert_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids: Sequence[UUID], *, first: int) -> None:
     await tx.execute(
         """
         INSERT INTO segment_customers (organization_id, epoch, profile_id, number)
@@ -201,9 +202,7 @@ async def delete_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids:
     )
 
 
-async def find_profiles_by_number(
-    tx: Tx, organization_id: UUID, epoch: int, numbers: Sequence[int]
-) -> dict[int, UUID]:
+async def find_profiles_by_number(tx: Tx, organization_id: UUID, epoch: int, numbers: Sequence[int]) -> dict[int, UUID]:
     rows = await tx.fetch(
         """
         SELECT it.number, found.profile_id

@@ -106,9 +106,7 @@ async def _walk_customers(tx: Tx, organization_id: UUID, state: State) -> None:
 
 
 async def _walk_sales(tx: Tx, organization_id: UUID, state: State) -> None:
-    sales = await queries.list_sales_to_build(
-        tx, organization_id, state.epoch, after=state.walked_to, limit=BITE_SALES
-    )
+    sales = await queries.list_sales_to_build(tx, organization_id, state.epoch, after=state.walked_to, limit=BITE_SALES)
     await feed_sales(tx, organization_id, state, [sale for sale in sales if not sale.is_taken])
     state.done += len(sales)
     state.version += 1

@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 import msgspec
+import phonenumbers
 
 from regulars.consent.chain import hash_number
 from regulars.kit.db import Tx
-from regulars.messaging.places import place_of
 from regulars.organizations.manage import find_particulars
 from regulars.segments.columns import queries as columns
 from regulars.segments.columns.model import (
@@ -27,9 +27,7 @@ from regulars.segments.feed.queries import ConsentRow, ProfileRow
 _attributes = msgspec.json.Decoder(dict[str, str])
 
 
-async def feed_customers(
-    tx: Tx, organization_id: UUID, state: State, profile_ids: Collection[UUID]
-) -> dict[UUID, int]:
+async def feed_customers(tx: Tx, organization_id: UUID, state: State, profile_ids: Collection[UUID]) -> dict[UUID, int]:
     """Read the customers again and write how they stand; give the numbers of those there are.
 
     A profile that is gone loses its number here and now: nothing names it any more, and its patch says that nobody
@@ -87,7 +85,7 @@ def _state(
         is_alive=True,
         created_s=profile.created_s,
         is_named=bool((profile.first_name or "").strip() or (profile.last_name or "").strip()),
-        country=None if own is None else place_of(own).country,
+        country=None if own is None else country_of(own),
         own_hash=0 if own is None else int.from_bytes(hash_number(secret, own)[:8], "big"),
         consent=_standing(consent),
         source=None if consent is None else consent.source,
@@ -104,6 +102,15 @@ def _standing(consent: ConsentRow | None) -> int:
     if consent.status != "SUBSCRIBED":
         return WITHDRAWN
     return DO_NOT_CONTACT if consent.is_suppressed else MAY_BE_TEXTED
+
+
+def country_of(phone_number: str) -> str | None:
+    """The country of a number in E.164; None where it belongs to none."""
+    try:
+        number = phonenumbers.parse(phone_number, None)
+    except phonenumbers.NumberParseException:
+        return None
+    return phonenumbers.region_code_for_number(number)
 
 
 async def _write(tx: Tx, organization_id: UUID, state: State, states: Sequence[CustomerState]) -> None:

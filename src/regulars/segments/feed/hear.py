@@ -46,7 +46,11 @@ async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[Subscript
     changes = [change for fact in facts for change in fact.changes]
     linked = {change.profile_id for change in changes if change.profile_id is not None}
     linked |= await queries.find_once_linked(tx, organization_id, sorted({change.id for change in changes}))
-    await _hear_customers(tx, organization_id, linked)
+    state = await _lock(tx, organization_id)
+    if state is not None:
+        state.consents += 1
+        await feed_customers(tx, organization_id, state, linked)
+        await _fed(tx, organization_id, state)
 
 
 async def hear_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:

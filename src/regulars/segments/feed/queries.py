@@ -189,7 +189,7 @@ async def find_texts(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list
             LEFT JOIN journey_runs AS runs ON texts.origin_kind = 'journey' AND runs.id = texts.origin_id
                 AND runs.organization_id = %(organization_id)s
             WHERE texts.organization_id = %(organization_id)s AND texts.profile_id = it.id
-              AND texts.state IN ('sent', 'delivered', 'unknown') AND texts.origin_kind NOT IN ('stop', 'help')
+              AND texts.state IN ('sent', 'delivered') AND texts.origin_kind NOT IN ('stop', 'help')
             GROUP BY runs.journey_id
         ) AS found
         """,

@@ -1,0 +1,27 @@
+"""`regulars analysis`: the process that counts segments; `regulars serve` starts it."""
+
+import importlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regulars.cli import database
+from regulars.kit import log
+from regulars.kit.settings import load
+from regulars.processes import in_use
+from regulars.segments.analysis.wire import socket_path
+
+
+def analysis(
+    lifeline: Annotated[int | None, typer.Option(help="File descriptor that ends with the parent.")] = None,
+    socket: Annotated[Path | None, typer.Option(help="Where to listen.")] = None,
+) -> None:
+    """Count segments until SIGTERM or Ctrl+C."""
+    settings = load()
+    log.configure(settings)
+    # Looked up here, so that no other command, and above all not the server, has to carry the libraries of columns.
+    engine = importlib.import_module("regulars.segments.analysis.engine.serve")
+    with database.opened(settings) as url, in_use.shared(url):
+        database.refuse_pending(url)
+        engine.run(settings, url, path=socket or socket_path(settings), lifeline=lifeline)

@@ -1,0 +1,156 @@
+"""Ask the analysis process of this machine; whatever is wrong with it, the answer comes within the deadline."""
+
+import asyncio
+import contextlib
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from regulars.kit.clock import monotonic
+from regulars.kit.process import Lifeline
+from regulars.kit.settings import Settings
+from regulars.segments.analysis.model import AnalysisAway, Answer, Asked, Figures, Members, NotReady, Question
+from regulars.segments.analysis.wire import read_message, socket_path, write_message
+
+DEADLINE_S: Final = 8.0
+# The process answers before its deadline; this is for the way.
+_WAY_S: Final = 1.0
+_START_S: Final = 30.0
+_END_S: Final = 10.0
+_ASK_AGAIN_S: Final = 0.1
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(Answer)
+
+
+class Analysis:
+    """One per process, and cheap: it dials for each question."""
+
+    def __init__(self, settings: Settings, *, path: Path | None = None) -> None:
+        self._path = path or socket_path(settings)
+
+    async def figures(self, organization_id: UUID, asked: Asked, *, deadline_s: float = DEADLINE_S) -> Figures:
+        answer = await self._ask(organization_id, asked, "figures", deadline_s=deadline_s)
+        if answer.figures is None:
+            raise AnalysisAway("The analysis process gave no figures.")
+        return answer.figures
+
+    async def members(
+        self, organization_id: UUID, asked: Asked, *, after: int = 0, limit: int = 50, deadline_s: float = DEADLINE_S
+    ) -> Members:
+        """A page of members in the order of their numbers; `next` of the page before is `after` of the next."""
+        answer = await self._ask(organization_id, asked, "members", after=after, limit=limit, deadline_s=deadline_s)
+        return _members(answer)
+
+    async def sample(
+        self, organization_id: UUID, asked: Asked, *, seed: int = 0, limit: int = 5, deadline_s: float = DEADLINE_S
+    ) -> Members:
+        """Some members by chance; another seed gives others."""
+        answer = await self._ask(organization_id, asked, "sample", seed=seed, limit=limit, deadline_s=deadline_s)
+        return _members(answer)
+
+    async def _ask(
+        self,
+        organization_id: UUID,
+        asked: Asked,
+        want: Literal["figures", "members", "sample"],
+        *,
+        deadline_s: float,
+        after: int = 0,
+        limit: int = 0,
+        seed: int = 0,
+    ) -> Answer:
+        question = Question(
+            organization_id=organization_id,
+            asked=asked,
+            want=want,
+            after=after,
+            limit=limit,
+            seed=seed,
+            deadline_s=deadline_s,
+        )
+        try:
+            async with asyncio.timeout(deadline_s + _WAY_S):
+                answer = await self._exchange(_encode(question))
+        except (OSError, EOFError, TimeoutError, msgspec.MsgspecError) as error:
+            raise AnalysisAway(f"The analysis process did not answer ({type(error).__name__}).") from error
+        if answer.fault is not None:
+            raise AnalysisAway(answer.fault)
+        if not answer.is_ready:
+            raise NotReady(answer.progress)
+        return answer
+
+    async def _exchange(self, message: bytes) -> Answer:
+        reader, writer = await asyncio.open_unix_connection(str(self._path))
+        try:
+            await write_message(writer, message)
+            return _decoder.decode(await read_message(reader))
+        finally:
+            writer.close()
+
+    async def answers(self) -> bool:
+        """Whether anybody listens."""
+        try:
+            _, writer = await asyncio.wait_for(asyncio.open_unix_connection(str(self._path)), _WAY_S)
+        except (OSError, TimeoutError):
+            return False
+        writer.close()
+        return True
+
+
+def _members(answer: Answer) -> Members:
+    if answer.members is None:
+        raise AnalysisAway("The analysis process gave no members.")
+    return answer.members
+
+
+@contextlib.asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[Analysis]:
+    """For a command: the process that `regulars serve` has, or one that is started for as long as this lasts."""
+    served = Analysis(settings)
+    if await served.answers():
+        yield served
+        return
+    with tempfile.TemporaryDirectory(prefix="regulars-") as folder:
+        path = Path(folder) / "analysis.sock"
+        lifeline = Lifeline()
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "regulars.cli",
+            "analysis",
+            "--lifeline",
+            str(lifeline.reading),
+            "--socket",
+            str(path),
+            pass_fds=(lifeline.reading,),
+            stdin=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            yield await _started(Analysis(settings, path=path), child)
+        finally:
+            lifeline.close()
+            await _ended(child)
+
+
+async def _started(analysis: Analysis, child: asyncio.subprocess.Process) -> Analysis:
+    until = monotonic() + _START_S
+    while not await analysis.answers():
+        if child.returncode is not None or monotonic() > until:
+            raise AnalysisAway("The analysis process did not start.")
+        await asyncio.sleep(_ASK_AGAIN_S)
+    return analysis
+
+
+async def _ended(child: asyncio.subprocess.Process) -> None:
+    try:
+        await asyncio.wait_for(child.wait(), _END_S)
+    except TimeoutError:
+        child.kill()
+        await child.wait()

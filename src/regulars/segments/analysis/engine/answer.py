@@ -1,0 +1,103 @@
+"""Answer a question: one snapshot, what it needs of the columns, and then the computing, in a thread."""
+
+import asyncio
+import random
+import time
+from datetime import datetime
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from regulars.kit.db import Database, Tx
+from regulars.segments.analysis.engine import queries
+from regulars.segments.analysis.engine.days import Zone
+from regulars.segments.analysis.engine.evaluate import Evaluation
+from regulars.segments.analysis.engine.load import RunGoneError, load
+from regulars.segments.analysis.engine.memory import Held, Memory
+from regulars.segments.analysis.engine.need import need_of
+from regulars.segments.analysis.model import Answer, Figures, Members, Question
+from regulars.segments.columns.life import find_progress
+from regulars.segments.columns.model import FORMAT
+from regulars.segments.columns.queries import find_profiles_by_number
+
+SNAPSHOTS_MAX: Final = 5
+MEMBERS_MAX: Final = 10_000
+
+
+class Engine:
+    """What the process keeps between questions; one question is answered at a time."""
+
+    def __init__(self, database: Database, *, bytes_max: int) -> None:
+        self._database = database
+        self.memory = Memory(bytes_max)
+        self._zones: dict[str, Zone] = {}
+        self._turn = asyncio.Lock()
+
+    async def answer(self, question: Question) -> Answer:
+        async with self._turn:
+            for _ in range(SNAPSHOTS_MAX):
+                try:
+                    async with self._database.transaction() as tx:
+                        return await self._answer(tx, question)
+                except RunGoneError:
+                    continue
+        return Answer(fault="The columns changed over and over while they were read.")
+
+    async def forget_purged(self) -> None:
+        """Let go of whatever people may be in who were erased: those columns were written anew without them."""
+        async with self._turn:
+            for organization_id in self.memory.known():
+                async with self._database.transaction() as tx:
+                    snapshot = await queries.find_marks(tx, organization_id)
+                if snapshot != self.memory.purges_of(organization_id):
+                    self.memory.forget(organization_id)
+
+    async def _answer(self, tx: Tx, question: Question) -> Answer:
+        started = time.perf_counter()
+        asked = question.asked
+        snapshot = await queries.find_snapshot(tx, question.organization_id)
+        if snapshot is None or snapshot.state != "ready" or snapshot.format != FORMAT:
+            return Answer(is_ready=False, progress=await find_progress(tx, question.organization_id))
+        held = self.memory.find(question.organization_id, snapshot)
+        need = need_of(asked.match, asked.segments)
+        await load(tx, question.organization_id, held, need, zone=asked.zone)
+        zone = self._zones.setdefault(asked.zone, Zone(asked.zone))
+        if question.want == "figures":
+            figures = await asyncio.to_thread(_figures, held, question, zone, tx.now)
+            took_ms = round((time.perf_counter() - started) * 1000, 1)
+            answer = Answer(figures=msgspec.structs.replace(figures, took_ms=took_ms))
+        else:
+            numbers, following = await asyncio.to_thread(_members, held, question, zone)
+            found = await find_profiles_by_number(tx, question.organization_id, snapshot.epoch, numbers)
+            ids = tuple(found[number] for number in numbers if number in found)
+            answer = Answer(members=Members(profile_ids=ids, next=following, as_of=tx.now))
+        self.memory.make_room(need.customers | need.sales)
+        return answer
+
+
+def _figures(held: Held, question: Question, zone: Zone, as_of: datetime) -> Figures:
+    evaluation = Evaluation(held, question.asked, zone)
+    members = evaluation.members()
+    return Figures(
+        total=int(np.count_nonzero(members)),
+        customers=int(np.count_nonzero(evaluation.alive)),
+        split=evaluation.split(members),
+        conditions=tuple(evaluation.count()),
+        as_of=as_of,
+        took_ms=0.0,
+    )
+
+
+def _members(held: Held, question: Question, zone: Zone) -> tuple[list[int], int | None]:
+    """A page of them by their numbers, and where the next begins; or some by chance."""
+    numbers = np.flatnonzero(Evaluation(held, question.asked, zone).members())
+    limit = min(question.limit, MEMBERS_MAX)
+    if question.want == "sample":
+        chance = random.Random(question.seed)  # noqa: S311  # which customers are shown is no secret
+        chosen = chance.sample(range(numbers.size), min(limit, numbers.size))
+        return [int(numbers[place]) for place in chosen], None
+    first = int(np.searchsorted(numbers, question.after))
+    page = numbers[first : first + limit].tolist()
+    is_last = first + limit >= numbers.size
+    return page, None if is_last else page[-1] + 1

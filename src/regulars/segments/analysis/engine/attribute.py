@@ -1,0 +1,185 @@
+"""One column of values in memory, as codes, and how its type reads each distinct value."""
+
+import calendar
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from regulars.catalog.model import AttributeType, day_of, fold_text, interpret
+from regulars.segments.analysis.engine.blobs import Array, Dictionary
+from regulars.segments.analysis.engine.days import EPOCH_ORDINAL, number_of
+from regulars.segments.definition import OfAttribute, OfProperty
+from regulars.segments.values import FEBRUARY, LEAP_DAY, ValueTest
+
+YES, NO, UNREADABLE = np.int8(1), np.int8(0), np.int8(-1)
+# Fewer values than this are asked one by one: the test of one value is what everything else is held against.
+FEW: Final = 2_000
+_NO_DAY: Final = np.iinfo(np.int32).min
+_NO_RANK: Final = -1
+
+
+class Read:
+    """The distinct values of a key as a type reads them; more may come at the end."""
+
+    def __init__(self, declared: AttributeType, allowed_values: Collection[str], zone: str) -> None:
+        self._declared = declared
+        self._allowed = frozenset(allowed_values)
+        self._zone = ZoneInfo(zone)
+        self._texts: list[str] = []
+        self._days = np.zeros(0, np.int32)
+        self._numbers: list[Decimal | None] = []
+        self._sorted: list[Decimal] = []
+        self._ranks = np.zeros(0, np.int64)
+
+    def truth(self, asked: OfAttribute | OfProperty, values: Sequence[str], today: date) -> Array:
+        """For each value whether the comparison holds: YES, NO, or UNREADABLE."""
+        if len(values) >= FEW and asked.comparison not in {"is_set", "is_not_set"}:
+            match self._declared:
+                case AttributeType.DATE:
+                    return self._truth_of_days(asked, values, today)
+                case AttributeType.NUMBER | AttributeType.CURRENCY:
+                    return self._truth_of_numbers(asked, values)
+                case AttributeType.TEXT:
+                    return self._truth_of_texts(asked, values)
+                case _:
+                    pass
+        test = ValueTest(asked, declared=self._declared, allowed_values=self._allowed, today=today, zone=self._zone)
+        return np.fromiter((_mark(test(value)) for value in values), np.int8, len(values))
+
+    def _truth_of_days(self, asked: OfAttribute | OfProperty, values: Sequence[str], today: date) -> Array:
+        known = self._days.size
+        if known < len(values):
+            more = np.fromiter((self._day(value) for value in values[known:]), np.int32, len(values) - known)
+            self._days = np.concatenate((self._days, more))
+        days = self._days
+        holds = _holds_on_days(asked, days, today)
+        return np.where(days == _NO_DAY, UNREADABLE, holds.astype(np.int8))
+
+    def _day(self, value: str) -> int:
+        read = interpret(AttributeType.DATE, value)
+        return day_of(read, self._zone).toordinal() - EPOCH_ORDINAL if isinstance(read, date) else _NO_DAY
+
+    def _truth_of_numbers(self, asked: OfAttribute | OfProperty, values: Sequence[str]) -> Array:
+        """Numbers are compared as decimals: by their rank among all distinct ones, which is exact and quick."""
+        if len(self._numbers) < len(values):
+            for value in values[len(self._numbers) :]:
+                read = interpret(AttributeType.NUMBER, value)
+                self._numbers.append(read if isinstance(read, Decimal) else None)
+            self._sorted = sorted({number for number in self._numbers if number is not None})
+            ranks = {number: rank for rank, number in enumerate(self._sorted)}
+            self._ranks = np.fromiter(
+                (_NO_RANK if number is None else ranks[number] for number in self._numbers),
+                np.int64,
+                len(self._numbers),
+            )
+        low, high, is_within = self._ranks_asked(asked)
+        within = (self._ranks >= low) & (self._ranks < high)
+        return np.where(self._ranks == _NO_RANK, UNREADABLE, (within == is_within).astype(np.int8))
+
+    def _ranks_asked(self, asked: OfAttribute | OfProperty) -> tuple[int, int, bool]:
+        """The ranks that hold, from the first to before the last; or, where the third is false, all others."""
+        end = len(self._sorted)
+        if asked.comparison == "between":
+            low, high = (Decimal(value) for value in asked.values)
+            return bisect_left(self._sorted, low), bisect_right(self._sorted, high), True
+        one = Decimal(asked.value or "0")
+        below, above = bisect_left(self._sorted, one), bisect_right(self._sorted, one)
+        match asked.comparison:
+            case "is":
+                return below, above, True
+            case "is_not":
+                return below, above, False
+            case "less":
+                return 0, below, True
+            case "at_most":
+                return 0, above, True
+            case "more":
+                return above, end, True
+            case _:
+                return below, end, True
+
+    def _truth_of_texts(self, asked: OfAttribute | OfProperty, values: Sequence[str]) -> Array:
+        self._texts += [fold_text(value) for value in values[len(self._texts) :]]
+        one = fold_text(asked.value or "")
+        among = frozenset(fold_text(value) for value in asked.values)
+        match asked.comparison:
+            case "is":
+                held = [text == one for text in self._texts]
+            case "is_not":
+                held = [text != one for text in self._texts]
+            case "contains":
+                held = [one in text for text in self._texts]
+            case "starts_with":
+                held = [text.startswith(one) for text in self._texts]
+            case _:
+                held = [text in among for text in self._texts]
+        return np.array(held, np.int8)
+
+
+class Values:
+    """A column of codes, its dictionary, and what types made of it."""
+
+    def __init__(self, dictionary: Dictionary, codes: Array) -> None:
+        self.dictionary = dictionary
+        self.codes = codes
+        self._read: dict[tuple[AttributeType, tuple[str, ...], str], Read] = {}
+
+    @property
+    def nbytes(self) -> int:
+        return self.codes.nbytes + self.dictionary.nbytes * (1 + len(self._read))
+
+    def read_as(self, declared: AttributeType, allowed_values: Collection[str], zone: str) -> Read:
+        key = (declared, tuple(sorted(allowed_values)), zone)
+        if key not in self._read:
+            # A key is read in one way at a time; what an earlier type made of it is of no more use.
+            self._read = {key: Read(declared, allowed_values, zone)}
+        return self._read[key]
+
+
+def _mark(answer: bool | None) -> np.int8:
+    if answer is None:
+        return UNREADABLE
+    return YES if answer else NO
+
+
+def _holds_on_days(asked: OfAttribute | OfProperty, days: Array, today: date) -> Array:
+    now = number_of(today)
+    count = asked.days or 0
+    match asked.comparison:
+        case "before":
+            return days < number_of(date.fromisoformat(asked.value or ""))
+        case "after":
+            return days > number_of(date.fromisoformat(asked.value or ""))
+        case "between":
+            low, high = (number_of(date.fromisoformat(value)) for value in asked.values)
+            return (days >= low) & (days <= high)
+        case "in_last_days":
+            return (days >= now - count) & (days <= now)
+        case "not_in_last_days":
+            return ~((days >= now - count) & (days <= now))
+        case "in_next_days":
+            return (days >= now) & (days <= now + count)
+        case _:
+            return _has_anniversary(days, today, count)
+
+
+def _has_anniversary(days: Array, today: date, count: int) -> Array:
+    """By month and day: whether those of a date are among those of the days to come."""
+    wanted = np.zeros(13 * 32, bool)
+    for ahead in range(min(count, 366) + 1):
+        day = today + timedelta(days=ahead)
+        wanted[day.month * 32 + day.day] = True
+        if (day.month, day.day) == (FEBRUARY, LEAP_DAY - 1) and not calendar.isleap(day.year):
+            # In this year there is no 29th, and the anniversary is the day before.
+            wanted[FEBRUARY * 32 + LEAP_DAY] = True
+    readable = np.where(days == _NO_DAY, 0, days).astype("datetime64[D]")
+    months = readable.astype("datetime64[M]")
+    month = months.astype(np.int64) % 12 + 1
+    day = (readable - months).astype(np.int64) + 1
+    held: Array = wanted[month * 32 + day]
+    return held

@@ -1,0 +1,98 @@
+"""Arrays and dictionaries as bytes: Arrow IPC, compressed, written and read by Polars."""
+
+import io
+import zlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+NONE: Final = -1
+_NARROW: Final = (np.int8, np.int16, np.int32, np.int64)
+
+
+def narrow(values: Array) -> Array:
+    """The same integers in as few bytes as they fit into."""
+    if not values.size or values.dtype.kind == "u":
+        return values
+    low, high = int(values.min()), int(values.max())
+    for kind in _NARROW:
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return values.astype(kind, copy=False)
+    return values
+
+
+def encode(values: Array) -> bytes:
+    content = io.BytesIO()
+    pl.DataFrame({"v": narrow(values)}).write_ipc(content, compression="zstd")
+    return content.getvalue()
+
+
+def decode(content: bytes) -> Array:
+    return pl.read_ipc(content)["v"].to_numpy()
+
+
+class Coded(msgspec.Struct):
+    """Values of which many are equal: each once, and for each row its place among them; NONE is no value."""
+
+    values: list[Any]
+    codes: bytes
+
+
+_coded = msgspec.msgpack.Decoder(Coded)
+
+
+def encode_coded(values: Sequence[Any], codes: Array) -> bytes:
+    """Only the values that a row still has are written."""
+    used = np.unique(codes[codes >= 0])
+    place = np.full(len(values) + 1, NONE, np.int32)
+    place[used] = np.arange(used.size, dtype=np.int32)
+    left = Coded([values[number] for number in used.tolist()], encode(place[codes]))
+    return zlib.compress(msgspec.msgpack.encode(left), 1)
+
+
+def encode_kept(values: Sequence[Any], rows: Array) -> bytes:
+    """Values and rows that speak of them, as they are."""
+    return zlib.compress(msgspec.msgpack.encode(Coded(list(values), encode(rows))), 1)
+
+
+def decode_coded(content: bytes) -> tuple[list[Any], Array]:
+    coded = _coded.decode(zlib.decompress(content))
+    return coded.values, decode(coded.codes)
+
+
+class Dictionary:
+    """Values and their codes, which stay the same as more come."""
+
+    def __init__(self, values: Sequence[Any] = ()) -> None:
+        self.values: list[Any] = list(values)
+        self._codes: dict[Any, int] = {value: code for code, value in enumerate(self.values)}
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def code(self, value: Any) -> int:
+        """The code of a value, a new one if it has none; NONE for no value."""
+        if value is None:
+            return NONE
+        code = self._codes.get(value)
+        if code is None:
+            code = self._codes[value] = len(self.values)
+            self.values.append(value)
+        return code
+
+    def find(self, value: Any) -> int:
+        return self._codes.get(value, NONE)
+
+    def map(self, values: Sequence[Any]) -> Array:
+        """From places in a list to codes here; the last element answers for NONE."""
+        return np.array([*(self.code(value) for value in values), NONE], np.int32)
+
+    @property
+    def nbytes(self) -> int:
+        """About what the values take in memory."""
+        return 120 * len(self.values)

@@ -1,0 +1,246 @@
+"""A definition over columns: each condition is a column of booleans, groups are and, or, not."""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from regulars.kit.ids import JOURNEY
+from regulars.segments.analysis.engine.attribute import UNREADABLE, YES, Values
+from regulars.segments.analysis.engine.behaviour import Behaviour
+from regulars.segments.analysis.engine.blobs import Array
+from regulars.segments.analysis.engine.customers import ATTRIBUTE, TEXTS, LastTexts
+from regulars.segments.analysis.engine.days import Zone, number_of
+from regulars.segments.analysis.engine.memory import Held
+from regulars.segments.analysis.model import Asked, ConditionCount, Split
+from regulars.segments.columns.model import DO_NOT_CONTACT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN
+from regulars.segments.definition import (
+    All,
+    Any,
+    Condition,
+    Consent,
+    Country,
+    Created,
+    Group,
+    InSegment,
+    Named,
+    OfAttribute,
+    OfSales,
+    Path,
+    Texts,
+    When,
+)
+from regulars.segments.values import NEGATIVE, OFFERED
+
+STANDINGS: Final = {
+    "may_be_texted": MAY_BE_TEXTED,
+    "withdrawn": WITHDRAWN,
+    "never_asked": NEVER_ASKED,
+    "do_not_contact": DO_NOT_CONTACT,
+}
+_LONG_AGO: Final = -(1 << 30)
+
+
+class Evaluation:
+    """One question over what is held. Nothing here waits for anything."""
+
+    def __init__(self, held: Held, asked: Asked, zone: Zone) -> None:
+        self._held = held
+        self._asked = asked
+        self._zone = zone
+        self._behaviour = Behaviour(held, asked, zone)
+        self._around: tuple[str, ...] = ()
+        self.alive = self._plain("alive")
+
+    def members(self) -> Array:
+        """Who is in it."""
+        if self._asked.is_faulty:
+            return np.zeros(self._held.size, bool)
+        return self._holds(self._asked.match) & self.alive
+
+    def count(self) -> list[ConditionCount]:
+        """For each condition and group of the definition, how many customers it holds for."""
+        counts: list[ConditionCount] = []
+        self._count(self._asked.match, (), counts)
+        return counts
+
+    def split(self, members: Array) -> Split:
+        of_each = np.bincount(self._standings()[members], minlength=4).tolist()
+        return Split(
+            may_be_texted=of_each[MAY_BE_TEXTED],
+            withdrawn=of_each[WITHDRAWN],
+            never_asked=of_each[NEVER_ASKED],
+            do_not_contact=of_each[DO_NOT_CONTACT],
+        )
+
+    def _count(self, condition: Condition, path: Path, counts: list[ConditionCount]) -> None:
+        held, unreadable = self._look(condition)
+        counts.append(ConditionCount(path, int(np.count_nonzero(held & self.alive)), unreadable))
+        if isinstance(condition, Group):
+            for number, inner in enumerate(condition.of):
+                self._count(inner, (*path, number), counts)
+
+    def _holds(self, condition: Condition) -> Array:
+        return self._look(condition)[0]
+
+    def _look(self, condition: Condition) -> tuple[Array, int]:
+        """For whom it holds, and how many have a value that cannot be read."""
+        if isinstance(condition, Group):
+            return self._of_group(condition), 0
+        if isinstance(condition, InSegment):
+            return self._of_segment(condition), 0
+        key = self._key(condition)
+        known = self._held.results.get(key)
+        if known is None:
+            known = self._held.results[key] = self._evaluate(condition)
+        self._held.results.move_to_end(key)
+        return known
+
+    def _of_group(self, group: Group) -> Array:
+        inner = [self._holds(condition) for condition in group.of]
+        if isinstance(group, All):
+            return np.logical_and.reduce(inner) if inner else np.ones(self._held.size, bool)
+        together = np.logical_or.reduce(inner) if inner else np.zeros(self._held.size, bool)
+        return together if isinstance(group, Any) else ~together
+
+    def _of_segment(self, condition: InSegment) -> Array:
+        """One with a fault has nobody in it, and a circle, which no saved segment has, ends here."""
+        other = self._asked.segments.get(condition.id)
+        if other is None or condition.id in self._around:
+            return np.zeros(self._held.size, bool)
+        self._around = (*self._around, condition.id)
+        held = self._holds(other)
+        self._around = self._around[:-1]
+        return held
+
+    def _key(self, condition: Condition) -> tuple[object, ...]:
+        """Whatever the answer depends on: an edit of one condition leaves the others as they were."""
+        asked = self._asked
+        common = (msgspec.json.encode(condition), self._held.size, asked.today, asked.zone)
+        if isinstance(condition, OfAttribute):
+            declared = asked.attributes.get(condition.key)
+            return (*common, self._held.customers_as_of, declared)
+        if isinstance(condition, OfSales):
+            declared = None if condition.property is None else asked.properties.get(condition.property.key)
+            stores = tuple(asked.stores.get(reference) for reference in condition.stores)
+            return (*common, self._held.sales_as_of, self._held.customers_as_of, declared, stores)
+        stores = tuple(asked.stores.get(one) for one in condition.stores) if isinstance(condition, Consent) else ()
+        return (*common, self._held.customers_as_of, stores, self._held.forbidden_as_of)
+
+    def _evaluate(self, condition: Condition) -> tuple[Array, int]:
+        match condition:
+            case OfAttribute():
+                return self._of_attribute(condition)
+            case Consent():
+                return self._of_consent(condition), 0
+            case Texts():
+                return self._of_texts(condition), 0
+            case Created(when=when):
+                return self._on_day(self._plain("created"), when), 0
+            case Named(is_=wanted):
+                return self._plain("named") == wanted, 0
+            case Country(any_of=wanted_codes):
+                return self._coded("country", wanted_codes.__contains__), 0
+            case _ if isinstance(condition, OfSales):
+                return self._behaviour.holds(condition)
+            case _:
+                raise AssertionError(f"{type(condition).__name__} is no condition of its own")
+
+    def _of_attribute(self, condition: OfAttribute) -> tuple[Array, int]:
+        declared = self._asked.attributes.get(condition.key)
+        if declared is None or condition.comparison not in OFFERED[declared[0]]:
+            return np.zeros(self._held.size, bool), 0
+        column = self._values(ATTRIBUTE + condition.key)
+        read = column.read_as(declared[0], declared[1], self._asked.zone)
+        truth = read.truth(condition, column.dictionary.values, self._asked.today)
+        of_none = condition.comparison == "is_not_set" or (
+            condition.comparison in NEGATIVE and bool(condition.without_value)
+        )
+        # The code of no value is -1, which is the place at the end.
+        holds = np.append(truth == YES, of_none)[column.codes]
+        is_unreadable = np.append(truth == UNREADABLE, False)
+        unreadable = 0
+        if is_unreadable.any():
+            unreadable = int(np.count_nonzero(is_unreadable[column.codes] & self.alive))
+        return holds, unreadable
+
+    def _of_consent(self, condition: Consent) -> Array:
+        held: Array = self._standings() == STANDINGS[condition.state]
+        if condition.sources:
+            held &= self._coded("source", condition.sources.__contains__)
+        if condition.stores:
+            wanted = {self._asked.stores[one].bytes for one in condition.stores if one in self._asked.stores}
+            held &= self._coded("store", wanted.__contains__)
+        if condition.since is not None:
+            held &= self._on_day(self._plain("since"), condition.since)
+        return held
+
+    def _of_texts(self, condition: Texts) -> Array:
+        texts = self._held.columns[TEXTS]
+        if not isinstance(texts, LastTexts):
+            raise TypeError("texts are kept as texts")
+        today = number_of(self._asked.today)
+        days = self._zone.days(texts.at_s)
+        got = (days >= today - condition.days) & (days <= today)
+        if condition.journey is not None:
+            journey = JOURNEY.decode(condition.journey)
+            code = -1 if journey is None else texts.journeys.find(journey.bytes)
+            got &= (texts.journey == code) & (code >= 0)
+        held = np.zeros(self._held.size, bool)
+        held[texts.customer[got]] = True
+        wanted: Array = held == condition.got
+        return wanted
+
+    def _on_day(self, seconds: Array, when: When) -> Array:
+        """Whether moments lie on days as asked; the smallest of all numbers is no moment."""
+        known = seconds > np.iinfo(np.int64).min
+        days = np.full(seconds.size, _LONG_AGO, np.int64)
+        days[known] = self._zone.days(seconds[known])
+        today = number_of(self._asked.today)
+        match when.comparison:
+            case "before":
+                held = days < number_of(when.date) if when.date is not None else ~known
+            case "after":
+                held = days > number_of(when.date) if when.date is not None else ~known
+            case "between":
+                low, high = when.from_, when.to
+                held = ~known
+                if low is not None and high is not None:
+                    held = (days >= number_of(low)) & (days <= number_of(high))
+            case "in_last_days":
+                held = (days >= today - (when.days or 0)) & (days <= today)
+            case _:
+                held = ~((days >= today - (when.days or 0)) & (days <= today))
+        is_missing_one_of_them = when.comparison == "not_in_last_days" and bool(when.without_value)
+        on_day: Array = np.where(known, held, is_missing_one_of_them)
+        return on_day
+
+    def _standings(self) -> Array:
+        """How each customer stands with consent, with what is known of their own number."""
+        key = ("standings", self._held.size, self._held.customers_as_of, self._held.forbidden_as_of)
+        known = self._held.results.get(key)
+        if known is None:
+            own = self._plain("own")
+            consent = self._plain("consent")
+            is_held = (consent == NEVER_ASKED) & (own != 0) & np.isin(own, self._held.forbidden)
+            known = self._held.results[key] = (np.where(is_held, DO_NOT_CONTACT, consent).astype(np.uint8), 0)
+        self._held.results.move_to_end(key)
+        return known[0]
+
+    def _coded(self, name: str, is_wanted: Callable[[object], bool]) -> Array:
+        column = self._values(name)
+        table = np.array([*(is_wanted(value) for value in column.dictionary.values), False])
+        return table[column.codes]
+
+    def _values(self, name: str) -> Values:
+        column = self._held.columns[name]
+        if not isinstance(column, Values):
+            raise TypeError(f"{name} is kept as codes")
+        return column
+
+    def _plain(self, name: str) -> Array:
+        column = self._held.columns[name]
+        if not isinstance(column, np.ndarray):
+            raise TypeError(f"{name} is kept as numbers")
+        return column

@@ -1,0 +1,116 @@
+"""Bring what a question needs into memory: patches, columns of customers, and arrays of sales."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar
+from uuid import UUID
+
+import numpy as np
+
+from regulars.kit.db import Tx
+from regulars.segments.analysis.engine import queries
+from regulars.segments.analysis.engine.customers import apply, empty, place_block
+from regulars.segments.analysis.engine.memory import Held
+from regulars.segments.analysis.engine.need import Need
+from regulars.segments.analysis.engine.sales import SalesRun, read_part, unpack
+from regulars.segments.columns.model import WHOLE, Run, unpack_customers, unpack_sales
+
+# Read at a time: what is on its way is in memory twice.
+BYTES_AT_ONCE: Final = 32 << 20
+PATCHES_AT_ONCE: Final = 64
+
+Item = TypeVar("Item")
+
+
+class RunGoneError(Exception):
+    """A run was merged into another after the snapshot; a newer snapshot names that one."""
+
+
+async def load(tx: Tx, organization_id: UUID, held: Held, need: Need, *, zone: str) -> None:
+    await load_patches(tx, organization_id, held)
+    held.apply_patches()
+    if held.forbidden_as_of != held.snapshot.consents:
+        hashes = await queries.find_forbidden(tx, organization_id)
+        held.forbidden = np.frombuffer(hashes, ">u8").astype(np.uint64)
+        held.forbidden_as_of = held.snapshot.consents
+    for name in sorted(need.customers - held.columns.keys()):
+        await _load_column(tx, organization_id, held, name)
+    for name in need.customers:
+        held.columns.move_to_end(name)
+    if need.sales:
+        await _load_sales(tx, organization_id, held, need.sales, zone=zone)
+
+
+async def load_patches(tx: Tx, organization_id: UUID, held: Held) -> None:
+    missing = [run for run in held.runs("patch") if run.id not in held.patches]
+    for some in _in_steps(missing, PATCHES_AT_ONCE):
+        blobs = await find_parts(tx, organization_id, held, some, [WHOLE])
+        for run in some:
+            held.patches[run.id] = unpack_customers(blobs[run.id, WHOLE])
+
+
+async def _load_column(tx: Tx, organization_id: UUID, held: Held, name: str) -> None:
+    column = empty(name, held.size)
+    blocks = held.runs("block")
+    for some in _in_steps(blocks, 4):
+        found = await queries.find_blobs(
+            tx, organization_id, held.snapshot.epoch, [run.id for run in some], [name, "alive"]
+        )
+        for run in some:
+            if (run.id, "alive") not in found:
+                raise RunGoneError
+            if (run.id, name) in found:
+                # Of a block, the ordinal is its place.
+                place_block(column, run.ordinal, found[run.id, name])
+    apply(name, column, held.all_patches())
+    held.columns[name] = column
+
+
+async def _load_sales(tx: Tx, organization_id: UUID, held: Held, parts: set[str], *, zone: str) -> None:
+    for run in held.runs("sales"):
+        if run.id not in held.sales:
+            held.sales[run.id] = SalesRun(run)
+    packed = [run for run in held.runs("sales") if run.level == 0 and _missing(held.sales[run.id], parts, zone)]
+    for some in _by_bytes(packed):
+        blobs = await find_parts(tx, organization_id, held, some, [WHOLE])
+        for run in some:
+            # Its arrays are small, and all of them are here now.
+            held.sales[run.id].parts = unpack(unpack_sales(blobs[run.id, WHOLE]), held.words)
+    merged = [run for run in held.runs("sales") if run.level > 0]
+    for part in sorted(parts):
+        lacking = [run for run in merged if part in _missing(held.sales[run.id], {part}, zone)]
+        for some in _by_bytes(lacking):
+            blobs = await find_parts(tx, organization_id, held, some, [part])
+            for run in some:
+                held.sales[run.id].parts[part] = read_part(part, blobs.pop((run.id, part)), held.words)
+        held.parts[part] = None
+        held.parts.move_to_end(part)
+
+
+def _missing(run: SalesRun, parts: set[str], zone: str) -> set[str]:
+    here = {"at_s", *run.parts} if f"day:{zone}" in run.parts else set(run.parts)
+    return parts - here
+
+
+async def find_parts(
+    tx: Tx, organization_id: UUID, held: Held, runs: Sequence[Run], parts: Sequence[str]
+) -> dict[tuple[int, str], bytes]:
+    found = await queries.find_blobs(tx, organization_id, held.snapshot.epoch, [run.id for run in runs], parts)
+    if len(found) < len(runs) * len(parts):
+        raise RunGoneError
+    return found
+
+
+def _by_bytes(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    some: list[Run] = []
+    for run in runs:
+        some.append(run)
+        if sum(one.bytes for one in some) > BYTES_AT_ONCE:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def _in_steps(items: Sequence[Item], step: int) -> Iterator[Sequence[Item]]:
+    for first in range(0, len(items), step):
+        yield items[first : first + step]

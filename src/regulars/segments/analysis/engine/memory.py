@@ -1,0 +1,147 @@
+"""What the process holds of each organization, within a budget: columns that were not asked for longest go first."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from uuid import UUID
+
+import numpy as np
+
+from regulars.segments.analysis.engine.blobs import Array
+from regulars.segments.analysis.engine.customers import Column, apply, grown, last_of_each
+from regulars.segments.analysis.engine.queries import Snapshot
+from regulars.segments.analysis.engine.sales import SalesRun, Words
+from regulars.segments.columns.model import CustomerState, Run
+
+
+class Held:
+    """One organization's columns as of the snapshot it was last brought to."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.words = Words()
+        self.columns: OrderedDict[str, Column] = OrderedDict()
+        self.patches: dict[int, list[CustomerState]] = {}
+        # Patches up to this one are in the columns.
+        self.applied_to = 0
+        self.sales: dict[int, SalesRun] = {}
+        # Which parts of sales were asked for, the last one last.
+        self.parts: OrderedDict[str, None] = OrderedDict()
+        # Numbers that nobody may text, and the count of changes of consents when they were read.
+        self.forbidden = np.zeros(0, np.uint64)
+        self.forbidden_as_of: int | None = None
+        self.results: OrderedDict[tuple[object, ...], tuple[Array, int]] = OrderedDict()
+
+    @property
+    def size(self) -> int:
+        return self.snapshot.next_number
+
+    @property
+    def customers_as_of(self) -> tuple[int, int]:
+        ordinals = [run.ordinal for run in self.snapshot.runs if run.kind == "patch"]
+        return self.snapshot.epoch, max([self.snapshot.folded_to, *ordinals])
+
+    @property
+    def sales_as_of(self) -> tuple[int, int]:
+        ordinals = [run.ordinal for run in self.snapshot.runs if run.kind == "sales"]
+        return self.snapshot.epoch, max([0, *ordinals])
+
+    def runs(self, kind: str) -> list[Run]:
+        return [run for run in self.snapshot.runs if run.kind == kind]
+
+    def bring_to(self, snapshot: Snapshot) -> None:
+        """Keep what is still true: runs never change, and a fold moves patches that the columns already have."""
+        before = self.snapshot
+        self.snapshot = snapshot
+        if snapshot.folded_to > self.applied_to or snapshot.purges != before.purges:
+            self.columns.clear()
+            self.results.clear()
+        if snapshot.purges != before.purges:
+            self.patches.clear()
+            self.sales.clear()
+            self.words = Words()
+        live = {run.id for run in snapshot.runs}
+        self.patches = {run_id: states for run_id, states in self.patches.items() if run_id in live}
+        self.sales = {run_id: run for run_id, run in self.sales.items() if run_id in live}
+
+    def apply_patches(self) -> None:
+        """Write the patches that came since into the columns that are here."""
+        new = [run for run in self.runs("patch") if run.ordinal > self.applied_to]
+        if self.columns:
+            states = last_of_each(self.patches[run.id] for run in new)
+            for name, column in self.columns.items():
+                self.columns[name] = grown(name, column, self.size)
+                apply(name, self.columns[name], states)
+        self.applied_to = max([self.snapshot.folded_to, *(run.ordinal for run in self.runs("patch"))])
+
+    def all_patches(self) -> list[CustomerState]:
+        return last_of_each(self.patches[run.id] for run in self.runs("patch"))
+
+    @property
+    def nbytes(self) -> int:
+        columns = sum(column.nbytes for column in self.columns.values())
+        sales = sum(run.nbytes for run in self.sales.values())
+        patches = 600 * sum(len(states) for states in self.patches.values())
+        return columns + sales + patches + sum(result.nbytes for result, _ in self.results.values())
+
+    def give_back(self, wanted: set[str]) -> bool:
+        """Let go of the one thing that was asked for longest ago, and is not wanted now; False if there is none."""
+        if self.results:
+            self.results.popitem(last=False)
+            return True
+        for name in self.columns:
+            if name not in wanted:
+                del self.columns[name]
+                return True
+        for part in self.parts:
+            if part not in wanted:
+                del self.parts[part]
+                for run in self.sales.values():
+                    run.parts.pop(part, None)
+                    for derived in [key for key in run.parts if _is_made_of(key, part)]:
+                        del run.parts[derived]
+                return True
+        return False
+
+
+def _is_made_of(key: str, part: str) -> bool:
+    return (key.startswith("day:") and part == "at_s") or (key == "line_sale" and part == "lines")
+
+
+class Memory:
+    """The organizations, the one that was asked for last at the end."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._held: OrderedDict[UUID, Held] = OrderedDict()
+
+    def find(self, organization_id: UUID, snapshot: Snapshot) -> Held:
+        held = self._held.get(organization_id)
+        if held is None or held.snapshot.epoch != snapshot.epoch:
+            held = self._held[organization_id] = Held(snapshot)
+        else:
+            held.bring_to(snapshot)
+        self._held.move_to_end(organization_id)
+        return held
+
+    def known(self) -> list[UUID]:
+        return list(self._held)
+
+    def purges_of(self, organization_id: UUID) -> tuple[int, int] | None:
+        held = self._held.get(organization_id)
+        return None if held is None else (held.snapshot.epoch, held.snapshot.purges)
+
+    def forget(self, organization_id: UUID) -> None:
+        self._held.pop(organization_id, None)
+
+    def make_room(self, wanted: set[str], *, measure: Callable[[], int] | None = None) -> None:
+        """Bring what is held below the budget: first of those that were not asked, then of the one that was."""
+        while (measure or self.nbytes)() > self._bytes_max and self._held:
+            oldest = next(iter(self._held))
+            if len(self._held) > 1:
+                if not self._held[oldest].give_back(set()):
+                    del self._held[oldest]
+            elif not self._held[oldest].give_back(wanted):
+                return
+
+    def nbytes(self) -> int:
+        return sum(held.nbytes for held in self._held.values())

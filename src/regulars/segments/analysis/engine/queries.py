@@ -1,0 +1,118 @@
+"""The SQL of the analysis process: one statement shows the columns as of one moment, and blobs travel in binary."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from regulars.kit import arrays
+from regulars.kit.connection import Prepared
+from regulars.kit.db import Tx
+from regulars.segments.columns.model import Run
+
+
+class Snapshot(NamedTuple):
+    epoch: int
+    state: str
+    phase: str
+    format: int
+    done: int
+    total: int
+    next_number: int
+    version: int
+    folded_to: int
+    purges: int
+    consents: int
+    runs: list[Run]
+
+
+_runs = msgspec.json.Decoder(list[tuple[int, str, int, int, int, int, int | None, int | None]])
+
+
+async def find_snapshot(tx: Tx, organization_id: UUID) -> Snapshot | None:
+    rows = await tx.fetch(
+        """
+        SELECT epoch, state, phase, format, done, total, next_number, version, folded_to, purges, consents,
+               (
+                   SELECT COALESCE(json_agg(json_build_array(
+                       runs.id, runs.kind, runs.level, runs.ordinal, runs.rows, runs.bytes, runs.first_s, runs.last_s
+                   ) ORDER BY runs.ordinal, runs.id), '[]')::text
+                   FROM segment_runs AS runs
+                   WHERE runs.organization_id = %(organization_id)s AND runs.epoch = segment_columns.epoch
+                     AND runs.is_live
+               )
+        FROM segment_columns WHERE organization_id = %(organization_id)s
+        """,
+        {"organization_id": organization_id},
+    )
+    if not rows:
+        return None
+    *plain, runs = rows[0]
+    return Snapshot._make([*plain, [Run(*run) for run in _runs.decode(runs)]])
+
+
+_FIND_FORBIDDEN = Prepared(
+    b"forbidden_numbers",
+    """
+    SELECT string_agg(substring(number_hash FOR 8), ''::bytea)
+    FROM subscriptions
+    WHERE organization_id = $1::uuid AND status = 'UNSUBSCRIBED' AND (phone_number IS NULL OR latest_opt_in_at IS NULL)
+    """,
+)
+
+
+async def find_forbidden(tx: Tx, organization_id: UUID) -> bytes:
+    """Numbers that are known only as ones that nobody may text: the first eight bytes of each hash, in a row."""
+    [together] = await tx.connection.fetch_row(_FIND_FORBIDDEN, [organization_id.bytes])
+    return bytes(together)
+
+
+_FIND_BLOBS = Prepared(
+    b"segment_blobs",
+    """
+    SELECT run_id, part, content FROM segment_blobs
+    WHERE organization_id = $1::uuid AND epoch = $2::integer AND run_id = ANY ($3::bigint[])
+      AND part = ANY ($4::text[])
+    """,
+)
+_FIND_ALL_BLOBS = Prepared(
+    b"all_segment_blobs",
+    """
+    SELECT run_id, part, content FROM segment_blobs
+    WHERE organization_id = $1::uuid AND epoch = $2::integer AND run_id = ANY ($3::bigint[])
+    """,
+)
+
+
+async def find_blobs(
+    tx: Tx, organization_id: UUID, epoch: int, run_ids: Sequence[int], parts: Sequence[str] | None
+) -> dict[tuple[int, str], bytes]:
+    """The parts of these runs, or all of them; what a run does not have is absent."""
+    given: list[Any] = [organization_id.bytes, epoch.to_bytes(4, "big"), arrays.Bigints(run_ids).payload]
+    if parts is not None:
+        given.append(arrays.Texts(parts).payload)
+    result = await tx.connection.run(_FIND_ALL_BLOBS if parts is None else _FIND_BLOBS, given)
+    found = {}
+    for row in range(result.ntuples):
+        run_id = arrays.read_bigint(bytes(result.get_value(row, 0) or b""))
+        part = bytes(result.get_value(row, 1) or b"").decode()
+        found[run_id, part] = bytes(result.get_value(row, 2) or b"")
+    return found
+
+
+async def find_marks(tx: Tx, organization_id: UUID) -> tuple[int, int] | None:
+    """The epoch, and how often people were taken out of its blobs."""
+    rows = await tx.fetch(
+        "SELECT epoch, purges FROM segment_columns WHERE organization_id = %s AND state <> 'ended'",
+        (organization_id,),
+    )
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+async def list_unfinished(tx: Tx, organization_id: UUID, epoch: int) -> list[int]:
+    rows = await tx.fetch(
+        "SELECT id FROM segment_runs WHERE organization_id = %s AND epoch = %s AND NOT is_live",
+        (organization_id, epoch),
+    )
+    return [row[0] for row in rows]

@@ -1,0 +1,141 @@
+"""The analysis process: it answers questions on a socket of this machine, and tidies up columns beside it."""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import uvloop
+
+from regulars.kit import log
+from regulars.kit.db import Database
+from regulars.kit.process import on_stop_signals, when_ended
+from regulars.kit.settings import Settings
+from regulars.segments.analysis.engine.answer import Engine
+from regulars.segments.analysis.engine.tidy import tidy
+from regulars.segments.analysis.model import Answer, Question
+from regulars.segments.analysis.wire import read_message, write_message
+from regulars.segments.columns.model import Progress
+from regulars.work.due import find_due_organizations
+from regulars.work.queue import Due
+
+POOL_MAX: Final = 4
+STATEMENT_TIMEOUT_MS: Final = 60_000
+TIDY_EVERY_S: Final = 2.0
+FORGET_EVERY_S: Final = 60.0
+# Who sends no question, or reads no answer, is not waited for.
+READ_S_MAX: Final = 10.0
+DEADLINE_S_MAX: Final = 60.0
+TO_TIDY: Final = Due(table="segment_columns", column="tidy_at")
+
+_log = log.get(__name__)
+_question = msgspec.msgpack.Decoder(Question)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def run(settings: Settings, url: str, *, path: Path, lifeline: int | None = None) -> None:
+    """Answer until SIGTERM or SIGINT, or until the lifeline ends."""
+    with _listening(path) as bound, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_run(settings, url, bound, lifeline=lifeline))
+
+
+@contextlib.contextmanager
+def _listening(path: Path) -> Iterator[socket.socket]:
+    """A socket that only this user can dial; one that a killed process left behind makes room."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as bound:
+        before = os.umask(0o177)
+        try:
+            bound.bind(str(path))
+        finally:
+            os.umask(before)
+        try:
+            yield bound
+        finally:
+            path.unlink(missing_ok=True)
+
+
+async def _run(settings: Settings, url: str, bound: socket.socket, *, lifeline: int | None) -> None:
+    stop = asyncio.Event()
+    on_stop_signals(stop.set)
+    if lifeline is not None:
+        when_ended(lifeline, stop.set)
+    database = Database(url, pool_max=POOL_MAX, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
+    await database.open()
+    engine = Engine(database, bytes_max=settings.analysis_memory_mb << 20)
+    server = await asyncio.start_unix_server(Desk(engine).serve, sock=bound)
+    _log.info("analysis.started")
+    tasks = [asyncio.create_task(_tidy_forever(database)), asyncio.create_task(_forget_forever(engine))]
+    try:
+        await stop.wait()
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(database.close(), settings.shutdown_grace_s)
+    _log.info("analysis.stopped")
+
+
+class Desk:
+    """Takes questions. One that takes longer than its deadline goes on, and is answered when it is asked again."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._open: dict[bytes, asyncio.Task[Answer]] = {}
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(READ_S_MAX):
+                message = await read_message(reader)
+            answer = await self._answer(message)
+            async with asyncio.timeout(READ_S_MAX):
+                await write_message(writer, _encode(answer))
+        except (OSError, EOFError, TimeoutError):
+            # Whoever asked is gone.
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, message: bytes) -> Answer:
+        try:
+            question = _question.decode(message)
+        except msgspec.MsgspecError:
+            return Answer(fault="The question cannot be read; is the analysis process of another release?")
+        task = self._open.get(message)
+        if task is None:
+            task = self._open[message] = asyncio.create_task(self._engine.answer(question))
+            task.add_done_callback(lambda _: self._open.pop(message, None))
+        try:
+            return await asyncio.wait_for(asyncio.shield(task), min(question.deadline_s, DEADLINE_S_MAX))
+        except TimeoutError:
+            return Answer(is_ready=False, progress=Progress("building", "reading", 0, 0))
+        except Exception as error:  # noqa: BLE001  # whoever asked hears that it failed, and the log has why
+            _log.error("analysis.failed", organization_id=str(question.organization_id), exc_info=error)
+            return Answer(fault="The question could not be answered; the log of the analysis process says why.")
+
+
+async def _tidy_forever(database: Database) -> None:
+    while True:
+        try:
+            async with database.transaction() as tx:
+                due = await find_due_organizations(tx, TO_TIDY, after=None)
+            for organization_id in due:
+                await tidy(database, organization_id)
+        except Exception as error:  # noqa: BLE001  # whatever is wrong now, the next look must come
+            _log.warning("analysis.tidy_failed", exc_info=error)
+        await asyncio.sleep(TIDY_EVERY_S)
+
+
+async def _forget_forever(engine: Engine) -> None:
+    while True:
+        await asyncio.sleep(FORGET_EVERY_S)
+        try:
+            await engine.forget_purged()
+        except Exception as error:  # noqa: BLE001  # the next look must come
+            _log.warning("analysis.forget_failed", error=type(error).__name__)

@@ -1,0 +1,309 @@
+"""Keep the runs few: merge them by level, fold patches into blocks, and write anew what erased people were in.
+
+Runs never change. So all that is heavy happens outside the state's lock: new runs are written beside the old ones, not
+live yet, and one short transaction puts them in their place. It finds out whether all of the old ones are still there;
+if another process was quicker, what was made here goes again, and nothing was lost. A process that dies leaves runs
+that are not live, which the next one deletes.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import numpy as np
+
+from regulars.kit.db import Database, Tx
+from regulars.segments.analysis.engine import queries
+from regulars.segments.analysis.engine.blobs import Array, decode
+from regulars.segments.analysis.engine.customers import fold, last_of_each
+from regulars.segments.analysis.engine.sales import PARTS, Words, encode_parts, merge, read_part, unpack
+from regulars.segments.columns import queries as columns
+from regulars.segments.columns.model import (
+    BLOCK_CUSTOMERS,
+    FORMAT,
+    WHOLE,
+    CustomerState,
+    Run,
+    pack_customers,
+    unpack_customers,
+    unpack_sales,
+)
+
+MERGE_RUNS: Final = 16
+# Runs of sales that are as big as this stay as they are.
+MERGED_SALES_MAX: Final = 2_000_000
+# So many changes for each block that they touch are worth writing it anew.
+FOLD_PER_BLOCK: Final = 2_048
+CLAIM: Final = timedelta(minutes=5)
+# Of the 24 hours in which the bytes of an erased customer have to go.
+PURGE_AFTER: Final = timedelta(hours=12)
+
+
+class Made(NamedTuple):
+    """A run that takes the place of others."""
+
+    run: Run
+    parts: Mapping[str, bytes]
+
+
+class _TakenError(Exception):
+    """Another process put other runs into the place of those that were read."""
+
+
+async def tidy(database: Database, organization_id: UUID, *, purge_after: timedelta = PURGE_AFTER) -> bool:
+    """Do what there is to do; answer whether anything was done. One process does it at a time."""
+    async with database.transaction() as tx:
+        if not await columns.claim_tidying(tx, organization_id, until=tx.now + CLAIM):
+            return False
+        state = await columns.find_state(tx, organization_id)
+    if state is None or state.format != FORMAT:
+        return False
+    did = False
+    try:
+        await _forget_unfinished(database, organization_id, state.epoch)
+        while await _merge_some(database, organization_id, state.epoch):
+            did = True
+        did = await _fold_if_worth_it(database, organization_id, state.epoch) or did
+        if await _begin_purge(database, organization_id, state.epoch, purge_after=purge_after):
+            await _purge(database, organization_id, state.epoch)
+            did = True
+    except _TakenError:
+        did = True
+    await _release(database, organization_id, purge_after=purge_after)
+    return did
+
+
+async def _release(database: Database, organization_id: UUID, *, purge_after: timedelta) -> None:
+    """The next time is when new runs come, which their feeder says, or when somebody's bytes have to go."""
+    async with database.transaction() as tx:
+        await columns.wait_longer(tx)
+        state = await columns.lock_state(tx, organization_id)
+        if state is None or state.state == "ended":
+            return
+        waiting = None if state.erased_since is None else state.erased_since + purge_after
+        waiting = waiting if state.purging_since is None else tx.now
+        runs = await columns.list_runs(tx, organization_id, state.epoch)
+        state.tidy_at = tx.now if choose(runs) or is_worth_folding(runs) else waiting
+        await columns.update_state(tx, organization_id, state)
+
+
+def choose(runs: Sequence[Run]) -> list[Run]:
+    """The oldest runs of one kind and level that are enough for one of the next; none if there are not."""
+    for kind in ("sales", "patch"):
+        for level in sorted({run.level for run in runs if run.kind == kind}):
+            of_level = [run for run in runs if run.kind == kind and run.level == level]
+            oldest = of_level[:MERGE_RUNS]
+            if len(oldest) == MERGE_RUNS and sum(run.rows for run in oldest) <= MERGED_SALES_MAX:
+                return oldest
+    return []
+
+
+def is_worth_folding(runs: Sequence[Run]) -> bool:
+    """Whether so many changes wait that every block could be written anew; fewer may touch only few of them."""
+    changes = sum(run.rows for run in runs if run.kind == "patch")
+    return changes >= FOLD_PER_BLOCK * (1 + sum(run.kind == "block" for run in runs)) and changes >= BLOCK_CUSTOMERS
+
+
+async def _merge_some(database: Database, organization_id: UUID, epoch: int) -> bool:
+    async with database.transaction() as tx:
+        chosen = choose(await columns.list_runs(tx, organization_id, epoch))
+        if not chosen:
+            return False
+        blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id for run in chosen], None)
+    make = _merged_sales if chosen[0].kind == "sales" else _merged_patches
+    made = await asyncio.to_thread(make, chosen, blobs, None)
+    await _replace(database, organization_id, epoch, chosen, [made])
+    return True
+
+
+Blobs = Mapping[tuple[int, str], bytes]
+
+
+def _merged_sales(runs: Sequence[Run], blobs: Blobs, dead: Array | None) -> Made:
+    words = Words()
+    parts = merge([_arrays(run, blobs, words) for run in runs], dead)
+    encoded = encode_parts(parts, words)
+    rows = parts["customer"].size
+    level = max(run.level for run in runs) + (len(runs) > 1)
+    merged = Run(
+        0,
+        "sales",
+        max(1, level),
+        max(run.ordinal for run in runs),
+        rows,
+        sum(map(len, encoded.values())),
+        int(parts["at_s"].min()) if rows else None,
+        int(parts["at_s"].max()) if rows else None,
+    )
+    return Made(merged, encoded)
+
+
+def _arrays(run: Run, blobs: Blobs, words: Words) -> dict[str, Array]:
+    if (run.id, WHOLE) in blobs:
+        return unpack(unpack_sales(blobs[run.id, WHOLE]), words)
+    if any((run.id, part) not in blobs for part in PARTS):
+        raise _TakenError
+    return {part: read_part(part, blobs[run.id, part], words) for part in PARTS}
+
+
+def _merged_patches(runs: Sequence[Run], blobs: Blobs, _dead: Array | None) -> Made:
+    states = _states(runs, blobs)
+    content = pack_customers(states)
+    ordinal, level = max(run.ordinal for run in runs), runs[0].level + 1
+    return Made(Run(0, "patch", level, ordinal, len(states), len(content)), {WHOLE: content})
+
+
+def _states(runs: Sequence[Run], blobs: Blobs) -> list[CustomerState]:
+    if any((run.id, WHOLE) not in blobs for run in runs):
+        raise _TakenError
+    return last_of_each(unpack_customers(blobs[run.id, WHOLE]) for run in runs)
+
+
+async def _fold_if_worth_it(database: Database, organization_id: UUID, epoch: int) -> bool:
+    async with database.transaction() as tx:
+        runs = await columns.list_runs(tx, organization_id, epoch)
+    if not is_worth_folding(runs):
+        return False
+    await fold_patches(database, organization_id, epoch)
+    return True
+
+
+async def fold_patches(database: Database, organization_id: UUID, epoch: int) -> None:
+    """Write every block that the patches touch anew, and let the patches go."""
+    async with database.transaction() as tx:
+        runs = await columns.list_runs(tx, organization_id, epoch)
+        patches = [run for run in runs if run.kind == "patch"]
+        blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id for run in patches], None)
+    if not patches:
+        return
+    by_block: dict[int, list[CustomerState]] = {}
+    for state in _states(patches, blobs):
+        by_block.setdefault(state.number // BLOCK_CUSTOMERS, []).append(state)
+    blocks = {run.ordinal: run for run in runs if run.kind == "block" and run.ordinal in by_block}
+    made = []
+    for block, states in sorted(by_block.items()):
+        parts: dict[str, bytes] = {}
+        if block in blocks:
+            async with database.transaction() as tx:
+                found = await queries.find_blobs(tx, organization_id, epoch, [blocks[block].id], None)
+            parts = {part: content for (_, part), content in found.items()}
+            if not parts:
+                raise _TakenError
+        size, folded = await asyncio.to_thread(fold, block, parts, states)
+        made.append(Made(Run(0, "block", 0, block, size, sum(map(len, folded.values()))), folded))
+    folded_to = max(run.ordinal for run in patches)
+    await _replace(database, organization_id, epoch, [*patches, *blocks.values()], made, folded_to=folded_to)
+
+
+async def _begin_purge(database: Database, organization_id: UUID, epoch: int, *, purge_after: timedelta) -> bool:
+    """Whether it is time, or one was begun and broke off. Who is erased from here on waits for the next."""
+    async with database.transaction() as tx:
+        await columns.wait_longer(tx)
+        state = await columns.lock_state(tx, organization_id)
+        if state is None or state.epoch != epoch:
+            return False
+        if state.erased_since is not None and tx.now - state.erased_since >= purge_after:
+            state.purging_since = state.purging_since or state.erased_since
+            state.erased_since = None
+            await columns.update_state(tx, organization_id, state)
+        return state.purging_since is not None
+
+
+async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
+    """Write anew whatever erased customers are in: their values, and the sales that had their numbers."""
+    await fold_patches(database, organization_id, epoch)
+    async with database.transaction() as tx:
+        runs = await columns.list_runs(tx, organization_id, epoch)
+        dead = await _dead(tx, organization_id, epoch, [run for run in runs if run.kind == "block"])
+    for run in [run for run in runs if run.kind == "sales"]:
+        await _purge_sales(database, organization_id, epoch, run, dead)
+    async with database.transaction() as tx:
+        await columns.wait_longer(tx)
+        state = await columns.lock_state(tx, organization_id)
+        if state is None or state.epoch != epoch:
+            return
+        state.purges += 1
+        state.version += 1
+        state.purging_since = None
+        await columns.update_state(tx, organization_id, state)
+
+
+async def _dead(tx: Tx, organization_id: UUID, epoch: int, blocks: Sequence[Run]) -> Array:
+    found = await queries.find_blobs(tx, organization_id, epoch, [run.id for run in blocks], ["alive"])
+    numbers = [np.zeros(0, np.int64)]
+    for run in blocks:
+        if (run.id, "alive") not in found:
+            raise _TakenError
+        numbers.append(np.flatnonzero(decode(found[run.id, "alive"]) == 0) + run.ordinal * BLOCK_CUSTOMERS)
+    return np.concatenate(numbers)
+
+
+async def _purge_sales(database: Database, organization_id: UUID, epoch: int, run: Run, dead: Array) -> None:
+    async with database.transaction() as tx:
+        some = await queries.find_blobs(tx, organization_id, epoch, [run.id], [WHOLE, "customer"])
+    if await asyncio.to_thread(_has_any, run, some, dead):
+        async with database.transaction() as tx:
+            blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id], None)
+        made = await asyncio.to_thread(_merged_sales, [run], blobs, dead)
+        await _replace(database, organization_id, epoch, [run], [made] if made.run.rows else [])
+
+
+def _has_any(run: Run, blobs: Blobs, dead: Array) -> bool:
+    if (run.id, WHOLE) in blobs:
+        customers = np.array(unpack_sales(blobs[run.id, WHOLE]).customer, np.int64)
+    elif (run.id, "customer") in blobs:
+        customers = decode(blobs[run.id, "customer"])
+    else:
+        raise _TakenError
+    return bool(np.isin(customers, dead).any())
+
+
+async def _replace(
+    database: Database,
+    organization_id: UUID,
+    epoch: int,
+    old: Sequence[Run],
+    made: Sequence[Made],
+    *,
+    folded_to: int | None = None,
+) -> None:
+    ids = [await _write(database, organization_id, epoch, one) for one in made]
+    async with database.transaction() as tx:
+        await columns.wait_longer(tx)
+        state = await columns.lock_state(tx, organization_id)
+        if state is None or state.epoch != epoch or state.state == "ended":
+            raise _TakenError
+        gone = await columns.delete_runs(tx, organization_id, epoch, [run.id for run in old])
+        live = await columns.make_live(tx, organization_id, epoch, ids)
+        if gone != len(old) or live != len(ids):
+            raise _TakenError
+        state.folded_to = max(state.folded_to, folded_to or 0)
+        state.version += 1
+        await columns.update_state(tx, organization_id, state)
+
+
+async def _write(database: Database, organization_id: UUID, epoch: int, made: Made) -> int:
+    """Write a run that nobody reads yet; give its id."""
+    async with database.transaction() as tx:
+        await columns.wait_longer(tx)
+        state = await columns.lock_state(tx, organization_id)
+        if state is None or state.epoch != epoch or state.state == "ended":
+            raise _TakenError
+        run = made.run._replace(id=state.next_run)
+        state.next_run += 1
+        await columns.update_state(tx, organization_id, state)
+        await columns.insert_run(tx, organization_id, epoch, run, is_live=False)
+    for part, content in made.parts.items():
+        async with database.transaction() as tx:
+            await columns.insert_blob(tx, organization_id, epoch, run.id, part=part, content=content)
+    return run.id
+
+
+async def _forget_unfinished(database: Database, organization_id: UUID, epoch: int) -> None:
+    """Runs that a process was writing when it died; nobody else writes any while the tidying is ours."""
+    async with database.transaction() as tx:
+        unfinished = await queries.list_unfinished(tx, organization_id, epoch)
+        if unfinished:
+            await columns.delete_runs(tx, organization_id, epoch, unfinished)

@@ -1,0 +1,93 @@
+"""What is asked of the analysis process, and what it answers. No library of columns is needed to know this."""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+
+from regulars.catalog.model import AttributeType
+from regulars.segments.columns.model import Progress
+from regulars.segments.definition import Group, Path
+
+
+class Split(msgspec.Struct, frozen=True):
+    """How many may be texted, judged like `/v1/subscriptions/check`."""
+
+    may_be_texted: int = 0
+    withdrawn: int = 0
+    never_asked: int = 0
+    do_not_contact: int = 0
+
+
+class ConditionCount(msgspec.Struct, frozen=True):
+    """How many customers a condition or group holds for, and how many have a value that its type cannot read."""
+
+    path: Path
+    count: int
+    unreadable: int = 0
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """All from one snapshot: they agree with each other."""
+
+    total: int
+    customers: int
+    split: Split
+    conditions: tuple[ConditionCount, ...]
+    as_of: datetime
+    took_ms: float
+
+
+class Members(msgspec.Struct, frozen=True, kw_only=True):
+    profile_ids: tuple[UUID, ...]
+    next: int | None
+    as_of: datetime
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A definition with what it stands on: how its keys are read, which stores it names, and the other segments."""
+
+    match: Group
+    attributes: Mapping[str, tuple[AttributeType, tuple[str, ...]]] = {}
+    properties: Mapping[str, tuple[AttributeType, tuple[str, ...]]] = {}
+    stores: Mapping[str, UUID] = {}
+    # By the id that stands in the conditions; one with a fault, in which nobody is, is None.
+    segments: Mapping[str, Group | None] = {}
+    zone: str
+    today: date
+    # Nobody is in a segment with a fault, whatever its conditions say.
+    is_faulty: bool = False
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    organization_id: UUID
+    asked: Asked
+    want: Literal["figures", "members", "sample"]
+    after: int = 0
+    limit: int = 0
+    seed: int = 0
+    deadline_s: float
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """One of its members is there; `is_ready` is false while the columns are built, or if there are none."""
+
+    figures: Figures | None = None
+    members: Members | None = None
+    is_ready: bool = True
+    progress: Progress | None = None
+    fault: str | None = None
+
+
+class NotReady(Exception):
+    """There are no columns, or they are being built."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        super().__init__("The customers are being prepared for segments; try again in a moment.")
+        self.progress = progress
+
+
+class AnalysisAway(Exception):
+    """The analysis process is away, or did not answer in time."""

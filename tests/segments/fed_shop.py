@@ -1,0 +1,240 @@
+"""An organization whose columns are fed and built by hand, turn by turn, and counted in this process."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo
+
+from tests.messaging.desk import ORIGIN
+
+from regulars.catalog.find import find_types
+from regulars.catalog.model import Catalog
+from regulars.consent.opt_in import Consent, opt_in
+from regulars.consent.opt_out import Withdrawal, opt_out
+from regulars.kit.db import Database, Tx
+from regulars.kit.ids import ByExternalId, new_uuid
+from regulars.organizations import manage
+from regulars.privacy.erase import erase_profiles
+from regulars.profiles.model import ProfileUpsert, read_phone
+from regulars.profiles.upsert import upsert_profiles
+from regulars.sales.model import Sale
+from regulars.sales.record import record_sales
+from regulars.segments.analysis.engine.answer import Engine
+from regulars.segments.analysis.engine.tidy import tidy
+from regulars.segments.analysis.model import Answer, Asked, Figures, Question
+from regulars.segments.check import keys_of, stores_of
+from regulars.segments.columns import life
+from regulars.segments.definition import Group
+from regulars.segments.feed.build import take_bite
+from regulars.segments.read import read_definition
+from regulars.work.outbox import OutboxQueue
+from regulars.worker import LISTENERS
+
+T = TypeVar("T")
+ZONE = "Europe/Paris"
+OUR_LISTENERS = {
+    kind: {name: listener for name, listener in by_name.items() if name.startswith(("segments.", "catalog."))}
+    for kind, by_name in LISTENERS.items()
+}
+
+
+class FedShop:
+    def __init__(self, runner: asyncio.Runner, database: Database) -> None:
+        self.runner = runner
+        self.database = database
+        self.engine = Engine(database, bytes_max=256 << 20)
+        organization = runner.run(self._begin())
+        self.organization_id = organization
+        self.stores: dict[str, UUID] = {}
+        for name in ("LYO", "PAR"):
+            self.stores[name] = new_uuid()
+            self.sql(
+                "INSERT INTO stores (organization_id, id, external_id, name, created_at, updated_at)"
+                " VALUES (%s, %s, %s, %s, now(), now())",
+                self.stores[name],
+                name,
+                name,
+            )
+
+    async def _begin(self) -> UUID:
+        connection = await self.database.dial()
+        async with connection:
+            organization = await manage.create_organization(connection, f"Shop {uuid4()}")
+            await connection.execute("UPDATE organizations SET time_zone = %s WHERE id = %s", (ZONE, organization.id))
+            self.secret = (await manage.find_particulars(connection, organization.id)).secret
+        return organization.id
+
+    def do(self, act: Callable[[Tx], Awaitable[T]]) -> T:
+        async def run() -> T:
+            async with self.database.transaction() as tx:
+                return await act(tx)
+
+        return self.runner.run(run())
+
+    def sql(self, query: Any, *parameters: Any) -> list[Any]:
+        async def run(tx: Tx) -> list[Any]:
+            if query.startswith(("SELECT", "WITH")):
+                return await tx.fetch(query, (self.organization_id, *parameters))
+            await tx.execute(query, (self.organization_id, *parameters))
+            return []
+
+        return self.do(run)
+
+    # What happens in the shop.
+
+    def customer(
+        self, name: str, *, phone: str | None = None, first_name: str | None = None, **attributes: Any
+    ) -> UUID:
+        given: dict[str, Any] = {"attributes": attributes}
+        if phone is not None:
+            given["phone"] = read_phone(phone, default_country="FR")
+        if first_name is not None:
+            given["first_name"] = first_name
+        upsert = ProfileUpsert(external_id=name, **given)
+        self.do(lambda tx: upsert_profiles(tx, self.organization_id, [upsert]))
+        [(identifier,)] = self.sql("SELECT id FROM profiles WHERE organization_id = %s AND external_id = %s", name)
+        return identifier
+
+    def sale(
+        self,
+        name: str | None,
+        *,
+        kind: str = "PURCHASE",
+        amount: int = 1000,
+        ago: timedelta = timedelta(0),
+        at: datetime | None = None,
+        store: str = "LYO",
+        currency: str = "EUR",
+        lines: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        items = [{"quantity": 1, "total_price_cents": amount, **line} for line in lines]
+
+        async def act(tx: Tx) -> Any:
+            told = Sale(
+                external_id=str(uuid4()),
+                type=kind,
+                occurred_at=at or tx.now - ago,
+                store=ByExternalId(store),
+                profile=None if name is None else ByExternalId(name),
+                currency=currency,
+                total_amount_cents=amount,
+                total_discount_cents=0,
+                total_tax_cents=None,
+                source=None,
+                payments=None,
+                loyalty=None,
+                metadata=None,
+                line_items=json.dumps(items).encode(),
+                property_keys=frozenset(
+                    key for item in items for key in ((item.get("product") or {}).get("properties") or {})
+                ),
+            )
+            [outcome] = await record_sales(tx, self.organization_id, [told], tolerance=timedelta(seconds=30))
+            return outcome
+
+        outcome = self.do(act)
+        assert outcome.is_new
+
+    def opt_in(self, name: str | None, number: str, *, source: str = "OTHER", store: str | None = None) -> None:
+        async def act(tx: Tx) -> None:
+            given = Consent(
+                phone_number=number,
+                source=source,
+                consented_at=tx.now,
+                origin=ORIGIN,
+                profile=None if name is None else ByExternalId(name),
+                store=None if store is None else ByExternalId(store),
+            )
+            await opt_in(tx, self.organization_id, [given], secret=self.secret)
+
+        self.do(act)
+
+    def opt_out(self, number: str) -> None:
+        given = Withdrawal(phone_number=number, origin=ORIGIN)
+        self.do(lambda tx: opt_out(tx, self.organization_id, [given], secret=self.secret))
+
+    def erase(self, name: str) -> None:
+        self.do(lambda tx: erase_profiles(tx, self.organization_id, [ByExternalId(name)], secret=self.secret))
+
+    # What the worker and the analysis process do.
+
+    def begin(self) -> None:
+        self.do(lambda tx: life.settle(tx, self.organization_id, is_needed=True))
+
+    def build(self) -> None:
+        async def run() -> None:
+            while await take_bite(self.database, self.organization_id) or await self._is_building():
+                pass
+
+        self.runner.run(run())
+
+    async def _is_building(self) -> bool:
+        """What waits for older transactions, of other tests too, is due again in a moment."""
+        async with self.database.transaction() as tx:
+            progress = await life.find_progress(tx, self.organization_id)
+        if progress is not None and progress.state == "building":
+            await asyncio.sleep(0.05)
+            return True
+        return False
+
+    def drain(self) -> None:
+        queue = OutboxQueue(OUR_LISTENERS)
+
+        async def run() -> None:
+            while await queue.take_turn(self.database, self.organization_id):
+                pass
+
+        self.runner.run(run())
+
+    def tidy(self, *, purge_after: timedelta = timedelta(hours=12)) -> bool:
+        return self.runner.run(tidy(self.database, self.organization_id, purge_after=purge_after))
+
+    def asked(self, match: Any, *, today: date | None = None) -> Asked:
+        group = match if isinstance(match, Group) else _match(match)
+        attributes, properties = keys_of(group)
+
+        async def act(tx: Tx) -> Asked:
+            return Asked(
+                match=group,
+                attributes=_plain(await find_types(tx, self.organization_id, Catalog.ATTRIBUTES, attributes)),
+                properties=_plain(await find_types(tx, self.organization_id, Catalog.PRODUCTS, properties)),
+                stores={name: self.stores[name] for name in stores_of(group) if name in self.stores},
+                zone=ZONE,
+                today=today or tx.now.astimezone(ZoneInfo(ZONE)).date(),
+            )
+
+        return self.do(act)
+
+    def ask(self, match: Any, **given: Any) -> Answer:
+        asked = match if isinstance(match, Asked) else self.asked(match)
+        given = {"want": "figures", "deadline_s": 60, **given}
+        question = Question(organization_id=self.organization_id, asked=asked, **given)
+        return self.runner.run(self.engine.answer(question))
+
+    def figures(self, match: Any) -> Figures:
+        answer = self.ask(match)
+        assert answer.figures is not None, answer
+        return answer.figures
+
+    def count(self, *conditions: Mapping[str, Any]) -> int:
+        return self.figures({"type": "all", "of": list(conditions)}).total
+
+    def members(self, *conditions: Mapping[str, Any]) -> set[str]:
+        answer = self.ask({"type": "all", "of": list(conditions)}, want="members", limit=1000)
+        assert answer.members is not None, answer
+        rows = self.sql(
+            "SELECT external_id FROM profiles WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+            list(answer.members.profile_ids),
+        )
+        return {row[0] for row in rows}
+
+
+def _match(match: Mapping[str, Any]) -> Group:
+    return read_definition(json.dumps({"name": "x", "match": match}).encode()).match
+
+
+def _plain(types: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: (declared, tuple(allowed)) for key, (declared, allowed) in types.items()}

@@ -1,0 +1,206 @@
+"""Columns are fed exactly once, whatever the order, and say what the rows say."""
+
+from datetime import timedelta
+
+import pytest
+
+from regulars.segments.analysis.engine.blobs import decode, decode_coded
+from regulars.segments.analysis.engine.customers import ATTRIBUTE
+from regulars.segments.columns import life
+from regulars.segments.columns.model import WHOLE, unpack_customers, unpack_sales
+
+BOUGHT = {"type": "bought"}
+
+
+def spend(at_least: int, **given):
+    return {"type": "spend", "currency": "EUR", "at_least_cents": at_least, **given}
+
+
+@pytest.fixture
+def fed(shop):
+    shop.customer("ann", first_name="Ann", phone="+33612345601", tier="Gold", points="10")
+    shop.customer("bob", tier="Silver", points="x")
+    shop.customer("cat")
+    shop.sale("ann", amount=5000, ago=timedelta(days=3))
+    shop.sale("bob", amount=700, ago=timedelta(days=100), store="PAR")
+    shop.drain()
+    shop.begin()
+    shop.build()
+    return shop
+
+
+def test_a_build_reads_what_was_there(fed):
+    assert fed.members() == {"ann", "bob", "cat"}
+    assert fed.members(BOUGHT) == {"ann", "bob"}
+    assert fed.members({"type": "bought", "window": {"last_days": 30}}) == {"ann"}
+    assert fed.members({"type": "bought", "none": True}) == {"cat"}
+    assert fed.members({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}) == {"ann"}
+    assert fed.members(spend(600, stores=["PAR"])) == {"bob"}
+
+
+def test_what_happens_after_it_is_fed(fed):
+    fed.sale("cat", amount=900)
+    fed.sale("dan", amount=100)
+    fed.sale("ann", amount=4500, kind="RETURN")
+    fed.customer("bob", tier="Gold", points="3")
+    assert fed.members(BOUGHT) == {"ann", "bob"}
+    fed.drain()
+    assert fed.members(BOUGHT) == {"ann", "bob", "cat", "dan"}
+    assert fed.members(spend(600)) == {"bob", "cat"}
+    assert fed.count({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}) == 2
+    assert fed.members({"type": "named"}) == {"ann"}
+
+
+def test_a_sale_that_is_told_while_the_build_goes_on_counts_once(shop):
+    for number in range(6):
+        shop.sale(f"c{number}", amount=1000)
+    shop.drain()
+    shop.sale("c0", amount=1000)
+    shop.begin()
+    shop.sale("c1", amount=1000)
+    shop.drain()
+    shop.sale("c2", amount=1000)
+    shop.build()
+    shop.sale("c3", amount=1000)
+    shop.drain()
+    assert shop.members(spend(2000)) == {"c0", "c1", "c2", "c3"}
+    assert shop.count(spend(2001)) == 0
+    assert shop.sql("SELECT count(*) FROM segment_fed WHERE organization_id = %s") == [(0,)]
+
+
+def test_values_that_the_type_cannot_read_are_counted_and_match_nothing(fed):
+    figures = fed.figures(
+        {
+            "type": "all",
+            "of": [{"type": "attribute", "key": "points", "comparison": "is_not", "value": "5", "without_value": True}],
+        }
+    )
+    assert figures.total == 2
+    assert [(one.path, one.count, one.unreadable) for one in figures.conditions] == [((), 2, 0), ((0,), 2, 1)]
+
+
+def test_the_split_by_consent_is_of_the_same_moment(fed):
+    fed.opt_in("ann", "+33612345601")
+    fed.opt_in("bob", "+33612345602")
+    fed.opt_out("+33612345602")
+    fed.drain()
+    split = fed.figures({"type": "all", "of": []}).split
+    assert (split.may_be_texted, split.withdrawn, split.never_asked, split.do_not_contact) == (1, 1, 1, 0)
+    # The number moves to somebody else, and both stand otherwise from then on.
+    fed.opt_in("cat", "+33612345601")
+    fed.drain()
+    assert fed.members({"type": "consent", "state": "may_be_texted"}) == {"cat"}
+    assert fed.members({"type": "consent", "state": "never_asked"}) == {"ann"}
+
+
+def test_whoever_has_the_number_of_somebody_erased_is_not_to_be_contacted(fed):
+    fed.customer("eve", phone="+33612345609")
+    fed.opt_in("bob", "+33612345609")
+    fed.erase("bob")
+    fed.drain()
+    assert fed.members({"type": "consent", "state": "do_not_contact"}) == {"eve"}
+    assert fed.members() == {"ann", "cat", "eve"}
+
+
+def test_merges_and_folds_change_no_count(fed):
+    for number in range(40):
+        fed.sale(f"n{number % 7}", amount=100, lines=[{"product": {"external_id": f"p{number % 3}"}}])
+        fed.customer(f"n{number % 7}", tier=f"t{number}")
+        fed.drain()
+    before = fed.members(spend(500)), fed.members({"type": "articles", "at_least": 2, "products": ["p1"]})
+    assert fed.tidy()
+    runs = fed.sql("SELECT count(*) FROM segment_runs WHERE organization_id = %s AND is_live")
+    assert runs[0][0] < 40
+    after = fed.members(spend(500)), fed.members({"type": "articles", "at_least": 2, "products": ["p1"]})
+    assert before == after
+    assert fed.members({"type": "attribute", "key": "tier", "comparison": "is", "value": "t39"}) == {"n4"}
+    fed.engine.memory.forget(fed.organization_id)
+    assert fed.members({"type": "attribute", "key": "tier", "comparison": "is", "value": "t39"}) == {"n4"}
+    assert fed.members(spend(500)) == after[0]
+
+
+def test_an_erased_customer_leaves_nothing_in_the_stored_bytes(fed):
+    for number in range(3):
+        fed.customer(f"n{number}", secret=f"needle-{number}", shared="kept")
+        fed.sale(f"n{number}", amount=100, lines=[{"product": {"external_id": "p"}}])
+        fed.drain()
+    [(identifier,)] = fed.sql("SELECT id FROM profiles WHERE organization_id = %s AND external_id = 'n1'")
+    [(number,)] = fed.sql(
+        "SELECT number FROM segment_customers WHERE organization_id = %s AND profile_id = %s", identifier
+    )
+    fed.erase("n1")
+    fed.drain()
+    assert "n1" not in fed.members()
+    assert "needle-1" in stored_words(fed)
+    assert fed.tidy(purge_after=timedelta(0))
+    assert {"needle-0", "needle-2", "kept"} <= stored_words(fed)
+    assert "needle-1" not in stored_words(fed)
+    assert number not in stored_customers(fed)
+    assert fed.sql("SELECT 1 FROM segment_customers WHERE organization_id = %s AND profile_id = %s", identifier) == []
+    assert fed.count(BOUGHT) == 4
+    assert fed.members({"type": "attribute", "key": "shared", "comparison": "is_set"}) == {"n0", "n2"}
+
+
+def stored_words(shop) -> set[str]:
+    found: set[str] = set()
+    rows = shop.sql(
+        "SELECT r.kind, b.part, b.content FROM segment_blobs AS b JOIN segment_runs AS r"
+        " ON r.organization_id = b.organization_id AND r.epoch = b.epoch AND r.id = b.run_id"
+        " WHERE b.organization_id = %s"
+    )
+    for kind, part, content in rows:
+        if kind == "patch":
+            found.update(value for state in unpack_customers(content) for value in state.attributes.values())
+        elif part.startswith(ATTRIBUTE):
+            found.update(decode_coded(content)[0])
+    return found
+
+
+def stored_customers(shop) -> set[int]:
+    rows = shop.sql(
+        "SELECT r.level, b.part, b.content FROM segment_blobs AS b JOIN segment_runs AS r"
+        " ON r.organization_id = b.organization_id AND r.epoch = b.epoch AND r.id = b.run_id"
+        " WHERE b.organization_id = %s AND r.kind = 'sales'"
+    )
+    found: set[int] = set()
+    for _, part, content in rows:
+        if part == WHOLE:
+            found.update(unpack_sales(content).customer)
+        elif part == "customer":
+            found.update(decode(content).tolist())
+    return found
+
+
+def test_with_the_last_segment_the_columns_go_and_with_the_next_they_come_back(fed):
+    fed.do(lambda tx: life.settle(tx, fed.organization_id, is_needed=False))
+    assert not fed.ask({"type": "all", "of": []}).is_ready
+    fed.sale("ann", amount=1)
+    fed.drain()
+    fed.build()
+    for table in ("segment_columns", "segment_customers", "segment_runs", "segment_blobs", "segment_fed", "interests"):
+        assert fed.sql("SELECT 1 FROM " + table + " WHERE organization_id = %s") == []
+    fed.begin()
+    fed.build()
+    assert fed.members(spend(5001)) == {"ann"}
+
+
+def test_a_rebuild_starts_from_the_rows(fed):
+    fed.sql("UPDATE segment_columns SET next_number = next_number WHERE organization_id = %s")
+    fed.sql("DELETE FROM segment_blobs WHERE organization_id = %s")
+    assert fed.do(lambda tx: life.rebuild(tx, fed.organization_id))
+    progress = fed.do(lambda tx: life.find_progress(tx, fed.organization_id))
+    assert (progress.state, progress.phase) == ("building", "waiting")
+    fed.sale("cat", amount=50)
+    fed.drain()
+    fed.build()
+    assert fed.members(BOUGHT) == {"ann", "bob", "cat"}
+    assert fed.sql("SELECT DISTINCT epoch FROM segment_customers WHERE organization_id = %s") == [(2,)]
+
+
+def test_columns_of_another_format_are_built_again(fed):
+    fed.sql("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
+    assert not fed.ask({"type": "all", "of": []}).is_ready
+    fed.sale("cat", amount=50)
+    fed.drain()
+    fed.build()
+    assert fed.members(BOUGHT) == {"ann", "bob", "cat"}

@@ -10,7 +10,7 @@ from regulars.consent.facts import SubscriptionsChanged
 from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.profiles.facts import ProfilesChanged
-from regulars.segments.columns import queries
+from regulars.segments import queries
 from regulars.segments.columns.model import FORMAT, Progress, State
 from regulars.work.interest import register_interest, withdraw_interest
 

@@ -13,7 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Database, Tx
-from regulars.segments.columns import queries as columns
+from regulars.segments import queries as columns
 from regulars.segments.columns.life import BUILD_QUEUE
 from regulars.segments.columns.model import State
 from regulars.segments.feed import queries

@@ -9,7 +9,7 @@ import phonenumbers
 from regulars.consent.chain import hash_number
 from regulars.kit.db import Tx
 from regulars.organizations.manage import find_particulars
-from regulars.segments.columns import queries as columns
+from regulars.segments import queries as columns
 from regulars.segments.columns.model import (
     DO_NOT_CONTACT,
     MAY_BE_TEXTED,

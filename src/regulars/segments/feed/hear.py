@@ -15,7 +15,7 @@ from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.profiles.facts import ProfilesChanged
 from regulars.sales.facts import SalesRecorded
-from regulars.segments.columns import queries as columns
+from regulars.segments import queries as columns
 from regulars.segments.columns.life import begin_epoch
 from regulars.segments.columns.model import FORMAT, State
 from regulars.segments.feed import queries

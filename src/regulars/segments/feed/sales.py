@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.kit.db import Tx
-from regulars.segments.columns import queries as columns
+from regulars.segments import queries as columns
 from regulars.segments.columns.model import WHOLE, Run, SalesPack, State, pack_sales
 from regulars.segments.feed.customers import feed_customers
 from regulars.segments.feed.netting import millionths, sign_of

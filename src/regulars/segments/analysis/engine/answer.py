@@ -19,7 +19,7 @@ from regulars.segments.analysis.engine.need import need_of
 from regulars.segments.analysis.model import Answer, Figures, Members, Question
 from regulars.segments.columns.life import find_progress
 from regulars.segments.columns.model import FORMAT
-from regulars.segments.columns.queries import find_profiles_by_number
+from regulars.segments.queries import find_profiles_by_number
 
 SNAPSHOTS_MAX: Final = 5
 MEMBERS_MAX: Final = 10_000

@@ -15,11 +15,11 @@ from uuid import UUID
 import numpy as np
 
 from regulars.kit.db import Database, Tx
+from regulars.segments import queries as columns
 from regulars.segments.analysis.engine import queries
 from regulars.segments.analysis.engine.blobs import Array, decode
 from regulars.segments.analysis.engine.customers import fold, last_of_each
 from regulars.segments.analysis.engine.sales import PARTS, Words, encode_parts, merge, read_part, unpack
-from regulars.segments.columns import queries as columns
 from regulars.segments.columns.model import (
     BLOCK_CUSTOMERS,
     FORMAT,

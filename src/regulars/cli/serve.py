@@ -18,16 +18,23 @@ from regulars.accounts.welcome import offer_first_owner
 from regulars.cli import database, unlock
 from regulars.cli.output import CommandError, out
 from regulars.kit import log, metrics, migrate
-from regulars.kit.db import Database
+from regulars.kit.clock import monotonic
+from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.process import Lifeline, on_stop_signals, when_ended
 from regulars.kit.settings import PORT_MAX, Settings, load, variable_of
 from regulars.kit.shared import map_block, new_block
 from regulars.processes import in_use, revive, serve_lock, server_process
 from regulars.processes.supervise import Child, supervise
+from regulars.work.due import find_due_organizations
+from regulars.work.queue import Due
 
 # A server that was killed leaves children that close the port as soon as they notice, within this time.
 PORT_WAIT_S: Final = 2.0
 PORT_RETRY_S: Final = 0.05
+LOOK_FOR_COLUMNS_S: Final = 2.0
+LOOK_S_MAX: Final = 2.0
+# Every organization that has columns is found by this.
+HAS_COLUMNS: Final = Due(table="segment_columns", column="updated_at")
 
 _log = log.get(__name__)
 
@@ -115,7 +122,7 @@ async def _serve_all(settings: Settings, listening: socket.socket, *, with_worke
     stop, started = asyncio.Event(), asyncio.Event()
     on_stop_signals(stop.set)
     lifeline = Lifeline()
-    children = [_analysis(lifeline), *([_worker(lifeline)] if with_worker else [])]
+    children = [_worker(lifeline)] if with_worker else []
     if settings.workers > 1:
         shared = new_block()
         children += [_server(settings, slot, listening, lifeline, shared) for slot in range(settings.workers)]
@@ -123,6 +130,7 @@ async def _serve_all(settings: Settings, listening: socket.socket, *, with_worke
     supervised = [
         asyncio.create_task(supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)) for child in children
     ]
+    supervised.append(asyncio.create_task(_analyse_when_needed(settings, _analysis(lifeline), stop=stop)))
     if own_data is not None:
         supervised.append(asyncio.create_task(revive.keep_alive(own_data, stop=stop)))
     announcing = asyncio.create_task(_announce(settings, started))
@@ -136,6 +144,23 @@ async def _serve_all(settings: Settings, listening: socket.socket, *, with_worke
         announcing.cancel()
         await asyncio.gather(*supervised)
         lifeline.close()
+
+
+async def _analyse_when_needed(settings: Settings, child: Child, *, stop: asyncio.Event) -> None:
+    """Start the analysis process with the first segment of any organization; without one nobody carries it."""
+    database = Database(settings.database_url or "", pool_max=2)
+    try:
+        while not stop.is_set():
+            with contextlib.suppress(*CONNECTION_ERRORS):
+                async with database.transaction(until=monotonic() + LOOK_S_MAX) as tx:
+                    if await find_due_organizations(tx, HAS_COLUMNS, after=None):
+                        break
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), LOOK_FOR_COLUMNS_S)
+    finally:
+        await database.close()
+    if not stop.is_set():
+        await supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)
 
 
 def _analysis(lifeline: Lifeline) -> Child:

@@ -20,6 +20,7 @@ import latency
 import pages
 import queues
 import report  # the path above must be set first
+import segments  # as above
 import texts
 import webhooks  # as above
 from database import Cluster, Organization, make_templates, running_cluster  # as above
@@ -46,7 +47,15 @@ GROWTH_LONG = (1_000_000, 10_000_000)
 # What the worker does has figures of its own and no load generator.
 WORK = ("queues", "webhooks")
 IDLE_S = 60
-GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "latency", "growth", "pages", "texts", *WORK)
+GROUPS = (
+    *dict.fromkeys(scenario.group for scenario in SCENARIOS),
+    "latency",
+    "growth",
+    "pages",
+    "texts",
+    "segments",
+    *WORK,
+)
 
 
 def main() -> None:
@@ -62,6 +71,9 @@ def main() -> None:
         return
     if options.only == ["texts"]:
         _measure_alone(console, options, "texts", texts)
+        return
+    if options.only == ["segments"]:
+        _measure_alone(console, options, "segments", segments)
         return
     wrk.ensure_installed()
     with running_cluster() as cluster:

@@ -192,6 +192,9 @@ class FedShop:
     def tidy(self, *, purge_after: timedelta = timedelta(hours=12)) -> bool:
         return self.runner.run(tidy(self.database, self.organization_id, purge_after=purge_after))
 
+    def match(self, match: Mapping[str, Any]) -> Group:
+        return _match(match)
+
     def asked(self, match: Any, *, today: date | None = None) -> Asked:
         group = match if isinstance(match, Group) else _match(match)
         attributes, properties = keys_of(group)

@@ -470,6 +470,13 @@ CREATE TABLE segment_fed (
     epoch integer NOT NULL
 );
 
+CREATE TABLE segment_keys (
+    organization_id uuid NOT NULL,
+    catalog text NOT NULL,
+    key text NOT NULL,
+    segment_id uuid NOT NULL
+);
+
 CREATE TABLE segment_runs (
     organization_id uuid NOT NULL,
     id bigint NOT NULL,
@@ -483,6 +490,41 @@ CREATE TABLE segment_runs (
     first_s bigint,
     last_s bigint,
     CONSTRAINT segment_runs_kind_check CHECK ((kind = ANY (ARRAY['sales'::text, 'patch'::text, 'block'::text])))
+);
+
+CREATE TABLE segment_sizes (
+    organization_id uuid NOT NULL,
+    segment_id uuid NOT NULL,
+    day date NOT NULL,
+    version integer NOT NULL,
+    total bigint NOT NULL,
+    may_be_texted bigint NOT NULL,
+    counted_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE segment_uses (
+    organization_id uuid NOT NULL,
+    segment_id uuid NOT NULL,
+    user_kind text NOT NULL,
+    user_id uuid NOT NULL
+);
+
+CREATE TABLE segment_versions (
+    organization_id uuid NOT NULL,
+    segment_id uuid NOT NULL,
+    version integer NOT NULL,
+    definition json NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text
+);
+
+CREATE TABLE segments (
+    organization_id uuid NOT NULL,
+    id uuid NOT NULL,
+    name text NOT NULL,
+    version integer NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL
 );
 
 CREATE TABLE sessions (
@@ -857,8 +899,23 @@ ALTER TABLE ONLY segment_customers
 ALTER TABLE ONLY segment_fed
     ADD CONSTRAINT segment_fed_pkey PRIMARY KEY (organization_id, epoch, sale_id);
 
+ALTER TABLE ONLY segment_keys
+    ADD CONSTRAINT segment_keys_pkey PRIMARY KEY (organization_id, catalog, key, segment_id);
+
 ALTER TABLE ONLY segment_runs
     ADD CONSTRAINT segment_runs_pkey PRIMARY KEY (organization_id, epoch, id);
+
+ALTER TABLE ONLY segment_sizes
+    ADD CONSTRAINT segment_sizes_pkey PRIMARY KEY (organization_id, segment_id, day);
+
+ALTER TABLE ONLY segment_uses
+    ADD CONSTRAINT segment_uses_pkey PRIMARY KEY (organization_id, segment_id, user_kind, user_id);
+
+ALTER TABLE ONLY segment_versions
+    ADD CONSTRAINT segment_versions_pkey PRIMARY KEY (organization_id, segment_id, version);
+
+ALTER TABLE ONLY segments
+    ADD CONSTRAINT segments_pkey PRIMARY KEY (organization_id, id);
 
 ALTER TABLE ONLY sessions
     ADD CONSTRAINT sessions_id_key UNIQUE (id);
@@ -1026,6 +1083,10 @@ CREATE INDEX segment_columns_due ON segment_columns USING btree (due_at, organiz
 CREATE INDEX segment_columns_to_tidy ON segment_columns USING btree (tidy_at, organization_id) WHERE (tidy_at IS NOT NULL);
 
 CREATE UNIQUE INDEX segment_customers_by_number ON segment_customers USING btree (organization_id, epoch, number);
+
+CREATE INDEX segment_keys_by_segment ON segment_keys USING btree (organization_id, segment_id);
+
+CREATE INDEX segment_uses_by_user ON segment_uses USING btree (organization_id, user_kind, user_id);
 
 CREATE INDEX sessions_by_user ON sessions USING btree (user_id);
 

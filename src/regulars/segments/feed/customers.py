@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 import msgspec
-import phonenumbers
 
 from regulars.consent.chain import hash_number
 from regulars.kit.db import Tx
@@ -21,6 +20,7 @@ from regulars.segments.columns.model import (
     State,
     pack_customers,
 )
+from regulars.segments.explain.look import country_of
 from regulars.segments.feed import queries
 from regulars.segments.feed.queries import ConsentRow, ProfileRow
 
@@ -102,15 +102,6 @@ def _standing(consent: ConsentRow | None) -> int:
     if consent.status != "SUBSCRIBED":
         return WITHDRAWN
     return DO_NOT_CONTACT if consent.is_suppressed else MAY_BE_TEXTED
-
-
-def country_of(phone_number: str) -> str | None:
-    """The country of a number in E.164; None where it belongs to none."""
-    try:
-        number = phonenumbers.parse(phone_number, None)
-    except phonenumbers.NumberParseException:
-        return None
-    return phonenumbers.region_code_for_number(number)
 
 
 async def _write(tx: Tx, organization_id: UUID, state: State, states: Sequence[CustomerState]) -> None:

@@ -1,20 +1,6 @@
-"""What a line of a sale counts for: quantities in millionths, and the sign of what came back."""
+"""The sign of what lines of a sale count for."""
 
 from collections.abc import Sequence
-from decimal import ROUND_HALF_EVEN, Decimal
-from typing import Final
-
-MILLION: Final = 1_000_000
-_ONE_MILLIONTH: Final = Decimal("0.000001")
-
-
-def millionths(quantity: float) -> int:
-    """A quantity, rounded half-even to six decimals, as an integer."""
-    if isinstance(quantity, int):
-        return quantity * MILLION
-    if quantity.is_integer():
-        return int(quantity) * MILLION
-    return int(Decimal(repr(quantity)).quantize(_ONE_MILLIONTH, rounding=ROUND_HALF_EVEN) * MILLION)
 
 
 def sign_of(values: Sequence[int], *, is_return: bool) -> int:

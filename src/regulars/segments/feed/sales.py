@@ -8,8 +8,9 @@ import msgspec
 from regulars.kit.db import Tx
 from regulars.segments import queries as columns
 from regulars.segments.columns.model import WHOLE, Run, SalesPack, State, pack_sales
+from regulars.segments.explain.millionths import MILLION, millionths
 from regulars.segments.feed.customers import feed_customers
-from regulars.segments.feed.netting import millionths, sign_of
+from regulars.segments.feed.netting import sign_of
 from regulars.segments.feed.queries import SaleRow
 
 
@@ -82,7 +83,7 @@ def _add_lines(pack: SalesPack, lines: Sequence[_Line], products: dict[bytes, in
     of_products = []
     for line in lines:
         product = bytes(line.product)
-        quantity = millionths(line.quantity)
+        quantity = line.quantity * MILLION if isinstance(line.quantity, int) else millionths(line.quantity)
         quantities.append(quantity)
         totals.append(line.total_price_cents)
         if product == _NO_PRODUCT:

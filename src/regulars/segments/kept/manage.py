@@ -9,6 +9,7 @@ from regulars.catalog.register import PRODUCT_KEY_BYTES_MAX
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.segments.check import faults_of_name, keys_of, refusing, segments_of
+from regulars.segments.columns.life import settle
 from regulars.segments.definition import Definition
 from regulars.segments.errors import ChangedMeanwhile, DefinitionRefused, Fault, InUse, SegmentNotFound
 from regulars.segments.kept import queries
@@ -31,6 +32,7 @@ async def create_segment(
     segment_id = new_uuid()
     await queries.insert_segment(tx, organization_id, segment_id, definition.name)
     row = SegmentRow(segment_id, definition.name, 0, tx.now, tx.now)
+    await settle(tx, organization_id, is_needed=True)
     return await _save_version(tx, organization_id, row, definition, created_by=created_by)
 
 
@@ -63,6 +65,8 @@ async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Seg
     await queries.delete_keys(tx, organization_id, segment_id)
     await queries.delete_versions(tx, organization_id, segment_id)
     await queries.delete_segment(tx, organization_id, segment_id)
+    if not await queries.count_segments(tx, organization_id):
+        await settle(tx, organization_id, is_needed=False)
     return row
 
 

@@ -15,6 +15,7 @@ from regulars.segments.analysis.engine.days import DAY_S, Zone, number_of
 from regulars.segments.analysis.engine.memory import Held
 from regulars.segments.analysis.engine.sales import SalesRun
 from regulars.segments.analysis.model import Asked
+from regulars.segments.check import is_askable
 from regulars.segments.definition import (
     Articles,
     Bought,
@@ -28,7 +29,7 @@ from regulars.segments.definition import (
     TicketValue,
     When,
 )
-from regulars.segments.feed.netting import millionths
+from regulars.segments.explain.millionths import millionths
 from regulars.segments.values import NEGATIVE, days_of, holds_on
 
 INT64_MAX: Final = 2**63 - 1
@@ -255,7 +256,7 @@ class Behaviour:
     def _truth(self, asked: OfProperty) -> Array:
         products = self._held.words.list_products()
         declared = self._asked.properties.get(asked.key)
-        if declared is None:
+        if declared is None or not is_askable(asked, self._asked.properties):
             return np.zeros(len(products), np.int8)
         told = [product.properties.get(asked.key) for product in products]
         spelled = ["" if value is None else spell(value) for value in told]

@@ -14,6 +14,7 @@ from regulars.segments.analysis.engine.customers import ATTRIBUTE, TEXTS, LastTe
 from regulars.segments.analysis.engine.days import Zone, number_of
 from regulars.segments.analysis.engine.memory import Held
 from regulars.segments.analysis.model import Asked, ConditionCount, Split
+from regulars.segments.check import is_askable
 from regulars.segments.columns.model import DO_NOT_CONTACT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN
 from regulars.segments.definition import (
     All,
@@ -31,7 +32,7 @@ from regulars.segments.definition import (
     Texts,
     When,
 )
-from regulars.segments.values import NEGATIVE, OFFERED
+from regulars.segments.values import NEGATIVE
 
 STANDINGS: Final = {
     "may_be_texted": MAY_BE_TEXTED,
@@ -149,7 +150,7 @@ class Evaluation:
 
     def _of_attribute(self, condition: OfAttribute) -> tuple[Array, int]:
         declared = self._asked.attributes.get(condition.key)
-        if declared is None or condition.comparison not in OFFERED[declared[0]]:
+        if declared is None or not is_askable(condition, self._asked.attributes):
             return np.zeros(self._held.size, bool), 0
         column = self._values(ATTRIBUTE + condition.key)
         read = column.read_as(declared[0], declared[1], self._asked.zone)

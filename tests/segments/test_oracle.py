@@ -1,0 +1,326 @@
+"""Random shops and random segments: what the columns say is what explain finds in the rows, whatever happens meanwhile."""
+
+import contextlib
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.segments.fed_shop import FedShop
+
+from regulars.catalog.model import AttributeType
+from regulars.catalog.retype import retype_attribute, retype_product_property
+from regulars.kit.db import Tx
+from regulars.segments.analysis.ask import asked_of
+from regulars.segments.columns import life
+from regulars.segments.explain.evaluate import Judge
+from regulars.segments.explain.look import look
+from regulars.segments.explain.model import Explained
+from regulars.segments.feed import sales as feeding
+from regulars.segments.kept.resolve import resolve
+
+PEOPLE = [f"p{number}" for number in range(14)]
+NUMBERS = [f"+3361234560{number}" for number in range(8)] + ["+14155552671"]
+VALUES = {
+    "tier": ["Gold", "gold", "Silver", "Été", "ÉTÉ", ""],
+    "points": ["1", "1.0", "2.5", "-3", "10", "x", "007"],
+    "born": ["1990-02-28", "1992-02-29", "2001-11-20", "2026-11-10T23:30:00Z", "no date"],
+    "vip": ["true", "false", "maybe"],
+}
+TYPES = [AttributeType.TEXT, AttributeType.NUMBER, AttributeType.DATE, AttributeType.BOOLEAN, AttributeType.ENUM]
+DAYS = [0, 1, 7, 30, 60, 365]
+
+
+class _DyingError(Exception):
+    """The feeder is killed here."""
+
+
+class Story:
+    """What may happen, by chance."""
+
+    def __init__(self, shop: FedShop, seed: int) -> None:
+        self.shop = shop
+        self.chance = random.Random(seed)
+
+    def step(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        acts = [
+            (5, self.sell), (4, self.change), (2, self.consent), (1, self.erase), (1, self.retype), (2, self.shop.drain),
+            (1, lambda: self.dies(monkeypatch)), (1, self.shop.tidy), (1, self.forget), (1, self.purge), (0.3, self.rebuild),
+        ]  # fmt: skip
+        [(_, act)] = self.chance.choices(acts, [weight for weight, _ in acts])
+        act()
+
+    def sell(self) -> None:
+        pick = self.chance.choice
+        kind = pick(["PURCHASE", "PURCHASE", "PURCHASE", "RETURN"])
+        sign = pick([1, 1, -1]) if kind == "RETURN" else 1
+        lines = [
+            {
+                "quantity": pick([1, 2, 0.5, 0.1234565]) * pick([1, sign]),
+                "total_price_cents": sign * pick([500, 1000, 12_345]),
+                "product": pick(
+                    [
+                        None,
+                        {"external_id": pick(["A", "B"]), "properties": {"size": pick([38, 40.0, "XL", True, "x"])}},
+                        {"external_id": pick(["A", "C"]), "properties": {"size": pick(["38", 40.5]), "fair": True}},
+                        {"name": "unnamed"},
+                    ]
+                ),
+            }
+            for _ in range(pick([0, 1, 2, 3]))
+        ]
+        self.shop.sale(
+            pick([*PEOPLE, None]),
+            kind=kind,
+            amount=pick([0, 500, 1000, 2500, 12_345]),
+            ago=timedelta(days=pick(DAYS), hours=pick([0, 1, 23])),
+            store=pick(["LYO", "PAR"]),
+            currency=pick(["EUR", "EUR", "CHF"]),
+            lines=lines,
+        )
+
+    def change(self) -> None:
+        pick = self.chance.choice
+        attributes = {key: pick([*values, None]) for key, values in VALUES.items() if self.chance.random() < 0.6}
+        self.shop.customer(
+            pick(PEOPLE),
+            phone=pick([None, None, *NUMBERS, "not a number"]),
+            first_name=pick([None, "Zoé", "  "]),
+            **attributes,
+        )
+
+    def consent(self) -> None:
+        pick = self.chance.choice
+        if self.chance.random() < 0.65:
+            name = pick([*PEOPLE, None])
+            if name is not None:
+                self.shop.customer(name)
+            self.shop.opt_in(name, pick(NUMBERS), source=pick(["OTHER", "WEBSITE"]), store=pick([None, "PAR"]))
+        else:
+            self.shop.opt_out(pick(NUMBERS))
+
+    def erase(self) -> None:
+        self.shop.erase(self.chance.choice(PEOPLE))
+
+    def retype(self) -> None:
+        key, declared = self.chance.choice([*VALUES]), self.chance.choice(TYPES)
+        allowed = ["Gold", "1", "true"] if declared is AttributeType.ENUM else []
+
+        async def act(tx: Tx) -> None:
+            await retype_attribute(tx, self.shop.organization_id, key, declared=declared, allowed_values=allowed)
+            await retype_product_property(
+                tx, self.shop.organization_id, "size", declared=declared, allowed_values=allowed and ["38", "XL"]
+            )
+
+        self.shop.do(act)
+
+    def dies(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """In the middle of a drain, after the numbers are given: nothing of it has happened."""
+        self.sell()
+
+        def die(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(feeding, "pack_sales", die)
+            with contextlib.suppress(KeyboardInterrupt):
+                self.shop.drain()
+
+    def forget(self) -> None:
+        """The analysis process was killed, and another reads everything anew."""
+        self.shop.engine.memory.forget(self.shop.organization_id)
+
+    def purge(self) -> None:
+        self.shop.tidy(purge_after=timedelta(0))
+
+    def rebuild(self) -> None:
+        self.shop.do(lambda tx: life.rebuild(tx, self.shop.organization_id))
+        self.sell()
+        self.shop.build()
+
+
+class Trees:
+    """Definitions by chance, of every kind of condition."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+
+    def group(self, depth: int = 3) -> dict[str, Any]:
+        size = self.chance.choice([1, 2, 3])
+        inner = [
+            self.group(depth - 1) if depth > 1 and self.chance.random() < 0.35 else self.leaf() for _ in range(size)
+        ]
+        return {"type": self.chance.choice(["all", "any", "none"]), "of": inner}
+
+    def leaf(self) -> dict[str, Any]:
+        makers = (self.attribute, self.attribute, self.consent, self.times, self.spend, self.articles, self.ticket,
+                  self.purchase, self.created, self.named)  # fmt: skip
+        return self.chance.choice(makers)()
+
+    def comparison(self, key: str, values: list[str]) -> dict[str, Any]:
+        pick = self.chance.choice
+        offered = {
+            "tier": ["is", "is_not", "contains", "starts_with", "any_of"],
+            "points": ["is", "is_not", "less", "at_most", "more", "at_least", "between"],
+            "born": ["before", "after", "between", "in_last_days", "not_in_last_days", "anniversary_in_next_days"],
+            "vip": ["is_true", "is_false"],
+            "size": ["is", "is_not", "contains", "any_of", "less", "at_least"],
+        }
+        comparison = pick([*offered[key], "is_set", "is_not_set"])
+        asked: dict[str, Any] = {"key": key, "comparison": comparison}
+        if comparison in {"is", "is_not", "contains", "starts_with"} and key in {"tier", "size"}:
+            asked["value"] = pick(["gold", "été", "o", "38", "40"])
+        elif comparison == "any_of":
+            asked["values"] = ["GOLD", "Silver", "38"]
+        elif key == "points" or comparison in {"less", "at_least"}:
+            asked |= {"values": ["1", "10"]} if comparison == "between" else {"value": pick(["1", "2.50", "39"])}
+        elif comparison in {"before", "after"}:
+            asked["value"] = pick(["1992-02-29", "2026-11-11"])
+        elif comparison == "between":
+            asked["values"] = ["1990-01-01", "1995-01-01"]
+        elif comparison.endswith("days"):
+            asked["days"] = pick(DAYS)
+        if comparison in {"is_not", "not_in_last_days"}:
+            asked["without_value"] = pick([True, False])
+        return asked
+
+    def attribute(self) -> dict[str, Any]:
+        key = self.chance.choice([*VALUES])
+        return {"type": "attribute", **self.comparison(key, VALUES[key])}
+
+    def consent(self) -> dict[str, Any]:
+        pick = self.chance.choice
+        state = pick(["may_be_texted", "withdrawn", "never_asked", "do_not_contact"])
+        asked: dict[str, Any] = {"type": "consent", "state": state}
+        if state in {"may_be_texted", "withdrawn"}:
+            asked |= pick(
+                [
+                    {},
+                    {"sources": ["WEBSITE"]},
+                    {"stores": ["PAR"]},
+                    {"since": {"comparison": "in_last_days", "days": 3}},
+                ]
+            )
+        return asked
+
+    def of_sales(self, *, has_window: bool = True) -> dict[str, Any]:
+        pick = self.chance.choice
+        asked: dict[str, Any] = {}
+        if pick([True, False]):
+            asked["stores"] = pick([["LYO"], ["LYO", "PAR"]])
+        asked |= pick([{}, {}, {"products": ["A"]}, {"property": self.comparison("size", [])}])
+        if has_window:
+            today = datetime.now(UTC).date()
+            dates = {"from": str(today - timedelta(days=40)), "to": str(today - timedelta(days=1))}
+            asked |= pick([{}, {"window": {"last_days": pick(DAYS)}}, {"window": dates}])
+        return asked
+
+    def times(self) -> dict[str, Any]:
+        bounds = self.chance.choice(
+            [{}, {"at_least": 2}, {"at_most": 1}, {"at_least": 1, "at_most": 3}, {"none": True}]
+        )
+        return {"type": self.chance.choice(["bought", "tickets", "returned"]), **bounds, **self.of_sales()}
+
+    def money(self) -> dict[str, Any]:
+        return self.chance.choice(
+            [{"at_least_cents": 1000}, {"at_most_cents": 0}, {"at_least_cents": -500, "at_most_cents": 2500}]
+        )
+
+    def spend(self) -> dict[str, Any]:
+        bounds = self.chance.choice([self.money(), {"none": True}])
+        return {"type": "spend", "currency": self.chance.choice(["EUR", "CHF"]), **bounds, **self.of_sales()}
+
+    def ticket(self) -> dict[str, Any]:
+        return {"type": "ticket_value", "currency": "EUR", **self.money(), **self.of_sales()}
+
+    def articles(self) -> dict[str, Any]:
+        bounds = self.chance.choice([{"at_least": 1.5}, {"at_most": 0}, {"none": True}, {"at_least": 0.123456}])
+        return {"type": "articles", **bounds, **self.of_sales()}
+
+    def purchase(self) -> dict[str, Any]:
+        return {
+            "type": self.chance.choice(["first_purchase", "last_purchase"]),
+            "when": self.when(may_be_missing=True),
+            **self.of_sales(has_window=False),
+        }
+
+    def when(self, *, may_be_missing: bool) -> dict[str, Any]:
+        today = datetime.now(UTC).date()
+        pick = self.chance.choice
+        comparison = pick(["before", "after", "between", "in_last_days", "not_in_last_days"])
+        if comparison in {"before", "after"}:
+            return {"comparison": comparison, "date": str(today - timedelta(days=pick(DAYS)))}
+        if comparison == "between":
+            return {
+                "comparison": comparison,
+                "from": str(today - timedelta(days=60)),
+                "to": str(today - timedelta(days=1)),
+            }
+        missing = {"without_value": pick([True, False])} if comparison == "not_in_last_days" and may_be_missing else {}
+        return {"comparison": comparison, "days": pick(DAYS), **missing}
+
+    def created(self) -> dict[str, Any]:
+        return {"type": "created", "when": self.when(may_be_missing=False)}
+
+    def named(self) -> dict[str, Any]:
+        return self.chance.choice(
+            [{"type": "named", "is": False}, {"type": "named"}, {"type": "country", "any_of": ["FR"]}]
+        )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_and_rows_agree(shop, seed, monkeypatch):
+    story = Story(shop, seed)
+    trees = Trees(seed)
+    for _ in range(15):
+        story.sell()
+        story.change()
+    shop.begin()
+    story.sell()
+    shop.build()
+    for _ in range(6):
+        for _ in range(10):
+            story.step(monkeypatch)
+        shop.drain()
+        for _ in range(8):
+            compare(shop, trees.group(), seed)
+
+
+def compare(shop: FedShop, match: dict[str, Any], seed: int) -> None:
+    async def by_rows(tx: Tx) -> tuple[Any, set[Any], Counter[tuple[int, ...]], Any]:
+        resolved = await resolve(tx, shop.organization_id, shop.match(match))
+        ids = [
+            row[0]
+            for row in await tx.fetch("SELECT id FROM profiles WHERE organization_id = %s", (shop.organization_id,))
+        ]
+        customers = await look(tx, shop.organization_id, resolved, ids, with_consent=True)
+        judge = Judge(resolved)
+        counts: Counter[tuple[int, ...]] = Counter()
+        for customer in customers.values():
+            note(judge.explain(customer), counts)
+        members = {identifier for identifier, customer in customers.items() if judge.is_in(customer)}
+        split = Counter(customers[identifier].standing.state for identifier in members)
+        return resolved, members, counts, split
+
+    resolved, members, counts, split = shop.do(by_rows)
+    asked = asked_of(resolved)
+    figures = shop.figures(asked)
+    answer = shop.ask(asked, want="members", limit=1000)
+    where = f"seed {seed}: {match} (types {dict(asked.attributes)} {dict(asked.properties)})"
+    assert answer.members is not None
+    assert set(answer.members.profile_ids) == members, where
+    assert figures.total == len(members), where
+    for one in figures.conditions:
+        assert one.count == counts[one.path], f"{one.path} of {where}"
+    told = {
+        state: getattr(figures.split, state)
+        for state in ("may_be_texted", "withdrawn", "never_asked", "do_not_contact")
+    }
+    assert told == {state: split[state] for state in told}, where
+
+
+def note(explained: Explained, counts: Counter[tuple[int, ...]]) -> None:
+    counts[explained.path] += explained.holds
+    for inner in explained.inner:
+        note(inner, counts)

@@ -349,6 +349,27 @@ def test_an_act_that_fails_leaves_its_claim_to_lapse_and_its_neighbours_settle(u
     assert rows(url, "SELECT word FROM letters WHERE owner IS NOT NULL") == [("poison",)]
 
 
+def test_whoever_waits_for_a_place_gets_it_also_when_nothing_came_of_the_last_act(url):
+    first, second = new_uuid(), new_uuid()
+    post(url, first, "poison")
+
+    async def scenario():
+        calls = Calls()
+        calls.at_once_max = 1
+        # No look finds them in the end.
+        calls.look_every_s = 3600
+        calls.gate.clear()
+        async with served(url, calls) as loop:
+            await until(lambda: calls.at_once == 1)
+            post(url, second, "b")
+            loop.wake("calls", second)
+            await until(lambda: second in calls._held_up)
+            calls.gate.set()
+            await until(lambda: calls.made == ["b"])
+
+    asyncio.run(scenario())
+
+
 def test_stopping_waits_for_what_was_begun(url):
     organization_id = new_uuid()
     post(url, organization_id, "last words")

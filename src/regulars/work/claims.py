@@ -9,6 +9,7 @@ import abc
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, Generic, TypeVar
 from uuid import UUID
 
@@ -36,7 +37,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
 
     def __init__(self) -> None:
         self.owner: Final = ids.new_uuid()
-        self._acting: set[asyncio.Task[None]] = set()
+        self._acting: set[asyncio.Task[bool]] = set()
         self._unsettled: dict[UUID, list[tuple[Claim, Outcome]]] = {}
         self._settlers: dict[UUID, asyncio.Task[None]] = {}
         self._held_up: set[UUID] = set()
@@ -69,24 +70,36 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         for claim in claims:
             task = asyncio.create_task(self._act(database, organization_id, claim))
             self._acting.add(task)
-            task.add_done_callback(self._acting.discard)
+            task.add_done_callback(partial(self._end, database))
         return len(claims) == room
+
+    def _end(self, database: Database, task: asyncio.Task[bool]) -> None:
+        self._acting.discard(task)
+        if task.cancelled() or not task.result():
+            self._let_on(database)
+
+    def _let_on(self, database: Database) -> None:
+        """Places are free again, and no settling will tell those who wait for one."""
+        held_up, self._held_up = self._held_up, set()
+        database.tell_committed([(self.name, organization_id) for organization_id in held_up])
 
     async def finish(self) -> None:
         while self._acting or self._settlers:
             await asyncio.gather(*self._acting, *self._settlers.values(), return_exceptions=True)
 
-    async def _act(self, database: Database, organization_id: UUID, claim: Claim) -> None:
+    async def _act(self, database: Database, organization_id: UUID, claim: Claim) -> bool:
+        """Talk, and have what came of it written down; tell whether anything came."""
         try:
             async with asyncio.timeout(self.claim_for.total_seconds() - SETTLE_S):
                 outcome = await self.act(organization_id, claim)
         except Exception as error:  # noqa: BLE001  # the claim lapses, and the row is tried again
             _log.error("work.act_failed", queue=self.name, organization_id=str(organization_id), exc_info=error)
-            return
+            return False
         self._unsettled.setdefault(organization_id, []).append((claim, outcome))
         if organization_id not in self._settlers:
             task = asyncio.create_task(self._settle_all(database, organization_id))
             self._settlers[organization_id] = task
+        return True
 
     async def _settle_all(self, database: Database, organization_id: UUID) -> None:
         """Everything that ended while the last outcomes were being committed is written in one transaction."""
@@ -101,5 +114,6 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         except Exception as error:  # noqa: BLE001  # the claims lapse, and the rows are tried again
             _log.error("work.settle_failed", queue=self.name, organization_id=str(organization_id), exc_info=error)
             self._unsettled.pop(organization_id, None)
+            self._let_on(database)
         finally:
             del self._settlers[organization_id]

@@ -5,9 +5,11 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-Name = Annotated[str, Meta(min_length=1, max_length=120)]
+from regulars.kit.wire import Name
+from regulars.profiles.model import AttributeKey as Key
+from regulars.sales.model import Currency
+
 StepId = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
-Key = Annotated[str, Meta(min_length=1, max_length=128)]
 Days = Annotated[int, Meta(ge=1, le=3_650)]
 Cents = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
 Clock = Annotated[str, Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="Local time, such as 10:00.")]
@@ -55,7 +57,7 @@ class OfAmount(_Condition, frozen=True, tag="amount"):
 
 
 class OfCurrency(_Condition, frozen=True, tag="currency"):
-    any_of: Annotated[tuple[Literal["EUR", "GBP", "USD", "CHF"], ...], Meta(min_length=1)]
+    any_of: Annotated[tuple[Currency, ...], Meta(min_length=1)]
 
 
 class OfProduct(_Condition, frozen=True, tag="product"):

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -18,8 +18,10 @@ _SIGNATURE_BYTES = 16
 T = TypeVar("T")
 
 
-class Page(msgspec.Struct, frozen=True):
-    data: list[msgspec.Raw]
+class Page(msgspec.Struct, Generic[T], frozen=True):
+    """A page of a list; each room names its own, which is what the API description calls it."""
+
+    data: list[T]
     has_more: bool
     next_cursor: str | None
 

@@ -20,6 +20,8 @@ EXTERNAL_ID_SCHEMA: Final = {
     "format": "external-id",
 }
 
+# What people call a thing of theirs.
+Name = Annotated[str, Meta(min_length=1, max_length=120)]
 Text = Annotated[str, Meta(max_length=STRING_CHARACTERS_MAX)]
 ExternalIdIn = Annotated[str, Meta(extra={"check": check_external_id}, extra_json_schema=EXTERNAL_ID_SCHEMA)]
 ReferenceIn = Annotated[str, Meta(extra={"check": check_reference}, extra_json_schema=REFERENCE_SCHEMA)]

@@ -28,7 +28,7 @@ from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, ValidationError, invalid
 from regulars.kit.ids import PROFILE, ByExternalId, read_reference
 from regulars.kit.json import STRING_CHARACTERS_MAX, encode
-from regulars.kit.pagination import read_limit
+from regulars.kit.pagination import Page, read_limit
 from regulars.kit.text import check_reference
 from regulars.kit.wire import REFERENCE_SCHEMA
 from regulars.profiles.decode import ProfileIn, decode_attributes, decode_profile
@@ -46,10 +46,8 @@ from regulars.profiles.shown import ProfileIdsOut, ProfileOut, in_order, show_id
 from regulars.profiles.upsert import Upserted, upsert_profiles
 
 
-class ProfilePageOut(msgspec.Struct):
-    data: list[ProfileOut]
-    has_more: bool
-    next_cursor: str | None
+class ProfilePageOut(Page[ProfileOut], frozen=True):
+    pass
 
 
 class AttributesOut(msgspec.Struct):

@@ -12,15 +12,14 @@ from regulars.kit.reading import Reader
 from regulars.kit.text import check_external_id
 from regulars.kit.wire import ExternalIdIn, Text
 from regulars.profiles.model import (
-    ATTRIBUTE_KEY_CHARACTERS_MAX,
     ATTRIBUTE_VALUE_CHARACTERS_MAX,
+    AttributeKey,
     ProfileUpsert,
     check_attributes,
     read_phone,
 )
 from regulars.profiles.set_attributes import AttributeChanges
 
-AttributeKey = Annotated[str, Meta(min_length=1, max_length=ATTRIBUTE_KEY_CHARACTERS_MAX)]
 AttributeIn = Annotated[
     str, Meta(max_length=ATTRIBUTE_VALUE_CHARACTERS_MAX, extra={"hint": "Numbers and booleans are sent as text."})
 ]

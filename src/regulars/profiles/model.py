@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
 import msgspec
 import phonenumbers
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from regulars.kit.errors import ValidationError, invalid
 
 ATTRIBUTE_KEY_CHARACTERS_MAX = 128
 ATTRIBUTE_VALUE_CHARACTERS_MAX = 2048
 ATTRIBUTES_MAX = 500
+
+AttributeKey = Annotated[str, Meta(min_length=1, max_length=ATTRIBUTE_KEY_CHARACTERS_MAX)]
 
 
 class Phone(msgspec.Struct, frozen=True):

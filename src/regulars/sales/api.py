@@ -91,10 +91,8 @@ class SalesEventBatchOut(msgspec.Struct, frozen=True):
     results: Annotated[list[SalesEventResult], Meta(description="One result for each item, in the same order.")]
 
 
-class SalesEventPage(msgspec.Struct, frozen=True):
-    data: list[SalesEventOut]
-    has_more: bool
-    next_cursor: str | None
+class SalesEventPage(Page[SalesEventOut], frozen=True):
+    pass
 
 
 def _prepare(request: Request) -> Sale:

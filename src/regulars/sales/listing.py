@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import LiteralString
+from typing import LiteralString, get_args
 from uuid import UUID
 
 from regulars.kit.clock import format_timestamp, parse_timestamp
@@ -23,13 +23,13 @@ from regulars.kit.text import check_reference
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles
 from regulars.sales import queries
-from regulars.sales.model import StoredSale
+from regulars.sales.model import Currency, SaleType, StoredSale
 from regulars.sales.queries import Condition
 from regulars.stores.errors import StoreNotFound
 from regulars.stores.find import find_stores
 
-TYPES = ("PURCHASE", "RETURN")
-CURRENCIES = ("EUR", "GBP", "USD", "CHF")
+TYPES: tuple[str, ...] = get_args(SaleType)
+CURRENCIES: tuple[str, ...] = get_args(Currency)
 _TIMES: dict[str, LiteralString] = {
     "occurred_from": "e.occurred_at >= %s",
     "occurred_to": "e.occurred_at < %s",

@@ -7,8 +7,10 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-Name = Annotated[str, Meta(min_length=1, max_length=120)]
-Key = Annotated[str, Meta(min_length=1, max_length=128)]
+from regulars.kit.wire import Name
+from regulars.profiles.model import AttributeKey as Key
+from regulars.sales.model import Currency
+
 PropertyKey = Annotated[str, Meta(min_length=1, max_length=2_000)]
 Value = Annotated[str, Meta(max_length=2_048)]
 Values = Annotated[tuple[Value, ...], Meta(max_length=200)]
@@ -18,7 +20,6 @@ Days = Annotated[int, Meta(ge=0, le=3_650)]
 Cents = Annotated[int, Meta(ge=-(1 << 53) + 1, le=(1 << 53) - 1)]
 Times = Annotated[int, Meta(ge=0, le=1_000_000)]
 Quantity = Annotated[float, Meta(ge=-1e9, le=1e9, description="At most six decimals.")]
-Currency = Literal["EUR", "GBP", "USD", "CHF"]
 CountryCode = Annotated[str, Meta(pattern="^[A-Z]{2}$")]
 ConsentState = Literal["may_be_texted", "withdrawn", "never_asked", "do_not_contact"]
 ConsentSource = Literal[

@@ -14,7 +14,7 @@ from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, InvalidCursor, ReservedExternalId, ValidationError
 from regulars.kit.ids import STORE, read_reference
 from regulars.kit.json import encode
-from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
+from regulars.kit.pagination import Page, cut_page, read_cursor, read_limit, scope_of
 from regulars.kit.wire import Timestamp
 from regulars.stores.decode import StoreIn, decode_store
 from regulars.stores.errors import StoreNotFound
@@ -42,10 +42,8 @@ class StoreOut(msgspec.Struct):
     updated_at: Annotated[Timestamp, Meta(description="Moves only when a write changes something.")]
 
 
-class StorePageOut(msgspec.Struct):
-    data: list[StoreOut]
-    has_more: bool
-    next_cursor: str | None
+class StorePageOut(Page[StoreOut], frozen=True):
+    pass
 
 
 def prepare_store(request: Request) -> StoreUpsert:

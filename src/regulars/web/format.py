@@ -14,6 +14,8 @@ from babel.dates import format_date, format_skeleton
 from babel.numbers import format_currency, format_decimal, format_percent
 from markupsafe import Markup
 
+from regulars.kit.clock import format_timestamp
+
 NOTHING: Final = "\N{EN DASH}"
 MINUS: Final = "\N{MINUS SIGN}"
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
@@ -142,7 +144,7 @@ class Format:
 
     def time_tag(self, moment: datetime, shown: str | None = None, *, seconds: bool = False) -> Markup:
         """The time as an element that carries it in UTC."""
-        machine = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        machine = format_timestamp(moment.astimezone(UTC))
         return Markup('<time datetime="{}">{}</time>').format(machine, shown or self.moment(moment, seconds=seconds))
 
     @property

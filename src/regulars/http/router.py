@@ -1,16 +1,10 @@
-"""Routing on the raw path: split on `/` first, then percent-decode each reference once and strictly.
+"""Finds the route of a raw path."""
 
-Decoding first, as most frameworks do, would let `a%2Fb` reach another resource than the one it names.
-"""
-
-import re
 from collections.abc import Sequence
-from urllib.parse import unquote_to_bytes
 
 from regulars.http.route import Route
 from regulars.kit.errors import MethodNotAllowed, RouteNotFound
-
-_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+from regulars.kit.paths import Shape, match, shape_of
 
 
 class Router:
@@ -18,7 +12,7 @@ class Router:
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._literal: dict[bytes, dict[str, Route]] = {}
-        self._patterns: dict[int, list[tuple[tuple[bytes | None, ...], dict[str, Route]]]] = {}
+        self._patterns: dict[int, list[tuple[Shape, dict[str, Route]]]] = {}
         for route in routes:
             methods = self._methods_of(route.path)
             methods[route.method] = route
@@ -29,7 +23,7 @@ class Router:
     def _methods_of(self, path: str) -> dict[str, Route]:
         if "{" not in path:
             return self._literal.setdefault(path.encode(), {})
-        shape = tuple(None if part.startswith("{") else part.encode() for part in path.split("/"))
+        shape = shape_of(path)
         patterns = self._patterns.setdefault(len(shape), [])
         for known, methods in patterns:
             if known == shape:
@@ -45,7 +39,7 @@ class Router:
         allowed = set(literal or ())
         parts = raw_path.split(b"/")
         for shape, methods in self._patterns.get(len(parts), ()):
-            references = _match(shape, parts)
+            references = match(shape, parts)
             if references is None:
                 continue
             if method in methods and (literal is None or methods[method].takes_external_ids):
@@ -59,27 +53,3 @@ class Router:
             allow = ", ".join(sorted(allowed))
             raise MethodNotAllowed(f"This route takes {allow}.", headers=((b"allow", allow.encode()),))
         raise RouteNotFound("Nothing is served at this path.")
-
-
-def _match(shape: tuple[bytes | None, ...], parts: list[bytes]) -> tuple[str, ...] | None:
-    references = []
-    for expected, part in zip(shape, parts, strict=True):
-        if expected is None:
-            reference = _decode(part)
-            if reference is None:
-                return None
-            references.append(reference)
-        elif expected != part:
-            return None
-    return tuple(references)
-
-
-def _decode(part: bytes) -> str | None:
-    """A path segment as text; None where it cannot name anything: empty, a broken escape, no UTF-8, or a NUL."""
-    if not part or _BAD_ESCAPE.search(part):
-        return None
-    try:
-        text = unquote_to_bytes(part).decode()
-    except UnicodeDecodeError:
-        return None
-    return None if "\x00" in text else text

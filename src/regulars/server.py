@@ -43,7 +43,7 @@ from regulars.integrate.pages import keys, reference, requests
 from regulars.journeys.figures.read import count_parked
 from regulars.journeys.pages import table as journeys
 from regulars.journeys.pages.parts import PATH as JOURNEYS_PATH
-from regulars.kit import vault
+from regulars.kit import failpoint, vault
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS, Gauge
@@ -185,11 +185,11 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        await database.open()
-        await waker.open()
+        await _open(database, waker)
         noting = asyncio.create_task(authenticator.note_use_forever())
         logging = asyncio.create_task(request_log.write_forever())
         yield
+        failpoint.hit("drain")
         noting.cancel()
         logging.cancel()
         with contextlib.suppress(TimeoutError, *CONNECTION_ERRORS):
@@ -220,6 +220,12 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
         note=request_log.note,
     )
     return Application(api, web, service, lane if settings.fast_lane == "on" else None)
+
+
+async def _open(database: Database, waker: Waker) -> None:
+    await database.open()
+    await waker.open()
+    failpoint.hit("start")
 
 
 def _service(routes: list[BaseRoute], lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]]) -> Starlette:

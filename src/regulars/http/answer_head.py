@@ -3,6 +3,7 @@
 from regulars.http.asgi import Send
 from regulars.http.problem import PROBLEM_STATUS_MIN
 from regulars.http.route import Answer, Headers
+from regulars.kit import failpoint
 
 NO_CONTENT = 204
 
@@ -15,6 +16,7 @@ _ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-stor
 async def send_answer(send: Send, answer: Answer, request_id: str, rate_headers: Headers) -> None:
     headers = answer_headers(answer, request_id, rate_headers)
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    failpoint.hit("answer.half")
     await send({"type": "http.response.body", "body": answer.body})
 
 

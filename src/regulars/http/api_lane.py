@@ -22,6 +22,7 @@ from regulars.http.route import Answer, Caller, LookUp, Mutation, Read, Request,
 from regulars.http.router import Router
 from regulars.http.writes import Writes
 from regulars.idempotency.model import fingerprint, read_key
+from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import new_request_id
@@ -88,6 +89,7 @@ class ApiLane:
         route, references = head.route
         if caller is None or (caller.is_ingest_only and not route.takes_ingest_keys):
             return False
+        failpoint.hit("authenticated")
         request = Request(caller, _request_id(head), references, {}, body)
         try:
             text = None if key is None else read_key([key])

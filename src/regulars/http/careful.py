@@ -22,7 +22,7 @@ from regulars.http.replay import KeyInUseError, known_outcome, store_new
 from regulars.http.route import Mutation, Write
 from regulars.idempotency.model import PRIMARY_KEY
 from regulars.idempotency.remember import recall
-from regulars.kit import log
+from regulars.kit import failpoint, log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
@@ -108,6 +108,8 @@ class CarefulWay:
                 for p, outcome in zip(batch, outcomes, strict=True)
             ]
             await store_new(tx, organization_id, [p.write for p in batch], settled, records)
+            failpoint.hit("write.before_commit", tx.connection.cut_off)
+        failpoint.hit("write.committed")
         return settled
 
 

@@ -11,6 +11,7 @@ of the long way, and whatever is not quite usual (a body in pieces, `Expect`, an
 not in the cache, any refusal before the operation itself) is replayed into uvicorn as if nothing had happened.
 """
 
+import os
 import re
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
@@ -19,6 +20,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from regulars.http.guarded_protocol import GuardedProtocol
+from regulars.kit import failpoint
 
 HEADS_REMEMBERED_MAX = 4_096
 READ_HEADS_REMEMBERED_MAX = 1_024
@@ -249,7 +251,10 @@ class _LaneProtocol(GuardedProtocol):
         if not keep_alive:
             content.append(_CLOSE)
         content.append(rest)
-        self.transport.write(b"".join(content))
+        whole = b"".join(content)
+        if failpoint.is_set("answer.half"):
+            whole = self._write_half(whole)
+        self.transport.write(whole)
         if not keep_alive:
             self.transport.close()
         if self.pipeline or not keep_alive:
@@ -259,6 +264,12 @@ class _LaneProtocol(GuardedProtocol):
         self._answered_at = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._watch(self.timeout_keep_alive)
+
+    def _write_half(self, whole: bytes) -> bytes:
+        """Past the loop, which would hold it back until this returns; gives what is left to write."""
+        written = os.write(self.transport.get_extra_info("socket").fileno(), whole[: len(whole) // 2])
+        failpoint.hit("answer.half", self.transport.abort)
+        return whole[written:]
 
     def timeout_keep_alive_handler(self) -> None:
         """Close an idle connection. Uvicorn makes this timer anew for each answer; the lane lets it run, and looks."""

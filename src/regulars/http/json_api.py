@@ -21,7 +21,7 @@ from regulars.http.route import Answer, Caller, Document, LookUp, Mutation, Ques
 from regulars.http.router import Router
 from regulars.http.writes import Writes
 from regulars.idempotency.model import read_key
-from regulars.kit import log
+from regulars.kit import failpoint, log
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError, Forbidden, Unauthorized
 from regulars.kit.metrics import PROCESS
@@ -95,6 +95,7 @@ class JsonApi:
             caller = await self._authenticate(exchange.api_key()) if exchange.one_api_key() else None
         if caller is None:
             raise Unauthorized("Send a valid API key in the x-api-key header.")
+        failpoint.hit("authenticated")
         exchange.caller = caller
         if caller.is_ingest_only and not route.takes_ingest_keys:
             raise Forbidden("This key may only ingest; use one with the permission full.")

@@ -9,6 +9,7 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable
 
 from regulars.http.in_flight import InFlight, Pending
 from regulars.http.route import MakeBody, Mutation, Quick
+from regulars.kit import failpoint
 
 ALONE_S = 1.0
 
@@ -53,7 +54,9 @@ class QuickTry:
         return rest
 
     async def _try(self, route: Mutation, quick: Quick, organization_id: UUID, batch: list[Pending]) -> list[Pending]:
+        failpoint.hit("write.before_commit")
         bodies = await quick(organization_id, [pending.write for pending in batch])
+        failpoint.hit("write.committed")
         rest: list[Pending] = []
         written: list[tuple[Pending, MakeBody]] = []
         for pending, make_body in zip(batch, bodies, strict=True):

@@ -12,6 +12,7 @@ from regulars.http.route import Answer, Write
 from regulars.idempotency.errors import IdempotencyConflict
 from regulars.idempotency.model import BATCH_BEGINNING, ERASED, Record, change_results
 from regulars.idempotency.remember import store
+from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
 
@@ -34,6 +35,8 @@ async def store_new(
         await store(tx, organization_id, records)
     except LockNotAvailable as error:
         raise KeyInUseError from error
+    if records:
+        failpoint.hit("write.key_claimed", tx.connection.cut_off)
 
 
 def known_outcome(write: Write, records: Mapping[str, Record], *, erased: ApiError) -> Outcome | None:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from regulars.idempotency import queries
 from regulars.idempotency.model import RETENTION
+from regulars.kit import failpoint
 from regulars.kit.db import Database
 
 ROWS_PER_TRANSACTION_MAX = 5_000
@@ -32,4 +33,5 @@ async def _delete(database: Database, organization_id: UUID, places: list[str], 
         async with database.transaction() as tx:
             some = places[first : first + ROWS_PER_TRANSACTION_MAX]
             deleted += await queries.delete_expired(tx, organization_id, some, until=until)
+            failpoint.hit("sweep", tx.connection.cut_off)
     return deleted

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from regulars.kit import connecting
+from regulars.kit import connecting, failpoint
 
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
 # Another node that starts at the same time may be migrating: wait for it as long as its migration may take.
@@ -94,6 +94,7 @@ def _apply_outside(connection: psycopg.Connection[Any], outside: psycopg.Connect
         for statement in _statements(file).split(b";\n"):
             if statement.strip():
                 _execute(outside, file, statement, left="is to be run again")
+        failpoint.hit("migration", connection.close)
         connection.execute("INSERT INTO migrations (name) VALUES (%s)", (file.stem,))
     return True
 
@@ -113,6 +114,7 @@ def _apply(connection: psycopg.Connection[Any], file: Path) -> bool:
             (LOCK_TIMEOUT, STATEMENT_TIMEOUT),
         )
         _execute(connection, file, _statements(file), left="changed nothing")
+        failpoint.hit("migration", connection.close)
         connection.execute("INSERT INTO migrations (name) VALUES (%s)", (file.stem,))
     return True
 

@@ -133,22 +133,29 @@ async def claim_texts(
     )
 
 
-async def postpone_texts(
-    tx: Tx, organization_id: UUID, waits: Sequence[tuple[UUID, datetime]], *, owner: UUID | None = None
-) -> None:
-    """Back to the queue until a moment each; nothing of them has left. With an owner, only where its claim stands."""
+class Put(NamedTuple):
+    """A text that goes back to the queue; `attempt` is the number of the claim it comes from, if it comes from one."""
+
+    id: UUID
+    due_at: datetime
+    attempt: int = 0
+
+
+async def postpone_texts(tx: Tx, organization_id: UUID, waits: Sequence[Put], *, owner: UUID | None = None) -> None:
+    """Back to the queue until a moment each; nothing of them has left. With an owner, only where that claim stands."""
     await tx.execute(
         """
         UPDATE texts
         SET state = 'queued', owner = NULL, claimed_at = NULL, due_at = it.due_at
-        FROM unnest(%(ids)s::uuid[], %(dues)s::timestamptz[]) AS it (id, due_at)
+        FROM unnest(%(ids)s::uuid[], %(dues)s::timestamptz[], %(attempts)s::integer[]) AS it (id, due_at, attempt)
         WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
-          AND (%(owner)s::uuid IS NULL OR texts.owner = %(owner)s)
+          AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))
         """,
         {
             "organization_id": organization_id,
-            "ids": [it for it, _ in waits],
-            "dues": [due for _, due in waits],
+            "ids": [it.id for it in waits],
+            "dues": [it.due_at for it in waits],
+            "attempts": [it.attempt for it in waits],
             "owner": owner,
         },
     )
@@ -195,6 +202,8 @@ class Ended(NamedTuple):
     state: str
     reason: str | None
     provider_id: str | None = None
+    # The number of the claim it comes from, if it comes from one.
+    attempt: int = 0
 
 
 async def end_texts(
@@ -207,10 +216,11 @@ async def end_texts(
             UPDATE texts
             SET state = it.state, reason = it.reason, provider_id = COALESCE(it.provider_id, texts.provider_id),
                 due_at = NULL, owner = NULL, ended_at = %(now)s
-            FROM unnest(%(ids)s::uuid[], %(states)s::text[], %(reasons)s::text[], %(provider_ids)s::text[])
-                 AS it (id, state, reason, provider_id)
+            FROM unnest(%(ids)s::uuid[], %(states)s::text[], %(reasons)s::text[], %(provider_ids)s::text[],
+                        %(attempts)s::integer[])
+                 AS it (id, state, reason, provider_id, attempt)
             WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
-              AND (%(owner)s::uuid IS NULL OR texts.owner = %(owner)s)
+              AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))
             RETURNING {columns}
             """
         ).format(columns=_COLUMNS),
@@ -221,6 +231,7 @@ async def end_texts(
             "states": [it.state for it in ended],
             "reasons": [it.reason for it in ended],
             "provider_ids": [it.provider_id for it in ended],
+            "attempts": [it.attempt for it in ended],
             "owner": owner,
         },
     )

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.consent.numbers.gate import NumberConsent, lock_consents
+from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.messaging import queries
@@ -97,9 +98,12 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
 
     async def act(self, organization_id: UUID, claim: Claimed) -> Outcome | Dropped:
         del organization_id  # the claim knows it
+        failpoint.hit("text.claimed")
         if monotonic() - claim.at > DIAL_WITHIN_S:
             return Dropped()
-        return await self._providers[claim.texting.provider].send(claim.outgoing, claim.texting)
+        outcome = await self._providers[claim.texting.provider].send(claim.outgoing, claim.texting)
+        failpoint.hit("text.sent")
+        return outcome
 
     async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claimed, Outcome | Dropped]]) -> None:
         # The number first, then the text: the order in which everybody locks.
@@ -112,13 +116,15 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
             await record_inbound_stop(tx, organization_id, replies, secret=stopped[0].texting.secret)
         await lock_texts(tx, organization_id, [claim.text.id for claim, _ in done])
         ended: list[queries.Ended] = []
-        waits: list[tuple[UUID, datetime]] = []
+        waits: list[queries.Put] = []
         for claim, outcome in done:
+            # Which of this process's claims it was: it may have the text again by now, when this is settled once more.
+            attempt = claim.text.attempts + 1
             again_at = _again_at(claim.text, outcome, tx.now)
             if again_at is not None:
-                waits.append((claim.text.id, again_at))
+                waits.append(queries.Put(claim.text.id, again_at, attempt))
             else:
-                ended.append(_ended(claim.text.id, outcome))
+                ended.append(_ended(claim.text.id, outcome)._replace(attempt=attempt))
         if waits:
             await queries.postpone_texts(tx, organization_id, waits, owner=self.owner)
         if ended:
@@ -169,16 +175,16 @@ class _Gate:
             gate._earlier = await queries.find_counted_times(tx, organization_id, hashes, since=since)
         return gate
 
-    def sort(self, rows: Sequence[TextRow]) -> tuple[list[Claimed], list[tuple[UUID, datetime]], list[queries.Ended]]:
+    def sort(self, rows: Sequence[TextRow]) -> tuple[list[Claimed], list[queries.Put], list[queries.Ended]]:
         claims: list[Claimed] = []
-        waits: list[tuple[UUID, datetime]] = []
+        waits: list[queries.Put] = []
         skips: list[queries.Ended] = []
         for row in rows:
             decision = self._decide(row)
             if isinstance(decision, Send) and row.phone_number is not None:
                 claims.append(self._claimed(row, row.phone_number, decision.until))
             elif isinstance(decision, Wait):
-                waits.append((row.id, decision.until))
+                waits.append(queries.Put(row.id, decision.until))
             else:
                 reason = decision.reason if isinstance(decision, Skip) else Reason.NO_CONSENT
                 skips.append(queries.Ended(row.id, State.SKIPPED.value, reason.value))

@@ -14,12 +14,14 @@ from typing import Final, Generic, TypeVar
 from uuid import UUID
 
 from regulars.kit import ids, log
-from regulars.kit.db import Database, Tx
+from regulars.kit.clock import monotonic
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.work.queue import Queue
 
 CLAIM_FOR: Final = timedelta(seconds=30)
 # Between the end of talking and the end of the claim: enough to write the outcome down.
 SETTLE_S: Final = 5.0
+SETTLE_AGAIN_S: Final = 0.5
 
 _log = log.get(__name__)
 
@@ -105,15 +107,35 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         """Everything that ended while the last outcomes were being committed is written in one transaction."""
         try:
             while done := self._unsettled.pop(organization_id, []):
-                async with database.transaction() as tx:
-                    await self.settle(tx, organization_id, done)
-                    # Places are free again: whoever waited for one, and this organization itself, may go on.
-                    held_up = {organization_id, *self._held_up}
-                    tx.touched.update((self.name, waiting) for waiting in held_up)
-                self._held_up -= held_up
+                await self._settle_in_time(database, organization_id, done)
         except Exception as error:  # noqa: BLE001  # the claims lapse, and the rows are tried again
             _log.error("work.settle_failed", queue=self.name, organization_id=str(organization_id), exc_info=error)
             self._unsettled.pop(organization_id, None)
             self._let_on(database)
         finally:
             del self._settlers[organization_id]
+
+    async def _settle_in_time(
+        self, database: Database, organization_id: UUID, done: Sequence[tuple[Claim, Outcome]]
+    ) -> None:
+        """A database that is away for a moment must not make what is known unknown: try until the claims lapse.
+
+        A commit whose answer was lost may have happened. Tried again it finds rows that are no longer claimed, and
+        writes nothing.
+        """
+        until = monotonic() + self.claim_for.total_seconds()
+        while True:
+            try:
+                async with database.transaction() as tx:
+                    await self.settle(tx, organization_id, done)
+                    # Places are free again: whoever waited for one, and this organization itself, may go on.
+                    held_up = {organization_id, *self._held_up}
+                    tx.touched.update((self.name, waiting) for waiting in held_up)
+            except CONNECTION_ERRORS as error:
+                if monotonic() >= until:
+                    raise
+                _log.warning("work.settle_again", queue=self.name, error=type(error).__name__, outcomes=len(done))
+                await asyncio.sleep(SETTLE_AGAIN_S)
+            else:
+                self._held_up -= held_up
+                return

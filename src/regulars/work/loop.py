@@ -14,7 +14,7 @@ from uuid import UUID
 
 from regulars.kit import log
 from regulars.kit.clock import monotonic
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.work.due import find_due_organizations
 from regulars.work.queue import Queue
 
@@ -135,10 +135,10 @@ class _Server:
             has_more = False
             try:
                 has_more = await self.queue.take_turn(self._database, organization_id)
-            except Exception as error:  # noqa: BLE001  # it is logged with its traceback; the others must get their turn
-                _log.warning(
-                    "work.turn_failed", queue=self.queue.name, organization_id=str(organization_id), exc_info=error
-                )
+            except Exception as error:  # noqa: BLE001  # it is logged; the others must get their turn
+                # A database that is away is no mistake of ours that a traceback would help to find.
+                about = {"error": type(error).__name__} if isinstance(error, CONNECTION_ERRORS) else {"exc_info": error}
+                _log.warning("work.turn_failed", queue=self.queue.name, organization_id=str(organization_id), **about)
                 asyncio.get_running_loop().call_later(AFTER_FAILURE_S, self.ring.add, organization_id)
             finally:
                 self.ring.release(organization_id, has_more=has_more)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.kit import ids
+from regulars.kit import failpoint, ids
 from regulars.kit.db import Database, Tx
 from regulars.work import queries
 from regulars.work.facts import Fact, Listener, Listeners
@@ -87,6 +87,8 @@ class OutboxQueue(Queue):
             limit = self._bite_rows
             taken = await queries.take_due_rows(tx, organization_id, list(self._listeners), limit=limit)
             rows = self._bite(taken)
+            if rows:
+                failpoint.hit("fact.taken", tx.connection.cut_off)
             by_topic: dict[str, list[OutboxRow]] = {}
             for row in rows:
                 by_topic.setdefault(row.topic, []).append(row)

@@ -8,7 +8,7 @@ from typing import Final
 import psycopg
 from procrastinate import exceptions
 
-from regulars.kit import log
+from regulars.kit import failpoint, log
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.work import jobs
 from regulars.work.app import create_app
@@ -36,7 +36,9 @@ async def run_worker(database: Database, queues: Sequence[Queue], *, stop: async
             group.create_task(_run_jobs(database, loop, stop=stop, grace_s=grace_s)),
         ]
         _log.info("worker.started")
+        failpoint.hit("start")
         await stop.wait()
+        failpoint.hit("drain")
         for task in serving:
             task.cancel()
         _, unfinished = await asyncio.wait(serving, timeout=grace_s)

@@ -24,6 +24,7 @@ from regulars.journeys.runs.note import count_entries
 from regulars.journeys.runs.words import shown_segments
 from regulars.journeys.sight.look import Sight, Subject, find_sales, look
 from regulars.journeys.sight.model import SaleRow
+from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.ids import SALES_EVENT, SUBSCRIPTION, new_uuid
 from regulars.sales.facts import SalesRecorded
@@ -176,6 +177,7 @@ async def _begin(
     )
     new = [run for run in runs if run.id in inserted]
     if new:
+        failpoint.hit("journey.entered", tx.connection.cut_off)
         await queries.set_customers_runs(tx, organization_id, journey_id, [(run.profile_id, run.id) for run in new])
         await queries.insert_trace(
             tx,

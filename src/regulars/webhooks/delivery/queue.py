@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import WEBHOOK_MESSAGE
@@ -98,6 +99,8 @@ class DeliveryQueue(ClaimQueue[Claimed, Outcome | None]):
                     WEBHOOK_MESSAGE.encode(one.message_id),
                     bodies[one.message_id].encode(),
                     secrets[one.endpoint_id],
+                    tx.now,
+                    claimed_at,
                 )
                 if one.message_id in bodies
                 else None,
@@ -114,7 +117,10 @@ class DeliveryQueue(ClaimQueue[Claimed, Outcome | None]):
         try:
             async with slots.free:
                 is_late = monotonic() - claim.claimed_at > BEGINS_WITHIN_S
-                return None if is_late else await self._sender.send(claim.envelope)
+                failpoint.hit("delivery.claimed")
+                outcome = None if is_late else await self._sender.send(claim.envelope)
+                failpoint.hit("delivery.answered")
+                return outcome
         finally:
             slots.users -= 1
             if not slots.users:

@@ -29,6 +29,13 @@ class Envelope(NamedTuple):
     message_id: str
     body: bytes
     secrets: Sequence[bytes]
+    # The database's time when it was claimed, and our own measure of time then.
+    claimed_at: datetime
+    measured_at: float
+
+    def now(self) -> datetime:
+        """By the database's clock: receivers refuse what is dated by a machine whose clock is wrong."""
+        return self.claimed_at + timedelta(seconds=monotonic() - self.measured_at)
 
 
 class Sender:
@@ -60,7 +67,7 @@ class Sender:
 
     async def _post(self, envelope: Envelope) -> Outcome:
         target = self._guard.read_url(envelope.url)
-        timestamp = int(datetime.now(UTC).timestamp())
+        timestamp = int(envelope.now().timestamp())
         headers = {
             "content-type": "application/json",
             "webhook-id": envelope.message_id,
@@ -78,7 +85,7 @@ class Sender:
                 "A redirect is not followed." if response.status in REDIRECTS else f"The answer was {response.status}.",
                 response.status,
                 answer=answer,
-                retry_after=read_retry_after(response.headers.get("retry-after"), now=datetime.now(UTC)),
+                retry_after=read_retry_after(response.headers.get("retry-after"), now=envelope.now()),
             )
 
     def _session(self, scheme: str) -> aiohttp.ClientSession:

@@ -1,0 +1,218 @@
+"""What is done to the running system, one fault a trial, chosen by its seed."""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import psycopg
+from tests.crash import armed, edges
+from tests.crash.clients import Manner
+from tests.crash.journal import Journal
+from tests.crash.outside import Mood
+from tests.crash.places import BY_NAME, PLACES, WORKER, Place
+from tests.crash.processes import Process
+from tests.crash.shops import Shop
+from tests.crash.world import World
+
+TRAP_SECONDS_MAX: Final = 6.0
+UNDER_WAY_S: Final = 1.2
+SILENCE_S: Final = 30.0
+VICTIMS: Final = ("client backend", "client backend", "client backend", "checkpointer", "walwriter")
+MOODS: Final[tuple[Mood, ...]] = ("hangs", "resets", "twice", "refuses")
+CLOCK_OFF_S: Final = 600
+
+
+@dataclass
+class Scene:
+    """One trial as a fault sees it."""
+
+    world: World
+    shops: Sequence[Shop]
+    journal: Journal
+    chance: random.Random
+    # What must come true before the trial is over, and what it is called when it does not.
+    awaited: list[tuple[str, Callable[[], bool]]] = field(default_factory=list)
+    may_have_tracebacks: bool = False
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`act` says whether the fault happened at all: a trap may not spring."""
+
+    name: str
+    act: Callable[[Scene], bool]
+    manner: Manner = "usual"
+
+
+def trap_fault(place: Place, how: str) -> Fault:
+    def act(scene: Scene) -> bool:
+        if place.name == "migration":
+            return edges.break_migration(scene, how)
+        where = scene.chance.choice(place.where)
+        process = scene.world.worker if where == WORKER else scene.chance.choice(scene.world.servers)
+        # A process that stands still answers late, and what it held lapses.
+        seconds = scene.chance.uniform(0.3, 2.5)
+        scene.may_have_tracebacks = how in {"raise", "cut"}
+        if place.is_at_the_edge:
+            return edges.break_at_the_edge(scene, process, place.name, how, seconds)
+        process.sprung()
+        passes = scene.chance.randrange(2 if where == WORKER else 8)
+        process.arm(place.name, how, passes=passes, seconds=seconds)
+        return _await_sprung(scene, process, place.name, how)
+
+    return Fault(f"{place.name}:{how}", act)
+
+
+def _await_sprung(scene: Scene, process: Process, place: str, how: str) -> bool:
+    deadline = time.monotonic() + TRAP_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if process.sprung():
+            if how == "kill":
+                process.wait()
+                scene.world.count(f"kill at {place}")
+            return True
+        time.sleep(0.02)
+    process.disarm()
+    return bool(process.sprung())
+
+
+def _kill(scene: Scene, *, server: bool, worker: bool) -> bool:
+    time.sleep(scene.chance.uniform(0.0, 0.6))
+    if server:
+        scene.chance.choice(scene.world.servers).kill()
+        scene.world.count("kill of a server")
+    if worker:
+        scene.world.worker.kill()
+        scene.world.count("kill of the worker")
+    return True
+
+
+def _kill_postmaster(scene: Scene) -> bool:
+    time.sleep(scene.chance.uniform(0.0, 0.6))
+    scene.world.kill_postmaster()
+    scene.world.count("kill of PostgreSQL")
+    time.sleep(scene.chance.uniform(0.0, 1.0))
+    return True
+
+
+def _kill_backend(scene: Scene) -> bool:
+    """PostgreSQL ends all connections and recovers when one of its processes dies this way."""
+    time.sleep(scene.chance.uniform(0.0, 0.6))
+    victim = scene.chance.choice(VICTIMS)
+    found = scene.world.rows(
+        "SELECT pid FROM pg_stat_activity WHERE backend_type = %s AND pid <> pg_backend_pid()", victim
+    )
+    if not found:
+        return False
+    os.kill(scene.chance.choice(found)[0], signal.SIGKILL)
+    scene.world.count("kill of PostgreSQL")
+    time.sleep(0.3)
+    return True
+
+
+def _terminate(scene: Scene) -> bool:
+    for _ in range(8):
+        try:
+            scene.world.rows(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            )
+        except psycopg.OperationalError:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def _cut_commits(scene: Scene) -> bool:
+    scene.world.road.tell(f"cut {scene.chance.randrange(2, 9)}")
+    time.sleep(UNDER_WAY_S)
+    return True
+
+
+def _go_on(_scene: Scene) -> bool:
+    """The clients themselves are the fault."""
+    time.sleep(UNDER_WAY_S)
+    return True
+
+
+def _silence(scene: Scene) -> bool:
+    scene.world.road.tell("freeze")
+    time.sleep(SILENCE_S)
+    scene.world.road.tell("thaw")
+    return True
+
+
+def _roll(scene: Scene) -> bool:
+    """Each process is asked to end and started again, while the others serve."""
+    for server in scene.world.servers:
+        server.stop()
+        scene.world.start_server(server)
+    scene.world.worker.stop()
+    scene.world.start_worker()
+    return True
+
+
+def _wrong_clock(scene: Scene) -> bool:
+    scene.world.worker.stop()
+    seconds = scene.chance.choice([-CLOCK_OFF_S, CLOCK_OFF_S])
+    scene.world.start_worker(**{armed.CLOCK: str(seconds)})
+    time.sleep(2 * UNDER_WAY_S)
+    scene.world.worker.stop()
+    return True
+
+
+def _moody(scene: Scene, *, provider: bool) -> bool:
+    mood = scene.chance.choice(MOODS)
+    scene.journal.note(mood=mood)
+    if provider:
+        scene.world.outside.set_moods(provider=mood)
+    else:
+        scene.world.outside.set_moods(receiver=mood)
+    time.sleep(2 * UNDER_WAY_S)
+    return True
+
+
+RANDOM_KILLS: Final = (
+    Fault("server", lambda scene: _kill(scene, server=True, worker=False)),
+    Fault("worker", lambda scene: _kill(scene, server=False, worker=True)),
+    Fault("both", lambda scene: _kill(scene, server=True, worker=True)),
+)
+POSTGRESQL: Final = (Fault("postmaster", _kill_postmaster), Fault("backend", _kill_backend))
+OTHERS: Final = (
+    Fault("terminate", _terminate),
+    Fault("cut_commits", _cut_commits),
+    Fault("cutting_clients", _go_on, "cutting"),
+    Fault("shuffled", _go_on, "shuffling"),
+    Fault("rolling", _roll),
+    Fault("clock", _wrong_clock),
+    Fault("receiver", lambda scene: _moody(scene, provider=False)),
+    Fault("provider", lambda scene: _moody(scene, provider=True)),
+)
+SILENT: Final = Fault("silent", _silence)
+KILLS: Final = tuple(trap_fault(place, "kill") for place in PLACES)
+TRAPS: Final = tuple(trap_fault(place, act) for place in PLACES for act in place.acts)
+
+
+def choose(only: str | None) -> tuple[Fault, ...]:
+    """The deck that seeds choose from: all, a group, a place, or one fault."""
+    groups: dict[str, tuple[Fault, ...]] = {
+        "kill": KILLS + RANDOM_KILLS,
+        "place": TRAPS,
+        "postgresql": POSTGRESQL,
+        "all": KILLS + RANDOM_KILLS + POSTGRESQL + OTHERS + tuple(it for it in TRAPS if not it.name.endswith(":kill")),
+    }
+    if only is None:
+        return groups["all"]
+    if only in groups:
+        return groups[only]
+    if only in BY_NAME:
+        return tuple(trap_fault(BY_NAME[only], act) for act in BY_NAME[only].acts)
+    found = tuple(it for it in (*groups["all"], SILENT) if it.name == only)
+    if not found:
+        names = sorted({*groups, *BY_NAME, *(it.name for it in (*groups["all"], SILENT))})
+        raise SystemExit(f"There is no fault {only}; there are {', '.join(names)}.")
+    return found

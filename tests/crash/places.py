@@ -1,0 +1,40 @@
+"""Where a process can be broken on purpose (`kit/failpoint.py`), in which of them, and how."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from regulars.kit.failpoint import Act
+
+SERVER: Final = "server"
+WORKER: Final = "worker"
+COMMAND: Final = "migrate"
+EVERY_ACT: Final[tuple[Act, ...]] = ("kill", "sleep", "raise", "cut")
+
+
+@dataclass(frozen=True)
+class Place:
+    name: str
+    where: tuple[str, ...]
+    acts: tuple[Act, ...] = ("kill", "sleep")
+    # Sprung by the process's beginning or end, and not by traffic.
+    is_at_the_edge: bool = False
+
+
+PLACES: Final = (
+    Place("authenticated", (SERVER,)),
+    Place("write.key_claimed", (SERVER,), EVERY_ACT),
+    Place("write.before_commit", (SERVER,), ("kill", "sleep", "raise")),
+    Place("write.committed", (SERVER,), ("kill", "sleep", "raise")),
+    Place("answer.half", (SERVER,)),
+    Place("fact.taken", (WORKER,), EVERY_ACT),
+    Place("journey.entered", (WORKER,), EVERY_ACT),
+    Place("text.claimed", (WORKER,)),
+    Place("text.sent", (WORKER,)),
+    Place("delivery.claimed", (WORKER,)),
+    Place("delivery.answered", (WORKER,)),
+    Place("sweep", (WORKER,), EVERY_ACT, is_at_the_edge=True),
+    Place("migration", (COMMAND,), ("kill", "cut"), is_at_the_edge=True),
+    Place("start", (SERVER, WORKER), ("kill", "sleep"), is_at_the_edge=True),
+    Place("drain", (SERVER, WORKER), ("kill", "sleep"), is_at_the_edge=True),
+)
+BY_NAME: Final = {place.name: place for place in PLACES}

@@ -1,0 +1,93 @@
+"""Mistakes that were made on purpose, to see that they are found. Only a process of the harness ever runs them."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from contextvars import ContextVar
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+
+from regulars.consent.numbers.gate import NumberConsent, lock_consents
+from regulars.http import careful
+from regulars.kit.db import Database, Tx
+from regulars.messaging import send
+from regulars.work import outbox
+from regulars.work.facts import Fact
+
+# Wide enough for a kill to fall into.
+GAP_S: Final = 0.15
+KEY_DROPPED: Final = "ALTER TABLE idempotency_keys DROP CONSTRAINT idempotency_keys_pkey"
+
+
+def answer_before_commit() -> None:
+    """The callers are told when everything is written, and the commit comes after that."""
+    run_once, store_new = careful.CarefulWay._run_once, careful.store_new
+    current: ContextVar[Any] = ContextVar("batch")
+
+    async def run_and_remember(self: Any, route: Any, organization_id: UUID, batch: Any) -> Any:
+        current.set(batch)
+        return await run_once(self, route, organization_id, batch)
+
+    async def too_early(tx: Tx, organization_id: UUID, writes: Any, outcomes: Any, known: Any) -> None:
+        await store_new(tx, organization_id, writes, outcomes, known)
+        for pending, outcome in zip(current.get(), outcomes, strict=True):
+            pending.settle(outcome)
+        await asyncio.sleep(GAP_S)
+
+    careful.CarefulWay._run_once = run_and_remember  # type: ignore[method-assign]
+    careful.store_new = too_early
+
+
+def gate_after_claim() -> None:
+    """Consent is looked at without holding it until the text is claimed."""
+
+    async def look(tx: Tx, organization_id: UUID, hashes: Collection[bytes]) -> dict[bytes, NumberConsent]:
+        await tx.execute("SAVEPOINT looked")
+        found = await lock_consents(tx, organization_id, hashes)
+        await tx.execute("ROLLBACK TO SAVEPOINT looked")
+        await asyncio.sleep(GAP_S * 4)
+        return found
+
+    send.lock_consents = look
+
+
+def fact_after_commit() -> None:
+    """The fact is recorded in a transaction of its own, a moment after the one that made it true."""
+    record, opened = outbox.record, Database.open
+    databases: list[Database] = []
+    late: set[asyncio.Task[None]] = set()
+
+    async def remember(self: Database) -> None:
+        databases.append(self)
+        await opened(self)
+
+    async def record_late(organization_id: UUID, facts: Sequence[Fact]) -> None:
+        await asyncio.sleep(GAP_S)
+        async with databases[0].transaction() as tx:
+            await record(tx, organization_id, facts)
+
+    async def record_soon(_tx: Tx, organization_id: UUID, facts: Sequence[Fact], **_: Any) -> None:
+        task = asyncio.create_task(record_late(organization_id, facts))
+        late.add(task)
+        task.add_done_callback(late.discard)
+
+    Database.open = remember  # type: ignore[method-assign]
+    outbox.record = record_soon
+
+
+MISTAKES: Final = {
+    "answer_before_commit": answer_before_commit,
+    "gate_after_claim": gate_after_claim,
+    "fact_after_commit": fact_after_commit,
+}
+
+
+def plant(name: str) -> None:
+    MISTAKES[name]()
+
+
+def drop_key(url: str) -> None:
+    """The one mistake that is in the database: two processes may both believe to be the first with a key."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(KEY_DROPPED)

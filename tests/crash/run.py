@@ -1,0 +1,104 @@
+"""Break the running system on purpose and prove from histories that nothing was lost, doubled or stuck.
+
+    bin/crash --trials 30                     thirty faults of all kinds, two server processes
+    bin/crash --trials 300 --only kill        kill -9 at every failpoint and at random
+    bin/crash --trials 1 --seed 1234 --only postmaster --servers 1      one trial again
+    bin/crash --soak 30                       half an hour under a quarter of the load the machine can take
+
+Each trial's seed decides the traffic, the moment and the fault; not how the system's processes take turns.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.crash.faults import choose
+from tests.crash.report import show, summary
+from tests.crash.trial import Result, run_trial
+from tests.crash.world import world
+from tests.support.server import ROOT
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _options(arguments)
+    folder = options.out or Path(tempfile.mkdtemp(prefix="regulars-crash-out-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
+    commit = _commit()
+    say(f"seed {seed}, commit {commit}, results in {folder}")
+    deck = choose(options.only)
+    results: list[Result] = []
+    kills: Counter[str] = Counter()
+    started = time.monotonic()
+    # One process and then two, or as many as were asked for.
+    counts = [options.servers] if options.servers else [1, 2]
+    shares = [options.trials // 2, options.trials - options.trials // 2] if len(counts) == 2 else [options.trials]
+    for servers, share in zip(counts, shares, strict=True):
+        if share == 0:
+            continue
+        with world(servers=servers, planted_bug=options.planted) as place:
+            for _ in range(share):
+                number = seed + len(results)
+                fault = deck[number % len(deck)]
+                result = run_trial(place, fault, seed=number, folder=folder, keep=options.keep)
+                results.append(result)
+                _tell(result, len(results), options.trials, options.only)
+                if result.violations and options.planted:
+                    break
+            kills.update(place.kills)
+    found = summary(results, kills, seed=seed, commit=commit, seconds=time.monotonic() - started)
+    (folder / "results.json").write_text(json.dumps(found, indent=1))
+    show(results, found, say)
+    return 1 if found["violations"] else 0
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _tell(result: Result, number: int, of: int, only: str | None) -> None:
+    state = "ok" if not result.violations else "VIOLATED"
+    about = f"{result.servers} server(s), {result.calls} calls, {result.lost} unknown, back in {result.recovery_s} s"
+    missed = "" if result.happened else " (the fault did not happen)"
+    say(f"{number}/{of} seed {result.seed} {result.fault}: {state} in {result.seconds} s; {about}{missed}")
+    for violation in result.violations:
+        say(f"    {violation[:600]}")
+    if result.violations:
+        again = f"bin/crash --trials 1 --seed {result.seed} --servers {result.servers} --only {only or 'all'}"
+        say(f"    again: {again}; history: {result.history}")
+
+
+def _commit() -> str:
+    told = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return told.stdout.strip() or "unknown"
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="bin/crash", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--trials", type=int, default=20, help="how many (default 20)")
+    parser.add_argument("--seed", type=int, help="of the first trial; the next ones count on")
+    parser.add_argument(
+        "--only", metavar="FAULT", help="a fault, a failpoint, or a group: kill, place, postgresql, all"
+    )
+    parser.add_argument(
+        "--servers", type=int, choices=(1, 2), help="server processes (default: half with 1, half with 2)"
+    )
+    parser.add_argument("--out", type=Path, help="folder for histories and results.json")
+    parser.add_argument("--keep", action="store_true", help="keep the history of trials that passed, too")
+    parser.add_argument("--planted", default="", help="run with a mistake on purpose; it stops when that is found")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

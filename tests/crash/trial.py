@@ -1,0 +1,259 @@
+"""One trial: shops open, tills sell, something breaks, it is healed, everything comes to rest, and the history is judged."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from tests.crash import checker, effects
+from tests.crash.clients import SALES, STORE, Address, Caller, Till, at_work, settle
+from tests.crash.faults import Fault, Scene
+from tests.crash.journal import Call, Journal
+from tests.crash.outside import organization_name
+from tests.crash.processes import ServerProcess
+from tests.crash.shops import Shop, open_shops
+from tests.crash.walker import Walker
+from tests.crash.world import World, wait_until
+from tests.support import samples
+
+TILLS: Final = (3, 2)
+BEFORE_S: Final = 0.5
+AFTER_S: Final = 0.5
+ANSWERS_WITHIN_S: Final = 10.0
+RECOVERS_WITHIN_S: Final = 10.0
+QUIET_WITHIN_S: Final = 60.0
+ALLOWED: Final = {200, 201, 204, 400, 404, 409, 503}
+# What waits for the worker, or is with it. A run that waits for its text is woken by that.
+WAITING: Final = """
+SELECT (SELECT count(*) FROM outbox WHERE organization_id = ANY(%(all)s)),
+    (SELECT count(*) FROM outbox_retries WHERE organization_id = ANY(%(all)s)),
+    (SELECT count(*) FROM texts WHERE organization_id = ANY(%(all)s) AND state IN ('queued', 'sending')),
+    (SELECT count(*) FROM journey_runs WHERE organization_id = ANY(%(all)s) AND state <> 'ended'),
+    (SELECT count(*) FROM webhook_deliveries WHERE organization_id = ANY(%(all)s) AND state = 'pending')
+"""
+
+
+@dataclass
+class Result:
+    seed: int
+    fault: str
+    servers: int
+    happened: bool = False
+    seconds: float = 0.0
+    recovery_s: float = 0.0
+    quiet_s: float = 0.0
+    calls: int = 0
+    lost: int = 0
+    walks: int = 0
+    texts: int = 0
+    events: int = 0
+    answers: dict[str, int] = field(default_factory=dict)
+    violations: list[str] = field(default_factory=list)
+    history: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def run_trial(world: World, fault: Fault, *, seed: int, folder: Path, keep: bool = False) -> Result:
+    result = Result(seed, fault.name, len(world.servers))
+    started = time.monotonic()
+    journal = Journal(folder / f"history-{seed}-{fault.name.replace(':', '-')}.jsonl")
+    journal.note(seed=seed, fault=fault.name, servers=result.servers)
+    try:
+        with _judged(result, journal):
+            _play(world, fault, result, journal)
+    finally:
+        journal.close()
+    statuses = Counter(str(answer.status) for answer in journal.answers)
+    result.answers = dict(sorted(statuses.items()))
+    result.calls, result.lost = len(journal.answers) + journal.lost_calls, journal.lost_calls
+    result.seconds = round(time.monotonic() - started, 1)
+    if result.violations or keep:
+        result.history = str(journal.file)
+    else:
+        journal.file.unlink()
+    return result
+
+
+@contextmanager
+def _judged(result: Result, journal: Journal) -> Iterator[None]:
+    try:
+        yield
+    except AssertionError as error:
+        result.violations.append(str(error)[:2000])
+        journal.note(violation=str(error))
+
+
+def _play(world: World, fault: Fault, result: Result, journal: Journal) -> None:
+    chance = random.Random(f"{result.seed}/{fault.name}")
+    world.outside.forget()
+    shops = _open_shops(world, chance)
+    scene = Scene(world, shops, journal, chance)
+    # Some go to the port that all processes share, and some to each process's own, so that none is without work.
+    ways = [world.address, *(Address(server.address) for server in world.servers)]
+    tills = [
+        Till(
+            number,
+            seed=result.seed,
+            server=ways[number % len(ways)],
+            api_key=shop.key,
+            journal=journal,
+            shop=shop,
+            manner=fault.manner,
+        )
+        for shop, count in zip(shops, TILLS, strict=True)
+        for number in range(count)
+    ]
+    walker = Walker(world.address, shops[0], journal)
+    ledgers: dict[str, effects.Ledger] = {}
+    journal.note(phase="selling")
+    with at_work(tills):
+        walker.start()
+        time.sleep(BEFORE_S)
+        ledgers = _ledgers(world, shops)
+        with _judged(result, journal):
+            result.happened = fault.act(scene)
+        journal.note(phase="healing", happened=result.happened)
+        with _judged(result, journal):
+            world.heal()
+            journal.note(phase="healed")
+            result.recovery_s = _recover(world, shops, journal)
+        time.sleep(AFTER_S)
+        journal.note(phase="closing")
+    walker.stop.set()
+    walker.join(60)
+    result.walks = walker.walks
+    result.violations += walker.faults
+    for shop in shops:
+        mine = journal.of(shop.tag)
+        settle(server=world.address, api_key=shop.key, journal=journal, calls=mine.undecided)
+    journal.note(phase="settled")
+    _probe(world, shops, journal)
+    result.quiet_s = _come_to_rest(scene)
+    journal.note(phase="at rest")
+    _check(scene, result, ledgers)
+    journal.note(phase="judged")
+
+
+def _open_shops(world: World, chance: random.Random) -> list[Shop]:
+    tags = [f"{chance.getrandbits(36):09x}" for _ in TILLS]
+    opened: list[Shop] = []
+
+    def is_open() -> bool:
+        try:
+            opened.extend(open_shops(world.url, tags, hooks_url=world.outside.hooks_url, public_url=world.public_url))
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    wait_until(is_open, seconds=30, what="shops could not be opened")
+    return opened
+
+
+def _ledgers(world: World, shops: list[Shop]) -> dict[str, effects.Ledger]:
+    with psycopg.connect(world.url) as connection:
+        return {shop.tag: effects.read_ledger(connection, shop.organization_id) for shop in shops}
+
+
+def _ticket(shop: Shop) -> Call:
+    sale = samples.sale(STORE, external_id=samples.unique(f"{shop.tag}-probe"))
+    return Call(SALES, samples.json_bytes(sale).decode(), None, str(sale["external_id"]), tag=shop.tag)
+
+
+def _sell(server: ServerProcess, shop: Shop, journal: Journal) -> bool:
+    caller = Caller(Address(server.address), shop.key, journal)
+    try:
+        return caller.send(_ticket(shop))
+    finally:
+        caller.close()
+
+
+def _each(world: World, shops: list[Shop], act: Callable[[ServerProcess, Shop], Any]) -> list[Any]:
+    """For each shop at each process, all at once."""
+    pairs = [(server, shop) for server in world.servers for shop in shops]
+    with ThreadPoolExecutor(len(pairs)) as pool:
+        return list(pool.map(lambda pair: act(*pair), pairs))
+
+
+def _recover(world: World, shops: list[Shop], journal: Journal) -> float:
+    """How long after healing it took until every process had taken a write of every organization."""
+
+    def recovered(server: ServerProcess, shop: Shop) -> float:
+        return wait_until(
+            lambda: _sell(server, shop, journal),
+            seconds=RECOVERS_WITHIN_S,
+            what=f"{server.name} does not take a write of {shop.tag}",
+        )
+
+    return round(max(_each(world, shops, recovered)), 2)
+
+
+def _probe(world: World, shops: list[Shop], journal: Journal) -> None:
+    """After all is healed the next write of every organization at every process is answered with success, in time."""
+
+    def probe(server: ServerProcess, shop: Shop) -> tuple[bool, float]:
+        started = time.monotonic()
+        return _sell(server, shop, journal), time.monotonic() - started
+
+    for is_sold, seconds in _each(world, shops, probe):
+        assert is_sold, "STUCK: a write is refused after everything was healed"
+        assert seconds < ANSWERS_WITHIN_S, f"STUCK: a write took {seconds:.1f} s after everything was healed"
+
+
+def _come_to_rest(scene: Scene) -> float:
+    """Until nothing waits for the worker any more; waits of the schedules are passed over."""
+    organization_ids = [shop.organization_id for shop in scene.shops]
+    seen: list[Any] = []
+
+    def is_quiet() -> bool:
+        scene.world.pass_time(organization_ids)
+        with psycopg.connect(scene.world.url) as connection:
+            seen[:] = connection.execute(WAITING, {"all": organization_ids}).fetchall()
+        return not any(seen[0])
+
+    try:
+        took_s = wait_until(is_quiet, seconds=QUIET_WITHIN_S, what="the worker does not come to rest", every_s=0.25)
+    except AssertionError as error:
+        names = ("facts", "retries", "texts", "runs", "deliveries")
+        raise AssertionError(f"{error}: {dict(zip(names, seen[0], strict=True))} wait") from None
+    for what, holds in scene.awaited:
+        wait_until(holds, seconds=QUIET_WITHIN_S, what=f"not true that {what}", every_s=0.25)
+    return round(took_s, 2)
+
+
+def _check(scene: Scene, result: Result, ledgers: dict[str, effects.Ledger]) -> None:
+    world, shops = scene.world, list(scene.shops)
+    for shop in shops:
+        mine = scene.journal.of(shop.tag)
+        held = checker.read(world.url, shop.organization_id)
+        followed = effects.read_followed(world.url, shop.organization_id)
+        arrivals = world.outside.arrivals(organization_name(shop.organization_id))
+        received = world.outside.received(shop.tag)
+        result.texts += len(arrivals)
+        result.events += len(received)
+        others = [it for it in shops if it is not shop]
+        checks: list[Callable[[], None]] = [
+            *(lambda holds=holds, held=held, mine=mine: holds(held, mine) for holds in checker.INVARIANTS),  # type: ignore[misc]  # bound now
+            lambda f=followed, a=arrivals, m=mine: effects.check_journeys(f, a, m),  # type: ignore[misc]  # bound now
+            lambda f=followed, m=mine: effects.check_time(f, m),  # type: ignore[misc]  # bound now
+            lambda s=shop, f=followed, a=arrivals, m=mine: effects.check_consent(s, f, a, m),  # type: ignore[misc]  # bound now
+            lambda s=shop, f=followed: effects.check_ledger(world.url, s, ledgers[s.tag], f),  # type: ignore[misc]  # bound now
+            lambda s=shop, f=followed, r=received, m=mine: effects.check_webhooks(s, f, r, m),  # type: ignore[misc]  # bound now
+            lambda s=shop, o=others, m=mine, r=received: effects.check_tenants(s, o, m, r),  # type: ignore[misc]  # bound now
+        ]
+        for check in checks:
+            with _judged(result, scene.journal):
+                check()
+    with _judged(result, scene.journal):
+        effects.check_answers(scene.journal, allowed=ALLOWED)
+    with _judged(result, scene.journal):
+        effects.check_logs(world.logs(), shops, may_have_tracebacks=scene.may_have_tracebacks)
+    with _judged(result, scene.journal):
+        effects.check_bounds(world)

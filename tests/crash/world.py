@@ -1,0 +1,227 @@
+"""Everything a trial runs in: PostgreSQL on disk that syncs, a road to it, servers, a worker, and the world outside."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
+
+import psycopg
+from tests.crash import planted
+from tests.crash.clients import Address
+from tests.crash.outside import Outside, outside
+from tests.crash.processes import Nursery, Process, ServerProcess, Traps, listening
+from tests.support.commands import postmaster_pid
+from tests.support.server import ROOT
+
+from regulars.kit import migrate
+from regulars.postgres import embedded
+
+ON_DISK: Final = Path("/var/tmp")  # noqa: S108  # a folder with a random name is made in it
+DURABLE: Final = ("fsync", "synchronous_commit", "full_page_writes")
+CLAIMS: Final = ("texts", "webhook_deliveries")
+# What waits for a time of its schedule, where nobody has it in hand.
+WAITS: Final = {
+    "texts": "state = 'queued'",
+    "webhook_deliveries": "owner IS NULL",
+    "outbox_retries": "true",
+    "outbox": "true",
+}
+
+
+class Road:
+    """The proxy's handle."""
+
+    def __init__(self, socket_path: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.proxy", socket_path],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        self.port = int(self._process.stdout.readline())
+
+    def tell(self, command: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(command + "\n")
+        self._process.stdin.flush()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+@dataclass
+class World:
+    folder: Path
+    data_dir: Path
+    # Straight to the database, for the harness itself.
+    url: str
+    road: Road
+    outside: Outside
+    servers: list[ServerProcess]
+    worker: Process
+    address: Address
+    public_url: str
+    environment: dict[str, str]
+    nursery: Nursery
+    kills: dict[str, int] = field(default_factory=dict)
+
+    def count(self, what: str) -> None:
+        self.kills[what] = self.kills.get(what, 0) + 1
+
+    def rows(self, query: str, *parameters: Any) -> list[Any]:
+        with psycopg.connect(self.url, autocommit=True, connect_timeout=10) as connection:
+            return connection.execute(query, parameters).fetchall()  # type: ignore[arg-type]  # each caller passes a literal
+
+    def execute(self, query: str, *parameters: Any) -> None:
+        with psycopg.connect(self.url, autocommit=True, connect_timeout=10) as connection:
+            connection.execute(query, parameters)  # type: ignore[arg-type]  # as above
+
+    def kill_postmaster(self) -> None:
+        os.kill(postmaster_pid(self.data_dir), signal.SIGKILL)
+
+    def start_postgresql(self) -> None:
+        embedded.ensure_running(self.data_dir)
+
+    def start_server(self, server: ServerProcess, traps: Traps = ()) -> None:
+        server.start(traps=traps)
+        server.wait_until_ready()
+
+    def start_worker(self, traps: Traps = (), **variables: str) -> None:
+        """What the last one held is due at once: its time is passed over, for everybody knows that it is dead."""
+        self.lapse()
+        self.worker.start(traps=traps, **variables)
+
+    def lapse(self) -> None:
+        with contextlib.suppress(psycopg.OperationalError):
+            for table in CLAIMS:
+                self.execute(f"UPDATE {table} SET due_at = now() WHERE owner IS NOT NULL AND due_at > now()")  # noqa: S608  # a name above
+
+    def heal(self) -> None:
+        """Whatever was broken is in order again: what is dead is started, what was blocked is open."""
+        self.road.tell("thaw")
+        self.outside.set_moods()
+        self.start_postgresql()
+        for server in self.servers:
+            server.disarm()
+            if not server.is_alive():
+                self.start_server(server)
+        self.worker.disarm()
+        if not self.worker.is_alive():
+            self.start_worker()
+
+    def pass_time(self, organization_ids: Sequence[UUID]) -> None:
+        """Waits of the schedules are over: what would be tried again later is due now."""
+        for table, which in WAITS.items():
+            self.execute(
+                f"UPDATE {table} SET due_at = now() WHERE organization_id = ANY(%s) AND due_at > now() AND {which}",  # noqa: S608  # words above
+                list(organization_ids),
+            )
+
+    def logs(self) -> dict[str, str]:
+        """What each process wrote since the last time this was asked."""
+        found = {}
+        for process in (*self.servers, self.worker):
+            with contextlib.suppress(FileNotFoundError):
+                found[process.name] = process.log.read_text(errors="replace")
+                os.truncate(process.log, 0)
+        return found
+
+
+@contextlib.contextmanager
+def world(*, servers: int, planted_bug: str = "", url: str | None = None) -> Iterator[World]:
+    folder = Path(tempfile.mkdtemp(prefix="regulars-crash-", dir=ON_DISK))
+    folder.chmod(0o755)
+    data_dir = folder / "data"
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        if url is None:
+            url = _postgresql(stack, data_dir)
+        if planted_bug == "unique_key_dropped":
+            planted.drop_key(url)
+        road = Road(f"{parse_qs(urlsplit(url).query)['host'][0]}/.s.PGSQL.5432")
+        stack.callback(road.close)
+        beyond = stack.enter_context(outside())
+        shared, *own = (stack.enter_context(listening(2048)) for _ in range(servers + 1))
+        nursery = Nursery(folder / "nursery.log", [it.fileno() for it in (shared, *own)])
+        stack.callback(nursery.close)
+        address = shared.getsockname()
+        public_url = f"http://127.0.0.1:{address[1]}"
+        environment = _environment(url, road, beyond, public_url, planted_bug)
+        made = World(
+            folder,
+            data_dir,
+            url,
+            road,
+            beyond,
+            [
+                ServerProcess(f"server-{number}", folder, nursery, environment, shared=shared, own=mine)
+                for number, mine in enumerate(own)
+            ],
+            Process("worker", folder, nursery, ["worker"], environment),
+            Address(address),
+            public_url,
+            environment,
+            nursery,
+        )
+        stack.callback(_end, made)
+        for server in made.servers:
+            server.start()
+        made.worker.start()
+        for server in made.servers:
+            server.wait_until_ready()
+        yield made
+
+
+def _postgresql(stack: contextlib.ExitStack, data_dir: Path) -> str:
+    url = embedded.ensure_running(data_dir)
+    stack.callback(embedded.release, data_dir)
+    migrate.migrate(url)
+    with psycopg.connect(url) as connection:
+        for setting in DURABLE:
+            assert connection.execute(f"SHOW {setting}").fetchone() == ("on",)
+    return url
+
+
+def _environment(url: str, road: Road, beyond: Outside, public_url: str, bug: str) -> dict[str, str]:
+    parts = urlsplit(url)
+    environment = {
+        "DATABASE_URL": f"postgresql://{parts.username}@127.0.0.1:{road.port}{parts.path}",
+        "REGULARS_PUBLIC_URL": public_url,
+        "REGULARS_TWILIO_URL": beyond.provider_url,
+        "REGULARS_WEBHOOK_ALLOW": "127.0.0.0/8",
+        "REGULARS_RATE_LIMIT_PER_S": "0",
+        "REGULARS_LOG_LEVEL": "warning",
+    }
+    if bug:
+        environment["REGULARS_WRITE_PATH"] = "plain"
+    if bug in planted.MISTAKES:
+        environment["REGULARS_TEST_CRASH_PLANTED"] = bug
+    return environment
+
+
+def _end(made: World) -> None:
+    for process in (*made.servers, made.worker):
+        with contextlib.suppress(Exception):
+            process.kill()
+
+
+def wait_until(holds: Any, *, seconds: float, what: str, every_s: float = 0.05) -> float:
+    """How long it took; that it takes longer than it may is a violation."""
+    started = time.monotonic()
+    while not holds():
+        assert time.monotonic() - started < seconds, f"STUCK: {what} within {seconds:.0f} s"
+        time.sleep(every_s)
+    return time.monotonic() - started

@@ -1,4 +1,3 @@
-import random
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,14 +10,6 @@ from tests.support.database import new_database
 
 from regulars.kit import migrate
 from regulars.postgres import embedded
-
-ROUNDS = 3
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("crash")
-    group.addoption("--crash-rounds", type=int, default=ROUNDS, help="how often each crash test kills (default 3)")
-    group.addoption("--crash-seed", type=int, default=None, help="the seed of a run that failed")
 
 
 @dataclass(frozen=True)
@@ -44,15 +35,3 @@ def durable() -> Iterator[Durable]:
     finally:
         embedded.release(data_dir)
         shutil.rmtree(folder)
-
-
-@pytest.fixture
-def rounds(request: pytest.FixtureRequest) -> int:
-    # Without `tests/crash` on the command line this file is read too late for its options.
-    return request.config.getoption("--crash-rounds", default=ROUNDS)
-
-
-@pytest.fixture
-def seed(request: pytest.FixtureRequest) -> int:
-    given = request.config.getoption("--crash-seed", default=None)
-    return random.SystemRandom().randrange(10**6) if given is None else given

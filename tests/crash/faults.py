@@ -183,6 +183,7 @@ RANDOM_KILLS: Final = (
 )
 POSTGRESQL: Final = (Fault("postmaster", _kill_postmaster), Fault("backend", _kill_backend))
 OTHERS: Final = (
+    Fault("calm", _go_on),
     Fault("terminate", _terminate),
     Fault("cut_commits", _cut_commits),
     Fault("cutting_clients", _go_on, "cutting"),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -67,7 +67,7 @@ class Journal:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._written = file.open("w", encoding="utf-8")
+        self._written: TextIO | None = None
         self._lock = threading.Lock()
         self._sent: list[Call] = []
         self._answers: list[Answered] = []
@@ -100,7 +100,9 @@ class Journal:
             self._append("note", **about)
 
     def close(self) -> None:
-        self._written.close()
+        if self._written is not None:
+            self._written.close()
+            self._written = None
 
     @property
     def answers(self) -> list[Answered]:
@@ -143,7 +145,7 @@ class Journal:
 
     def of(self, tag: str) -> "Journal":
         """What one organization did, as a history of its own that is only read."""
-        part = Journal(Path("/dev/null"))
+        part = Journal(self.file)
         with self._lock:
             part._sent = [call for call in self._sent if call.tag == tag]
             part._answers = [answer for answer in self._answers if answer.call.tag == tag]
@@ -151,5 +153,7 @@ class Journal:
         return part
 
     def _append(self, event: str, **content: Any) -> None:
+        if self._written is None:
+            self._written = self.file.open("w", encoding="utf-8")
         self._written.write(json.dumps({"t": round(time.monotonic(), 4), "event": event, **content}) + "\n")
         self._written.flush()

@@ -52,7 +52,8 @@ class Nursery:
 
     def close(self) -> None:
         self._process.kill()
-        self._process.wait()
+        # Also closes the pipes.
+        self._process.communicate(timeout=10)
 
 
 class Process:
@@ -135,6 +136,11 @@ class Process:
     def wait(self, seconds: float = STOP_SECONDS_MAX) -> None:
         if self._handle >= 0 and not select.select([self._handle], [], [], seconds)[0]:
             raise TimeoutError(self.name)
+
+    def let_go(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
 
     def memory_bytes(self) -> int:
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

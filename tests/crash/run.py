@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.crash.faults import choose
 from tests.crash.report import show, summary
 from tests.crash.trial import Result, run_trial
-from tests.crash.world import world
+from tests.crash.world import cluster, world
 from tests.support.server import ROOT
 
 
@@ -37,21 +37,21 @@ def main(arguments: list[str] | None = None) -> int:
     kills: Counter[str] = Counter()
     started = time.monotonic()
     # One process and then two, or as many as were asked for.
-    counts = [options.servers] if options.servers else [1, 2]
-    shares = [options.trials // 2, options.trials - options.trials // 2] if len(counts) == 2 else [options.trials]
-    for servers, share in zip(counts, shares, strict=True):
-        if share == 0:
-            continue
-        with world(servers=servers, planted_bug=options.planted) as place:
-            for _ in range(share):
-                number = seed + len(results)
-                fault = deck[number % len(deck)]
-                result = run_trial(place, fault, seed=number, folder=folder, keep=options.keep)
-                results.append(result)
-                _tell(result, len(results), options.trials, options.only)
-                if result.violations and options.planted:
-                    break
-            kills.update(place.kills)
+    half = options.trials // 2
+    shares = {options.servers: options.trials} if options.servers else {1: half, 2: options.trials - half}
+    with cluster() as place:
+        for servers, share in shares.items():
+            if share == 0:
+                continue
+            with world(place, servers=servers, planted_bug=options.planted) as running:
+                for _ in range(share):
+                    number = seed + len(results)
+                    fault = deck[number % len(deck)]
+                    results.append(run_trial(running, fault, seed=number, folder=folder, keep=options.keep))
+                    _tell(results[-1], len(results), options)
+                    if results[-1].violations and options.planted:
+                        break
+                kills.update(running.kills)
     found = summary(results, kills, seed=seed, commit=commit, seconds=time.monotonic() - started)
     (folder / "results.json").write_text(json.dumps(found, indent=1))
     show(results, found, say)
@@ -63,15 +63,15 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _tell(result: Result, number: int, of: int, only: str | None) -> None:
+def _tell(result: Result, number: int, options: argparse.Namespace) -> None:
     state = "ok" if not result.violations else "VIOLATED"
     about = f"{result.servers} server(s), {result.calls} calls, {result.lost} unknown, back in {result.recovery_s} s"
     missed = "" if result.happened else " (the fault did not happen)"
-    say(f"{number}/{of} seed {result.seed} {result.fault}: {state} in {result.seconds} s; {about}{missed}")
+    say(f"{number}/{options.trials} seed {result.seed} {result.fault}: {state} in {result.seconds} s; {about}{missed}")
     for violation in result.violations:
         say(f"    {violation[:600]}")
     if result.violations:
-        again = f"bin/crash --trials 1 --seed {result.seed} --servers {result.servers} --only {only or 'all'}"
+        again = f"bin/crash --trials 1 --seed {result.seed} --servers {result.servers} --only {options.only or 'all'}"
         say(f"    again: {again}; history: {result.history}")
 
 

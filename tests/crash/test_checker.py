@@ -48,6 +48,7 @@ def sound(shared_database: tuple[str, str], tmp_path_factory: pytest.TempPathFac
             for _ in range(SENT):
                 assert caller.send(till.choose())
             caller.close()
+        journal.close()
         yield url, journal
 
 
@@ -74,6 +75,7 @@ def test_a_refused_sale_that_is_there_is_found(sound, tmp_path):
     told = Journal(tmp_path / "journal.jsonl")
     created = next(journal.successes(SALES))
     told.answered(Answered(created.call, 404, "{}", is_replay=False))
+    told.close()
     with pytest.raises(AssertionError, match=r"^I4"):
         checker.check(url, told)
 
@@ -94,5 +96,6 @@ def test_answers_that_contradict_each_other_are_found(sound, tmp_path):
             told.sending(answer.call)
             told.answered(answer)
         told.answered(lie)
+        told.close()
         with pytest.raises(AssertionError, match=invariant):
             checker.check(url, told)

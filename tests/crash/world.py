@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
+from psycopg import sql
 from tests.crash import planted
 from tests.crash.clients import Address
 from tests.crash.outside import Outside, outside
 from tests.crash.processes import Nursery, Process, ServerProcess, Traps, listening
 from tests.support.commands import postmaster_pid
+from tests.support.database import with_database
 from tests.support.server import ROOT
 
 from regulars.kit import migrate
@@ -59,7 +61,8 @@ class Road:
 
     def close(self) -> None:
         self._process.kill()
-        self._process.wait()
+        # Also closes the pipes.
+        self._process.communicate(timeout=10)
 
 
 @dataclass
@@ -140,15 +143,46 @@ class World:
         return found
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """A PostgreSQL on disk that syncs, with a database that has had every migration and that nobody uses."""
+
+    data_dir: Path
+    url: str
+
+    def new_database(self) -> str:
+        name = f"trial_{uuid4().hex[:8]}"
+        template = urlsplit(self.url).path.removeprefix("/")
+        with psycopg.connect(with_database(self.url, "postgres"), autocommit=True) as connection:
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+            )
+        return with_database(self.url, name)
+
+
 @contextlib.contextmanager
-def world(*, servers: int, planted_bug: str = "", url: str | None = None) -> Iterator[World]:
+def cluster() -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="regulars-crash-", dir=ON_DISK))
     folder.chmod(0o755)
     data_dir = folder / "data"
+    try:
+        url = embedded.ensure_running(data_dir)
+        migrate.migrate(url)
+        with psycopg.connect(url) as connection:
+            for setting in DURABLE:
+                assert connection.execute(f"SHOW {setting}").fetchone() == ("on",)
+        yield Cluster(data_dir, url)
+    finally:
+        embedded.release(data_dir)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def world(place: Cluster, *, servers: int, planted_bug: str = "", url: str | None = None) -> Iterator[World]:
+    folder = Path(tempfile.mkdtemp(prefix="regulars-crash-world-"))
+    url = url or place.new_database()
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        if url is None:
-            url = _postgresql(stack, data_dir)
         if planted_bug == "unique_key_dropped":
             planted.drop_key(url)
         road = Road(f"{parse_qs(urlsplit(url).query)['host'][0]}/.s.PGSQL.5432")
@@ -162,7 +196,7 @@ def world(*, servers: int, planted_bug: str = "", url: str | None = None) -> Ite
         environment = _environment(url, road, beyond, public_url, planted_bug)
         made = World(
             folder,
-            data_dir,
+            place.data_dir,
             url,
             road,
             beyond,
@@ -183,16 +217,6 @@ def world(*, servers: int, planted_bug: str = "", url: str | None = None) -> Ite
         for server in made.servers:
             server.wait_until_ready()
         yield made
-
-
-def _postgresql(stack: contextlib.ExitStack, data_dir: Path) -> str:
-    url = embedded.ensure_running(data_dir)
-    stack.callback(embedded.release, data_dir)
-    migrate.migrate(url)
-    with psycopg.connect(url) as connection:
-        for setting in DURABLE:
-            assert connection.execute(f"SHOW {setting}").fetchone() == ("on",)
-    return url
 
 
 def _environment(url: str, road: Road, beyond: Outside, public_url: str, bug: str) -> dict[str, str]:
@@ -216,6 +240,7 @@ def _end(made: World) -> None:
     for process in (*made.servers, made.worker):
         with contextlib.suppress(Exception):
             process.kill()
+            process.let_go()
 
 
 def wait_until(holds: Any, *, seconds: float, what: str, every_s: float = 0.05) -> float:

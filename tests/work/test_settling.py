@@ -1,0 +1,71 @@
+"""What came of a claim is written down even if the database is away when it is known."""
+
+import asyncio
+from uuid import UUID
+
+import psycopg
+import pytest
+from tests.support.room import anyio_backend, database, organization_id
+
+from regulars.kit.ids import new_uuid
+from regulars.work import claims
+from regulars.work.claims import ClaimQueue
+from regulars.work.queue import Due
+
+__all__ = ["anyio_backend", "database", "organization_id"]
+pytestmark = pytest.mark.anyio
+
+
+class Calls(ClaimQueue[UUID, str]):
+    """One claim; settling it fails as often as it is told to."""
+
+    name = "calls"
+    due = Due(table="letters")
+
+    def __init__(self, failures: list[Exception]):
+        super().__init__()
+        self.failures = failures
+        self.settled: list[str] = []
+
+    async def claim(self, tx, organization_id, *, limit, owner, until):
+        return [new_uuid()]
+
+    async def act(self, organization_id, claim):
+        return "sent"
+
+    async def settle(self, tx, organization_id, done):
+        if self.failures:
+            raise self.failures.pop()
+        self.settled += [outcome for _, outcome in done]
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(claims, "SETTLE_AGAIN_S", 0.01)
+
+
+async def play(calls: Calls, database, organization_id) -> None:
+    await calls.take_turn(database, organization_id)
+    async with asyncio.timeout(30):
+        await calls.finish()
+
+
+async def test_a_lost_connection_is_no_reason_to_forget_what_is_known(database, organization_id):
+    calls = Calls([psycopg.OperationalError("gone")] * 3)
+    await play(calls, database, organization_id)
+    assert calls.settled == ["sent"]
+
+
+async def test_a_mistake_is_not_repeated_and_the_claim_lapses(database, organization_id):
+    calls = Calls([RuntimeError("planted")])
+    await play(calls, database, organization_id)
+    assert calls.settled == []
+
+
+async def test_it_is_given_up_when_the_claim_has_lapsed(database, organization_id, monkeypatch):
+    moments = iter([0.0, *[1e9] * 100])
+    monkeypatch.setattr(claims, "monotonic", lambda: next(moments))
+    calls = Calls([psycopg.OperationalError("gone")] * 3)
+    await play(calls, database, organization_id)
+    assert len(calls.failures) == 2
+    assert calls.settled == []

@@ -26,7 +26,7 @@ CROSS JOIN LATERAL (
     SELECT * FROM sales_events WHERE organization_id = %s AND external_id = wanted.external_id LIMIT 1
 ) AS e
 """
-_FROM_PAGE = "FROM (SELECT * FROM sales_events AS e WHERE "
+_FROM_PAGE = " FROM (SELECT * FROM sales_events AS e WHERE "
 _BY_ID = """
 FROM unnest(%s::uuid[]) AS wanted (id)
 CROSS JOIN LATERAL (SELECT * FROM sales_events WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS e

@@ -1,8 +1,9 @@
 """A batch on the ledger: open the heads of its numbers, append events in order of arrival, write everything at once.
 
-Heads are inserted if new and then locked, both in the order of their hash, before anything is decided. Two batches
-that share numbers therefore queue up one behind the other and cannot wait for each other in a circle. The heads are
-never deleted, so the lock statement, which is a new one with a new snapshot, always sees the row that won.
+Heads are inserted if new, and those that were there are locked, both in the order of their hash, before anything is
+decided. Two batches that share numbers therefore queue up one behind the other and cannot wait for each other in a
+circle. The heads are never deleted, so the lock statement, which is a new one with a new snapshot, always sees the row
+that won.
 """
 
 from collections.abc import Collection, Iterable
@@ -11,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.consent import chain, queries
+from regulars.consent import chain, queries, statements
 from regulars.consent.model import Event, OptIn, Outcome, apply
 from regulars.consent.queries import HeadRow
 from regulars.consent.subscription import Subscription
@@ -76,8 +77,8 @@ class Ledger:
         self._tx = tx
         self._organization_id = organization_id
         self._heads = {head.number_hash: head for head in heads}
-        self._entries: list[queries.NewEntry] = []
-        self._payloads: list[queries.NewPayload] = []
+        self._entries: list[statements.NewEntry] = []
+        self._payloads: list[statements.NewPayload] = []
         self._changed: dict[bytes, HeadRow] = {}
         self._appended: list[Appended] = []
 
@@ -103,9 +104,9 @@ class Ledger:
             before.last_hash,
         )
         hashed = chain.hash_link(link)
-        self._entries.append(queries.NewEntry(before.id, link, hashed))
+        self._entries.append(statements.NewEntry(before.id, link, hashed))
         named = None if is_bare else _named_profile(event) or state.profile_id
-        self._payloads.append(queries.NewPayload(before.id, link.sequence, named, salt, payload.decode()))
+        self._payloads.append(statements.NewPayload(before.id, link.sequence, named, salt, payload))
         is_unmoved = before.state is not None and state.shows_as(before.state)
         after = before._replace(
             state=state,
@@ -124,9 +125,9 @@ class Ledger:
         """One statement for each of the three tables, whatever the size of the batch; then tell who waits for it."""
         if not self._entries:
             return
-        await queries.insert_entries(self._tx, self._organization_id, self._entries)
-        await queries.insert_payloads(self._tx, self._organization_id, self._payloads)
-        await queries.update_heads(self._tx, self._organization_id, list(self._changed.values()))
+        await statements.insert_entries(self._tx, self._organization_id, self._entries)
+        await statements.insert_payloads(self._tx, self._organization_id, self._payloads)
+        await statements.update_heads(self._tx, self._organization_id, list(self._changed.values()))
         await tell_changed(self._tx, self._organization_id, self._appended)
 
 
@@ -137,12 +138,11 @@ async def open_ledger(tx: Tx, organization_id: UUID, *, new: Iterable[bytes], kn
     for number_hash in wanted:
         identifier = ids.new_uuid()
         genesis = chain.genesis(organization_id, identifier)
-        heads.append(queries.NewHead(identifier, number_hash, genesis))
-    if heads:
-        await queries.insert_heads_if_new(tx, organization_id, heads)
-    hashes = {*wanted, *known}
-    rows = await queries.lock_heads(tx, organization_id, hashes) if hashes else []
-    return Ledger(tx, organization_id, rows)
+        heads.append(statements.NewHead(identifier, number_hash, genesis))
+    inserted = await statements.insert_heads_if_new(tx, organization_id, heads) if heads else []
+    others = {*wanted, *known} - {head.number_hash for head in inserted}
+    locked = await queries.lock_heads(tx, organization_id, others) if others else []
+    return Ledger(tx, organization_id, [*inserted, *locked])
 
 
 def _payload(event: Event, said: Said, *, is_bare: bool) -> Payload:

@@ -6,6 +6,7 @@ import phonenumbers
 
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.kit.errors import FieldError
+from regulars.kit.phone import is_e164
 
 # Digits and the marks people write between them, in ASCII; `fullmatch` lets nothing stand before or after.
 NUMBER_PATTERN = r"^\+[0-9 ().\-/]{5,40}$"
@@ -17,6 +18,8 @@ def read_consent_number(text: str, *, field: str = "phone_number") -> str:
 
     It must be possible, not valid: the tables of assigned ranges age, and would refuse newly assigned ones.
     """
+    if is_e164(text):
+        return text
     if _NUMBER.fullmatch(text) is None:
         raise _refuse(field, "It must be written in international format, a plus and then digits.")
     try:
@@ -33,6 +36,8 @@ def read_opt_in_number(text: str, *, field: str = "phone_number") -> str:
 
     Whatever ends or looks up a consent takes such numbers: there may be some from before.
     """
+    if is_e164(text):
+        return text
     number = read_consent_number(text, field=field)
     reason = phonenumbers.is_possible_number_with_reason(phonenumbers.parse(number, None))
     if reason != phonenumbers.ValidationResult.IS_POSSIBLE:

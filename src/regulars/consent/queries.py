@@ -1,16 +1,19 @@
-"""The SQL of consent. Batches travel as one array for each column."""
+"""The SQL of consent but for what writes the ledger, which is in `statements.py`.
 
-from collections.abc import Collection, Mapping, Sequence
+Lists of keys are looked up one key at a time, through LATERAL: before the first ANALYZE the planner takes an
+organization for a few rows, and a plan it then makes for `= ANY` reads the whole organization ever after.
+"""
+
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
-import msgspec
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composable
 
-from regulars.consent.chain import Link
 from regulars.consent.model import Proof, State
+from regulars.kit.arrays import Blobs
 from regulars.kit.changes import Since
 from regulars.kit.db import Tx
 
@@ -27,26 +30,6 @@ class HeadRow(NamedTuple):
     updated_at: datetime
     # As it is stored; it follows from the state.
     status: str
-
-
-class NewHead(NamedTuple):
-    id: UUID
-    number_hash: bytes
-    last_hash: bytes
-
-
-class NewEntry(NamedTuple):
-    subscription_id: UUID
-    link: Link
-    hash: bytes
-
-
-class NewPayload(NamedTuple):
-    subscription_id: UUID
-    sequence: int
-    profile_id: UUID | None
-    salt: bytes
-    payload: str
 
 
 class EntryRow(NamedTuple):
@@ -71,111 +54,37 @@ class SubscriptionRow(NamedTuple):
     store_external_id: str | None
 
 
-async def insert_heads_if_new(tx: Tx, organization_id: UUID, heads: Sequence[NewHead]) -> None:
-    """Heads without an entry: the same transaction appends one and writes the real status over this one."""
-    await tx.execute(
-        """
-        INSERT INTO subscriptions
-            (organization_id, id, number_hash, status, entry_count, last_hash, created_at, updated_at)
-        SELECT %s, it.id, it.number_hash, 'UNSUBSCRIBED', 0, it.last_hash, %s, %s
-        FROM unnest(%s::uuid[], %s::bytea[], %s::bytea[]) AS it (id, number_hash, last_hash)
-        ORDER BY it.number_hash
-        ON CONFLICT (organization_id, number_hash) DO NOTHING
-        """,
-        (organization_id, tx.now, tx.now, *_columns(heads)),
-    )
-
-
 async def lock_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
     rows = await tx.fetch(
         """
-        SELECT id, number_hash, entry_count, last_hash, created_at, updated_at, status, phone_number, profile_id,
-               store_id, consent_source, consented_at, terms_url, terms_version, source_text, latest_opt_in_at,
-               latest_opt_out_at
-        FROM subscriptions
-        WHERE organization_id = %s AND number_hash = ANY (%s::bytea[])
-        ORDER BY number_hash
-        FOR UPDATE
+        SELECT locked.id, locked.number_hash, locked.entry_count, locked.last_hash, locked.created_at,
+               locked.updated_at, locked.status, locked.phone_number, locked.profile_id, locked.store_id,
+               locked.consent_source, locked.consented_at, locked.terms_url, locked.terms_version, locked.source_text,
+               locked.latest_opt_in_at, locked.latest_opt_out_at
+        FROM (SELECT number_hash FROM unnest(%s::bytea[]) AS given (number_hash) ORDER BY number_hash) AS wanted
+        CROSS JOIN LATERAL (
+            SELECT * FROM subscriptions WHERE organization_id = %s AND number_hash = wanted.number_hash FOR UPDATE
+        ) AS locked
         """,
-        (organization_id, sorted(number_hashes)),
+        (Blobs(number_hashes), organization_id),
     )
     return [_head(row) for row in rows]
-
-
-async def insert_entries(tx: Tx, organization_id: UUID, entries: Sequence[NewEntry]) -> None:
-    await tx.execute(
-        """
-        INSERT INTO consent_ledger
-            (organization_id, subscription_id, sequence, kind, outcome, effective_at, claimed_at, received_at,
-             commitment, previous_hash, hash)
-        SELECT %s, it.*
-        FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::text[], %s::timestamptz[], %s::timestamptz[],
-                    %s::timestamptz[], %s::bytea[], %s::bytea[], %s::bytea[]) AS it
-        """,
-        (
-            organization_id,
-            *_columns([(it.subscription_id, *msgspec.structs.astuple(it.link), it.hash) for it in entries]),
-        ),
-    )
-
-
-async def insert_payloads(tx: Tx, organization_id: UUID, payloads: Sequence[NewPayload]) -> None:
-    await tx.execute(
-        """
-        INSERT INTO consent_payloads (organization_id, subscription_id, sequence, profile_id, salt, payload)
-        SELECT %s, it.*
-        FROM unnest(%s::uuid[], %s::bigint[], %s::uuid[], %s::bytea[], %s::json[]) AS it
-        """,
-        (organization_id, *_columns(payloads)),
-    )
-
-
-async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) -> None:
-    # Planned each time: a plan that was kept from when the table was small would read all of it for every batch.
-    await tx.connection.execute(
-        """
-        UPDATE subscriptions
-        SET entry_count = it.entry_count, last_hash = it.last_hash, updated_at = it.updated_at, status = it.status,
-            phone_number = it.phone_number, profile_id = it.profile_id, store_id = it.store_id,
-            consent_source = it.consent_source, consented_at = it.consented_at, terms_url = it.terms_url,
-            terms_version = it.terms_version, source_text = it.source_text, latest_opt_in_at = it.latest_opt_in_at,
-            latest_opt_out_at = it.latest_opt_out_at
-        FROM unnest(%s::uuid[], %s::bigint[], %s::bytea[], %s::timestamptz[], %s::text[], %s::text[], %s::uuid[],
-                    %s::uuid[], %s::text[], %s::timestamptz[], %s::text[], %s::text[], %s::text[], %s::timestamptz[],
-                    %s::timestamptz[])
-            AS it (id, entry_count, last_hash, updated_at, status, phone_number, profile_id, store_id, consent_source,
-                   consented_at, terms_url, terms_version, source_text, latest_opt_in_at, latest_opt_out_at)
-        WHERE subscriptions.organization_id = %s AND subscriptions.id = it.id
-        """,
-        (*_columns([_changes(head, head.state) for head in heads if head.state is not None]), organization_id),
-        prepare=False,
-    )
-
-
-def _changes(head: HeadRow, state: State) -> tuple[Any, ...]:
-    proof = state.proof or Proof()
-    return (
-        head.id, head.entry_count, head.last_hash, head.updated_at, state.status.value, state.phone_number,
-        state.profile_id, state.store_id, state.source, state.consented_at, proof.terms_url, proof.terms_version,
-        proof.source_text, state.latest_opt_in_at, state.latest_opt_out_at,
-    )  # fmt: skip
-
-
-def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
-    """The rows as one array for each column."""
-    return [list(column) for column in zip(*rows, strict=True)]
 
 
 async def find_linked_hashes(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> dict[UUID, list[bytes]]:
     """The numbers linked to each profile, in the order of their creation."""
     rows = await tx.fetch(
         """
-        SELECT profile_id, number_hash
-        FROM subscriptions
-        WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])
-        ORDER BY id
+        SELECT wanted.profile_id, found.number_hash
+        FROM unnest(%s::uuid[]) AS wanted (profile_id)
+        CROSS JOIN LATERAL (
+            SELECT id, number_hash FROM subscriptions
+            WHERE organization_id = %s AND profile_id = wanted.profile_id
+            ORDER BY id OFFSET 0
+        ) AS found
+        ORDER BY found.id
         """,
-        (organization_id, list(profile_ids)),
+        (list(profile_ids), organization_id),
     )
     linked: dict[UUID, list[bytes]] = {}
     for profile_id, number_hash in rows:
@@ -189,11 +98,17 @@ async def find_names(
     """The external_ids of profiles and of stores."""
     rows = await tx.fetch(
         """
-        SELECT id, external_id FROM profiles WHERE organization_id = %s AND id = ANY (%s::uuid[])
+        SELECT found.id, found.external_id FROM unnest(%s::uuid[]) AS wanted (id)
+        CROSS JOIN LATERAL (
+            SELECT id, external_id FROM profiles WHERE organization_id = %s AND id = wanted.id LIMIT 1
+        ) AS found
         UNION ALL
-        SELECT id, external_id FROM stores WHERE organization_id = %s AND id = ANY (%s::uuid[])
+        SELECT found.id, found.external_id FROM unnest(%s::uuid[]) AS wanted (id)
+        CROSS JOIN LATERAL (
+            SELECT id, external_id FROM stores WHERE organization_id = %s AND id = wanted.id LIMIT 1
+        ) AS found
         """,
-        (organization_id, list(profiles), organization_id, list(stores)),
+        (list(profiles), organization_id, list(stores), organization_id),
     )
     return {row[0]: row[1] for row in rows}
 
@@ -202,11 +117,15 @@ async def find_profile_numbers(tx: Tx, organization_id: UUID, ids: Collection[UU
     """The profiles' own numbers, where they have one that can be read."""
     rows = await tx.fetch(
         """
-        SELECT id, phone_number
-        FROM profiles
-        WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND phone_number IS NOT NULL AND phone_reachable
+        SELECT found.id, found.phone_number
+        FROM unnest(%s::uuid[]) AS wanted (id)
+        CROSS JOIN LATERAL (
+            SELECT id, phone_number FROM profiles
+            WHERE organization_id = %s AND id = wanted.id AND phone_number IS NOT NULL AND phone_reachable
+            LIMIT 1
+        ) AS found
         """,
-        (organization_id, list(ids)),
+        (list(ids), organization_id),
     )
     return {row[0]: row[1] for row in rows}
 

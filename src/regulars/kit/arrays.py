@@ -87,8 +87,10 @@ class Bigints(BinaryArray):
 class Timestamps(BinaryArray):
     oid, element_oid = 1185, 1184
 
-    def __init__(self, values: Iterable[datetime]) -> None:
-        super().__init__([_INT8.pack(8, (value - _EPOCH) // _MICROSECOND) for value in values])
+    def __init__(self, values: Iterable[datetime | None]) -> None:
+        super().__init__(
+            [_NULL if value is None else _INT8.pack(8, (value - _EPOCH) // _MICROSECOND) for value in values]
+        )
 
 
 def timestamp(value: datetime) -> bytes:

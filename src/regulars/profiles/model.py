@@ -10,6 +10,7 @@ import phonenumbers
 from msgspec import UNSET, Meta, UnsetType
 
 from regulars.kit.errors import ValidationError, invalid
+from regulars.kit.phone import is_e164
 
 ATTRIBUTE_KEY_CHARACTERS_MAX = 128
 ATTRIBUTE_VALUE_CHARACTERS_MAX = 2048
@@ -132,6 +133,8 @@ def read_phone(text: str, *, default_country: str | None) -> Phone:
 
     It is read when it begins with a plus or `00`, or by the habits of the organization's default country.
     """
+    if is_e164(text):
+        return Phone(text, reachable=True)
     # Typography puts narrow and unbreakable spaces into numbers; any of them counts as a space.
     written = " ".join(text.split())
     if written.startswith("00"):

@@ -14,6 +14,7 @@ from regulars.work import jobs
 from regulars.work.app import create_app
 from regulars.work.loop import Loop
 from regulars.work.queue import Queue
+from regulars.work.statistics import Statistics
 from regulars.work.wake import listen_forever
 
 CONCURRENT_JOBS: Final = 4
@@ -34,6 +35,7 @@ async def run_worker(database: Database, queues: Sequence[Queue], *, stop: async
             group.create_task(loop.run()),
             group.create_task(listen_forever(database, loop.wake)),
             group.create_task(_run_jobs(database, loop, stop=stop, grace_s=grace_s)),
+            group.create_task(Statistics(database).run()),
         ]
         _log.info("worker.started")
         failpoint.hit("start")

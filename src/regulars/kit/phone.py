@@ -1,0 +1,46 @@
+"""Phone numbers that need no reading.
+
+`phonenumbers` takes a dozen patterns for a number that is nothing but a plus and digits, which is how nearly all
+arrive. For those it is enough to know the lengths of their country and what people dial first at home.
+"""
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+import phonenumbers
+
+COUNTRY_CODE_DIGITS_MAX = 3
+_PLAIN = re.compile(r"\+[1-9][0-9]{6,14}")
+
+
+def is_e164(text: str) -> bool:
+    """Whether it is in E.164 already, and possible in its country beyond doubt: read with care, it would come out as it
+    is. Of any other, reading it decides."""
+    if _PLAIN.fullmatch(text) is None:
+        return False
+    for end in range(2, COUNTRY_CODE_DIGITS_MAX + 2):
+        country = _country(text[1:end])
+        if country is not None:
+            national = text[end:]
+            is_odd = national.startswith("0") or (country.at_home is not None and country.at_home.match(national))
+            return len(national) in country.lengths and not is_odd
+    return False
+
+
+class _Country(NamedTuple):
+    lengths: frozenset[int]
+    # What is dialled before a number inside the country, and is no part of it.
+    at_home: re.Pattern[str] | None
+
+
+@cache
+def _country(code: str) -> _Country | None:
+    regions = phonenumbers.COUNTRY_CODE_TO_REGION_CODE.get(int(code))
+    if regions is None:
+        return None
+    metadata = phonenumbers.PhoneMetadata.metadata_for_region_or_calling_code(int(code), regions[0])
+    if metadata is None or metadata.general_desc is None:
+        return _Country(frozenset(), None)
+    at_home = metadata.national_prefix_for_parsing
+    return _Country(frozenset(metadata.general_desc.possible_length), re.compile(at_home) if at_home else None)

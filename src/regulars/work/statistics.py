@@ -1,0 +1,54 @@
+"""Tell PostgreSQL early what is in a table that begins to fill.
+
+Until autovacuum has looked at a table, after a minute at the soonest, the planner takes an organization for a few rows:
+whichever index begins with the organization then looks as good as the one with the whole key, and the plan that is kept
+reads the organization from end to end for every row it looks for. A plan is made anew when a table gets its statistics.
+"""
+
+import asyncio
+from typing import Final
+
+import psycopg
+from psycopg import sql
+
+from regulars.kit import log
+from regulars.kit.db import CONNECTION_ERRORS, Database
+
+LOOK_EVERY_S: Final = 2.0
+BYTES_MIN: Final = 64 << 10
+
+_log = log.get(__name__)
+
+
+class Statistics:
+    """One per worker."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        # How large a table was when it was looked at: one that is mostly empty seems unknown again, as queues do.
+        self._looked_at: dict[str, int] = {}
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.gather()
+            except (psycopg.Error, *CONNECTION_ERRORS) as error:
+                _log.warning("statistics.not_gathered", error=type(error).__name__)
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def gather(self) -> list[str]:
+        """Analyze the tables that have rows and no statistics; give their names."""
+        gathered: list[str] = []
+        async with self._database.connection() as connection:
+            unknown = await connection.fetch(
+                "SELECT relname, pg_relation_size(oid) FROM pg_class"
+                " WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND reltuples <= 0"
+                " AND pg_has_role(relowner, 'USAGE')"
+            )
+            for name, size in unknown:
+                if size < BYTES_MIN or size < 2 * self._looked_at.get(name, 0):
+                    continue
+                self._looked_at[name] = size
+                await connection.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(sql.Identifier(name)))
+                gathered.append(name)
+        return gathered

@@ -1,0 +1,60 @@
+"""Tables that begin to fill get their statistics early, and once."""
+
+import pytest
+from tests.support.room import anyio_backend, database, organization_id
+
+from regulars.work.statistics import Statistics
+
+__all__ = ["anyio_backend", "database", "organization_id"]
+pytestmark = pytest.mark.anyio
+
+
+INSERT = "INSERT INTO things SELECT n, repeat('x', 100) FROM generate_series(1, %s) n"
+
+
+@pytest.fixture
+async def things(database):
+    async with database.transaction() as tx:
+        await tx.execute("CREATE TABLE things (n integer PRIMARY KEY, text text)")
+
+
+async def do(database, statement, *values):
+    async with database.transaction() as tx:
+        await tx.execute(statement, values)
+
+
+async def test_a_table_gets_statistics_when_it_has_rows_and_only_once(database, things):
+    statistics = Statistics(database)
+    assert "things" not in await statistics.gather()
+    await do(database, INSERT, 1_000)
+    assert "things" in await statistics.gather()
+    async with database.reading() as tx:
+        assert await tx.fetch("SELECT reltuples FROM pg_class WHERE relname = 'things'") == [(1_000,)]
+    assert "things" not in await statistics.gather()
+
+
+async def test_a_table_whose_rows_are_gone_is_not_looked_at_again_and_again(database, things):
+    statistics = Statistics(database)
+    await do(database, INSERT, 1_000)
+    await do(database, "DELETE FROM things")
+    assert "things" in await statistics.gather()
+    assert "things" not in await statistics.gather()
+    await do(database, INSERT, 5_000)
+    assert "things" in await statistics.gather()
+
+
+async def test_a_number_is_found_by_its_own_index_once_the_table_has_statistics(database, organization_id):
+    await do(
+        database,
+        "INSERT INTO subscriptions (organization_id, id, number_hash, status, entry_count, last_hash, created_at,"
+        " updated_at) SELECT %s, gen_random_uuid(), sha256(n::text::bytea), 'SUBSCRIBED', 1, '', now(), now()"
+        " FROM generate_series(1, 2000) n",
+        organization_id,
+    )
+    assert "subscriptions" in await Statistics(database).gather()
+    async with database.reading() as tx:
+        plan = await tx.fetch(
+            "EXPLAIN SELECT id FROM subscriptions WHERE organization_id = %s AND number_hash = sha256('7')",
+            (organization_id,),
+        )
+    assert any("number_hash" in line and "Index Cond" in line for (line,) in plan)

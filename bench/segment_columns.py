@@ -142,8 +142,8 @@ async def _write_sales(
         # The later half of the customers buys ten times as often as the first; a tenth never does.
         who = np.where(chance.random(size) < 0.1, chance.random(size) * 0.45, 0.45 + chance.random(size) * 0.45)
         customer = (who * customers).astype(np.int64)
-        spread = np.sort(chance.random(size)) + first / RUN_SALES
-        at_s = (end - DAYS * 86_400 + spread / (sales / RUN_SALES) * DAYS * 86_400).astype(np.int64)
+        spread = (first + np.sort(chance.random(size)) * size) / sales
+        at_s = (end - DAYS * 86_400 * (1 - spread)).astype(np.int64)
         is_return = chance.random(size) < 0.05
         lines = chance.choice(LINES_OF_TICKETS, size)
         count = int(lines.sum())

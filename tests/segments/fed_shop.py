@@ -94,11 +94,21 @@ class FedShop:
         if first_name is not None:
             given["first_name"] = first_name
         upsert = ProfileUpsert(external_id=name, **given)
-        self.do(lambda tx: upsert_profiles(tx, self.organization_id, [upsert]))
+        self.runner.run(self._upsert(upsert))
         [(identifier,)] = self.sql("SELECT id FROM profiles WHERE organization_id = %s AND external_id = %s", name)
         return identifier
 
-    def sale(
+    async def customer_now(self, name: str, attributes: Mapping[str, str]) -> None:
+        await self._upsert(ProfileUpsert(external_id=name, attributes=attributes))
+
+    async def _upsert(self, upsert: ProfileUpsert) -> None:
+        async with self.database.transaction() as tx:
+            await upsert_profiles(tx, self.organization_id, [upsert])
+
+    def sale(self, name: str | None, **given: Any) -> None:
+        self.runner.run(self.sale_now(name, **given))
+
+    async def sale_now(
         self,
         name: str | None,
         *,
@@ -112,7 +122,7 @@ class FedShop:
     ) -> None:
         items = [{"quantity": 1, "total_price_cents": amount, **line} for line in lines]
 
-        async def act(tx: Tx) -> Any:
+        async with self.database.transaction() as tx:
             told = Sale(
                 external_id=str(uuid4()),
                 type=kind,
@@ -133,9 +143,6 @@ class FedShop:
                 ),
             )
             [outcome] = await record_sales(tx, self.organization_id, [told], tolerance=timedelta(seconds=30))
-            return outcome
-
-        outcome = self.do(act)
         assert outcome.is_new
 
     def opt_in(self, name: str | None, number: str, *, source: str = "OTHER", store: str | None = None) -> None:
@@ -166,12 +173,12 @@ class FedShop:
 
     def build(self) -> None:
         async def run() -> None:
-            while await take_bite(self.database, self.organization_id) or await self._is_building():
+            while await take_bite(self.database, self.organization_id) or await self.is_building():
                 pass
 
         self.runner.run(run())
 
-    async def _is_building(self) -> bool:
+    async def is_building(self) -> bool:
         """What waits for older transactions, of other tests too, is due again in a moment."""
         async with self.database.transaction() as tx:
             progress = await life.find_progress(tx, self.organization_id)

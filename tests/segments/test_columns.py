@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from regulars.segments.analysis.engine.answer import Engine
 from regulars.segments.analysis.engine.blobs import decode, decode_coded
 from regulars.segments.analysis.engine.customers import ATTRIBUTE
 from regulars.segments.columns import life
@@ -204,3 +205,29 @@ def test_columns_of_another_format_are_built_again(fed):
     fed.drain()
     fed.build()
     assert fed.members(BOUGHT) == {"ann", "bob", "cat"}
+
+
+def test_a_run_that_is_gone_is_told_and_no_wrong_count(fed):
+    for _ in range(16):
+        fed.sale("cat", amount=1)
+        fed.drain()
+    assert fed.tidy()
+    assert fed.sql("SELECT count(*) FROM segment_runs WHERE organization_id = %s AND kind = 'sales' AND level > 0") == [
+        (1,)
+    ]
+    fed.sql("DELETE FROM segment_blobs WHERE organization_id = %s")
+    assert fed.ask({"type": "all", "of": [BOUGHT]}).fault == "The columns changed over and over while they were read."
+    assert fed.do(lambda tx: life.rebuild(tx, fed.organization_id))
+    fed.build()
+    assert fed.members(spend(16)) == {"ann", "bob", "cat"}
+
+
+def test_columns_beyond_the_budget_go_and_come_back(fed):
+    fed.engine = Engine(fed.database, bytes_max=1)
+    gold = {"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}
+    for _ in range(2):
+        assert fed.members(gold) == {"ann"}
+        assert fed.members(spend(600)) == {"ann", "bob"}
+        [held] = fed.engine.memory.list_held()
+        assert "a:tier" not in held.columns
+        assert not held.results

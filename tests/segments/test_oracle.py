@@ -1,24 +1,29 @@
 """Random shops and random segments: what the columns say is what explain finds in the rows, whatever happens meanwhile."""
 
+import asyncio
 import contextlib
+import os
 import random
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.segments.fed_shop import FedShop
+from tests.segments.fed_shop import OUR_LISTENERS, FedShop
 
 from regulars.catalog.model import AttributeType
 from regulars.catalog.retype import retype_attribute, retype_product_property
 from regulars.kit.db import Tx
 from regulars.segments.analysis.ask import asked_of
+from regulars.segments.analysis.engine.tidy import tidy
 from regulars.segments.columns import life
 from regulars.segments.explain.evaluate import Judge
 from regulars.segments.explain.look import look
 from regulars.segments.explain.model import Explained
 from regulars.segments.feed import sales as feeding
+from regulars.segments.feed.build import take_bite
 from regulars.segments.kept.resolve import resolve
+from regulars.work.outbox import OutboxQueue
 
 PEOPLE = [f"p{number}" for number in range(14)]
 NUMBERS = [f"+3361234560{number}" for number in range(8)] + ["+14155552671"]
@@ -30,10 +35,8 @@ VALUES = {
 }
 TYPES = [AttributeType.TEXT, AttributeType.NUMBER, AttributeType.DATE, AttributeType.BOOLEAN, AttributeType.ENUM]
 DAYS = [0, 1, 7, 30, 60, 365]
-
-
-class _DyingError(Exception):
-    """The feeder is killed here."""
+# More of them are worth an hour now and then.
+SEEDS = int(os.environ.get("REGULARS_TEST_SEEDS", "2"))
 
 
 class Story:
@@ -269,7 +272,7 @@ class Trees:
         )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_columns_and_rows_agree(shop, seed, monkeypatch):
     story = Story(shop, seed)
     trees = Trees(seed)
@@ -285,6 +288,59 @@ def test_columns_and_rows_agree(shop, seed, monkeypatch):
         shop.drain()
         for _ in range(8):
             compare(shop, trees.group(), seed)
+
+
+class Crowd:
+    """Writers, drains, a build and a tidying process side by side."""
+
+    def __init__(self, shop: FedShop, seed: int) -> None:
+        self.shop = shop
+        self.chance = random.Random(seed)
+        self.is_writing = True
+
+    async def act(self) -> None:
+        await asyncio.gather(self.write(), self.drain(), self.drain(), self.build(), self.clean())
+
+    async def write(self) -> None:
+        for number in range(60):
+            name = f"p{self.chance.randrange(12)}"
+            if number % 3:
+                await self.shop.sale_now(name, amount=100)
+            else:
+                await self.shop.customer_now(
+                    name, {"tier": self.chance.choice(["Gold", "Silver"]), "points": str(number)}
+                )
+        self.is_writing = False
+
+    async def drain(self) -> None:
+        queue = OutboxQueue(OUR_LISTENERS)
+        while await queue.take_turn(self.shop.database, self.shop.organization_id) or self.is_writing:
+            pass
+
+    async def build(self) -> None:
+        while await take_bite(self.shop.database, self.shop.organization_id) or await self.shop.is_building():
+            pass
+
+    async def clean(self) -> None:
+        while self.is_writing:
+            await tidy(self.shop.database, self.shop.organization_id)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_they_agree_after_everything_happened_at_once(shop, seed):
+    """Order does not matter, and nothing counts twice."""
+    for number in range(30):
+        shop.sale(f"p{number % 9}", amount=100)
+    shop.drain()
+    shop.begin()
+    shop.runner.run(Crowd(shop, seed).act())
+    shop.drain()
+    assert shop.sql("SELECT count(*) FROM sales_events WHERE organization_id = %s") == [(70,)]
+    trees = Trees(seed)
+    for bound in range(0, 1500, 100):
+        compare(shop, {"type": "all", "of": [{"type": "spend", "currency": "EUR", "at_least_cents": bound}]}, seed)
+    for _ in range(5):
+        compare(shop, trees.group(), seed)
 
 
 def compare(shop: FedShop, match: dict[str, Any], seed: int) -> None:

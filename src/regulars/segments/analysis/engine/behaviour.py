@@ -12,7 +12,7 @@ from regulars.catalog.model import AttributeType, spell
 from regulars.segments.analysis.engine.attribute import UNREADABLE, YES, Read
 from regulars.segments.analysis.engine.blobs import Array
 from regulars.segments.analysis.engine.days import DAY_S, Zone, number_of
-from regulars.segments.analysis.engine.memory import Held
+from regulars.segments.analysis.engine.memory import Held, Result
 from regulars.segments.analysis.engine.sales import SalesRun
 from regulars.segments.analysis.model import Asked
 from regulars.segments.check import is_askable
@@ -32,7 +32,7 @@ from regulars.segments.definition import (
 from regulars.segments.explain.millionths import millionths
 from regulars.segments.values import NEGATIVE, days_of, holds_on
 
-INT64_MAX: Final = 2**63 - 1
+EXACT_MAX: Final = 2**53
 # A day here is at most this far from the same day of UTC.
 _SLACK_DAYS: Final = 2
 _BEFORE_ALL, _AFTER_ALL = number_of(date.min), number_of(date.max)
@@ -74,8 +74,8 @@ class Behaviour:
         self._asked = asked
         self._zone = zone
 
-    def holds(self, condition: OfSales) -> tuple[Array, int]:
-        """For whom it holds, and how many customers have a product whose property cannot be read."""
+    def holds(self, condition: OfSales) -> Result:
+        """For whom it holds, and who has a product whose property cannot be read."""
         lines = self._lines(condition)
         match condition:
             case FirstPurchase() | LastPurchase():
@@ -92,7 +92,7 @@ class Behaviour:
                 held = self._sums_within(condition, lines, _bounds(low, high, none=condition.none))
             case _:
                 held = self._holds_so_often(condition, lines)
-        return held, self._count_unreadable(lines)
+        return held, self._unreadable(lines)
 
     def _holds_so_often(self, condition: Bought | Tickets | Returned, lines: Lines | None) -> Array:
         bounds = _bounds(condition.at_least, condition.at_most, none=condition.none)
@@ -105,8 +105,7 @@ class Behaviour:
                 return empty if (bounds.low or 0) == 0 else np.zeros_like(empty)
             return self._has(condition, lines, window) if bounds.low == 1 else np.ones(self._held.size, bool)
         customers = [run.parts["customer"][chosen] for run, chosen in self._chosen(condition, lines, window)]
-        counted = pl.DataFrame({"c": _joined(customers)}).group_by("c").agg(pl.len().cast(pl.Int64).alias("s"))
-        return self._within(counted, bounds)
+        return bounds.hold_all(np.bincount(_joined(customers), minlength=self._held.size))
 
     def _holds_on_day(self, condition: FirstPurchase | LastPurchase, lines: Lines | None) -> Array:
         """By what was bought in stretches of days: the last purchase lies in one if there is none after it."""
@@ -148,11 +147,21 @@ class Behaviour:
                 customers.append(customer)
                 values.append(value)
                 largest = max(largest, abs(int(value.max())), abs(int(value.min())))
-        rows = sum(value.size for value in values)
-        # A sum that may pass 64 bits is made in 128.
-        kind = pl.Int64() if largest * max(rows, 1) <= INT64_MAX else pl.Int128()
-        frame = pl.DataFrame({"c": _joined(customers), "s": _joined(values)})
-        return self._within(frame.group_by("c").agg(pl.col("s").cast(kind).sum()), bounds)
+        return self._sum_within(_joined(customers), _joined(values), largest, bounds)
+
+    def _sum_within(self, customers: Array, values: Array, largest: int, bounds: Bounds) -> Array:
+        """Whose values sum within the bounds. Whoever has none has 0.
+
+        Doubles hold every integer up to 2^53, so sums that cannot pass it are exact in them, and adding into an array
+        by number takes a fifteenth of the time that grouping takes. Others are made in 128 bits.
+        """
+        if largest * values.size <= EXACT_MAX:
+            return bounds.hold_all(np.bincount(customers, values, self._held.size))
+        frame = pl.DataFrame({"c": customers, "s": values})
+        sums = frame.group_by("c").agg(pl.col("s").cast(pl.Int128).sum())
+        held = np.full(self._held.size, bounds.hold(0))
+        held[sums["c"].to_numpy()] = _inside(sums["s"], bounds)
+        return held
 
     def _of_lines(self, run: SalesRun, chosen: Array, lines: Lines | None, *, by_money: bool) -> tuple[Array, Array]:
         product = run.parts["product"]
@@ -163,12 +172,6 @@ class Behaviour:
             among = chosen[sale]
             places, sale = places[among], sale[among]
         return run.parts["customer"][sale], run.parts["total" if by_money else "quantity"][places]
-
-    def _within(self, sums: pl.DataFrame, bounds: Bounds) -> Array:
-        """Whoever has no row has 0."""
-        held = np.full(self._held.size, bounds.hold(0))
-        held[sums["c"].to_numpy()] = _inside(sums["s"], bounds)
-        return held
 
     def _has(self, condition: OfSales, lines: Lines | None, window: tuple[int, int]) -> Array:
         """Who has a sale that passes, of those that the condition speaks of."""
@@ -268,15 +271,14 @@ class Behaviour:
             [missing if value is None else by_value[text] for value, text in zip(told, spelled, strict=True)], np.int8
         )
 
-    def _count_unreadable(self, lines: Lines | None) -> int:
+    def _unreadable(self, lines: Lines | None) -> Array | None:
         if lines is None or not lines.unreadable.any():
-            return 0
+            return None
         held = np.zeros(self._held.size, bool)
         for meta in self._held.runs("sales"):
             run = self._held.sales[meta.id]
             held[run.parts["customer"][run.line_sale()[lines.unreadable[run.parts["product"]]]]] = True
-        alive = self._held.columns["alive"]
-        return int(np.count_nonzero(held & alive)) if isinstance(alive, np.ndarray) else 0
+        return held
 
     def _window(self, condition: Bought | Tickets | Returned | Spend | Articles | TicketValue) -> tuple[int, int]:
         first, last = days_of(condition.window, self._asked.today)
@@ -306,9 +308,5 @@ def _overlaps(first_s: int | None, last_s: int | None, window: tuple[int, int]) 
     return first_s // DAY_S - _SLACK_DAYS <= window[1] and last_s // DAY_S + _SLACK_DAYS >= window[0]
 
 
-def _joined(parts: list[Array]) -> pl.Series:
-    if not parts:
-        return pl.Series(values=[], dtype=pl.Int64)
-    widest = max((part.dtype for part in parts), key=lambda kind: kind.itemsize)
-    chunks = [pl.Series(values=part.astype(widest, copy=False)) for part in parts]
-    return pl.concat(chunks, rechunk=False)
+def _joined(parts: list[Array]) -> Array:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)

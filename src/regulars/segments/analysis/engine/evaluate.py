@@ -12,7 +12,7 @@ from regulars.segments.analysis.engine.behaviour import Behaviour
 from regulars.segments.analysis.engine.blobs import Array
 from regulars.segments.analysis.engine.customers import ATTRIBUTE, TEXTS, LastTexts
 from regulars.segments.analysis.engine.days import Zone, number_of
-from regulars.segments.analysis.engine.memory import Held
+from regulars.segments.analysis.engine.memory import Held, Result
 from regulars.segments.analysis.model import Asked, ConditionCount, Split
 from regulars.segments.check import is_askable
 from regulars.segments.columns.model import DO_NOT_CONTACT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN
@@ -77,20 +77,23 @@ class Evaluation:
 
     def _count(self, condition: Condition, path: Path, counts: list[ConditionCount]) -> None:
         held, unreadable = self._look(condition)
-        counts.append(ConditionCount(path, int(np.count_nonzero(held & self.alive)), unreadable))
+        counts.append(ConditionCount(path, self._count_alive(held), self._count_alive(unreadable)))
         if isinstance(condition, Group):
             for number, inner in enumerate(condition.of):
                 self._count(inner, (*path, number), counts)
 
+    def _count_alive(self, some: Array | None) -> int:
+        return 0 if some is None else int(np.count_nonzero(some & self.alive))
+
     def _holds(self, condition: Condition) -> Array:
         return self._look(condition)[0]
 
-    def _look(self, condition: Condition) -> tuple[Array, int]:
-        """For whom it holds, and how many have a value that cannot be read."""
+    def _look(self, condition: Condition) -> Result:
+        """For whom it holds, and who has a value that cannot be read."""
         if isinstance(condition, Group):
-            return self._of_group(condition), 0
+            return self._of_group(condition), None
         if isinstance(condition, InSegment):
-            return self._of_segment(condition), 0
+            return self._of_segment(condition), None
         key = self._key(condition)
         known = self._held.results.get(key)
         if known is None:
@@ -125,33 +128,33 @@ class Evaluation:
         if isinstance(condition, OfSales):
             declared = None if condition.property is None else asked.properties.get(condition.property.key)
             stores = tuple(asked.stores.get(reference) for reference in condition.stores)
-            return (*common, self._held.sales_as_of, self._held.customers_as_of, declared, stores)
+            return (*common, self._held.sales_as_of, declared, stores)
         stores = tuple(asked.stores.get(one) for one in condition.stores) if isinstance(condition, Consent) else ()
         return (*common, self._held.customers_as_of, stores, self._held.forbidden_as_of)
 
-    def _evaluate(self, condition: Condition) -> tuple[Array, int]:
+    def _evaluate(self, condition: Condition) -> Result:
         match condition:
             case OfAttribute():
                 return self._of_attribute(condition)
             case Consent():
-                return self._of_consent(condition), 0
+                return self._of_consent(condition), None
             case Texts():
-                return self._of_texts(condition), 0
+                return self._of_texts(condition), None
             case Created(when=when):
-                return self._on_day(self._plain("created"), when), 0
+                return self._on_day(self._plain("created"), when), None
             case Named(is_=wanted):
-                return self._plain("named") == wanted, 0
+                return self._plain("named") == wanted, None
             case Country(any_of=wanted_codes):
-                return self._coded("country", wanted_codes.__contains__), 0
+                return self._coded("country", wanted_codes.__contains__), None
             case _ if isinstance(condition, OfSales):
                 return self._behaviour.holds(condition)
             case _:
                 raise AssertionError(f"{type(condition).__name__} is no condition of its own")
 
-    def _of_attribute(self, condition: OfAttribute) -> tuple[Array, int]:
+    def _of_attribute(self, condition: OfAttribute) -> Result:
         declared = self._asked.attributes.get(condition.key)
         if declared is None or not is_askable(condition, self._asked.attributes):
-            return np.zeros(self._held.size, bool), 0
+            return np.zeros(self._held.size, bool), None
         column = self._values(ATTRIBUTE + condition.key)
         read = column.read_as(declared[0], declared[1], self._asked.zone)
         truth = read.truth(condition, column.dictionary.values, self._asked.today)
@@ -161,10 +164,7 @@ class Evaluation:
         # The code of no value is -1, which is the place at the end.
         holds = np.append(truth == YES, of_none)[column.codes]
         is_unreadable = np.append(truth == UNREADABLE, False)
-        unreadable = 0
-        if is_unreadable.any():
-            unreadable = int(np.count_nonzero(is_unreadable[column.codes] & self.alive))
-        return holds, unreadable
+        return holds, is_unreadable[column.codes] if is_unreadable.any() else None
 
     def _of_consent(self, condition: Consent) -> Array:
         held: Array = self._standings() == STANDINGS[condition.state]
@@ -225,7 +225,7 @@ class Evaluation:
             own = self._plain("own")
             consent = self._plain("consent")
             is_held = (consent == NEVER_ASKED) & (own != 0) & np.isin(own, self._held.forbidden)
-            known = self._held.results[key] = (np.where(is_held, DO_NOT_CONTACT, consent).astype(np.uint8), 0)
+            known = self._held.results[key] = (np.where(is_held, DO_NOT_CONTACT, consent).astype(np.uint8), None)
         self._held.results.move_to_end(key)
         return known[0]
 

@@ -1,5 +1,6 @@
 """Bring what a question needs into memory: patches, columns of customers, and arrays of sales."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 from uuid import UUID
@@ -11,7 +12,7 @@ from regulars.segments.analysis.engine import queries
 from regulars.segments.analysis.engine.customers import apply, empty, place_block
 from regulars.segments.analysis.engine.memory import Held
 from regulars.segments.analysis.engine.need import Need
-from regulars.segments.analysis.engine.sales import SalesRun, read_part, unpack
+from regulars.segments.analysis.engine.sales import WORDS, SalesRun, read_part, unpack
 from regulars.segments.columns.model import WHOLE, Run, unpack_customers, unpack_sales
 
 # Read at a time: what is on its way is in memory twice.
@@ -75,15 +76,34 @@ async def _load_sales(tx: Tx, organization_id: UUID, held: Held, parts: set[str]
         for run in some:
             # Its arrays are small, and all of them are here now.
             held.sales[run.id].parts = unpack(unpack_sales(blobs[run.id, WHOLE]), held.words)
+    is_gone = False
+    try:
+        await _load_merged(tx, organization_id, held, parts, zone=zone)
+    except* RunGoneError:
+        is_gone = True
+    if is_gone:
+        raise RunGoneError
+
+
+async def _load_merged(tx: Tx, organization_id: UUID, held: Held, parts: set[str], *, zone: str) -> None:
     merged = [run for run in held.runs("sales") if run.level > 0]
-    for part in sorted(parts):
-        lacking = [run for run in merged if part in _missing(held.sales[run.id], {part}, zone)]
-        for some in _by_bytes(lacking):
-            blobs = await find_parts(tx, organization_id, held, some, [part])
-            for run in some:
-                held.sales[run.id].parts[part] = read_part(part, blobs.pop((run.id, part)), held.words)
-        held.parts[part] = None
-        held.parts.move_to_end(part)
+    async with asyncio.TaskGroup() as decoding:
+        for part in sorted(parts):
+            lacking = [run for run in merged if part in _missing(held.sales[run.id], {part}, zone)]
+            for some in _by_bytes(lacking):
+                blobs = await find_parts(tx, organization_id, held, some, [part])
+                for run in some:
+                    decoding.create_task(_decode(held, run, part, blobs.pop((run.id, part))))
+            held.parts[part] = None
+            held.parts.move_to_end(part)
+
+
+async def _decode(held: Held, run: Run, part: str, content: bytes) -> None:
+    """Beside the reading of the next; words are shared, so parts that have some take turns."""
+    if part in WORDS:
+        held.sales[run.id].parts[part] = read_part(part, content, held.words)
+    else:
+        held.sales[run.id].parts[part] = await asyncio.to_thread(read_part, part, content, held.words)
 
 
 def _missing(run: SalesRun, parts: set[str], zone: str) -> set[str]:

@@ -1,7 +1,6 @@
 """What the process holds of each organization, within a budget: columns that were not asked for longest go first."""
 
 from collections import OrderedDict
-from collections.abc import Callable
 from uuid import UUID
 
 import numpy as np
@@ -11,6 +10,9 @@ from regulars.segments.analysis.engine.customers import Column, apply, grown, la
 from regulars.segments.analysis.engine.queries import Snapshot
 from regulars.segments.analysis.engine.sales import SalesRun, Words
 from regulars.segments.columns.model import CustomerState, Run
+
+# For whom a condition holds, and who has a value that its type cannot read.
+Result = tuple[Array, Array | None]
 
 
 class Held:
@@ -29,7 +31,7 @@ class Held:
         # Numbers that nobody may text, and the count of changes of consents when they were read.
         self.forbidden = np.zeros(0, np.uint64)
         self.forbidden_as_of: int | None = None
-        self.results: OrderedDict[tuple[object, ...], tuple[Array, int]] = OrderedDict()
+        self.results: OrderedDict[tuple[object, ...], Result] = OrderedDict()
 
     @property
     def size(self) -> int:
@@ -81,7 +83,8 @@ class Held:
         columns = sum(column.nbytes for column in self.columns.values())
         sales = sum(run.nbytes for run in self.sales.values())
         patches = 600 * sum(len(states) for states in self.patches.values())
-        return columns + sales + patches + sum(result.nbytes for result, _ in self.results.values())
+        results = sum(part.nbytes for result in self.results.values() for part in result if part is not None)
+        return columns + sales + patches + results
 
     def give_back(self, wanted: set[str]) -> bool:
         """Let go of the one thing that was asked for longest ago, and is not wanted now; False if there is none."""
@@ -126,6 +129,9 @@ class Memory:
     def known(self) -> list[UUID]:
         return list(self._held)
 
+    def list_held(self) -> list[Held]:
+        return list(self._held.values())
+
     def purges_of(self, organization_id: UUID) -> tuple[int, int] | None:
         held = self._held.get(organization_id)
         return None if held is None else (held.snapshot.epoch, held.snapshot.purges)
@@ -133,9 +139,9 @@ class Memory:
     def forget(self, organization_id: UUID) -> None:
         self._held.pop(organization_id, None)
 
-    def make_room(self, wanted: set[str], *, measure: Callable[[], int] | None = None) -> None:
+    def make_room(self, wanted: set[str]) -> None:
         """Bring what is held below the budget: first of those that were not asked, then of the one that was."""
-        while (measure or self.nbytes)() > self._bytes_max and self._held:
+        while self.nbytes() > self._bytes_max and self._held:
             oldest = next(iter(self._held))
             if len(self._held) > 1:
                 if not self._held[oldest].give_back(set()):

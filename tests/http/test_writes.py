@@ -7,8 +7,9 @@ import msgspec
 import psycopg
 import pytest
 from tests.http.workshop import Workshop, status
+from tests.support.room import request
 
-from regulars.http.route import Answer
+from regulars.http.route import Answer, Write
 from regulars.kit.coalesce import QUEUE_ITEMS_MAX
 from regulars.kit.errors import Unavailable
 from regulars.stores.errors import StoreNotFound
@@ -176,6 +177,28 @@ async def test_a_full_queue_refuses_at_once_and_then_takes_again(workshop):
     assert status(await workshop.call("late", key="late")) == 201
     assert max(map(len, workshop.batches)) == 256
     assert await workshop.things() == ["late", *names]
+
+
+async def test_the_queue_that_is_asked_for_room_is_the_one_the_write_goes_to(database, organization_id, monkeypatch):
+    workshop = Workshop(database, organization_id, parallel_batches=2)
+    coalescer, asked = workshop.writes.coalescer, []
+    has_room = coalescer.has_room
+
+    def ask(queue, *, size):
+        asked.append(queue)
+        return has_room(queue, size=size)
+
+    monkeypatch.setattr(coalescer, "has_room", ask)
+    workshop.gate.clear()
+    for number in range(4):
+        write = Write(request(organization_id, body=b'"a"'), f"thing {number}")
+        assert workshop.writes.can_take(workshop.route, write.request, None)
+        workshop.writes.submit_now(workshop.route, write, lambda _: None)
+    before, after = asked[::2], asked[1::2]
+    assert before == after
+    assert [queue[-1] for queue in before] == [0, 1, 0, 1]
+    workshop.gate.set()
+    await coalescer.drain()
 
 
 async def test_the_quick_way_answers_what_it_can_and_the_careful_way_does_the_rest(database, organization_id):

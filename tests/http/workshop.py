@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from tests.support.room import request
 
-from regulars.http.route import Answer, Mutation, Quick, Write
+from regulars.http.route import Answer, Mutation, Write
 from regulars.http.writes import Writes
 from regulars.kit.db import Database, Tx
 from regulars.kit.errors import ApiError, invalid
@@ -21,7 +21,7 @@ Call = asyncio.Task[Answer | ApiError]
 class Workshop:
     """`make` inserts a thing and answers 201; an act planted under its name happens inside the batch before that."""
 
-    def __init__(self, database: Database, organization_id: UUID, *, quick: Quick | None = None) -> None:
+    def __init__(self, database: Database, organization_id: UUID, **of_its_route: Any) -> None:
         self.organization_id = organization_id
         self.database = database
         self.acts: dict[str, Act] = {}
@@ -36,7 +36,7 @@ class Workshop:
             answers={},
             prepare=self._prepare,
             run=self._run,
-            quick=quick,
+            **of_its_route,
         )
         self.writes = Writes(database, [self.route], erased=person_erased())
 

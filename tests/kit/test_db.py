@@ -3,6 +3,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
+from tests.support.database import pretend_to_be_a_cluster
 
 from regulars.kit import connecting
 from regulars.kit.clock import monotonic
@@ -223,4 +224,16 @@ async def test_whoever_stops_waiting_as_a_connection_becomes_free_takes_it_from_
         await waiting
     assert await use(database) == 1
     assert database.pool_use() == {"open": 1, "idle": 1, "waiting": 0}
+    await database.close()
+
+
+@pytest.mark.parametrize(("is_cluster", "mode"), [(False, "force_generic_plan"), (True, "auto")])
+async def test_statements_that_record_are_planned_once_but_on_a_cluster_for_their_values(
+    database_url, is_cluster, mode
+):
+    if is_cluster:
+        pretend_to_be_a_cluster(database_url)
+    database = Database(database_url)
+    async with database.recording() as connection:
+        assert await connection.fetch("SELECT current_setting('plan_cache_mode')") == [(mode,)]
     await database.close()

@@ -2,6 +2,7 @@ import threading
 
 import psycopg
 import pytest
+from tests.support.database import pretend_to_be_a_cluster
 
 from regulars.kit import migrate
 from regulars.kit.migrate import MigrationError
@@ -122,3 +123,15 @@ def test_a_build_that_broke_off_is_begun_anew(empty_database_url, tmp_path):
     with psycopg.connect(empty_database_url) as connection:
         rows = connection.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = 'wide_by_a'::regclass").fetchall()
     assert rows == [(True,)]
+
+
+@pytest.mark.parametrize(("is_cluster", "told"), [(True, "sequential"), (False, None)])
+def test_on_a_cluster_a_file_changes_one_part_of_a_table_at_a_time(empty_database_url, tmp_path, is_cluster, told):
+    if is_cluster:
+        pretend_to_be_a_cluster(empty_database_url)
+    (tmp_path / "0001_ask.sql").write_text(
+        "CREATE TABLE asked AS SELECT nullif(current_setting('citus.multi_shard_modify_mode', true), '') AS mode;"
+    )
+    migrate.migrate(empty_database_url, folder=tmp_path)
+    with psycopg.connect(empty_database_url) as connection:
+        assert connection.execute("SELECT mode FROM asked").fetchall() == [(told,)]

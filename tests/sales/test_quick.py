@@ -57,6 +57,18 @@ async def elsewhere(quick: Counter, statement: str, *parameters: Any) -> None:
         await other.execute(statement, parameters)  # type: ignore[arg-type]  # each caller passes a literal
 
 
+async def test_only_a_sale_that_was_recorded_wakes_the_worker(quick, plain):
+    for counter in (quick, plain):
+        woken: list[Any] = []
+        counter.desk.database.after_commit = lambda *touched, woken=woken: woken.append(touched)
+        await counter.send([told("A"), told("B", occurred_at="2999-01-01T00:00:00Z")])
+        assert woken == [("outbox", counter.desk.organization_id)]
+        woken.clear()
+        answers = await counter.send([told("A"), told("A", key="k"), told("B", occurred_at="2999-01-01T00:00:00Z")])
+        assert [answer["status"] for answer in answers] == [200, 200, 400]
+        assert woken == []
+
+
 PROFILE = "INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at) VALUES (%s, %s, 'ada', now(), now())"
 
 

@@ -69,3 +69,14 @@ def migrated_template(server_url: str) -> Iterator[str]:
     with new_database(server_url) as url:
         migrate.migrate(url)
         yield urlsplit(url).path.removeprefix("/")
+
+
+def pretend_to_be_a_cluster(url: str) -> None:
+    """Have the database say that it has the extension of a cluster, which no machine of ours has."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SET allow_system_table_mods = on")
+        connection.execute(
+            "INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)"
+            " SELECT 7_345_112, 'citus', r.oid, n.oid, false, '13' FROM pg_roles r, pg_namespace n"
+            " WHERE r.rolname = current_user AND n.nspname = 'pg_catalog'"
+        )

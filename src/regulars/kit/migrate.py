@@ -22,6 +22,11 @@ OUTSIDE = b"-- outside a transaction\n"
 INCLUDE = re.compile(rb"^-- include: (\S+)$", re.MULTILINE)
 # Without a parameter: a statement that has one keeps its snapshot until the next, and builds of indexes wait for that.
 TRY_LOCK = "SELECT pg_try_advisory_xact_lock(7345112001)"
+# A cluster (Citus) changes the parts of a table at the same time, over a connection each, and then refuses to
+# make a function in the same transaction; one after the other, both are possible.
+ONE_PART_AT_A_TIME = """
+SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true) FROM pg_extension WHERE extname = 'citus'
+"""
 
 
 class MigrationError(Exception):
@@ -113,6 +118,7 @@ def _apply(connection: psycopg.Connection[Any], file: Path) -> bool:
             "SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true)",
             (LOCK_TIMEOUT, STATEMENT_TIMEOUT),
         )
+        connection.execute(ONE_PART_AT_A_TIME)
         _execute(connection, file, _statements(file), left="changed nothing")
         failpoint.hit("migration", connection.close)
         connection.execute("INSERT INTO migrations (name) VALUES (%s)", (file.stem,))

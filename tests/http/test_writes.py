@@ -6,10 +6,15 @@ from functools import partial
 import msgspec
 import psycopg
 import pytest
-from tests.http.workshop import Workshop, status
+from tests.http.workshop import Workshop, is_replay, status
 from tests.support.room import request
 
+from regulars.http.api_lane import ApiLane
+from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S
+from regulars.http.rate_limit import RateLimiter
+from regulars.http.reads import Reads
 from regulars.http.route import Answer, Write
+from regulars.idempotency.model import fingerprint
 from regulars.kit.coalesce import QUEUE_ITEMS_MAX
 from regulars.kit.errors import Unavailable
 from regulars.stores.errors import StoreNotFound
@@ -177,6 +182,40 @@ async def test_a_full_queue_refuses_at_once_and_then_takes_again(workshop):
     assert status(await workshop.call("late", key="late")) == 201
     assert max(map(len, workshop.batches)) == 256
     assert await workshop.things() == ["late", *names]
+
+
+async def test_a_mistake_of_ours_on_the_lane_is_left_to_the_long_way_which_answers(workshop, database, organization_id):
+    """Raised on the lane, it would end the connection and leave the caller without a word."""
+    workshop = Workshop(database, organization_id, body=str)
+    body = b"this is not what the command of these tests is read from"
+    asked = request(organization_id, body=body)
+    lane = ApiLane(
+        [workshop.route],
+        cached_caller=lambda _key: asked.caller,
+        rate_limiter=RateLimiter(per_s=0, burst=1),
+        reads=Reads(database),
+        writes=workshop.writes,
+    )
+    headers = [(b"host", b"h"), (b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    head, key = lane.read_head(b"/v1/things", headers, keep_alive=True)
+    assert not lane.take(head, key, body, lambda *_: None)
+    with pytest.raises(msgspec.DecodeError):
+        await workshop.writes.submit(workshop.route, asked, target=b"", key=None, charge=lambda _: None)
+
+
+async def test_those_who_wait_for_the_same_key_are_told_also_when_the_first_cannot_be(workshop):
+    workshop.gate.clear()
+    write = Write(request(workshop.organization_id, body=b'"a"'), "a", "k", fingerprint("POST", b"/v1/things", b'"a"'))
+
+    def fail(_outcome):
+        raise OSError("gone")
+
+    workshop.writes.submit_now(workshop.route, write, fail)
+    waiting = workshop.call("a", key="k")
+    await workshop.until(lambda: bool(workshop.batches))
+    workshop.gate.set()
+    async with asyncio.timeout(WAIT_FOR_SAME_KEY_S / 2):
+        assert is_replay(await waiting)
 
 
 async def test_the_queue_that_is_asked_for_room_is_the_one_the_write_goes_to(database, organization_id, monkeypatch):

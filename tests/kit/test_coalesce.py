@@ -177,3 +177,19 @@ async def test_an_item_that_arrives_as_the_last_flushers_end_is_served():
     await turns()
     assert served == ["a", "b"]
     assert coalescer.waiting_items == 0
+
+
+async def test_a_flush_that_fails_leaves_nobody_standing_in_line():
+    served: list[str] = []
+
+    async def flush(lane: str, _batch: list[int]) -> None:
+        served.append(lane)
+        if lane == "a":
+            raise RuntimeError("planted")
+
+    coalescer: Coalescer[str, int] = Coalescer(flush, items_max=lambda _: ITEMS_MAX, flushers=1)
+    for lane in ("a", "b", "c"):
+        coalescer.put(lane, 1, size=1)
+    await coalescer.drain()
+    assert served == ["a", "b", "c"]
+    assert coalescer.waiting_items == 0

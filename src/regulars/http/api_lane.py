@@ -97,7 +97,7 @@ class ApiLane:
             if not self._writes.can_take(route, request, text):
                 return False
             rate_headers = self._rate_limiter.take(caller.api_key_id)
-        except ApiError:
+        except Exception:  # noqa: BLE001  # a refusal or our own mistake: the long way meets it again, and answers it
             return False
         mark = b""
         if text is not None:

@@ -53,9 +53,10 @@ class Pending:
     def settle(self, outcome: Outcome) -> None:
         if self.outcome is None:
             self.outcome = outcome
-            self.reply(outcome)
+            # First, so that they are not left waiting where the caller cannot be told.
             if self.waited_for is not None:
                 self.waited_for.set()
+            self.reply(outcome)
 
     async def wait(self, timeout_s: float) -> Outcome | None:
         if self.outcome is None:

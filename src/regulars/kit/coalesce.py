@@ -11,10 +11,14 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
 
+from regulars.kit import log
+
 FLUSHERS = 8
 QUEUE_ITEMS_MAX = 2_048
 WAITING_BYTES_MAX = 64 << 20
 BATCH_BYTES_MAX = 4 << 20
+
+_log = log.get(__name__)
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -81,7 +85,10 @@ class Coalescer(Generic[K, T]):
     async def _serve_line(self) -> None:
         try:
             while self._line:
-                await self._serve_next()
+                try:
+                    await self._serve_next()
+                except Exception:  # noqa: BLE001  # against its promise; those behind it are in line, and nobody else comes
+                    _log.exception("coalesce.flush_failed")
         finally:
             # At once and not in a callback: an item that arrives before the callback ran would see a flusher too many
             # and start none, and nobody would serve it.

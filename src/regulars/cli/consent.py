@@ -11,7 +11,6 @@ from regulars.cli.organization import find_organization
 from regulars.cli.output import CommandError, counted, err, print_json, print_table
 from regulars.consent.verify import Audit, verify_organization
 from regulars.kit import ids, settings
-from regulars.kit.db import Database
 from regulars.organizations import manage
 from regulars.organizations.model import Organization
 
@@ -54,9 +53,7 @@ def verify(
 
 
 async def _verify(url: str, name: str | None) -> list[tuple[Organization, Audit]]:
-    opened = Database(url, pool_max=2)
-    await opened.open()
-    try:
+    async with database.pool(url) as opened:
         async with opened.connection() as connection:
             organizations = (
                 await manage.list_organizations(connection)
@@ -75,8 +72,6 @@ async def _verify(url: str, name: str | None) -> list[tuple[Organization, Audit]
 
                 audits.append((each, await verify_organization(opened, each.id, on_progress=advance)))
         return audits
-    finally:
-        await opened.close()
 
 
 def _as_data(organization: Organization, audit: Audit) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 
 from regulars.cli.output import CommandError, Exit
 from regulars.kit import connecting, durability, migrate
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import STATEMENT_TIMEOUT_MS, Database, Tx
 from regulars.kit.settings import Settings, masked_url
 from regulars.postgres import embedded
 
@@ -115,11 +115,18 @@ def transact(url: str, work: Callable[[Tx], Awaitable[Answer]]) -> Answer:
     """Run an asynchronous use case in one transaction."""
 
     async def run() -> Answer:
-        database = Database(url)
-        try:
-            async with database.transaction() as tx:
-                return await work(tx)
-        finally:
-            await database.close()
+        async with pool(url) as database, database.transaction() as tx:
+            return await work(tx)
 
     return asyncio.run(run())
+
+
+@contextlib.asynccontextmanager
+async def pool(url: str, *, statement_timeout_ms: int = STATEMENT_TIMEOUT_MS) -> AsyncIterator[Database]:
+    """A few connections, for a command that is asynchronous."""
+    database = Database(url, pool_max=2, statement_timeout_ms=statement_timeout_ms)
+    await database.open()
+    try:
+        yield database
+    finally:
+        await database.close()

@@ -15,7 +15,6 @@ from regulars.demo.load import SALES_MAX, Story, load_demo, organization_has_dat
 from regulars.demo.mark import TextsForReal
 from regulars.demo.people import count_customers
 from regulars.kit import settings
-from regulars.kit.db import Database
 from regulars.organizations import manage
 
 DAY_FORMAT: Final = "%Y-%m-%d"
@@ -53,9 +52,7 @@ def demo(
 
 
 async def _fill(url: str, name: str, story: Story, *, force: bool) -> None:
-    opened = Database(url, pool_max=2, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
-    await opened.open()
-    try:
+    async with database.pool(url, statement_timeout_ms=STATEMENT_TIMEOUT_MS) as opened:
         async with opened.connection() as connection:
             organization = await manage.create_organization(connection, name)
             particulars = await manage.find_particulars(connection, organization.id)
@@ -64,12 +61,11 @@ async def _fill(url: str, name: str, story: Story, *, force: bool) -> None:
                 f"The organization {name} has data already; choose another with --organization, or add to it with"
                 " --force."
             )
-        with _shown(story) as progress:
-            await load_demo(opened, organization.id, story, secret=particulars.secret, progress=progress.add)
-    except TextsForReal as error:
-        raise CommandError(str(error)) from error
-    finally:
-        await opened.close()
+        try:
+            with _shown(story) as progress:
+                await load_demo(opened, organization.id, story, secret=particulars.secret, progress=progress.add)
+        except TextsForReal as error:
+            raise CommandError(str(error)) from error
 
 
 class _Bars:

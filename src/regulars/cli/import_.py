@@ -17,6 +17,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regulars.cli import database
+from regulars.cli.organization import find_organization
 from regulars.cli.output import CommandError, Exit, counted, err, print_json, print_table
 from regulars.imports.mapping import keep, translation
 from regulars.imports.model import FileError, Kind, Outcome, Report, Row
@@ -24,7 +25,6 @@ from regulars.imports.read import FORMATS, Format, read_file
 from regulars.imports.run import run_import
 from regulars.imports.take import Target
 from regulars.kit import settings
-from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
 from regulars.messaging.quiet import wait_until_quiet
 from regulars.organizations import manage
@@ -147,13 +147,9 @@ async def _run(
     dry_run: bool,
     notes: "_Rejected",
 ) -> Report:
-    opened = Database(url, pool_max=2)
-    await opened.open()
-    try:
+    async with database.pool(url) as opened:
         async with opened.connection() as connection:
-            organization = await manage.find_organization(connection, name)
-            if organization is None:
-                raise CommandError(f"There is no organization {name}; `regulars organization list` shows them.")
+            organization = await find_organization(connection, name)
             particulars = await manage.find_particulars(connection, organization.id)
         target = Target(
             organization_id=organization.id,
@@ -175,8 +171,6 @@ async def _run(
             # A file may withdraw: it is done when nothing is on its way to those who did.
             await wait_until_quiet(opened, organization.id)
         return report
-    finally:
-        await opened.close()
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, counted, err, out, print_json, print_table, shown_time
 from regulars.kit import ids, settings
 from regulars.kit.clock import format_timestamp
-from regulars.kit.db import Database
 from regulars.organizations import manage, particulars
 from regulars.organizations.dissolve import dissolve
 from regulars.organizations.model import Organization
@@ -145,10 +144,8 @@ async def _change(connection: Connection, organization: str, **changes: str | No
 
 
 async def _dissolve(url: str, organization: Organization) -> int:
-    opened = Database(url, pool_max=2)
-    await opened.open()
     gone = 0
-    try:
+    async with database.pool(url) as opened:
         columns = (TextColumn("{task.description}"), TextColumn("{task.fields[rows]:,} rows"))
         with Progress(*columns, console=err) as progress:
             task = progress.add_task("Its keys are being revoked", rows=0)
@@ -159,8 +156,6 @@ async def _dissolve(url: str, organization: Organization) -> int:
                 progress.update(task, description=f"Deleting {table}", rows=gone)
 
             await dissolve(opened, organization.id, on_deleted=told)
-    finally:
-        await opened.close()
     return gone
 
 

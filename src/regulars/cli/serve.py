@@ -201,14 +201,8 @@ async def _announce(settings: Settings, started: asyncio.Event) -> None:
 
 
 async def _first_owner_token(settings: Settings) -> str | None:
-    url = settings.database_url or ""
-    pool = Database(url, pool_max=2)
-    await pool.open()
-    try:
-        async with pool.transaction() as tx:
-            return await offer_first_owner(tx)
-    finally:
-        await pool.close()
+    async with database.pool(settings.database_url or "") as opened, opened.transaction() as tx:
+        return await offer_first_owner(tx)
 
 
 def _prepare_schema(settings: Settings, url: str) -> None:

@@ -7,11 +7,12 @@ from uuid import UUID
 
 import typer
 
+from regulars.cli.database import pool
+from regulars.cli.organization import find_organization
 from regulars.cli.output import CommandError, Exit
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import Kind
 from regulars.kit.vault import VaultError
-from regulars.organizations.manage import find_organization
 
 Answer = TypeVar("Answer")
 
@@ -31,21 +32,13 @@ def transact(
     """Run a use case in one transaction for the organization of this name, and something after it is committed."""
 
     async def work() -> Answer:
-        opened = Database(url, pool_max=2)
-        await opened.open()
-        try:
-            async with opened.transaction() as tx:
+        async with pool(url) as database:
+            async with database.transaction() as tx:
                 found = await find_organization(tx.connection, organization)
-                if found is None:
-                    raise CommandError(
-                        f"There is no organization named '{organization}'; `regulars organization list` shows them all."
-                    )
                 answer = await act(tx, found.id)
             if afterwards is not None:
-                await afterwards(opened, found.id)
+                await afterwards(database, found.id)
             return answer
-        finally:
-            await opened.close()
 
     try:
         return asyncio.run(work())

@@ -25,6 +25,7 @@ from regulars.explore.customers import pages as customers
 from regulars.explore.find import pages as find
 from regulars.explore.home import pages as home
 from regulars.explore.shops import pages as shops
+from regulars.explore.simulator import pages as simulator
 from regulars.first_run import pages as first_run
 from regulars.http import openapi
 from regulars.http.api_lane import ApiLane
@@ -49,9 +50,12 @@ from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS, Gauge
 from regulars.kit.settings import Settings
 from regulars.kit.writable import Writability
+from regulars.messaging.browse.listing import count_undecided
 from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.credentials import open_token
 from regulars.messaging.inbox.suppress import find_suppressed
+from regulars.messaging.pages import inbox, messages
+from regulars.messaging.pages.parts import MESSAGES
 from regulars.messaging.quiet import wait_until_quiet
 from regulars.organizations.authenticate import Authenticator
 from regulars.postgres import embedded
@@ -73,6 +77,7 @@ from regulars.work.wake import Waker
 REQUEST_MS: Final = int(REQUEST_S * 1000)
 API_PREFIX: Final = b"/v"
 API_V1: Final = b"/v1/"
+WAITING_COUNTED_MAX: Final = 100
 # Stands in the description where the address goes that the caller used.
 ADDRESS_PLACE: Final = "https://address.invalid"
 
@@ -141,6 +146,9 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *collisions.PAGES,
         *shops.PAGES,
         *journeys.PAGES,
+        *messages.PAGES,
+        *inbox.PAGES,
+        *simulator.PAGES,
         *find.PAGES,
         *catalog.pages(),
         *keys.pages(public_url=settings.public_url),
@@ -151,10 +159,11 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
 
 async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
     """What waits for a person, by its entry in the navigation; from a hundred on nobody counts."""
-    parked = await count_parked(tx, organization_id, most=100)
+    parked = await count_parked(tx, organization_id, most=WAITING_COUNTED_MAX)
     return {
-        collisions.PATH: await count_open(tx, organization_id, most=100),
+        collisions.PATH: await count_open(tx, organization_id, most=WAITING_COUNTED_MAX),
         JOURNEYS_PATH: sum(parked.values()),
+        MESSAGES: await count_undecided(tx, organization_id, most=WAITING_COUNTED_MAX),
     }
 
 

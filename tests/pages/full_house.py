@@ -10,7 +10,10 @@ from tests.support.aside import run_aside
 from tests.support.client import Api
 from tests.support.draining import work_through
 from tests.support.journeys import make_journey, write_on
+from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor
+
+from regulars.messaging.settings.model import Simulation
 
 # Would run, break out of an attribute, out of a script, out of a template or out of a title.
 MARKER = "planted"
@@ -68,6 +71,7 @@ def fill(api: Api, visitor: Visitor, database_url: str) -> FullHouse:
     visitor.post("/products/count")
     visitor.post("/attributes/size/preview", type="enum", values=f"12\n{PLANTED}")
     work_through(database_url, api.tenant.organization_id)
+    _text(api, visitor, database_url, number)
     return FullHouse(number)
 
 
@@ -83,6 +87,17 @@ def _write_journeys(database_url: str, organization_id: UUID) -> None:
     # The newest is the one that a person who looks around opens first.
     made = make_journey(database_url, organization_id, branch, trigger="opt_in", name=PLANTED, created_by=PLANTED)
     write_on(database_url, organization_id, made, by=PLANTED)
+
+
+def _text(api: Api, visitor: Visitor, database_url: str, number: str) -> None:
+    """A text that arrived, one whose fate is unknown, and a reply that waits."""
+    organization_id = api.tenant.organization_id
+    open_at_any_hour(database_url, organization_id, brand=PLANTED, simulation=Simulation(loses=1.0))
+    send_text(database_url, organization_id, number, PLANTED)
+    open_at_any_hour(database_url, organization_id, brand=PLANTED, caps=())
+    send_text(database_url, organization_id, number, PLANTED)
+    visitor.post(f"/simulator/{number}/reply", text=f"Leave me alone {PLANTED}")
+    work_through(database_url, organization_id)
 
 
 def _address() -> dict[str, str]:

@@ -43,7 +43,8 @@ def work_through(database_url: str, organization_id: UUID) -> None:
             try:
                 for queue in queues(settings, gateways):
                     while await queue.take_turn(database, organization_id):
-                        pass
+                        await queue.finish()
+                    await queue.finish()
             finally:
                 await gateways.twilio.close()
         finally:

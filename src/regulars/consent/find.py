@@ -45,6 +45,14 @@ async def list_subscriptions(
     return [subscription_in(row) for row in rows]
 
 
+async def find_by_hash(tx: Tx, organization_id: UUID, number_hash: bytes) -> Subscription | None:
+    """The subscription of a number that is known by its hash."""
+    rows = await queries.list_subscriptions(
+        tx, organization_id, number_hash=number_hash, profile_id=None, status=None, after=None, since=None, limit=1
+    )
+    return subscription_in(rows[0]) if rows else None
+
+
 async def list_history(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: int, limit: int
 ) -> Sequence[EntryRow]:

@@ -1114,6 +1114,8 @@ CREATE INDEX texts_by_profile ON texts USING btree (organization_id, profile_id,
 
 CREATE INDEX texts_by_provider_id ON texts USING btree (organization_id, provider_id) WHERE (provider_id IS NOT NULL);
 
+CREATE INDEX texts_by_reason ON texts USING btree (organization_id, "substring"(reason, '^[a-z_]+'::text), id) WHERE (reason IS NOT NULL);
+
 CREATE INDEX texts_by_state ON texts USING btree (organization_id, state, id);
 
 CREATE INDEX texts_due ON texts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);

@@ -30,6 +30,9 @@ class Action(StrEnum):
     READ_WEBHOOKS = "see webhook endpoints and deliveries"
     REPLAY_WEBHOOKS = "ping endpoints and replay deliveries"
     MANAGE_WEBHOOKS = "create and change webhook endpoints"
+    WRITE_TEXTS = "send texts, and answer and decide about replies"
+    HOLD_TEXTS = "hold all texts"
+    MANAGE_TEXTS = "release texts, choose their provider and change their rules"
     MANAGE_ORGANIZATION = "change the organization"
     MANAGE_TEAM = "invite people and change their roles"
     MANAGE_OWNERS = "make and unmake owners"
@@ -42,6 +45,8 @@ _MARKETER: Final = _EVERYBODY | {
     Action.DECIDE_COLLISIONS,
     Action.EDIT_CATALOGS,
     Action.EDIT_JOURNEYS,
+    Action.WRITE_TEXTS,
+    Action.HOLD_TEXTS,
 }
 _DEVELOPER: Final = _EVERYBODY | {
     Action.MANAGE_INGEST_KEYS,

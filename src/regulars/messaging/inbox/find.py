@@ -21,3 +21,14 @@ async def list_replies(
     return await queries.list_replies(
         tx, organization_id, number_hash=number_hash, undecided_only=undecided_only, before=before, limit=limit
     )
+
+
+async def find_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
+    return await queries.find_reply(tx, organization_id, reply_id)
+
+
+async def list_waiting(
+    tx: Tx, organization_id: UUID, *, beyond: UUID | None = None, is_backward: bool = False, limit: int
+) -> Sequence[ReplyRow]:
+    """Replies that wait for a person, the one that waits longest first; backward, the reverse of those before."""
+    return await queries.list_waiting(tx, organization_id, beyond=beyond, is_backward=is_backward, limit=limit)

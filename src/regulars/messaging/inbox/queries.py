@@ -183,6 +183,26 @@ async def list_replies(
     return [ReplyRow(*row) for row in rows]
 
 
+async def list_waiting(
+    tx: Tx, organization_id: UUID, *, beyond: UUID | None, is_backward: bool, limit: int
+) -> list[ReplyRow]:
+    """Undecided ones, the oldest first."""
+    order = SQL("DESC" if is_backward else "ASC")
+    passed = SQL("replies.id < %(beyond)s" if is_backward else "replies.id > %(beyond)s")
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM replies
+            WHERE replies.organization_id = %(organization_id)s AND replies.decided IS NULL AND {passed}
+            ORDER BY replies.id {order}
+            LIMIT %(limit)s
+            """
+        ).format(columns=_COLUMNS, passed=SQL("true") if beyond is None else passed, order=order),
+        {"organization_id": organization_id, "beyond": beyond, "limit": limit},
+    )
+    return [ReplyRow(*row) for row in rows]
+
+
 async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
     return await tx.execute(
         """

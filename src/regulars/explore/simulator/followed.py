@@ -1,0 +1,139 @@
+"""What a reply did, room by room: the ledger, journeys, the confirmation, webhooks."""
+
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+import msgspec
+
+from regulars.consent.browse.ledger import list_last_entries
+from regulars.consent.browse.model import EntryView
+from regulars.consent.subscription import Subscription
+from regulars.explore.entries import title_of
+from regulars.journeys.runs.find import list_ended_runs
+from regulars.kit.db import Tx
+from regulars.kit.ids import REPLY, SUBSCRIPTION, TEXT, WEBHOOK_DELIVERY
+from regulars.messaging.browse.listing import list_answers
+from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.model import TextRow
+from regulars.messaging.words import meaning_word, reason_word, state_word
+from regulars.web import mask
+from regulars.web.access import Action
+from regulars.web.visit import Visit
+from regulars.webhooks.browse.posted import Posted, list_posted
+
+ENTRIES_LOOKED_AT: Final = 20
+EVENTS_SHOWN: Final = 5
+RUNS_SHOWN: Final = 5
+_SECOND: Final = timedelta(seconds=1)
+_HASH_SHOWN: Final = 10
+
+
+class Step(NamedTuple):
+    icon: str
+    kind: str
+    title: str
+    text: str
+    url: str
+    when: str
+
+
+async def read_steps(tx: Tx, visit: Visit, reply: ReplyRow, subscription: Subscription | None) -> list[Step]:
+    """In the order of things; what happens in the worker appears when it has happened."""
+    steps = [_received(visit, reply)]
+    if subscription is not None:
+        entries = await list_last_entries(tx, visit.organization_id, subscription.id, limit=ENTRIES_LOOKED_AT)
+        own = f"reply:{reply.id}"
+        steps += [_entry(visit, subscription, one, reply) for one in entries if _message_of(one) == own]
+    if reply.profile_id is not None and reply.decided == "withdrew":
+        ended = await list_ended_runs(
+            tx, visit.organization_id, reply.profile_id, since=reply.received_at, limit=RUNS_SHOWN
+        )
+        steps += [
+            Step("automate", "", f"Ended the run in {name}", f"{outcome.capitalize()}.", "", _later(ended_at, reply))
+            for name, outcome, ended_at in ended
+        ]
+    steps += [_answer(visit, text, reply) for text in await list_answers(tx, visit.organization_id, reply.id)]
+    if reply.decided is None:
+        steps.append(_waits(visit, reply))
+    if subscription is not None:
+        posted = await list_posted(
+            tx, visit.organization_id, subscription.id, since=reply.received_at, limit=EVENTS_SHOWN
+        )
+        steps += [_event(visit, one, reply) for one in posted]
+    return steps
+
+
+def _received(visit: Visit, reply: ReplyRow) -> Step:
+    said = mask.text(visit, reply.body) or "nothing"
+    return Step(
+        "message",
+        "",
+        f"Received “{said}”",
+        meaning_word(reply.meaning).sentence,
+        visit.url("/messages/inbox", REPLY.encode(reply.id)),
+        visit.format.clock(reply.received_at, seconds=True),
+    )
+
+
+def _message_of(entry: EntryView) -> str | None:
+    if entry.payload is None:
+        return None
+    said: dict[str, object] = msgspec.json.decode(entry.payload)
+    return str(said.get("message_id"))
+
+
+def _entry(visit: Visit, subscription: Subscription, entry: EntryView, reply: ReplyRow) -> Step:
+    kind = "yes" if entry.kind == "OPT_IN" else "no"
+    return Step(
+        "consent",
+        kind,
+        f"{title_of(entry)}: ledger entry {entry.sequence}",
+        f"hash {entry.hash.hex()[:_HASH_SHOWN]}",
+        visit.url("/consent/numbers", SUBSCRIPTION.encode(subscription.id)) + f"#ledger-{entry.sequence}",
+        _later(entry.received_at, reply),
+    )
+
+
+def _answer(visit: Visit, text: TextRow, reply: ReplyRow) -> Step:
+    words = {"stop": "Confirmation", "help": "Answer to HELP"}.get(text.origin_kind, "Answer of a person")
+    state = reason_word(text.reason) or state_word(text.state)
+    more = "The one text a withdrawal allows." if text.origin_kind == "stop" else state.sentence
+    return Step(
+        "message",
+        "",
+        f"{words}: {state.word.lower()}",
+        more,
+        visit.url("/messages", TEXT.encode(text.id)),
+        _later(text.claimed_at or text.created_at, reply),
+    )
+
+
+def _waits(visit: Visit, reply: ReplyRow) -> Step:
+    more = "The number gets nothing until then." if reply.meaning == "perhaps_stop" else "It changes nothing by itself."
+    return Step(
+        "clock", "", "Waits in the inbox for a person", more, visit.url("/messages/inbox", REPLY.encode(reply.id)), ""
+    )
+
+
+def _event(visit: Visit, posted: Posted, reply: ReplyRow) -> Step:
+    many = f"{posted.deliveries} webhook{'' if posted.deliveries == 1 else 's'}"
+    url = ""
+    if posted.delivery_id is not None and visit.may(Action.READ_WEBHOOKS):
+        url = visit.url("/webhooks/deliveries", WEBHOOK_DELIVERY.encode(posted.delivery_id))
+    return Step("plug", "", f"{many}: {posted.type}", _arrived(posted), url, _later(posted.created_at, reply))
+
+
+def _arrived(posted: Posted) -> str:
+    if posted.delivered == posted.deliveries:
+        return "Delivered."
+    return f"{posted.delivered} of {posted.deliveries} delivered so far."
+
+
+def _later(moment: datetime, reply: ReplyRow) -> str:
+    """How long after the reply."""
+    passed = moment - reply.received_at
+    if passed < timedelta(0):
+        return ""
+    if passed < _SECOND:
+        return f"+{passed // timedelta(milliseconds=1)} ms"
+    return f"+{passed / _SECOND:.1f} s" if passed < 100 * _SECOND else f"+{passed // timedelta(minutes=1)} min"

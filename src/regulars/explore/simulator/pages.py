@@ -1,0 +1,199 @@
+"""The simulator's phones."""
+
+from typing import Any, Final, NamedTuple
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.consent.chain import hash_number
+from regulars.consent.errors import InvalidPhoneNumber
+from regulars.consent.find import find_by_hash
+from regulars.consent.phone import read_consent_number
+from regulars.consent.subscription import Subscription
+from regulars.explore.simulator.followed import Step, read_steps
+from regulars.kit.db import Tx
+from regulars.kit.ids import REPLY, ById, new_uuid
+from regulars.messaging.browse.listing import list_phones, read_conversation
+from regulars.messaging.find import Line
+from regulars.messaging.inbox.receive import BODY_CHARACTERS_MAX, Incoming, receive
+from regulars.messaging.inbox.suppress import find_suppressed
+from regulars.messaging.quiet import wait_until_quiet
+from regulars.messaging.settings.store import Texting, load_texting
+from regulars.profiles.find import find_profile
+from regulars.profiles.model import Profile
+from regulars.web.access import Action
+from regulars.web.errors import Conflict, PageNotFound
+from regulars.web.form import FormState
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+PATH: Final = "/simulator"
+TEMPLATE: Final = "explore/simulator.html"
+PHONES_SHOWN: Final = 12
+LINES_SHOWN: Final = 40
+HASH_BYTES: Final = 32
+# What reaches a phone, or may have; nothing else is on its screen.
+ON_THE_PHONE: Final = frozenset({"sent", "delivered"})
+QUICK: Final = ("STOP", "START", "HELP", "Arrêtez de m'écrire", "À quelle heure ouvrez-vous ?")
+
+
+class Phone(NamedTuple):
+    """One number's phone; `reference` names it in addresses."""
+
+    reference: str
+    number_hash: bytes
+    number: str
+    lines: list[Line]
+    subscription: Subscription | None
+    is_suppressed: bool
+    customer: Profile | None
+    steps: list[Step]
+
+    @property
+    def status(self) -> str | None:
+        if self.subscription is None:
+            return None
+        state = self.subscription.state
+        return "DO_NOT_CONTACT" if state.is_erased else state.status.value
+
+    @property
+    def on_screen(self) -> list[Line]:
+        return [line for line in self.lines if line.text is None or line.text.state in ON_THE_PHONE]
+
+    @property
+    def waiting(self) -> int:
+        """Texts that are on their way to it."""
+        return sum(line.text is not None and line.text.state in {"queued", "sending"} for line in self.lines)
+
+
+async def show_simulator(visit: Visit) -> Response:
+    """The phone that was heard of last; `q` opens another."""
+    asked = visit.query.get("q", "").strip()
+    form = FormState({"q": asked})
+    if asked:
+        target = _asked_for(visit, asked, form)
+        if target is not None:
+            return redirect(visit, target)
+    return await _show(visit, None, form)
+
+
+def _asked_for(visit: Visit, asked: str, form: FormState) -> str | None:
+    if not visit.sees_personal:
+        form.refuse("q", "Your role finds no numbers; choose one of the list.")
+        return None
+    try:
+        return visit.url(PATH, read_consent_number(asked))
+    except InvalidPhoneNumber as error:
+        form.refuse("q", error.detail)
+        return None
+
+
+async def show_phone(visit: Visit) -> Response:
+    return await _show(visit, visit.references[0], FormState())
+
+
+async def _show(visit: Visit, reference: str | None, form: FormState) -> Response:
+    async with visit.database.reading() as tx:
+        texting = await _texting(tx, visit)
+        phones = await list_phones(tx, visit.organization_id, limit=PHONES_SHOWN)
+        if reference is None and phones:
+            reference = phones[0].number_hash.hex()
+        phone = None if reference is None else await _open(tx, visit, reference, texting)
+    values: dict[str, Any] = {
+        "texting": texting,
+        "phones": phones,
+        "phone": phone,
+        "quick": QUICK,
+        "is_live": texting.provider != "simulator",
+    }
+    if form.is_refused:
+        return refused(visit, TEMPLATE, form, **values)
+    return render(visit, TEMPLATE, form=form, **values)
+
+
+async def _open(tx: Tx, visit: Visit, reference: str, texting: Texting) -> Phone:
+    number, number_hash = await _number(tx, visit, reference, texting)
+    lines = await read_conversation(tx, visit.organization_id, number_hash, limit=LINES_SHOWN)
+    subscription = await find_by_hash(tx, visit.organization_id, number_hash)
+    last = next((line.reply for line in reversed(lines) if line.reply is not None), None)
+    customer = None
+    if subscription is not None and subscription.profile is not None:
+        customer = await find_profile(tx, visit.organization_id, ById(subscription.profile.id))
+    return Phone(
+        reference,
+        number_hash,
+        number,
+        lines,
+        subscription,
+        bool(await find_suppressed(tx, visit.organization_id, [number_hash])),
+        customer,
+        [] if last is None else await read_steps(tx, visit, last, subscription),
+    )
+
+
+async def _number(tx: Tx, visit: Visit, reference: str, texting: Texting) -> tuple[str, bytes]:
+    """A number by its hash, or by itself for whoever may see it: somebody may write who was never heard of."""
+    if visit.sees_personal and reference.startswith("+"):
+        try:
+            number = read_consent_number(reference)
+        except InvalidPhoneNumber as error:
+            raise PageNotFound(error.detail) from None
+        return number, hash_number(texting.secret, number)
+    number_hash = _hash(reference)
+    lines = [] if number_hash is None else await read_conversation(tx, visit.organization_id, number_hash, limit=1)
+    for line in lines:
+        said = line.text or line.reply
+        if said is not None and said.phone_number is not None and number_hash is not None:
+            return said.phone_number, number_hash
+    subscription = None if number_hash is None else await find_by_hash(tx, visit.organization_id, number_hash)
+    if subscription is None or subscription.state.phone_number is None or number_hash is None:
+        raise PageNotFound("The simulator knows no such number.")
+    return subscription.state.phone_number, number_hash
+
+
+def _hash(reference: str) -> bytes | None:
+    try:
+        found = bytes.fromhex(reference)
+    except ValueError:
+        return None
+    return found if len(found) == HASH_BYTES else None
+
+
+async def reply(visit: Visit) -> Response:
+    """Take in a reply as a provider would bring it; only where no real one is connected."""
+    form = FormState(visit.form)
+    words = form.value("text").strip()
+    if not words:
+        form.refuse("text", "Write something.")
+    elif len(words) > BODY_CHARACTERS_MAX:
+        form.refuse("text", f"At most {BODY_CHARACTERS_MAX} characters; this has {len(words)}.")
+    if form.is_refused:
+        return await _show(visit, visit.references[0], form)
+    async with visit.database.transaction() as tx:
+        texting = await _texting(tx, visit)
+        if texting.provider != "simulator":
+            raise Conflict("Texts leave through a real provider now, so nobody replies for a customer here.")
+        number, number_hash = await _number(tx, visit, visit.references[0], texting)
+        incoming = Incoming(provider="simulator", provider_id=str(new_uuid()), phone_number=number, body=words)
+        received = await receive(tx, visit.organization_id, incoming, texting=texting)
+        after = {"meaning": received.meaning.value}
+        await record(
+            tx, visit.organization_id, actor_of(visit), "simulator.reply", REPLY.encode(received.id), after=after
+        )
+    await wait_until_quiet(visit.database, visit.organization_id)
+    return redirect(visit, visit.url(PATH, number_hash.hex()) + "#talk")
+
+
+async def _texting(tx: Tx, visit: Visit) -> Texting:
+    texting = await load_texting(tx, visit.organization_id)
+    if texting is None:
+        raise PageNotFound
+    return texting
+
+
+PAGES: Final = (
+    Page(path=PATH, needs=Action.READ, handle=show_simulator),
+    Page(path=f"{PATH}/{{number}}", needs=Action.READ, handle=show_phone),
+    Form(path=f"{PATH}/{{number}}/reply", needs=Action.WRITE_TEXTS, handle=reply),
+)

@@ -1,0 +1,1 @@
+"""Looking at texts and replies as pages show them; it only reads."""

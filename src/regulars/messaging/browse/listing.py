@@ -1,0 +1,62 @@
+"""Lists of messages, and what was said between us and a number."""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.messaging.browse import queries
+from regulars.messaging.browse.model import MessageLine, NumberLine, Wanted
+from regulars.messaging.find import Line
+from regulars.messaging.model import OriginKind, TextRow
+
+# So many of the last texts and replies are looked at for the numbers that were heard of last.
+LOOKED_AT_MAX: Final = 200
+_ANSWERS: Final = (OriginKind.STOP.value, OriginKind.HELP.value, OriginKind.ANSWER.value)
+
+
+async def list_messages(
+    tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None = None, is_backward: bool = False, limit: int
+) -> list[MessageLine]:
+    """Texts and replies in one list, the newest first: ids of both are in the order of time."""
+    found: list[MessageLine] = []
+    if wanted.is_sent:
+        found += await queries.list_texts(
+            tx, organization_id, wanted, beyond=beyond, is_backward=is_backward, limit=limit
+        )
+    if wanted.is_received:
+        found += await queries.list_replies(
+            tx, organization_id, wanted, beyond=beyond, is_backward=is_backward, limit=limit
+        )
+    found.sort(key=lambda line: line.id, reverse=not is_backward)
+    return found[:limit]
+
+
+async def read_conversation(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[Line]:
+    """What was said between us and a number, the oldest of the latest lines first."""
+    sent = await queries.list_texts_of_number(tx, organization_id, number_hash, limit=limit)
+    received = await queries.list_replies_of_number(tx, organization_id, number_hash, limit=limit)
+    lines = [Line(row.claimed_at or row.created_at, text=row) for row in sent]
+    lines += [Line(row.received_at, reply=row) for row in received]
+    return sorted(lines, key=lambda line: line.at)[-limit:]
+
+
+async def list_answers(tx: Tx, organization_id: UUID, reply_id: UUID) -> Sequence[TextRow]:
+    """What was sent because of a reply."""
+    return await queries.list_texts_of_origin(tx, organization_id, _ANSWERS, reply_id)
+
+
+async def list_phones(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:
+    """The numbers that the simulator heard of last, each with its last line."""
+    lines = await queries.list_last_simulated(tx, organization_id, limit=LOOKED_AT_MAX)
+    lines += await queries.list_last_replies(tx, organization_id, limit=LOOKED_AT_MAX)
+    lines.sort(key=lambda line: line.at, reverse=True)
+    phones: dict[bytes, NumberLine] = {}
+    for line in lines:
+        phones.setdefault(line.number_hash, line)
+    return list(phones.values())[:limit]
+
+
+async def count_undecided(tx: Tx, organization_id: UUID, *, most: int) -> int:
+    """How many replies wait for a person, counted up to a bound."""
+    return await queries.count_undecided(tx, organization_id, most=most)

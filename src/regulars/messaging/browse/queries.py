@@ -1,0 +1,194 @@
+"""The SQL of lists of texts and replies: a page out of an index, then the names of its customers."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg.sql import SQL, Composable
+
+from regulars.kit.db import Tx
+from regulars.messaging.browse.model import MessageLine, NumberLine, Wanted
+from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.model import TextRow
+
+
+async def list_texts(
+    tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None, is_backward: bool, limit: int
+) -> list[MessageLine]:
+    """Texts, the newest first; backward, the reverse of what comes before."""
+    conditions, given = _bounds(wanted, beyond=beyond, is_backward=is_backward)
+    if wanted.state is not None:
+        conditions.append(SQL("t.state = %(state)s"))
+        given["state"] = wanted.state
+    if wanted.reason is not None:
+        conditions.append(SQL("substring(t.reason FROM '^[a-z_]+') = %(reason)s AND t.reason IS NOT NULL"))
+        given["reason"] = wanted.reason
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT m.id, false, m.created_at, m.number_hash, m.phone_number, m.profile_id, p.first_name, p.last_name,
+                   p.external_id, m.body, m.parts, m.origin_kind, m.state, m.reason
+            FROM (
+                SELECT t.id, t.created_at, t.number_hash, t.phone_number, t.profile_id, t.body, t.parts, t.origin_kind,
+                       t.state, t.reason
+                FROM texts t
+                WHERE t.organization_id = %(organization_id)s {conditions}
+                ORDER BY t.id {direction}
+                LIMIT %(limit)s
+            ) AS m
+            LEFT JOIN profiles p ON p.organization_id = %(organization_id)s AND p.id = m.profile_id
+            ORDER BY m.id {direction}
+            """
+        ).format(conditions=_and(conditions), direction=SQL("ASC" if is_backward else "DESC")),
+        {"organization_id": organization_id, "limit": limit, **given},
+    )
+    return [MessageLine(*row) for row in rows]
+
+
+async def list_replies(
+    tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None, is_backward: bool, limit: int
+) -> list[MessageLine]:
+    """Replies in the same order."""
+    conditions, given = _bounds(wanted, beyond=beyond, is_backward=is_backward)
+    if wanted.is_undecided:
+        conditions.append(SQL("t.decided IS NULL"))
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT m.id, true, m.received_at, m.number_hash, m.phone_number, m.profile_id, p.first_name, p.last_name,
+                   p.external_id, m.body, 0, 'reply', m.meaning, m.decided
+            FROM (
+                SELECT t.id, t.received_at, t.number_hash, t.phone_number, t.profile_id, t.body, t.meaning, t.decided
+                FROM replies t
+                WHERE t.organization_id = %(organization_id)s {conditions}
+                ORDER BY t.id {direction}
+                LIMIT %(limit)s
+            ) AS m
+            LEFT JOIN profiles p ON p.organization_id = %(organization_id)s AND p.id = m.profile_id
+            ORDER BY m.id {direction}
+            """
+        ).format(conditions=_and(conditions), direction=SQL("ASC" if is_backward else "DESC")),
+        {"organization_id": organization_id, "limit": limit, **given},
+    )
+    return [MessageLine(*row) for row in rows]
+
+
+async def list_texts_of_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[TextRow]:
+    """The last ones, the newest first, in the order of the number's own index."""
+    rows = await tx.fetch(
+        """
+        SELECT id, origin_kind, origin_id, step, profile_id, number_hash, phone_number, body, parts, state, reason,
+               due_at, expires_at, attempts, provider, provider_id, created_at, claimed_at, ended_at
+        FROM texts
+        WHERE organization_id = %s AND number_hash = %s
+        ORDER BY created_at DESC
+        LIMIT %s
+        """,
+        (organization_id, number_hash, limit),
+    )
+    return [TextRow(*row) for row in rows]
+
+
+async def list_replies_of_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[ReplyRow]:
+    rows = await tx.fetch(
+        """
+        SELECT id, provider, provider_id, number_hash, phone_number, profile_id, body, meaning, decided, decided_by,
+               decided_at, due_at, received_at
+        FROM replies
+        WHERE organization_id = %s AND number_hash = %s
+        ORDER BY received_at DESC
+        LIMIT %s
+        """,
+        (organization_id, number_hash, limit),
+    )
+    return [ReplyRow(*row) for row in rows]
+
+
+async def list_texts_of_origin(
+    tx: Tx, organization_id: UUID, origin_kinds: Sequence[str], origin_id: UUID
+) -> list[TextRow]:
+    """What somebody asked for; one look-up for each kind."""
+    rows = await tx.fetch(
+        """
+        SELECT t.id, t.origin_kind, t.origin_id, t.step, t.profile_id, t.number_hash, t.phone_number, t.body, t.parts,
+               t.state, t.reason, t.due_at, t.expires_at, t.attempts, t.provider, t.provider_id, t.created_at,
+               t.claimed_at, t.ended_at
+        FROM unnest(%(kinds)s::text[]) AS it (kind)
+        CROSS JOIN LATERAL (
+            SELECT * FROM texts
+            WHERE organization_id = %(organization_id)s AND origin_kind = it.kind AND origin_id = %(origin_id)s
+        ) AS t
+        ORDER BY t.id
+        """,
+        {"organization_id": organization_id, "kinds": list(origin_kinds), "origin_id": origin_id},
+    )
+    return [TextRow(*row) for row in rows]
+
+
+async def list_last_simulated(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:
+    """What the simulator's phones got last; the same number may stand here more than once."""
+    rows = await tx.fetch(
+        """
+        SELECT t.number_hash, s.phone_number, s.sent_at, s.body, p.first_name, p.last_name
+        FROM (
+            SELECT id, text_id, phone_number, body, sent_at FROM simulated_texts
+            WHERE organization_id = %(organization_id)s
+            ORDER BY id DESC
+            LIMIT %(limit)s
+        ) AS s
+        JOIN texts t ON t.organization_id = %(organization_id)s AND t.id = s.text_id AND t.number_hash IS NOT NULL
+        LEFT JOIN profiles p ON p.organization_id = %(organization_id)s AND p.id = t.profile_id
+        ORDER BY s.id DESC
+        """,
+        {"organization_id": organization_id, "limit": limit},
+    )
+    return [NumberLine(*row) for row in rows]
+
+
+async def list_last_replies(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:
+    """What was replied last, whoever brought it."""
+    rows = await tx.fetch(
+        """
+        SELECT r.number_hash, r.phone_number, r.received_at, r.body, p.first_name, p.last_name
+        FROM (
+            SELECT id, number_hash, phone_number, received_at, body, profile_id FROM replies
+            WHERE organization_id = %(organization_id)s
+            ORDER BY id DESC
+            LIMIT %(limit)s
+        ) AS r
+        LEFT JOIN profiles p ON p.organization_id = %(organization_id)s AND p.id = r.profile_id
+        ORDER BY r.id DESC
+        """,
+        {"organization_id": organization_id, "limit": limit},
+    )
+    return [NumberLine(*row) for row in rows]
+
+
+async def count_undecided(tx: Tx, organization_id: UUID, *, most: int) -> int:
+    rows = await tx.fetch(
+        """
+        SELECT count(*) FROM (
+            SELECT 1 FROM replies WHERE organization_id = %s AND decided IS NULL ORDER BY id LIMIT %s
+        ) AS waiting
+        """,
+        (organization_id, most),
+    )
+    return int(rows[0][0])
+
+
+def _bounds(wanted: Wanted, *, beyond: UUID | None, is_backward: bool) -> tuple[list[Composable], dict[str, Any]]:
+    conditions: list[Composable] = []
+    given: dict[str, Any] = {}
+    for name, value, condition in (
+        ("since", wanted.since, SQL("t.id >= %(since)s")),
+        ("until", wanted.until, SQL("t.id < %(until)s")),
+        ("beyond", beyond, SQL("t.id > %(beyond)s" if is_backward else "t.id < %(beyond)s")),
+    ):
+        if value is not None:
+            conditions.append(condition)
+            given[name] = value
+    return conditions, given
+
+
+def _and(conditions: Sequence[Composable]) -> Composable:
+    return SQL("").join([SQL(" AND {}").format(condition) for condition in conditions])

@@ -1,0 +1,179 @@
+"""The inbox: replies that no keyword explains, and what a person decides about them."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.kit.db import Tx
+from regulars.kit.ids import REPLY, ById
+from regulars.messaging.browse.listing import list_answers, read_conversation
+from regulars.messaging.errors import MessagingError
+from regulars.messaging.inbox import decide as deciding
+from regulars.messaging.inbox.find import find_reply, list_waiting
+from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.pages.parts import INBOX, Shown, is_said
+from regulars.messaging.quiet import wait_until_quiet
+from regulars.messaging.settings.store import Texting, load_texting
+from regulars.messaging.template import Missing, TemplateError, parse_template
+from regulars.messaging.template import render as fill_in
+from regulars.messaging.words import DECISIONS, ORIGINS
+from regulars.profiles.find import find_profile
+from regulars.web.access import Action
+from regulars.web.errors import PageNotFound
+from regulars.web.form import FormState
+from regulars.web.listing import cut, read_view
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+LINES_SHOWN: Final = 20
+ANSWER_CHARACTERS_MAX: Final = 1_000
+
+
+async def show_inbox(visit: Visit) -> Response:
+    view = read_view(visit, "inbox", INBOX)
+    async with visit.database.reading() as tx:
+        found = await list_waiting(
+            tx,
+            visit.organization_id,
+            beyond=UUID(view.position[0]) if view.position else None,
+            is_backward=view.is_backward,
+            limit=view.fetch_limit,
+        )
+    page = cut(view, found, lambda row: (str(row.id),))
+    return render(visit, "messaging/inbox.html", view=view, page=page, shown=Shown(visit))
+
+
+async def _referred(tx: Tx, visit: Visit) -> ReplyRow:
+    identifier = REPLY.decode(visit.references[0])
+    reply = None if identifier is None else await find_reply(tx, visit.organization_id, identifier)
+    if reply is None:
+        raise PageNotFound(
+            "There is no reply with this id; replies are kept for 25 months, and go with an erased person."
+        )
+    return reply
+
+
+async def show_reply(visit: Visit) -> Response:
+    return await _show(visit, FormState())
+
+
+async def _show(visit: Visit, form: FormState) -> Response:
+    async with visit.database.reading() as tx:
+        reply = await _referred(tx, visit)
+        lines = await read_conversation(tx, visit.organization_id, reply.number_hash, limit=LINES_SHOWN)
+        answers = await list_answers(tx, visit.organization_id, reply.id)
+        customer = None
+        if reply.profile_id is not None:
+            customer = await find_profile(tx, visit.organization_id, ById(reply.profile_id))
+    values: dict[str, Any] = {
+        "reply": reply,
+        "identifier": REPLY.encode(reply.id),
+        "lines": lines,
+        "answers": answers,
+        "customer": customer,
+        "shown": Shown(visit),
+        "is_said": is_said,
+        "decisions": DECISIONS,
+        "origins": ORIGINS,
+    }
+    if form.is_refused:
+        return refused(visit, "messaging/reply.html", form, **values)
+    return render(visit, "messaging/reply.html", form=form, **values)
+
+
+async def ask_to_withdraw(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        reply = await _referred(tx, visit)
+    return render(visit, "messaging/withdraw.html", reply=reply, shown=Shown(visit), form=FormState())
+
+
+async def withdraw(visit: Visit) -> Response:
+    response = await _decide(visit, is_stop=True, done="Withdrawn; nothing more is sent to this number.")
+    # As every withdrawal: it is answered when nothing is on its way to the number any more.
+    await wait_until_quiet(visit.database, visit.organization_id)
+    return response
+
+
+async def not_a_withdrawal(visit: Visit) -> Response:
+    return await _decide(visit, is_stop=False, done="Noted; the number may be texted as before.")
+
+
+async def _decide(visit: Visit, *, is_stop: bool, done: str) -> Response:
+    try:
+        async with visit.database.transaction() as tx:
+            reply = await _referred(tx, visit)
+            await deciding.decide(
+                tx,
+                visit.organization_id,
+                reply.id,
+                is_stop=is_stop,
+                decided_by=visit.user.email,
+                texting=await _texting(tx, visit),
+            )
+            act = "reply.withdraw" if is_stop else "reply.not_stop"
+            await record(tx, visit.organization_id, actor_of(visit), act, REPLY.encode(reply.id))
+    except MessagingError as error:
+        form = FormState()
+        form.refuse("decision", str(error))
+        return await _show(visit, form)
+    return redirect(visit, visit.url(INBOX), done=done)
+
+
+async def answer(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    words = read_words(form, "words")
+    if form.is_refused:
+        return await _show(visit, form)
+    try:
+        async with visit.database.transaction() as tx:
+            reply = await _referred(tx, visit)
+            await deciding.answer(
+                tx,
+                visit.organization_id,
+                reply.id,
+                words=words,
+                answered_by=visit.user.email,
+                texting=await _texting(tx, visit),
+            )
+            await record(tx, visit.organization_id, actor_of(visit), "reply.answer", REPLY.encode(reply.id))
+    except MessagingError as error:
+        form.refuse("words", str(error))
+        return await _show(visit, form)
+    return redirect(visit, visit.url(INBOX, REPLY.encode(reply.id)), done="Queued; consent, hours and caps decide.")
+
+
+def read_words(form: FormState, name: str) -> str:
+    """A text to one person: it knows no fields, so a place in it is a mistake."""
+    text = form.value(name).replace("\r\n", "\n").strip()
+    if len(text) > ANSWER_CHARACTERS_MAX:
+        form.refuse(name, f"At most {ANSWER_CHARACTERS_MAX} characters; this has {len(text)}.")
+        return text
+    try:
+        words = fill_in(parse_template(text), {})
+    except TemplateError as error:
+        form.refuse(name, str(error))
+        return text
+    if isinstance(words, Missing):
+        form.refuse(name, f"A text to one number has no place for {words.field}.")
+        return text
+    return words
+
+
+async def _texting(tx: Tx, visit: Visit) -> Texting:
+    texting = await load_texting(tx, visit.organization_id)
+    if texting is None:
+        raise PageNotFound
+    return texting
+
+
+PAGES: Final = (
+    Page(path=INBOX, needs=Action.READ, handle=show_inbox),
+    Page(path=f"{INBOX}/{{reply}}", needs=Action.READ, handle=show_reply),
+    Page(path=f"{INBOX}/{{reply}}/withdraw", needs=Action.WRITE_TEXTS, handle=ask_to_withdraw),
+    Form(path=f"{INBOX}/{{reply}}/withdraw", needs=Action.WRITE_TEXTS, handle=withdraw),
+    Form(path=f"{INBOX}/{{reply}}/not-a-withdrawal", needs=Action.WRITE_TEXTS, handle=not_a_withdrawal),
+    Form(path=f"{INBOX}/{{reply}}/answer", needs=Action.WRITE_TEXTS, handle=answer),
+)

@@ -1,0 +1,262 @@
+"""Everything sent and received: a list, one text, sending it again, and the conversation with a number."""
+
+from collections.abc import AsyncIterator
+from datetime import date, datetime, time, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.consent.chain import hash_number
+from regulars.consent.errors import InvalidPhoneNumber
+from regulars.consent.find import find_by_hash
+from regulars.consent.phone import read_consent_number
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE, REPLY, SUBSCRIPTION, TEXT, ById
+from regulars.messaging.browse.listing import count_undecided, list_messages, read_conversation
+from regulars.messaging.browse.model import MessageLine, Wanted, first_id_at
+from regulars.messaging.errors import MessagingError
+from regulars.messaging.find import find_text
+from regulars.messaging.inbox.suppress import find_suppressed
+from regulars.messaging.model import TextRow
+from regulars.messaging.pages.parts import INBOX, MESSAGES, NUMBERS, Shown, is_said, read_hash
+from regulars.messaging.resend import resend
+from regulars.messaging.settings.store import load_texting
+from regulars.messaging.words import ORIGINS, REASONS, STATES
+from regulars.profiles.find import find_profile
+from regulars.web import mask
+from regulars.web.access import Action
+from regulars.web.csv import csv_response
+from regulars.web.errors import PageNotFound
+from regulars.web.form import FormState
+from regulars.web.listing import Filter, ListView, cut, read_view
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+CSV_ROWS: Final = 200
+CSV_HEADER: Final = ("id", "direction", "at", "number", "customer", "state", "reason", "parts", "origin", "text")
+LINES_SHOWN: Final = 60
+UNDECIDED: Final = "undecided"
+COUNTED_MAX: Final = 100
+_DAY: Final = timedelta(days=1)
+
+
+def filters(visit: Visit) -> tuple[Filter, ...]:
+    words = "A whole number, txt_… or rpl_…" if visit.sees_personal else "txt_… or rpl_…"
+    states = tuple((state.value, word.word) for state, word in STATES.items())
+    return (
+        Filter("q", "Find a number or a message", kind="search", placeholder=words),
+        Filter("direction", "Direction", (("sent", "Sent"), ("received", "Received"))),
+        Filter("state", "State", (*states, (UNDECIDED, "Waits for a person"))),
+        Filter("reason", "Reason", tuple((reason.value, word.word) for reason, word in REASONS.items())),
+        Filter("from", "From", kind="date"),
+        Filter("to", "To", kind="date"),
+    )
+
+
+async def show_messages(visit: Visit) -> Response:
+    view = read_view(visit, "messages", MESSAGES, filters=filters(visit))
+    text = view.value("q")
+    if text and (target := _exactly(visit, text)) is not None and not visit.is_htmx:
+        return redirect(visit, target)
+    async with visit.database.reading() as tx:
+        found = [] if text else await _list(tx, visit, view, limit=view.fetch_limit)
+        texting = await load_texting(tx, visit.organization_id)
+        undecided = await count_undecided(tx, visit.organization_id, most=COUNTED_MAX)
+    page = cut(view, found, _position)
+    return render(
+        visit,
+        "messaging/messages.html",
+        view=view,
+        page=page,
+        shown=Shown(visit),
+        texting=texting,
+        undecided=undecided,
+        found_url=_exactly(visit, text) if text else None,
+        origins=ORIGINS,
+    )
+
+
+def _exactly(visit: Visit, text: str) -> str | None:
+    """The page of an exact number or id; whoever sees no personal data cannot try out numbers."""
+    if TEXT.decode(text) is not None:
+        return visit.url(MESSAGES, text)
+    if REPLY.decode(text) is not None:
+        return visit.url(INBOX, text)
+    if not visit.sees_personal:
+        return None
+    try:
+        return visit.url(NUMBERS, hash_number(visit.place.secret, read_consent_number(text)).hex())
+    except InvalidPhoneNumber:
+        return None
+
+
+def wanted_of(visit: Visit, view: ListView) -> Wanted:
+    state, reason, direction = view.value("state"), view.value("reason"), view.value("direction")
+    is_undecided = state == UNDECIDED
+    first, last = _day(view.value("from")), _day(view.value("to"))
+    return Wanted(
+        is_sent=direction != "received" and not is_undecided,
+        is_received=direction != "sent" and not reason and (is_undecided or not state),
+        state=None if is_undecided else state or None,
+        reason=reason or None,
+        is_undecided=is_undecided,
+        since=None if first is None else first_id_at(_begin(visit, first)),
+        until=None if last is None else first_id_at(_begin(visit, last + _DAY)),
+    )
+
+
+def _day(text: str) -> date | None:
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if date(2000, 1, 1) <= found <= date(9000, 1, 1) else None
+
+
+def _begin(visit: Visit, day: date) -> datetime:
+    return datetime.combine(day, time(), visit.format.zone)
+
+
+async def _list(tx: Tx, visit: Visit, view: ListView, *, limit: int) -> list[MessageLine]:
+    beyond = UUID(view.position[0]) if view.position else None
+    return await list_messages(
+        tx, visit.organization_id, wanted_of(visit, view), beyond=beyond, is_backward=view.is_backward, limit=limit
+    )
+
+
+def _position(line: MessageLine) -> tuple[str, ...]:
+    return (str(line.id),)
+
+
+async def export_messages(visit: Visit) -> Response:
+    view = read_view(visit, "messages", MESSAGES, filters=filters(visit))
+    return csv_response("messages.csv", CSV_HEADER, _csv_rows(visit, view))
+
+
+async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
+    while True:
+        async with visit.database.reading() as tx:
+            found = await _list(tx, visit, view, limit=CSV_ROWS)
+        for line in found:
+            yield _csv_row(visit, line)
+        if len(found) < CSV_ROWS:
+            return
+        view = view.at(_position(found[-1]))
+
+
+def _csv_row(visit: Visit, line: MessageLine) -> list[str]:
+    return [
+        (REPLY if line.is_received else TEXT).encode(line.id),
+        "received" if line.is_received else "sent",
+        format_timestamp(line.at),
+        (line.phone_number if visit.sees_personal else mask.phone(visit, line.phone_number)) or "",
+        "" if line.profile_id is None else PROFILE.encode(line.profile_id),
+        line.state,
+        (line.reason or "") if visit.sees_personal else (line.reason or "").partition(":")[0],
+        str(line.parts) if not line.is_received else "",
+        line.origin_kind,
+        mask.text(visit, line.body) or "",
+    ]
+
+
+async def _referred(tx: Tx, visit: Visit) -> TextRow:
+    identifier = TEXT.decode(visit.references[0])
+    text = None if identifier is None else await find_text(tx, visit.organization_id, identifier)
+    if text is None:
+        raise PageNotFound("There is no text with this id; texts are kept for 25 months, and go with an erased person.")
+    return text
+
+
+async def show_text(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        text = await _referred(tx, visit)
+        customer = None
+        if text.profile_id is not None:
+            customer = await find_profile(tx, visit.organization_id, ById(text.profile_id))
+    return render(
+        visit,
+        "messaging/text.html",
+        text=text,
+        identifier=TEXT.encode(text.id),
+        customer=customer,
+        shown=Shown(visit),
+        origins=ORIGINS,
+        may_resend=visit.may(Action.WRITE_TEXTS) and text.state in {"unknown", "failed"},
+    )
+
+
+async def ask_to_resend(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        text = await _referred(tx, visit)
+    return _resend_page(visit, text, FormState())
+
+
+def _resend_page(visit: Visit, text: TextRow, form: FormState) -> Response:
+    values: dict[str, Any] = {"text": text, "shown": Shown(visit), "identifier": TEXT.encode(text.id)}
+    if form.is_refused:
+        return refused(visit, "messaging/resend.html", form, **values)
+    return render(visit, "messaging/resend.html", form=form, **values)
+
+
+async def send_again(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    try:
+        async with visit.database.transaction() as tx:
+            text = await _referred(tx, visit)
+            await resend(tx, visit.organization_id, text.id)
+            before = {"state": text.state}
+            await record(tx, visit.organization_id, actor_of(visit), "text.resend", TEXT.encode(text.id), before=before)
+    except MessagingError as error:
+        form.refuse("text", str(error))
+        return _resend_page(visit, text, form)
+    return redirect(visit, visit.url(MESSAGES, TEXT.encode(text.id)), done="Queued again; the gate decides as for any.")
+
+
+async def show_number(visit: Visit) -> Response:
+    number_hash = read_hash(visit.references[0])
+    async with visit.database.reading() as tx:
+        lines = await read_conversation(tx, visit.organization_id, number_hash, limit=LINES_SHOWN)
+        subscription = await find_by_hash(tx, visit.organization_id, number_hash)
+        if not lines and subscription is None:
+            raise PageNotFound("Nothing was said between you and this number.")
+        is_suppressed = bool(await find_suppressed(tx, visit.organization_id, [number_hash]))
+        texting = await load_texting(tx, visit.organization_id)
+        customer = None
+        if subscription is not None and subscription.profile is not None:
+            customer = await find_profile(tx, visit.organization_id, ById(subscription.profile.id))
+    numbers = [row.phone_number for line in lines for row in (line.text, line.reply) if row and row.phone_number]
+    state = None if subscription is None else subscription.state
+    return render(
+        visit,
+        "messaging/number.html",
+        lines=lines,
+        is_cut=len(lines) == LINES_SHOWN,
+        number=numbers[-1] if numbers else None if state is None else state.phone_number,
+        number_hash=number_hash,
+        consent=None if state is None else "DO_NOT_CONTACT" if state.is_erased else state.status.value,
+        consent_url=None
+        if subscription is None
+        else visit.url("/consent/numbers", SUBSCRIPTION.encode(subscription.id)),
+        customer=customer,
+        is_suppressed=is_suppressed,
+        last_reply=next((line.reply for line in reversed(lines) if line.reply is not None), None),
+        texting=texting,
+        shown=Shown(visit),
+        is_said=is_said,
+        origins=ORIGINS,
+        form=FormState(),
+    )
+
+
+PAGES: Final = (
+    Page(path=MESSAGES, needs=Action.READ, handle=show_messages),
+    Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages),
+    Page(path=f"{MESSAGES}/{{text}}", needs=Action.READ, handle=show_text),
+    Page(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=ask_to_resend),
+    Form(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=send_again),
+    Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=show_number),
+)

@@ -1,0 +1,1 @@
+"""Looking at endpoints and deliveries as pages show them; it only reads."""

@@ -1,0 +1,234 @@
+"""Messages, the inbox and the simulator in the web application."""
+
+import re
+
+import pytest
+from tests.support import samples
+from tests.support.client import Api
+from tests.support.draining import work_through
+from tests.support.tenant import Tenant, new_tenant
+from tests.support.texts import open_at_any_hour, send_text
+from tests.support.visitor import Visitor, sign_in_now
+
+from regulars.kit.ids import TEXT
+from regulars.messaging.settings.model import Simulation
+from regulars.web.access import Role
+
+WORDS = "Bonjour, les soldes commencent demain"
+
+
+class Desk:
+    """An organization with one subscribed number."""
+
+    def __init__(self, url: str, tenant: Tenant, api: Api, become) -> None:
+        self.url, self.tenant, self.api, self.become = url, tenant, api, become
+        self.number = samples.phone()
+        self.owner: Visitor = become(Role.OWNER)
+        open_at_any_hour(url, tenant.organization_id)
+        self.opt_in(self.number)
+
+    def opt_in(self, number: str, **more) -> dict:
+        body = {"phone_number": number, "consent_source": "WEBSITE", "consented_at": samples.ago(days=1), **more}
+        return self.api.post("/v1/subscriptions/opt-in", body).json()
+
+    def send(self, words: str = WORDS, *, number: str | None = None) -> str:
+        return TEXT.encode(send_text(self.url, self.tenant.organization_id, number or self.number, words))
+
+    def work(self) -> None:
+        work_through(self.url, self.tenant.organization_id)
+
+    def phone(self, visitor: Visitor | None = None) -> str:
+        """The page of the simulator that shows the number."""
+        return (visitor or self.owner).get(f"/simulator/{self.number}").text
+
+    def reply(self, words: str) -> str:
+        """The path of the phone after the reply."""
+        answer = self.owner.post(f"/simulator/{self.number}/reply", text=words)
+        assert answer.status_code == 303, answer.text
+        return answer.headers["location"].partition("#")[0]
+
+    def inbox(self) -> list[str]:
+        return re.findall(r"/messages/inbox/(rpl_\w+)\"", self.owner.get("/messages/inbox").text)
+
+
+@pytest.fixture
+def desk(api_database_url, tenant, api, visitor_as) -> Desk:
+    return Desk(api_database_url, tenant, api, visitor_as)
+
+
+def test_a_text_is_on_the_phone_in_the_list_and_on_a_page_of_its_own(desk):
+    text = desk.send()
+    assert WORDS in desk.phone()
+    assert WORDS in desk.owner.get("/messages").text
+    page = desk.owner.get(f"/messages/{text}").text
+    assert "The provider has taken it." in page
+    assert f"Corvelle: {WORDS}" in page
+
+
+def test_a_skip_says_why_and_can_be_filtered_by(desk):
+    stranger = samples.phone()
+    desk.send("Not for you", number=stranger)
+    desk.send()
+    page = desk.owner.get("/messages", reason="no_consent").text
+    assert "Not for you" in page
+    assert WORDS not in page
+    assert "No consent" in page
+    assert "Not for you" not in desk.owner.get("/messages", state="sent").text
+    assert "Not for you" not in desk.owner.get("/messages", direction="received").text
+    assert "No message matches" in desk.owner.get("/messages", **{"from": "2040-01-01"}).text
+    assert WORDS in desk.owner.get("/messages", to="2040-01-01").text
+
+
+def test_stop_on_the_phone_withdraws_and_shows_the_ledger_entry_and_the_confirmation(desk):
+    desk.send()
+    here = desk.reply("STOP")
+    desk.work()
+    page = desk.owner.get("//" + here.removeprefix("/")).text
+    assert "Withdrew: ledger entry 2" in page
+    assert "Confirmation: sent" in page
+    assert "Vous ne recevrez plus de SMS de notre part." in page
+    assert "Consent withdrawn at" in page
+    found = desk.api.post("/v1/subscriptions/check", {"items": [{"phone_number": desk.number}]}).json()
+    assert found["results"][0]["reason"] == "UNSUBSCRIBED"
+    assert desk.number.lstrip("+") not in here
+
+
+def test_a_number_nobody_knows_can_write_too(desk):
+    stranger = samples.phone()
+    assert "Nothing on this phone yet." in desk.owner.get(f"/simulator/{stranger}").text
+    answer = desk.owner.post(f"/simulator/{stranger}/reply", text="STOP")
+    page = desk.owner.get("//" + answer.headers["location"].removeprefix("/").partition("#")[0]).text
+    assert "Withdrew: ledger entry 1" in page
+
+
+def test_the_simulator_finds_a_phone_by_its_number_and_refuses_what_is_none(desk):
+    spaced = f"{desk.number[:3]} {desk.number[3:6]} {desk.number[6:]}"
+    found = desk.owner.get("/simulator", q=spaced)
+    assert found.headers["location"].endswith(desk.number.replace("+", "%2B"))
+    refused = desk.owner.get("/simulator", q="pizza")
+    assert refused.status_code == 400
+    assert "This was not done." in refused.text
+    assert desk.owner.get("/simulator/nobody").status_code == 404
+    assert desk.owner.post(f"/simulator/{desk.number}/reply", text="  ").status_code == 400
+    assert desk.owner.post(f"/simulator/{desk.number}/reply", text="x" * 2001).status_code == 400
+
+
+def test_a_reply_without_a_keyword_waits_for_a_person_who_withdraws(desk):
+    desk.reply("Arrêtez de m'écrire")
+    assert '<span class="count">1' in desk.owner.get("/").text
+    assert "Suppressed: it gets nothing" in desk.phone()
+    [reply] = set(desk.inbox())
+    asked = desk.owner.get(f"/messages/inbox/{reply}/withdraw")
+    assert "Only the customer can undo it" in asked.text
+    desk.owner.post(f"/messages/inbox/{reply}/withdraw")
+    assert desk.inbox() == []
+    assert "Withdrawn" in desk.phone()
+    again = desk.owner.post(f"/messages/inbox/{reply}/not-a-withdrawal")
+    assert again.status_code == 400
+    assert "This reply was decided before" in again.text
+
+
+def test_a_reply_that_is_no_withdrawal_is_answered(desk):
+    desk.reply("Arrêtez-vous à Noël ?")
+    [reply] = set(desk.inbox())
+    desk.owner.post(f"/messages/inbox/{reply}/not-a-withdrawal")
+    answered = desk.owner.post(f"/messages/inbox/{reply}/answer", words="Oui, du 24 au 26.")
+    assert answered.status_code == 303
+    desk.work()
+    assert "Oui, du 24 au 26." in desk.phone()
+    page = desk.owner.get(f"/messages/inbox/{reply}").text
+    assert "Not a withdrawal" in page
+    assert desk.owner.post(f"/messages/inbox/{reply}/answer", words="Hi {{ profile.first_name }}").status_code == 400
+    assert desk.owner.post(f"/messages/inbox/{reply}/answer", words=" ").status_code == 400
+
+
+def test_a_text_of_unknown_fate_is_sent_again_only_by_a_person(desk):
+    open_at_any_hour(desk.url, desk.tenant.organization_id, simulation=Simulation(loses=1.0))
+    text = desk.send()
+    assert "Unknown" in desk.owner.get(f"/messages/{text}").text
+    assert WORDS not in re.findall(r'id="talk".*?phone-reply', desk.phone(), re.DOTALL)[0]
+    assert "gets it twice" in desk.owner.get(f"/messages/{text}/resend").text
+    open_at_any_hour(desk.url, desk.tenant.organization_id)
+    assert desk.owner.post(f"/messages/{text}/resend").status_code == 303
+    desk.work()
+    again = desk.owner.post(f"/messages/{text}/resend")
+    assert again.status_code == 400
+    assert "only one that is unknown or failed" in again.text
+
+
+def test_a_number_goes_to_its_conversation_and_texts_are_exported(desk):
+    desk.send("=cmd()")
+    desk.reply("Merci")
+    found = desk.owner.get("/messages", q=desk.number)
+    page = desk.owner.get("//" + found.headers["location"].removeprefix("/")).text
+    assert "=cmd()" in page
+    assert "Merci" in page
+    exported = desk.owner.get("/messages.csv").text.splitlines()
+    assert len(exported) == 3
+    assert exported[0].startswith("id,direction,at,number")
+    assert "received" in exported[1]
+    assert desk.number in exported[2]
+
+
+def test_pages_go_through_a_long_list_in_both_directions(desk):
+    for n in range(3):
+        desk.reply(f"Question {n}")
+    for n in range(52):
+        desk.reply(f"Again {n}")
+    first = desk.owner.get("/messages").text
+    following = re.search(r'rel="next" href="([^"]+)"', first)[1].replace("&amp;", "&")
+    second = desk.owner.get("//" + following.removeprefix("/")).text
+    assert "Question 0" in second
+    assert "Question 0" not in first
+    back = re.search(r'rel="prev" href="([^"]+)"', second)[1].replace("&amp;", "&")
+    assert "Again 51" in desk.owner.get("//" + back.removeprefix("/")).text
+    inbox = desk.owner.get("/messages/inbox").text
+    assert "Question 0" in inbox
+    following = re.search(r'rel="next" href="([^"]+)"', inbox)[1].replace("&amp;", "&")
+    assert "Again 51" in desk.owner.get("//" + following.removeprefix("/")).text
+
+
+@pytest.mark.parametrize("role", [Role.ANALYST, Role.DEVELOPER])
+def test_who_may_not_see_people_sees_neither_numbers_nor_words(desk, role):
+    text = desk.send("Bonjour Odile")
+    here = desk.reply("Ma soeur Zelie")
+    [reply] = set(desk.inbox())
+    visitor = desk.become(role)
+    hidden = (desk.number, "Odile", "Zelie", desk.number[-8:])
+    paths = ("/messages", "/messages.csv", f"/messages/{text}", "/messages/inbox", f"/messages/inbox/{reply}")
+    for path in (*paths, "/simulator", "//" + here.removeprefix("/"), f"/messages/numbers/{here.rpartition('/')[2]}"):
+        answer = visitor.get(path)
+        assert answer.status_code == 200, path
+        assert [one for one in hidden if one in answer.text.replace(" ", " ")] == [], path
+        assert "Odile" not in answer.text
+    assert visitor.get(f"/simulator/{desk.number}").status_code == 404
+    assert visitor.get("/messages", q=desk.number).status_code == 200
+    assert visitor.post("//" + here.removeprefix("/") + "/reply", text="STOP").status_code == 403
+
+
+def test_another_organization_sees_nothing_of_it(desk, api_database_url):
+    text = desk.send()
+    here = desk.reply("Bonjour")
+    [reply] = set(desk.inbox())
+    other = new_tenant(api_database_url)
+    stranger = Visitor(
+        desk.owner.http, desk.owner.base_url, sign_in_now(api_database_url, other.organization_id, Role.OWNER)
+    )
+    number = here.rpartition("/")[2]
+    for path in (
+        f"/messages/{text}",
+        f"/messages/inbox/{reply}",
+        f"/messages/numbers/{number}",
+        f"/simulator/{number}",
+    ):
+        assert stranger.get(path).status_code == 404, path
+    assert stranger.post(f"/messages/inbox/{reply}/withdraw").status_code == 404
+    assert stranger.post(f"/messages/{text}/resend").status_code == 404
+    assert WORDS not in stranger.get("/messages").text
+
+
+@pytest.mark.parametrize(
+    "path", ["/messages/x", "/messages/inbox/x", "/messages/numbers/zz", "/messages/numbers/aa", "/simulator/%2B1"]
+)
+def test_what_is_no_id_is_no_page(desk, path):
+    assert desk.owner.get(path).status_code == 404

@@ -1,0 +1,60 @@
+"""Texts in an organization that is open at any hour: what pages about texts need to show something."""
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from tests.support.aside import run_aside
+from tests.support.draining import work_through
+
+from regulars.kit.db import Database, Tx
+from regulars.kit.ids import new_uuid
+from regulars.messaging.hours import Rule, Window
+from regulars.messaging.model import OriginKind
+from regulars.messaging.request import TextOrder, request_texts
+from regulars.messaging.settings.model import SmsSettings
+from regulars.messaging.settings.store import lock_texting, save_texting
+
+ALWAYS = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)
+
+
+def open_at_any_hour(database_url: str, organization_id: UUID, **changes: Any) -> None:
+    """Whatever day and hour a test runs at."""
+
+    async def act(tx: Tx) -> None:
+        texting = await lock_texting(tx, organization_id)
+        assert texting is not None
+        settings = SmsSettings(**{"brand": "Corvelle", "rules": {"FR": ALWAYS}, **changes})
+        await save_texting(tx, organization_id, replace(texting, settings=settings))
+
+    _do(database_url, act)
+
+
+def send_text(database_url: str, organization_id: UUID, number: str, words: str) -> UUID:
+    """A text by a person, through the gate and the simulator."""
+
+    async def act(tx: Tx) -> UUID:
+        texting = await lock_texting(tx, organization_id)
+        assert texting is not None
+        order = TextOrder(
+            origin_kind=OriginKind.PERSON, origin_id=new_uuid(), step="test", words=words, phone_number=number
+        )
+        [ordered] = await request_texts(tx, organization_id, [order], texting=texting)
+        return ordered.id
+
+    text_id: UUID = _do(database_url, act)
+    work_through(database_url, organization_id)
+    return text_id
+
+
+def _do(database_url, act):
+    async def work():
+        database = Database(database_url, pool_max=2)
+        await database.open()
+        try:
+            async with database.transaction() as tx:
+                return await act(tx)
+        finally:
+            await database.close()
+
+    return run_aside(work())

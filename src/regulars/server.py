@@ -46,6 +46,7 @@ from regulars.journeys.pages import table as journeys
 from regulars.journeys.pages.parts import PATH as JOURNEYS_PATH
 from regulars.kit import failpoint, vault
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
+from regulars.kit.guard import Guard
 from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS, Gauge
 from regulars.kit.settings import Settings
@@ -54,8 +55,9 @@ from regulars.messaging.browse.listing import count_undecided
 from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.credentials import open_token
 from regulars.messaging.inbox.suppress import find_suppressed
-from regulars.messaging.pages import inbox, messages
+from regulars.messaging.pages import inbox, messages, rules
 from regulars.messaging.pages.parts import MESSAGES
+from regulars.messaging.pages.settings import SettingsPages
 from regulars.messaging.quiet import wait_until_quiet
 from regulars.organizations.authenticate import Authenticator
 from regulars.postgres import embedded
@@ -72,6 +74,9 @@ from regulars.stores import api as stores
 from regulars.web import theme
 from regulars.web.app import WebApp
 from regulars.web.route import Page
+from regulars.webhooks.browse.listing import count_troubled
+from regulars.webhooks.pages import table as webhooks
+from regulars.webhooks.pages.parts import PATH as WEBHOOKS
 from regulars.work.wake import Waker
 
 REQUEST_MS: Final = int(REQUEST_S * 1000)
@@ -149,8 +154,11 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *messages.PAGES,
         *inbox.PAGES,
         *simulator.PAGES,
+        *SettingsPages(vault.of(settings), public_url=settings.public_url).pages(),
+        *rules.PAGES,
         *find.PAGES,
         *catalog.pages(),
+        *webhooks.pages(vault.of(settings), Guard(settings.webhook_allow)),
         *keys.pages(public_url=settings.public_url),
         *requests.pages(),
         *reference.pages(api_routes(settings), public_url=settings.public_url),
@@ -164,6 +172,7 @@ async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:
         collisions.PATH: await count_open(tx, organization_id, most=WAITING_COUNTED_MAX),
         JOURNEYS_PATH: sum(parked.values()),
         MESSAGES: await count_undecided(tx, organization_id, most=WAITING_COUNTED_MAX),
+        WEBHOOKS: await count_troubled(tx, organization_id),
     }
 
 

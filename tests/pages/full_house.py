@@ -8,12 +8,14 @@ from psycopg import AsyncConnection
 from tests.support import samples
 from tests.support.aside import run_aside
 from tests.support.client import Api
-from tests.support.draining import work_through
+from tests.support.draining import drain, work_through
 from tests.support.journeys import make_journey, write_on
 from tests.support.texts import open_at_any_hour, send_text
 from tests.support.visitor import Visitor
 
+from regulars.kit.db import Database
 from regulars.messaging.settings.model import Simulation
+from regulars.worker import LISTENERS
 
 # Would run, break out of an attribute, out of a script, out of a template or out of a title.
 MARKER = "planted"
@@ -72,6 +74,7 @@ def fill(api: Api, visitor: Visitor, database_url: str) -> FullHouse:
     visitor.post("/attributes/size/preview", type="enum", values=f"12\n{PLANTED}")
     work_through(database_url, api.tenant.organization_id)
     _text(api, visitor, database_url, number)
+    _hook(api, visitor, database_url)
     return FullHouse(number)
 
 
@@ -98,6 +101,44 @@ def _text(api: Api, visitor: Visitor, database_url: str, number: str) -> None:
     send_text(database_url, organization_id, number, PLANTED)
     visitor.post(f"/simulator/{number}/reply", text=f"Leave me alone {PLANTED}")
     work_through(database_url, organization_id)
+
+
+def _hook(api: Api, visitor: Visitor, database_url: str) -> None:
+    """An endpoint whose delivery failed; nothing is dialled for it."""
+    answer = visitor.post(
+        "/webhooks",
+        url="https://shop.example/?'><img/src=x>",
+        description=PLANTED,
+        events=["profile.*", "subscription.*"],
+    )
+    assert answer.status_code == 303, answer.text
+    _send(api, "/v1/profiles", {"external_id": f"H {PLANTED}", "first_name": PLANTED, "attributes": {PLANTED: PLANTED}})
+
+    async def fail() -> None:
+        database = Database(database_url, pool_max=2)
+        await database.open()
+        try:
+            await drain(database, api.tenant.organization_id, LISTENERS)
+            async with database.transaction() as tx:
+                of = (api.tenant.organization_id,)
+                await tx.execute(
+                    "UPDATE webhook_deliveries SET attempts = 1, attempted_at = now(), duration_ms = 9,"
+                    " answer_status = 503 WHERE organization_id = %s",
+                    of,
+                )
+                await tx.execute(
+                    "INSERT INTO webhook_attempts (organization_id, delivery_id, number, attempted_at, duration_ms,"
+                    " status, error, answer) SELECT organization_id, id, 1, now(), 9, 503, %s, %s"
+                    " FROM webhook_deliveries WHERE organization_id = %s",
+                    (PLANTED, PLANTED, *of),
+                )
+                await tx.execute(
+                    "UPDATE webhook_endpoints SET failures = 1, failing_since = now() WHERE organization_id = %s", of
+                )
+        finally:
+            await database.close()
+
+    run_aside(fail())
 
 
 def _address() -> dict[str, str]:

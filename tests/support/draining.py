@@ -8,9 +8,13 @@ from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.settings import Settings
 from regulars.messaging.gateways import open_gateways
+from regulars.work.claims import ClaimQueue
 from regulars.work.facts import Listeners
 from regulars.work.outbox import OutboxQueue
+from regulars.work.queue import Queue
 from regulars.worker import queues
+
+SETTINGS = Settings()
 
 
 async def drain(database: Database, organization_id: UUID, listeners: Listeners) -> int:
@@ -29,21 +33,29 @@ async def _ids(database: Database, organization_id: UUID, query: str) -> set[UUI
         return {row[0] for row in await tx.fetch(query, (organization_id,))}  # type: ignore[arg-type]  # a literal above
 
 
-def work_through(database_url: str, organization_id: UUID) -> None:
+async def _wait_for(queue: Queue) -> None:
+    """Until what a turn left running has ended; the queue itself goes on."""
+    if isinstance(queue, ClaimQueue):
+        await ClaimQueue.finish(queue)
+
+
+def work_through(database_url: str, organization_id: UUID, settings: Settings = SETTINGS) -> None:
     """Give the organization a turn at every queue of the worker until none has more."""
 
     async def work() -> None:
         database = Database(database_url, pool_max=2)
         await database.open()
         try:
-            settings = Settings()
             gateways = open_gateways(
                 database, vault=vault.of(settings), twilio_url=settings.twilio_url, public_url=None
             )
+            opened = queues(settings, gateways)
             try:
-                for queue in queues(settings, gateways):
+                for queue in opened:
                     while await queue.take_turn(database, organization_id):
-                        await queue.finish()
+                        await _wait_for(queue)
+                    await _wait_for(queue)
+                for queue in opened:
                     await queue.finish()
             finally:
                 await gateways.twilio.close()

@@ -134,6 +134,22 @@ async def reveal_secret(tx: Tx, organization_id: UUID, endpoint_id: UUID | None,
     return show_secret(open_secret(vault, endpoint.id, known.secret))
 
 
+async def open_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[bytes]:
+    """The secrets that sign at this moment: its own, and for a while the one before."""
+    if endpoint_id is None:
+        raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
+    known = await _secrets(tx, organization_id, endpoint_id)
+    sealed = [known.secret]
+    if known.old_secret is not None and known.old_secret_until is not None and tx.now < known.old_secret_until:
+        sealed.append(known.old_secret)
+    return [open_secret(vault, endpoint_id, one) for one in sealed]
+
+
+async def reveal_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[str]:
+    """The same as they are shown to whoever sets up a receiver."""
+    return [show_secret(one) for one in await open_secrets(tx, organization_id, endpoint_id, vault=vault)]
+
+
 def require_enabled(endpoint: Endpoint) -> None:
     if endpoint.state != "enabled":
         raise NotPossibleNow("The endpoint is disabled; enable it first.")

@@ -7,6 +7,8 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.kit.db import Tx
+from regulars.messaging.browse.listing import count_undecided
+from regulars.messaging.settings.store import Texting, load_texting
 from regulars.request_log.model import Counts
 from regulars.request_log.read import count_answers
 from regulars.sales.inbox.review import count_open
@@ -14,6 +16,8 @@ from regulars.sales.totals.model import PerCurrency, add_up
 from regulars.sales.totals.read import Day, Rhythm, filled_until, list_days, read_rhythms
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
+from regulars.webhooks.browse.listing import read_troubled
+from regulars.webhooks.browse.model import Fare
 
 PERIODS: Final = {"today": 1, "7d": 7, "30d": 30}
 STORES_MAX: Final = 500
@@ -41,6 +45,9 @@ class Overview:
     # In the last 24 hours.
     answers: Counts
     open_collisions: int
+    undecided_replies: int
+    held: Texting | None
+    webhooks: list[Fare]
     filled_until: datetime | None
 
     @property
@@ -59,6 +66,7 @@ async def read_overview(tx: Tx, organization_id: UUID, *, period: str, now: date
     stores = await list_stores(tx, organization_id, after=None, limit=STORES_MAX + 1)
     rhythms = await read_rhythms(tx, organization_id, [store.id for store in stores[:STORES_MAX]], now=now, zone=zone)
     lines = [StoreLine(store=store, rhythm=rhythms[store.id]) for store in stores[:STORES_MAX]]
+    texting = await load_texting(tx, organization_id)
     counts = (await count_answers(tx, organization_id)).values()
     return Overview(
         days=days[-shown:],
@@ -70,6 +78,9 @@ async def read_overview(tx: Tx, organization_id: UUID, *, period: str, now: date
         has_more_stores=len(stores) > STORES_MAX,
         answers=Counts(sum(one.answers for one in counts), sum(one.refusals for one in counts)),
         open_collisions=await count_open(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),
+        undecided_replies=await count_undecided(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),
+        held=texting if texting is not None and texting.is_held else None,
+        webhooks=await read_troubled(tx, organization_id),
         filled_until=await filled_until(tx, organization_id),
     )
 

@@ -7,11 +7,15 @@ from starlette.responses import Response
 from regulars.consent.browse.figures import Counted, read_figures
 from regulars.explore.draw import Chart, bar_chart, hours, sparkline
 from regulars.explore.home.figures import PERIODS, Overview, StoreLine, read_overview
+from regulars.kit.ids import WEBHOOK
+from regulars.messaging.settings.store import Texting
 from regulars.web.access import Action
 from regulars.web.format import Format
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
+from regulars.webhooks.browse.listing import WAITING_COUNTED_MAX
+from regulars.webhooks.browse.model import Fare
 
 STORES_SHOWN: Final = 8
 PERIOD_WORDS: Final = {"today": "Today", "7d": "7 days", "30d": "30 days"}
@@ -123,7 +127,12 @@ def _figure(formats: Format, overview: Overview, currency: str) -> Figure:
 
 def attention(visit: Visit, overview: Overview, consent: Counted) -> list[Attention]:
     """What needs a person, most urgent first."""
-    found = [_silent(visit, line) for line in overview.silent]
+    found = [_webhook(visit, fare) for fare in overview.webhooks]
+    if overview.held is not None:
+        found.append(_held(visit, overview.held))
+    found += [_silent(visit, line) for line in overview.silent]
+    if overview.undecided_replies:
+        found.append(_replies(visit, overview.undecided_replies))
     if overview.open_collisions:
         many = visit.format.number(overview.open_collisions)
         found.append(
@@ -156,6 +165,35 @@ def attention(visit: Visit, overview: Overview, consent: Counted) -> list[Attent
             )
         )
     return found
+
+
+def _webhook(visit: Visit, fare: Fare) -> Attention:
+    host = fare.endpoint.url.partition("://")[2]
+    url = visit.url("/webhooks", WEBHOOK.encode(fare.endpoint.id)) if visit.may(Action.READ_WEBHOOKS) else ""
+    since = fare.endpoint.health.failing_since or fare.endpoint.disabled_at
+    when = "" if since is None else visit.format.ago(since).removesuffix(" ago")
+    if not fare.is_failing or fare.disabled_on is None:
+        return Attention("alert", "no", f"Webhook to {host} is disabled", fare.endpoint.note or "", when, url)
+    many = fare.waiting.many
+    waits = f"{visit.format.number(min(many, WAITING_COUNTED_MAX))}{'+' if many > WAITING_COUNTED_MAX else ''}"
+    text = (
+        f"{waits} deliver{'y waits' if many == 1 else 'ies wait'}; disabled on {visit.format.moment(fare.disabled_on)}"
+    )
+    return Attention("alert", "no", f"Webhook to {host} fails", f"{text} if nothing changes.", when, url)
+
+
+def _held(visit: Visit, texting: Texting) -> Attention:
+    since = texting.held_since
+    when = "" if since is None else visit.format.ago(since).removesuffix(" ago")
+    return Attention(
+        "pause", "no", "All texts are on hold", texting.held_reason or "", when, visit.url("/settings/texts")
+    )
+
+
+def _replies(visit: Visit, many: int) -> Attention:
+    title = f"{visit.format.number(many)} {'reply needs' if many == 1 else 'replies need'} a person"
+    text = "No keyword matched; one that may ask to stop withdraws after five business days."
+    return Attention("message", "warn", title, text, "", visit.url("/messages/inbox"))
 
 
 def _silent(visit: Visit, line: StoreLine) -> Attention:

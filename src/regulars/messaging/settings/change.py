@@ -69,6 +69,21 @@ def with_notice(settings: SmsSettings, country: str, *, words: str, reply_path: 
     return msgspec.structs.replace(settings, notices={**settings.notices, code: Notice(words, reply_path)})
 
 
+def without_notice(settings: SmsSettings, country: str) -> SmsSettings:
+    """Nothing more is sent to the country, until it has a notice again."""
+    code = check_country(country)
+    return msgspec.structs.replace(
+        settings, notices={known: notice for known, notice in settings.notices.items() if known != code}
+    )
+
+
+def with_default_hours(settings: SmsSettings, country: str) -> SmsSettings:
+    code = check_country(country)
+    return msgspec.structs.replace(
+        settings, rules={known: rule for known, rule in settings.rules.items() if known != code}
+    )
+
+
 def _day(name: str) -> int:
     found = [number for number, day in enumerate(DAYS) if day.casefold().startswith(name.casefold()) and len(name) > 1]
     if len(found) != 1:

@@ -1,9 +1,15 @@
 """The SQL of what pages show of webhooks. Every look is a stretch of an index, whatever an organization has sent."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
+from psycopg.sql import SQL, Composable
+
 from regulars.kit.db import Tx
+from regulars.webhooks.browse.model import LOOKED_AT_MAX, LastDelivery, Waiting, Wanted
+from regulars.webhooks.model import Delivery
 
 
 async def list_posted(
@@ -30,3 +36,151 @@ async def list_posted(
         {"organization_id": organization_id, "subscription_id": subscription_id, "since": since, "limit": limit},
     )
     return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
+
+
+async def list_deliveries(
+    tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None, is_backward: bool, limit: int
+) -> list[Delivery]:
+    """The newest first among a bounded stretch; backward, the reverse of what comes before."""
+    inside, outside, given = _conditions(wanted, beyond=beyond, is_backward=is_backward)
+    looked_at = LOOKED_AT_MAX if outside else limit
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT d.id, d.endpoint_id, d.message_id, m.type, d.state, d.attempts, d.lapses, d.due_at, d.created_at,
+                   d.attempted_at, d.duration_ms, d.answer_status, d.is_replay
+            FROM (
+                SELECT id, endpoint_id, message_id, state, attempts, lapses, due_at, created_at, attempted_at,
+                       duration_ms, answer_status, is_replay
+                FROM webhook_deliveries
+                WHERE organization_id = %(organization_id)s {inside}
+                ORDER BY id {order}
+                LIMIT %(looked_at)s
+            ) AS d
+            CROSS JOIN LATERAL (
+                SELECT type FROM webhook_messages
+                WHERE organization_id = %(organization_id)s AND id = d.message_id
+                LIMIT 1
+            ) AS m
+            WHERE true {outside}
+            ORDER BY d.id {order}
+            LIMIT %(limit)s
+            """
+        ).format(inside=_and(inside), outside=_and(outside), order=_order(is_backward=is_backward)),
+        {"organization_id": organization_id, "limit": limit, "looked_at": looked_at, **given},
+    )
+    return [Delivery(*row) for row in rows]
+
+
+async def find_end_of_stretch(
+    tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None, is_backward: bool
+) -> UUID | None:
+    """The last delivery that was looked at, if there are more behind it."""
+    inside, _, given = _conditions(wanted, beyond=beyond, is_backward=is_backward)
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT id FROM webhook_deliveries
+            WHERE organization_id = %(organization_id)s {inside}
+            ORDER BY id {order}
+            LIMIT 1 OFFSET %(looked_at)s
+            """
+        ).format(inside=_and(inside), order=_order(is_backward=is_backward)),
+        {"organization_id": organization_id, "looked_at": LOOKED_AT_MAX - 1, **given},
+    )
+    return rows[0][0] if rows else None
+
+
+async def list_last_outcomes(
+    tx: Tx, organization_id: UUID, endpoint_ids: Sequence[UUID], *, limit: int
+) -> dict[UUID, list[LastDelivery]]:
+    """The last deliveries of each endpoint, the newest first."""
+    rows = await tx.fetch(
+        """
+        SELECT e.id, d.state, d.attempts, d.answer_status, d.attempted_at
+        FROM unnest(%(endpoints)s::uuid[]) AS e (id)
+        CROSS JOIN LATERAL (
+            SELECT id, state, attempts, answer_status, attempted_at FROM webhook_deliveries
+            WHERE organization_id = %(organization_id)s AND endpoint_id = e.id
+            ORDER BY id DESC
+            LIMIT %(limit)s
+        ) AS d
+        ORDER BY e.id, d.id DESC
+        """,
+        {"organization_id": organization_id, "endpoints": list(endpoint_ids), "limit": limit},
+    )
+    found: dict[UUID, list[LastDelivery]] = {}
+    for endpoint_id, *delivery in rows:
+        found.setdefault(endpoint_id, []).append(LastDelivery(*delivery))
+    return found
+
+
+async def count_waiting(
+    tx: Tx, organization_id: UUID, endpoint_ids: Sequence[UUID], *, most: int
+) -> dict[UUID, Waiting]:
+    """How many deliveries of each endpoint wait, the oldest of them, and the last answer to any; up to a bound."""
+    rows = await tx.fetch(
+        """
+        SELECT e.id, w.many, w.oldest, w.attempted_at, w.answer_status
+        FROM unnest(%(endpoints)s::uuid[]) AS e (id)
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS many, min(d.created_at) AS oldest, max(d.attempted_at) AS attempted_at,
+                   (array_agg(d.answer_status ORDER BY d.attempted_at DESC NULLS LAST))[1] AS answer_status
+            FROM (
+                SELECT created_at, attempted_at, answer_status FROM webhook_deliveries
+                WHERE organization_id = %(organization_id)s AND endpoint_id = e.id AND due_at IS NOT NULL
+                ORDER BY due_at, id
+                LIMIT %(most)s
+            ) AS d
+        ) AS w
+        """,
+        {"organization_id": organization_id, "endpoints": list(endpoint_ids), "most": most},
+    )
+    return {row[0]: Waiting(*row[1:]) for row in rows}
+
+
+async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID, *, most: int) -> int:
+    rows = await tx.fetch(
+        """
+        SELECT count(*) FROM (
+            SELECT 1 FROM webhook_deliveries
+            WHERE organization_id = %s AND endpoint_id = %s AND state = 'failed'
+            ORDER BY id
+            LIMIT %s
+        ) AS failed
+        """,
+        (organization_id, endpoint_id, most),
+    )
+    return int(rows[0][0])
+
+
+def _conditions(
+    wanted: Wanted, *, beyond: UUID | None, is_backward: bool
+) -> tuple[list[Composable], list[Composable], dict[str, Any]]:
+    """What an index knows goes inside the stretch; what it does not is looked for among what was read."""
+    inside: list[Composable] = []
+    outside: list[Composable] = []
+    given: dict[str, Any] = {}
+    if wanted.endpoint_id is not None:
+        inside.append(SQL("endpoint_id = %(endpoint_id)s"))
+        given["endpoint_id"] = wanted.endpoint_id
+    if beyond is not None:
+        inside.append(SQL("id > %(beyond)s" if is_backward else "id < %(beyond)s"))
+        given["beyond"] = beyond
+    if wanted.state == "failed" and wanted.endpoint_id is not None:
+        inside.append(SQL("state = 'failed'"))
+    elif wanted.state is not None:
+        outside.append(SQL("d.state = %(state)s"))
+        given["state"] = wanted.state
+    if wanted.type is not None:
+        outside.append(SQL("m.type = %(type)s"))
+        given["type"] = wanted.type
+    return inside, outside, given
+
+
+def _and(conditions: Sequence[Composable]) -> Composable:
+    return SQL("").join([SQL(" AND {}").format(condition) for condition in conditions])
+
+
+def _order(*, is_backward: bool) -> SQL:
+    return SQL("ASC" if is_backward else "DESC")

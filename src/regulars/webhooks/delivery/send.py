@@ -18,6 +18,7 @@ TIMEOUT_S: Final = 15.0
 SOCKETS_MAX: Final = 512
 ANSWER_BYTES_MAX: Final = 64 * 1024
 ANSWER_KEPT_BYTES: Final = 2 * 1024
+USER_AGENT: Final = "Regulars-Webhooks/1"
 SUCCESSES: Final = range(200, 300)
 REDIRECTS: Final = range(300, 400)
 
@@ -103,7 +104,7 @@ class Sender:
                 auto_decompress=False,
                 trust_env=False,
                 timeout=aiohttp.ClientTimeout(total=None),
-                headers={"user-agent": "Regulars-Webhooks/1"},
+                headers={"user-agent": USER_AGENT},
                 skip_auto_headers=("accept-encoding",),
             )
         return session

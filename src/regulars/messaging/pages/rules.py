@@ -1,0 +1,295 @@
+"""The rules of texting: hours of each country as a week, holidays, caps, notices and reply paths."""
+
+import asyncio
+from datetime import date, timedelta
+from typing import Any, Final, NamedTuple
+
+from babel import Locale
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.messaging.errors import SettingRefused
+from regulars.messaging.hours import Rule, Window, holidays_of
+from regulars.messaging.pages.settings import PATH, texting_of
+from regulars.messaging.places import zones_by_country
+from regulars.messaging.rules import DAYS, DEFAULT_RULES, Cap, default_rule, looser_caps, looser_than_default
+from regulars.messaging.settings.change import (
+    CAP_HOURS_MAX,
+    CAP_TEXTS_MAX,
+    NOTICE_CHARACTERS_MAX,
+    change_settings,
+    with_caps,
+    with_default_hours,
+    with_hours,
+    with_notice,
+    without_notice,
+)
+from regulars.messaging.settings.model import SIMULATED_NOTICE, SmsSettings
+from regulars.messaging.settings.store import Texting
+from regulars.web.access import Action
+from regulars.web.errors import PageNotFound
+from regulars.web.form import FormState
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+RULES: Final = f"{PATH}/rules"
+COUNTRIES: Final = f"{PATH}/countries"
+CAPS_MAX: Final = 4
+_YEAR: Final = timedelta(days=365)
+_DAY_MINUTES: Final = 24 * 60
+
+
+class DayBar(NamedTuple):
+    """One day of a week as a bar from midnight to midnight, in percent."""
+
+    day: str
+    words: str
+    x: str
+    width: str
+    default: str
+
+
+class CountryLine(NamedTuple):
+    code: str
+    name: str
+    rule: Rule
+    is_own: bool
+    notice: str | None
+    reply_path: str | None
+
+
+def country_name(code: str) -> str:
+    return str(Locale("en").territories.get(code, code))
+
+
+def clock(minute: int) -> str:
+    return f"{minute // 60}:{minute % 60:02d}"
+
+
+def words_of(window: Window | None) -> str:
+    return "closed" if window is None else f"{clock(window.opens_minute)}-{clock(window.closes_minute)}"
+
+
+def week(rule: Rule, default: Rule) -> list[DayBar]:
+    bars = []
+    for day, own, usual in zip(DAYS, rule.days, default.days, strict=True):
+        x = 0.0 if own is None else own.opens_minute / _DAY_MINUTES * 100
+        width = 0.0 if own is None else (own.closes_minute - own.opens_minute) / _DAY_MINUTES * 100
+        bars.append(DayBar(day, words_of(own), f"{x:.2f}", f"{width:.2f}", words_of(usual)))
+    return bars
+
+
+def coming_holidays(country: str, today: date) -> list[tuple[date, str]]:
+    """Those of the next twelve months with their names."""
+    found = {**holidays_of(country, today.year), **holidays_of(country, today.year + 1)}
+    return sorted((day, name) for day, name in found.items() if today <= day < today + _YEAR)
+
+
+def _lines(visit: Visit, texting: Texting) -> list[CountryLine]:
+    settings = texting.settings
+    codes = {*DEFAULT_RULES, *settings.rules, *settings.notices}
+    if visit.place.default_country in zones_by_country():
+        codes.add(visit.place.default_country or "")
+    lines = []
+    for code in sorted(codes - {""}, key=country_name):
+        notice = texting.notice_of(code)
+        lines.append(
+            CountryLine(
+                code,
+                country_name(code),
+                settings.rule_of(code),
+                code in settings.rules,
+                None if notice is None else notice.words,
+                None if notice is None else notice.reply_path,
+            )
+        )
+    return lines
+
+
+async def show_rules(visit: Visit) -> Response:
+    return await _show_rules(visit, None)
+
+
+async def _show_rules(visit: Visit, refused_form: FormState | None) -> Response:
+    async with visit.database.reading() as tx:
+        texting = await texting_of(tx, visit)
+    values: dict[str, Any] = {
+        "texting": texting,
+        "lines": _lines(visit, texting),
+        "week": week,
+        "default_rule": default_rule,
+        "looser": looser_caps(texting.settings.caps),
+        "choices": [(code, country_name(code)) for code in sorted(zones_by_country(), key=country_name)],
+        "caps_max": CAPS_MAX,
+    }
+    if refused_form is not None:
+        return refused(visit, "messaging/rules.html", refused_form, **values)
+    return render(visit, "messaging/rules.html", form=FormState(_caps_as_form(texting.settings)), **values)
+
+
+def _caps_as_form(settings: SmsSettings) -> dict[str, str]:
+    values = {}
+    for place, cap in enumerate(settings.caps[:CAPS_MAX]):
+        values[f"texts_{place}"], values[f"hours_{place}"] = str(cap.texts), str(cap.hours)
+    return values
+
+
+async def change_caps(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    caps = []
+    for place in range(CAPS_MAX):
+        texts, hours = f"texts_{place}", f"hours_{place}"
+        if not form.value(texts).strip() and not form.value(hours).strip():
+            continue
+        caps.append(
+            Cap(
+                form.whole(texts, minimum=0, maximum=CAP_TEXTS_MAX),
+                form.whole(hours, minimum=1, maximum=CAP_HOURS_MAX),
+            )
+        )
+    if form.is_refused:
+        return await _show_rules(visit, form)
+    async with visit.database.transaction() as tx:
+        texting = await texting_of(tx, visit, is_to_change=True)
+        settings, looser = with_caps(texting.settings, tuple(caps))
+        await change_settings(tx, visit.organization_id, texting, settings)
+        before, after = _caps_told(texting.settings), _caps_told(settings)
+        await record(tx, visit.organization_id, actor_of(visit), "texts.caps", "texts", before=before, after=after)
+    done = "Saved; it is looser than the default." if looser else "Saved."
+    return redirect(visit, visit.url(RULES), done=done)
+
+
+def _caps_told(settings: SmsSettings) -> dict[str, Any]:
+    return {"caps": [f"{cap.texts} in {cap.hours} h" for cap in settings.caps]}
+
+
+async def open_country(visit: Visit) -> Response:
+    """The select above the list: its address is that of the country."""
+    code = visit.query.get("country", "")
+    if code not in zones_by_country():
+        raise PageNotFound("There is no such country.")
+    return redirect(visit, visit.url(COUNTRIES, code))
+
+
+async def show_country(visit: Visit) -> Response:
+    return await _show_country(visit, None)
+
+
+async def _show_country(visit: Visit, refused_form: FormState | None) -> Response:
+    code = _code(visit)
+    async with visit.database.reading() as tx:
+        texting = await texting_of(tx, visit)
+    rule = texting.settings.rule_of(code)
+    own = texting.settings.notices.get(code)
+    today = visit.now.astimezone(visit.format.zone).date()
+    values: dict[str, Any] = {
+        "code": code,
+        "name": country_name(code),
+        "texting": texting,
+        "rule": rule,
+        "bars": week(rule, default_rule(code)),
+        "is_own": code in texting.settings.rules,
+        "looser": looser_than_default(code, rule),
+        # The first look at a country reads the calendars of all its regions.
+        "holidays": await asyncio.to_thread(coming_holidays, code, today),
+        "notice": own,
+        "simulated": SIMULATED_NOTICE if own is None and texting.provider == "simulator" else None,
+        "days": DAYS,
+        "notice_max": NOTICE_CHARACTERS_MAX,
+    }
+    if refused_form is not None:
+        return refused(visit, "messaging/country.html", refused_form, **values)
+    form = {day: words_of(window) for day, window in zip(DAYS, rule.days, strict=True)}
+    form["on_holidays"] = "on" if rule.on_holidays else ""
+    if own is not None:
+        form["words"], form["reply_path"] = own.words, own.reply_path
+    return render(visit, "messaging/country.html", form=FormState(form), **values)
+
+
+def _code(visit: Visit) -> str:
+    code = visit.references[0]
+    if code not in zones_by_country():
+        raise PageNotFound("There is no such country; write its two letters, such as FR.")
+    return code
+
+
+async def change_hours(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    code = _code(visit)
+    hours = {day: form.text(day, characters_max=20) for day in DAYS}
+    for day, text in hours.items():
+        try:
+            with_hours(SmsSettings(), code, {day: text or "closed"})
+        except SettingRefused as error:
+            form.refuse(day, str(error))
+    if form.is_refused:
+        return await _show_country(visit, form)
+    async with visit.database.transaction() as tx:
+        texting = await texting_of(tx, visit, is_to_change=True)
+        settings, looser = with_hours(texting.settings, code, hours, on_holidays=form.is_checked("on_holidays"))
+        await change_settings(tx, visit.organization_id, texting, settings)
+        before, after = _rule_told(texting.settings.rule_of(code)), _rule_told(settings.rule_of(code))
+        await record(tx, visit.organization_id, actor_of(visit), "texts.hours", code, before=before, after=after)
+    done = "Saved; it is looser than the default." if looser else "Saved."
+    return redirect(visit, visit.url(COUNTRIES, code), done=done)
+
+
+async def reset_hours(visit: Visit) -> Response:
+    code = _code(visit)
+    async with visit.database.transaction() as tx:
+        texting = await texting_of(tx, visit, is_to_change=True)
+        await change_settings(tx, visit.organization_id, texting, with_default_hours(texting.settings, code))
+        before, after = _rule_told(texting.settings.rule_of(code)), _rule_told(default_rule(code))
+        await record(tx, visit.organization_id, actor_of(visit), "texts.hours", code, before=before, after=after)
+    return redirect(visit, visit.url(COUNTRIES, code), done="The default holds again.")
+
+
+def _rule_told(rule: Rule) -> dict[str, Any]:
+    told: dict[str, Any] = {day: words_of(window) for day, window in zip(DAYS, rule.days, strict=True)}
+    return {**told, "on_holidays": rule.on_holidays}
+
+
+async def change_notice(visit: Visit) -> Response:
+    """Empty fields take the notice away: nothing is sent to the country then."""
+    form = FormState(visit.form)
+    code = _code(visit)
+    words = form.text("words", required=False)
+    reply_path = form.text("reply_path", required=False, characters_max=40)
+    try:
+        if form.is_refused:
+            return await _show_country(visit, form)
+        async with visit.database.transaction() as tx:
+            texting = await texting_of(tx, visit, is_to_change=True)
+            settings = (
+                with_notice(texting.settings, code, words=words, reply_path=reply_path)
+                if words or reply_path
+                else without_notice(texting.settings, code)
+            )
+            await change_settings(tx, visit.organization_id, texting, settings)
+            before, after = _notice_told(texting.settings, code), _notice_told(settings, code)
+            await record(tx, visit.organization_id, actor_of(visit), "texts.notice", code, before=before, after=after)
+    except SettingRefused as error:
+        form.refuse("words", str(error))
+        return await _show_country(visit, form)
+    return redirect(visit, visit.url(COUNTRIES, code), done="Saved.")
+
+
+def _notice_told(settings: SmsSettings, code: str) -> dict[str, Any]:
+    notice = settings.notices.get(code)
+    return (
+        {"words": None, "reply_path": None}
+        if notice is None
+        else {"words": notice.words, "reply_path": notice.reply_path}
+    )
+
+
+PAGES: Final = (
+    Page(path=RULES, needs=Action.READ, handle=show_rules),
+    Form(path=f"{RULES}/caps", needs=Action.MANAGE_TEXTS, handle=change_caps),
+    Page(path=COUNTRIES, needs=Action.READ, handle=open_country),
+    Page(path=f"{COUNTRIES}/{{country}}", needs=Action.READ, handle=show_country),
+    Form(path=f"{COUNTRIES}/{{country}}/hours", needs=Action.MANAGE_TEXTS, handle=change_hours),
+    Form(path=f"{COUNTRIES}/{{country}}/default-hours", needs=Action.MANAGE_TEXTS, handle=reset_hours),
+    Form(path=f"{COUNTRIES}/{{country}}/notice", needs=Action.MANAGE_TEXTS, handle=change_notice),
+)

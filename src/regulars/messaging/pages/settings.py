@@ -1,0 +1,251 @@
+"""How an organization texts: the provider and a test text, hold and release."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.consent.errors import InvalidPhoneNumber
+from regulars.consent.phone import read_consent_number
+from regulars.http.address import base_url
+from regulars.kit.db import Tx
+from regulars.kit.ids import TEXT, new_uuid
+from regulars.kit.vault import AnyVault, VaultError
+from regulars.messaging import hold as holds
+from regulars.messaging.addresses import inbound_url
+from regulars.messaging.credentials import seal_token
+from regulars.messaging.errors import SettingRefused
+from regulars.messaging.model import OriginKind
+from regulars.messaging.pages.inbox import read_words
+from regulars.messaging.pages.parts import MESSAGES
+from regulars.messaging.request import TextOrder, request_texts
+from regulars.messaging.settings.model import ProviderName, Simulation, SmsSettings, TwilioAccount
+from regulars.messaging.settings.store import Texting, change_provider, load_texting, lock_texting
+from regulars.web.access import Action
+from regulars.web.errors import PageNotFound
+from regulars.web.form import FormState
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+PATH: Final = "/settings/texts"
+REASON_CHARACTERS_MAX: Final = 200
+BRAND_CHARACTERS_MAX: Final = 30
+DELAY_MS_MAX: Final = 7_000
+PERCENT_MAX: Final = 100
+TEST_WORDS: Final = "This is a test."
+PROVIDERS: Final = (
+    ("simulator", "Simulator", "Reaches nobody; texts appear on the simulator's phones."),
+    ("twilio", "Twilio", "Sends for real, with receipts and replies. It begins on hold."),
+)
+
+
+async def texting_of(tx: Tx, visit: Visit, *, is_to_change: bool = False) -> Texting:
+    load = lock_texting if is_to_change else load_texting
+    texting = await load(tx, visit.organization_id)
+    if texting is None:
+        raise PageNotFound
+    return texting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """The provider's form, read."""
+
+    provider: ProviderName
+    settings: SmsSettings
+    token: str
+
+
+class SettingsPages:
+    def __init__(self, vault: AnyVault, *, public_url: str | None) -> None:
+        self._vault = vault
+        self._public_url = public_url
+
+    def pages(self) -> tuple[Page, ...]:
+        return (
+            Page(path=PATH, needs=Action.READ, handle=self.show),
+            Page(path=f"{PATH}/provider", needs=Action.MANAGE_TEXTS, handle=self.edit),
+            Form(path=f"{PATH}/provider", needs=Action.MANAGE_TEXTS, handle=self.change),
+            Form(path=f"{PATH}/test", needs=Action.MANAGE_TEXTS, handle=self.test),
+            Page(path=f"{PATH}/hold", needs=Action.HOLD_TEXTS, handle=self.ask_to_hold),
+            Form(path=f"{PATH}/hold", needs=Action.HOLD_TEXTS, handle=self.hold),
+            Page(path=f"{PATH}/release", needs=Action.MANAGE_TEXTS, handle=self.ask_to_release),
+            Form(path=f"{PATH}/release", needs=Action.MANAGE_TEXTS, handle=self.release),
+        )
+
+    async def show(self, visit: Visit) -> Response:
+        return await self._show(visit, FormState({"words": TEST_WORDS}))
+
+    async def _show(self, visit: Visit, form: FormState) -> Response:
+        async with visit.database.reading() as tx:
+            texting = await texting_of(tx, visit)
+        values: dict[str, Any] = {"texting": texting, "inbound": self._inbound(visit, texting)}
+        if form.is_refused:
+            return refused(visit, "messaging/settings.html", form, **values)
+        return render(visit, "messaging/settings.html", form=form, **values)
+
+    def _inbound(self, visit: Visit, texting: Texting) -> str | None:
+        """Where the provider delivers replies; it holds a part that nobody can guess."""
+        if texting.provider != "twilio" or not visit.may(Action.MANAGE_TEXTS):
+            return None
+        host = visit.request.headers.get("host", "").encode("latin-1")
+        return inbound_url(self._public_url or base_url(visit.request.scope, host), texting)
+
+    async def edit(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            texting = await texting_of(tx, visit)
+        return self._form(visit, texting, FormState(_as_form(texting)))
+
+    def _form(self, visit: Visit, texting: Texting, form: FormState) -> Response:
+        values: dict[str, Any] = {"texting": texting, "providers": PROVIDERS, "has_public_url": bool(self._public_url)}
+        if form.is_refused:
+            return refused(visit, "messaging/provider.html", form, **values)
+        return render(visit, "messaging/provider.html", form=form, **values)
+
+    async def change(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        async with visit.database.reading() as tx:
+            texting = await texting_of(tx, visit)
+        read = _read(form, texting)
+        if read is None:
+            return self._form(visit, texting, form)
+        try:
+            sealed = texting.sealed
+            if read.token:
+                sealed = seal_token(self._vault, visit.organization_id, read.token)
+            async with visit.database.transaction() as tx:
+                texting = await texting_of(tx, visit, is_to_change=True)
+                settings = msgspec.structs.replace(
+                    texting.settings,
+                    brand=read.settings.brand,
+                    help_contact=read.settings.help_contact,
+                    simulation=read.settings.simulation,
+                    twilio=read.settings.twilio,
+                )
+                changed = await change_provider(
+                    tx, visit.organization_id, texting, provider=read.provider, settings=settings, sealed=sealed
+                )
+                await _record(tx, visit, "texts.provider", before=_told(texting), after=_told(changed))
+        except (SettingRefused, VaultError) as error:
+            form.refuse("provider", str(error))
+            return self._form(visit, texting, form)
+        done = "Saved; texts are on hold until somebody releases them." if changed.is_held else "Saved."
+        return redirect(visit, visit.url(PATH), done=done)
+
+    async def test(self, visit: Visit) -> Response:
+        """A text like any other: the gate decides, and the page of the text says what became of it."""
+        form = FormState(visit.form)
+        number = ""
+        try:
+            number = read_consent_number(form.value("number").strip())
+        except InvalidPhoneNumber as error:
+            form.refuse("number", error.detail)
+        words = read_words(form, "words")
+        if form.is_refused:
+            return await self._show(visit, form)
+        async with visit.database.transaction() as tx:
+            texting = await texting_of(tx, visit)
+            order = TextOrder(
+                origin_kind=OriginKind.PERSON, origin_id=new_uuid(), step="test", words=words, phone_number=number
+            )
+            [ordered] = await request_texts(tx, visit.organization_id, [order], texting=texting)
+            await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(ordered.id))
+        return redirect(
+            visit, visit.url(MESSAGES, TEXT.encode(ordered.id)), done="Queued; consent, hours and caps decide."
+        )
+
+    async def ask_to_hold(self, visit: Visit) -> Response:
+        return render(visit, "messaging/hold.html", form=FormState())
+
+    async def hold(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        reason = form.text("reason", characters_max=REASON_CHARACTERS_MAX)
+        if form.is_refused:
+            return refused(visit, "messaging/hold.html", form)
+        async with visit.database.transaction() as tx:
+            texting = await texting_of(tx, visit, is_to_change=True)
+            await holds.hold(tx, visit.organization_id, texting, reason=reason)
+            await _record(tx, visit, "texts.hold", after={"reason": reason})
+        return redirect(visit, visit.url(PATH), done="Held; nothing leaves until somebody releases the texts.")
+
+    async def ask_to_release(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            texting = await texting_of(tx, visit)
+        return render(visit, "messaging/release.html", form=FormState(), texting=texting)
+
+    async def release(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        reason = form.text("reason", characters_max=REASON_CHARACTERS_MAX)
+        async with visit.database.transaction() as tx:
+            texting = await texting_of(tx, visit, is_to_change=True)
+            if form.is_refused:
+                return refused(visit, "messaging/release.html", form, texting=texting)
+            await holds.release(tx, visit.organization_id, texting)
+            before = {"reason": texting.held_reason}
+            await _record(tx, visit, "texts.release", before=before, after={"reason": reason})
+        return redirect(visit, visit.url(PATH), done="Released; what is not too old goes through the gate now.")
+
+
+def _as_form(texting: Texting) -> dict[str, str]:
+    settings = texting.settings
+    return {
+        "provider": texting.provider,
+        "brand": settings.brand or "",
+        "help_contact": settings.help_contact or "",
+        "account_sid": settings.twilio.account_sid if settings.twilio else "",
+        "sender": settings.twilio.sender if settings.twilio else "",
+        "fails": f"{settings.simulation.fails * PERCENT_MAX:.0f}",
+        "loses": f"{settings.simulation.loses * PERCENT_MAX:.0f}",
+        "delay_ms": str(settings.simulation.delay_ms),
+    }
+
+
+def _read(form: FormState, texting: Texting) -> _Read | None:
+    """None where a field is wrong; what one provider needs is not asked of the other."""
+    chosen = form.choice("provider", [value for value, _, _ in PROVIDERS])
+    brand = form.text("brand", required=False, characters_max=BRAND_CHARACTERS_MAX)
+    contact = form.text("help_contact", required=False, characters_max=80)
+    simulation, twilio = texting.settings.simulation, texting.settings.twilio
+    token = form.value("auth_token").strip()
+    if chosen == "simulator":
+        fails = form.whole("fails", minimum=0, maximum=PERCENT_MAX)
+        loses = form.whole("loses", minimum=0, maximum=PERCENT_MAX)
+        if not form.is_refused and fails + loses > PERCENT_MAX:
+            form.refuse("loses", "What is refused and what is lost are at most 100 together.")
+        delay_ms = form.whole("delay_ms", minimum=0, maximum=DELAY_MS_MAX)
+        simulation = Simulation(fails / PERCENT_MAX, loses / PERCENT_MAX, delay_ms)
+    elif chosen == "twilio":
+        account_sid = form.text("account_sid", characters_max=64)
+        if account_sid and not account_sid.startswith("AC"):
+            form.refuse("account_sid", "It begins with AC, and stands on the first page of Twilio's console.")
+        sender = form.text("sender", characters_max=64)
+        if not token and texting.sealed is None:
+            form.refuse("auth_token", "Twilio needs the token of its account.")
+        if len(token) > PERCENT_MAX or not token.isascii():
+            form.refuse("auth_token", "This is no token of Twilio.")
+        twilio = TwilioAccount(account_sid, sender)
+    if form.is_refused:
+        return None
+    settings = SmsSettings(brand=brand or None, help_contact=contact or None, simulation=simulation, twilio=twilio)
+    provider: ProviderName = "twilio" if chosen == "twilio" else "simulator"
+    return _Read(provider=provider, settings=settings, token=token if provider == "twilio" else "")
+
+
+def _told(texting: Texting) -> dict[str, Any]:
+    """For the audit log: never the token."""
+    settings = texting.settings
+    return {
+        "provider": texting.provider,
+        "brand": settings.brand,
+        "help_contact": settings.help_contact,
+        "account_sid": settings.twilio.account_sid if settings.twilio else None,
+        "sender": settings.twilio.sender if settings.twilio else None,
+        "simulation": msgspec.structs.asdict(settings.simulation),
+    }
+
+
+async def _record(tx: Tx, visit: Visit, act: str, **more: Any) -> None:
+    await record(tx, visit.organization_id, actor_of(visit), act, "texts", **more)

@@ -1,0 +1,64 @@
+"""How endpoints fare, and lists of deliveries."""
+
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.webhooks.browse import queries
+from regulars.webhooks.browse.model import Fare, Stretch, Waiting, Wanted
+from regulars.webhooks.manage import list_endpoints
+from regulars.webhooks.model import Endpoint
+
+LAST_SHOWN: Final = 24
+WAITING_COUNTED_MAX: Final = 1_000
+FAILED_COUNTED_MAX: Final = 10_000
+
+
+async def read_fares(tx: Tx, organization_id: UUID) -> list[Fare]:
+    """All endpoints, those that need a person first."""
+    fares = await _fares(tx, organization_id, await list_endpoints(tx, organization_id))
+    return sorted(fares, key=lambda fare: (not fare.needs_a_person, fare.endpoint.state == "disabled"))
+
+
+async def read_fare(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Fare | None:
+    wanted = [one for one in await list_endpoints(tx, organization_id) if one.id == endpoint_id]
+    found = await _fares(tx, organization_id, wanted)
+    return found[0] if found else None
+
+
+async def count_troubled(tx: Tx, organization_id: UUID) -> int:
+    """Endpoints that fail, or were disabled because they did."""
+    endpoints = await list_endpoints(tx, organization_id)
+    return sum(Fare(one, [], Waiting()).needs_a_person for one in endpoints)
+
+
+async def read_troubled(tx: Tx, organization_id: UUID) -> list[Fare]:
+    """The same with how many deliveries wait."""
+    endpoints = await list_endpoints(tx, organization_id)
+    return await _fares(tx, organization_id, [one for one in endpoints if Fare(one, [], Waiting()).needs_a_person])
+
+
+async def list_deliveries(
+    tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None = None, is_backward: bool = False, limit: int
+) -> Stretch:
+    """The newest first; backward, the reverse of what comes before."""
+    found = await queries.list_deliveries(
+        tx, organization_id, wanted, beyond=beyond, is_backward=is_backward, limit=limit
+    )
+    if len(found) >= limit or is_backward or not (wanted.state or wanted.type):
+        return Stretch(found, None)
+    ended_at = await queries.find_end_of_stretch(tx, organization_id, wanted, beyond=beyond, is_backward=is_backward)
+    return Stretch(found, ended_at)
+
+
+async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> int:
+    return await queries.count_failed(tx, organization_id, endpoint_id, most=FAILED_COUNTED_MAX)
+
+
+async def _fares(tx: Tx, organization_id: UUID, endpoints: list[Endpoint]) -> list[Fare]:
+    if not endpoints:
+        return []
+    ids = [one.id for one in endpoints]
+    last = await queries.list_last_outcomes(tx, organization_id, ids, limit=LAST_SHOWN)
+    waiting = await queries.count_waiting(tx, organization_id, ids, most=WAITING_COUNTED_MAX + 1)
+    return [Fare(one, last.get(one.id, []), waiting.get(one.id, Waiting())) for one in endpoints]

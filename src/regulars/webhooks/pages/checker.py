@@ -1,0 +1,80 @@
+"""The signature checker: paste what a receiver got, and see which step fails."""
+
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from regulars.kit.ids import WEBHOOK
+from regulars.kit.vault import AnyVault, VaultError
+from regulars.web.access import Action
+from regulars.web.form import FormState
+from regulars.web.render import refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+from regulars.webhooks import manage
+from regulars.webhooks.check import Known, Step, check_signature, read_headers, read_secret
+from regulars.webhooks.pages.parts import PATH, Shown
+
+CHECK: Final = f"{PATH}/check"
+TEMPLATE: Final = "webhooks/check.html"
+OWN: Final = "own"
+
+
+class CheckerPages:
+    def __init__(self, vault: AnyVault) -> None:
+        self._vault = vault
+
+    def pages(self) -> tuple[Page, ...]:
+        return (
+            Page(path=CHECK, needs=Action.READ_WEBHOOKS, handle=self.ask),
+            Form(path=CHECK, needs=Action.READ_WEBHOOKS, handle=self.check),
+        )
+
+    async def ask(self, visit: Visit) -> Response:
+        choices = await self._choices(visit)
+        return render(
+            visit, TEMPLATE, form=FormState({"endpoint": choices[0][0]}), choices=choices, steps=None, own=OWN
+        )
+
+    async def check(self, visit: Visit) -> Response:
+        """Changes nothing and keeps nothing: the answer is the page itself."""
+        form = FormState(visit.form)
+        choices = await self._choices(visit)
+        chosen = form.choice("endpoint", [value for value, _ in choices])
+        if not form.value("headers").strip():
+            form.refuse("headers", "Paste the headers of the request, one a line.")
+        secrets: list[Known] = []
+        if chosen == OWN:
+            own = read_secret(form.value("secret"))
+            if own is None:
+                form.refuse("secret", "It begins with whsec_ and goes on in base 64.")
+            else:
+                secrets = [Known(own, "the secret you pasted")]
+        values: dict[str, Any] = {"choices": choices, "own": OWN}
+        if form.is_refused:
+            return refused(visit, TEMPLATE, form, steps=None, **values)
+        if chosen != OWN:
+            secrets = await self._secrets(visit, chosen)
+        steps: list[Step] = check_signature(
+            read_headers(form.value("headers")),
+            # A form field carries line breaks in its own way.
+            form.value("body").replace("\r\n", "\n"),
+            secrets,
+            now=visit.now,
+        )
+        return render(visit, TEMPLATE, form=form, steps=steps, **values)
+
+    async def _choices(self, visit: Visit) -> list[tuple[str, str]]:
+        async with visit.database.reading() as tx:
+            endpoints = await manage.list_endpoints(tx, visit.organization_id)
+        known = [(WEBHOOK.encode(one.id), Shown.host(one.url)) for one in endpoints]
+        return [*known, (OWN, "A secret that I paste")]
+
+    async def _secrets(self, visit: Visit, chosen: str) -> list[Known]:
+        names = ("the endpoint's secret", "the secret before the rotation")
+        try:
+            async with visit.database.transaction() as tx:
+                opened = await manage.open_secrets(tx, visit.organization_id, WEBHOOK.decode(chosen), vault=self._vault)
+        except VaultError:
+            return []
+        return [Known(secret, name) for secret, name in zip(opened, names, strict=False)]

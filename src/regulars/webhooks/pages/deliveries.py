@@ -1,0 +1,303 @@
+"""Deliveries: a list, one with its request and what was answered, and sending again."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
+from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE
+from regulars.kit.vault import AnyVault, VaultError
+from regulars.web import mask
+from regulars.web.access import Action
+from regulars.web.csv import csv_response
+from regulars.web.errors import PageNotFound
+from regulars.web.form import FormState
+from regulars.web.listing import Filter, ListView, cut, read_view
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+from regulars.webhooks import look, manage, replay
+from regulars.webhooks.browse.listing import FAILED_COUNTED_MAX, count_failed, list_deliveries
+from regulars.webhooks.browse.model import LOOKED_AT_MAX, Fare, Wanted
+from regulars.webhooks.delivery.schedule import RETRIES
+from regulars.webhooks.delivery.send import USER_AGENT
+from regulars.webhooks.delivery.sign import sign
+from regulars.webhooks.errors import DeliveryNotFound, WebhookError
+from regulars.webhooks.look import Details
+from regulars.webhooks.model import EVENTS, PING, RETENTION, Delivery, Endpoint
+from regulars.webhooks.pages.parts import DELIVERIES, PATH, Shown, referred_fare
+
+CSV_ROWS: Final = 200
+CSV_HEADER: Final = (
+    "id", "webhook_id", "endpoint", "type", "state", "attempts", "answer", "created_at", "attempted_at", "is_replay",
+)  # fmt: skip
+STATES: Final = (("pending", "Waits"), ("delivered", "Delivered"), ("failed", "Failed"), ("cancelled", "Cancelled"))
+# What is no person's: ids of ours, and words out of a fixed list.
+OPEN_MEMBERS: Final = frozenset({"id", "type", "timestamp", "status", "outcome", "webhook"})
+
+
+class DeliveryPages:
+    def __init__(self, vault: AnyVault) -> None:
+        self._vault = vault
+
+    def pages(self) -> tuple[Page, ...]:
+        read, again = Action.READ_WEBHOOKS, Action.REPLAY_WEBHOOKS
+        return (
+            Page(path=DELIVERIES, needs=read, handle=self.show_all),
+            Page(path=f"{DELIVERIES}.csv", needs=read, handle=self.export),
+            Page(path=f"{DELIVERIES}/{{delivery}}", needs=read, handle=self.show),
+            Form(path=f"{DELIVERIES}/{{delivery}}/replay", needs=again, handle=self.replay),
+            Page(path=f"{PATH}/{{endpoint}}/replay", needs=again, handle=self.ask_for_range),
+            Form(path=f"{PATH}/{{endpoint}}/replay", needs=again, handle=self.replay_range),
+        )
+
+    async def show_all(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            endpoints = await manage.list_endpoints(tx, visit.organization_id)
+            view = _view(visit, endpoints)
+            stretch = await list_deliveries(
+                tx,
+                visit.organization_id,
+                _wanted(view),
+                beyond=UUID(view.position[0]) if view.position else None,
+                is_backward=view.is_backward,
+                limit=view.fetch_limit,
+            )
+        page = cut(view, stretch.deliveries, _position)
+        return render(
+            visit,
+            "webhooks/deliveries.html",
+            view=view,
+            page=page,
+            further=None if stretch.ended_at is None else view.go_on_url((str(stretch.ended_at),)),
+            looked_at=LOOKED_AT_MAX,
+            by_id={one.id: one for one in endpoints},
+            chosen=view.value("endpoint"),
+            shown=Shown(visit),
+        )
+
+    async def export(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            view = _view(visit, await manage.list_endpoints(tx, visit.organization_id))
+        return csv_response("deliveries.csv", CSV_HEADER, _csv_rows(visit, view))
+
+    async def show(self, visit: Visit) -> Response:
+        return await self._show(visit, FormState())
+
+    async def _show(self, visit: Visit, form: FormState) -> Response:
+        async with visit.database.transaction() as tx:
+            details = await _referred(tx, visit)
+            endpoints = {one.id: one for one in await manage.list_endpoints(tx, visit.organization_id)}
+            endpoint = endpoints.get(details.delivery.endpoint_id)
+            headers = None
+            if endpoint is not None and details.body is not None:
+                headers = await self._headers(tx, visit, endpoint, details)
+        values: dict[str, Any] = {
+            "details": details,
+            "delivery": details.delivery,
+            "identifier": WEBHOOK_DELIVERY.encode(details.delivery.id),
+            "message_id": WEBHOOK_MESSAGE.encode(details.delivery.message_id),
+            "endpoint": endpoint,
+            "headers": headers,
+            "body": shown_body(visit, details.body),
+            "curl": _curl(visit, endpoint, headers, details.body),
+            "last": details.attempts[-1] if details.attempts else None,
+            "attempts_max": len(RETRIES.waits_s) + 1,
+            "shown": Shown(visit),
+        }
+        if form.is_refused:
+            return refused(visit, "webhooks/delivery.html", form, **values)
+        return render(visit, "webhooks/delivery.html", form=form, **values)
+
+    async def _headers(
+        self, tx: Tx, visit: Visit, endpoint: Endpoint, details: Details
+    ) -> list[tuple[str, str]] | None:
+        """The headers that an attempt at this moment would carry: each attempt has its own time and signature."""
+        try:
+            secrets = await manage.open_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
+        except VaultError:
+            return None
+        message_id, timestamp = WEBHOOK_MESSAGE.encode(details.delivery.message_id), int(visit.now.timestamp())
+        signature = sign(secrets, message_id=message_id, timestamp=timestamp, body=(details.body or "").encode())
+        return [
+            ("content-type", "application/json"),
+            ("user-agent", USER_AGENT),
+            ("webhook-id", message_id),
+            ("webhook-timestamp", str(timestamp)),
+            ("webhook-signature", signature),
+        ]
+
+    async def replay(self, visit: Visit) -> Response:
+        form = FormState()
+        try:
+            async with visit.database.transaction() as tx:
+                details = await _referred(tx, visit)
+                new = await replay.replay_delivery(tx, visit.organization_id, details.delivery.id)
+                subject, after = (
+                    WEBHOOK_DELIVERY.encode(details.delivery.id),
+                    {"delivery": WEBHOOK_DELIVERY.encode(new)},
+                )
+                await record(tx, visit.organization_id, actor_of(visit), "webhook.replay", subject, after=after)
+        except WebhookError as error:
+            form.refuse("replay", str(error))
+            return await self._show(visit, form)
+        return redirect(visit, Shown(visit).delivery_url(new), done="It is being sent again, with the same webhook-id.")
+
+    async def ask_for_range(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            fare = await referred_fare(tx, visit)
+            failed = await count_failed(tx, visit.organization_id, fare.endpoint.id)
+        since = fare.endpoint.health.failing_since or visit.now - timedelta(days=1)
+        values = {"since": _field(visit, since), "until": "", "failed": "on"}
+        return render(visit, "webhooks/replay.html", form=FormState(values), **_asked(visit, fare, failed))
+
+    async def replay_range(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        async with visit.database.reading() as tx:
+            fare = await referred_fare(tx, visit)
+            failed = await count_failed(tx, visit.organization_id, fare.endpoint.id)
+        since = _moment(visit, form, "since", required=True)
+        until = _moment(visit, form, "until", required=False)
+        if since is not None and until is not None and until <= since:
+            form.refuse("until", "The end comes after the beginning.")
+        if form.is_refused or since is None:
+            return refused(visit, "webhooks/replay.html", form, **_asked(visit, fare, failed))
+        only_failed = form.is_checked("failed")
+        try:
+            async with visit.database.transaction() as tx:
+                many = await replay.replay_range(
+                    tx, visit.organization_id, fare.endpoint.id, since=since, until=until, only_failed=only_failed
+                )
+                after = {
+                    "from": format_timestamp(since),
+                    "to": None if until is None else format_timestamp(until),
+                    "only_failed": only_failed,
+                    "messages": many,
+                }
+                subject = WEBHOOK.encode(fare.endpoint.id)
+                await record(tx, visit.organization_id, actor_of(visit), "webhook.replay_range", subject, after=after)
+        except WebhookError as error:
+            form.refuse("since", str(error))
+            return refused(visit, "webhooks/replay.html", form, **_asked(visit, fare, failed))
+        words = f"{visit.format.number(many)} message{'' if many == 1 else 's'} will be sent again."
+        target = visit.url(DELIVERIES) + f"?endpoint={WEBHOOK.encode(fare.endpoint.id)}"
+        return redirect(visit, target, done=words)
+
+
+def _view(visit: Visit, endpoints: list[Endpoint]) -> ListView:
+    filters = (
+        Filter("endpoint", "Endpoint", tuple((WEBHOOK.encode(one.id), Shown.host(one.url)) for one in endpoints)),
+        Filter("type", "Type", tuple((name, name) for name in (*EVENTS, PING))),
+        Filter("state", "State", STATES),
+    )
+    return read_view(visit, "deliveries", DELIVERIES, filters=filters)
+
+
+def _wanted(view: ListView) -> Wanted:
+    return Wanted(
+        endpoint_id=WEBHOOK.decode(view.value("endpoint")),
+        state=view.value("state") or None,
+        type=view.value("type") or None,
+    )
+
+
+def _position(delivery: Delivery) -> tuple[str, ...]:
+    return (str(delivery.id),)
+
+
+async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
+    while True:
+        async with visit.database.reading() as tx:
+            beyond = UUID(view.position[0]) if view.position else None
+            stretch = await list_deliveries(tx, visit.organization_id, _wanted(view), beyond=beyond, limit=CSV_ROWS)
+        for delivery in stretch.deliveries:
+            yield _csv_row(delivery)
+        if len(stretch.deliveries) == CSV_ROWS:
+            view = view.at(_position(stretch.deliveries[-1]))
+        elif stretch.ended_at is not None:
+            view = view.at((str(stretch.ended_at),))
+        else:
+            return
+
+
+def _csv_row(delivery: Delivery) -> list[str]:
+    return [
+        WEBHOOK_DELIVERY.encode(delivery.id),
+        WEBHOOK_MESSAGE.encode(delivery.message_id),
+        WEBHOOK.encode(delivery.endpoint_id),
+        delivery.type,
+        delivery.state,
+        str(delivery.attempts),
+        "" if delivery.answer_status is None else str(delivery.answer_status),
+        format_timestamp(delivery.created_at),
+        "" if delivery.attempted_at is None else format_timestamp(delivery.attempted_at),
+        "yes" if delivery.is_replay else "no",
+    ]
+
+
+async def _referred(tx: Tx, visit: Visit) -> Details:
+    try:
+        return await look.find_details(tx, visit.organization_id, WEBHOOK_DELIVERY.decode(visit.references[0]))
+    except DeliveryNotFound as error:
+        raise PageNotFound(str(error)) from None
+
+
+def shown_body(visit: Visit, body: str | None) -> str | None:
+    """The body, indented; whoever sees no personal data sees its members and our ids."""
+    if body is None:
+        return None
+    read = json.loads(body)
+    return json.dumps(read if visit.sees_personal else masked(read), indent=2, ensure_ascii=False)
+
+
+def masked(value: Any, *, member: str = "") -> Any:
+    if isinstance(value, dict):
+        return {name: masked(one, member=name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [masked(one, member=member) for one in value]
+    return value if value is None or member in OPEN_MEMBERS else mask.HIDDEN
+
+
+def _curl(visit: Visit, endpoint: Endpoint | None, headers: Any, body: str | None) -> str | None:
+    """The same request as a line for a terminal."""
+    if endpoint is None or headers is None or body is None or not visit.sees_personal:
+        return None
+    quoted = body.replace("'", "'\\''")
+    lines = [f"curl -i {endpoint.url}", *(f"  -H '{name}: {value}'" for name, value in headers)]
+    return " \\\n".join([*lines, f"  --data-raw '{quoted}'"])
+
+
+def _asked(visit: Visit, fare: Fare, failed: int) -> dict[str, Any]:
+    return {
+        "fare": fare,
+        "endpoint": fare.endpoint,
+        "failed": failed,
+        "failed_max": FAILED_COUNTED_MAX,
+        "days": RETENTION.days,
+        "messages_max": replay.MESSAGES_MAX,
+        "shown": Shown(visit),
+    }
+
+
+def _field(visit: Visit, moment: datetime) -> str:
+    return moment.astimezone(visit.format.zone).strftime("%Y-%m-%dT%H:%M")
+
+
+def _moment(visit: Visit, form: FormState, name: str, *, required: bool) -> datetime | None:
+    """A moment in the organization's zone."""
+    text = form.value(name).strip()
+    if not text and not required:
+        return None
+    try:
+        read = datetime.fromisoformat(text)
+        local = read if read.tzinfo is not None else read.replace(tzinfo=visit.format.zone)
+        return local.astimezone(visit.now.tzinfo)
+    except (ValueError, OverflowError):
+        form.refuse(name, "A date and a time.")
+        return None

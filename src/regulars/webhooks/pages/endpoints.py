@@ -1,0 +1,282 @@
+"""Endpoints: the list with their health, a new one, one with its secret, and what can be done with it."""
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.kit.db import Tx
+from regulars.kit.guard import Guard
+from regulars.kit.ids import WEBHOOK
+from regulars.kit.vault import AnyVault, VaultError
+from regulars.web.access import Action
+from regulars.web.errors import Conflict
+from regulars.web.form import FormState
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+from regulars.webhooks import manage, post
+from regulars.webhooks.browse.listing import WAITING_COUNTED_MAX, list_deliveries, read_fares
+from regulars.webhooks.browse.model import Fare, Wanted
+from regulars.webhooks.errors import EndpointRefused, WebhookError
+from regulars.webhooks.model import ALL, DESCRIPTION_CHARACTERS_MAX, FAMILIES, Endpoint
+from regulars.webhooks.pages.parts import PATH, Shown, referred_fare
+from regulars.webhooks.samples import SAMPLES, receiver
+
+LAST_DELIVERIES: Final = 10
+URL_CHARACTERS_MAX: Final = 2_048
+
+
+class EndpointPages:
+    def __init__(self, vault: AnyVault, guard: Guard) -> None:
+        self._vault = vault
+        self._guard = guard
+
+    def pages(self) -> tuple[Page, ...]:
+        one = f"{PATH}/{{endpoint}}"
+        read, replay, manages = Action.READ_WEBHOOKS, Action.REPLAY_WEBHOOKS, Action.MANAGE_WEBHOOKS
+        return (
+            Page(path=PATH, needs=read, handle=self.show_all),
+            Form(path=PATH, needs=manages, handle=self.create),
+            Page(path=f"{PATH}/new", needs=manages, handle=self.new),
+            Page(path=f"{PATH}/events", needs=read, handle=self.events),
+            Page(path=one, needs=read, handle=self.show),
+            Page(path=f"{one}/edit", needs=manages, handle=self.edit),
+            Form(path=f"{one}/edit", needs=manages, handle=self.change),
+            Form(path=f"{one}/ping", needs=replay, handle=self.ping),
+            Page(path=f"{one}/disable", needs=manages, handle=self.ask_to_disable),
+            Form(path=f"{one}/disable", needs=manages, handle=self.disable),
+            Form(path=f"{one}/enable", needs=manages, handle=self.enable),
+            Page(path=f"{one}/delete", needs=manages, handle=self.ask_to_delete),
+            Form(path=f"{one}/delete", needs=manages, handle=self.delete),
+            Page(path=f"{one}/rotate", needs=manages, handle=self.ask_to_rotate),
+            Form(path=f"{one}/rotate", needs=manages, handle=self.rotate),
+            Form(path=f"{one}/reveal", needs=manages, handle=self.reveal),
+        )
+
+    async def show_all(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            fares = await read_fares(tx, visit.organization_id)
+            last = await list_deliveries(tx, visit.organization_id, Wanted(), limit=LAST_DELIVERIES)
+        return render(
+            visit,
+            "webhooks/endpoints.html",
+            fares=fares,
+            deliveries=last.deliveries,
+            by_id={fare.endpoint.id: fare.endpoint for fare in fares},
+            shown=Shown(visit),
+            counted_max=WAITING_COUNTED_MAX,
+        )
+
+    async def events(self, visit: Visit) -> Response:
+        return render(visit, "webhooks/events.html", samples=SAMPLES)
+
+    async def new(self, visit: Visit) -> Response:
+        return _form_page(visit, FormState(), ALL)
+
+    async def create(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        url, description, types = _read(visit, form)
+        if form.is_refused:
+            return _form_page(visit, form, types)
+        try:
+            async with visit.database.transaction() as tx:
+                created = await manage.create_endpoint(
+                    tx,
+                    visit.organization_id,
+                    url=url,
+                    description=description,
+                    event_types=types,
+                    guard=self._guard,
+                    vault=self._vault,
+                )
+                await _record(tx, visit, "webhook.create", created.endpoint, after=_told(created.endpoint))
+        except (EndpointRefused, VaultError) as error:
+            _refuse(form, str(error))
+            return _form_page(visit, form, types)
+        return _revealing(visit, created.endpoint, created.secret, done="The endpoint is made.")
+
+    async def show(self, visit: Visit) -> Response:
+        return await self._show(visit, FormState())
+
+    async def _show(self, visit: Visit, form: FormState) -> Response:
+        async with visit.database.reading() as tx:
+            fare = await referred_fare(tx, visit)
+            wanted = Wanted(endpoint_id=fare.endpoint.id)
+            last = await list_deliveries(tx, visit.organization_id, wanted, limit=LAST_DELIVERIES)
+        until = fare.endpoint.old_secret_until
+        values: dict[str, Any] = {
+            "fare": fare,
+            "endpoint": fare.endpoint,
+            "identifier": WEBHOOK.encode(fare.endpoint.id),
+            "deliveries": last.deliveries,
+            "by_id": {fare.endpoint.id: fare.endpoint},
+            "shown": Shown(visit),
+            "receivers": [("Python", receiver("python")), ("Node", receiver("node"))],
+            "old_until": until if until is not None and until > visit.now else None,
+            "counted_max": WAITING_COUNTED_MAX,
+        }
+        if form.is_refused:
+            return refused(visit, "webhooks/endpoint.html", form, **values)
+        return render(visit, "webhooks/endpoint.html", form=form, **values)
+
+    async def edit(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            endpoint = (await referred_fare(tx, visit)).endpoint
+        values = {"url": endpoint.url, "description": endpoint.description}
+        return _form_page(visit, FormState(values), endpoint.event_types, endpoint)
+
+    async def change(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        url, description, types = _read(visit, form)
+        async with visit.database.reading() as tx:
+            before = (await referred_fare(tx, visit)).endpoint
+        if form.is_refused:
+            return _form_page(visit, form, types, before)
+        try:
+            async with visit.database.transaction() as tx:
+                changed = await manage.change_endpoint(
+                    tx,
+                    visit.organization_id,
+                    before.id,
+                    url=url,
+                    description=description,
+                    event_types=types,
+                    guard=self._guard,
+                )
+                await _record(tx, visit, "webhook.change", changed, before=_told(before), after=_told(changed))
+        except WebhookError as error:
+            _refuse(form, str(error))
+            return _form_page(visit, form, types, before)
+        return redirect(visit, _url(visit, changed), done="Saved; what waits goes to this address.")
+
+    async def ping(self, visit: Visit) -> Response:
+        form = FormState()
+        async with visit.database.reading() as tx:
+            endpoint = (await referred_fare(tx, visit)).endpoint
+        try:
+            async with visit.database.transaction() as tx:
+                delivery_id = await post.ping(tx, visit.organization_id, endpoint.id)
+                await _record(tx, visit, "webhook.ping", endpoint)
+        except WebhookError as error:
+            form.refuse("ping", str(error))
+            return await self._show(visit, form)
+        return redirect(visit, Shown(visit).delivery_url(delivery_id), done="A test event is on its way.")
+
+    async def ask_to_disable(self, visit: Visit) -> Response:
+        return await self._ask(visit, "webhooks/disable.html")
+
+    async def disable(self, visit: Visit) -> Response:
+        async with visit.database.transaction() as tx:
+            endpoint = (await referred_fare(tx, visit)).endpoint
+            await manage.disable_endpoint(tx, visit.organization_id, endpoint.id)
+            await _record(tx, visit, "webhook.disable", endpoint)
+        return redirect(visit, _url(visit, endpoint), done="Disabled; what waits is held.")
+
+    async def enable(self, visit: Visit) -> Response:
+        async with visit.database.transaction() as tx:
+            endpoint = (await referred_fare(tx, visit)).endpoint
+            await manage.enable_endpoint(tx, visit.organization_id, endpoint.id)
+            await _record(tx, visit, "webhook.enable", endpoint)
+        return redirect(visit, _url(visit, endpoint), done="Enabled; what was held goes out now.")
+
+    async def ask_to_delete(self, visit: Visit) -> Response:
+        return await self._ask(visit, "webhooks/delete.html")
+
+    async def delete(self, visit: Visit) -> Response:
+        form = FormState(visit.form)
+        async with visit.database.reading() as tx:
+            fare = await referred_fare(tx, visit)
+        if form.value("host").strip() != Shown.host(fare.endpoint.url):
+            form.refuse("host", "Type the address as it stands above, without https://.")
+            return refused(visit, "webhooks/delete.html", form, **_asked(visit, fare))
+        async with visit.database.transaction() as tx:
+            await manage.delete_endpoint(tx, visit.organization_id, fare.endpoint.id)
+            await _record(tx, visit, "webhook.delete", fare.endpoint, before=_told(fare.endpoint))
+        return redirect(visit, visit.url(PATH), done="Deleted; nothing more is sent to it.")
+
+    async def ask_to_rotate(self, visit: Visit) -> Response:
+        return await self._ask(visit, "webhooks/rotate.html")
+
+    async def rotate(self, visit: Visit) -> Response:
+        async with _unsealing(), visit.database.transaction() as tx:
+            endpoint = (await referred_fare(tx, visit)).endpoint
+            rotated = await manage.rotate_secret(tx, visit.organization_id, endpoint.id, vault=self._vault)
+            both = await manage.reveal_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
+            await _record(tx, visit, "webhook.rotate", endpoint)
+        words = " ".join([rotated.secret, *both[1:]])
+        return _revealing(visit, endpoint, words, done="The secret is rotated; both sign for 24 hours.")
+
+    async def reveal(self, visit: Visit) -> Response:
+        async with _unsealing(), visit.database.transaction() as tx:
+            endpoint = (await referred_fare(tx, visit)).endpoint
+            secrets = await manage.reveal_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
+            await _record(tx, visit, "webhook.reveal", endpoint)
+        return _revealing(visit, endpoint, " ".join(secrets))
+
+    async def _ask(self, visit: Visit, template: str) -> Response:
+        async with visit.database.reading() as tx:
+            fare = await referred_fare(tx, visit)
+        return render(visit, template, form=FormState(), **_asked(visit, fare))
+
+
+@contextlib.asynccontextmanager
+async def _unsealing() -> AsyncIterator[None]:
+    """Secrets that this server's key does not open are told as that, and not as a fault of ours."""
+    try:
+        yield
+    except VaultError as error:
+        raise Conflict(str(error)) from None
+
+
+def _asked(visit: Visit, fare: Fare) -> dict[str, Any]:
+    return {"fare": fare, "endpoint": fare.endpoint, "shown": Shown(visit), "counted_max": WAITING_COUNTED_MAX}
+
+
+def _form_page(visit: Visit, form: FormState, types: Sequence[str], endpoint: Endpoint | None = None) -> Response:
+    values: dict[str, Any] = {
+        "endpoint": endpoint,
+        "families": FAMILIES,
+        "chosen": set(types),
+        "samples": {one.type: one.sentence for one in SAMPLES},
+        "shown": Shown(visit),
+    }
+    if form.is_refused:
+        return refused(visit, "webhooks/edit.html", form, **values)
+    return render(visit, "webhooks/edit.html", form=form, **values)
+
+
+def _read(visit: Visit, form: FormState) -> tuple[str, str, list[str]]:
+    """The fields; a family that is chosen stands for its events."""
+    url = form.text("url", characters_max=URL_CHARACTERS_MAX)
+    description = form.text("description", required=False, characters_max=DESCRIPTION_CHARACTERS_MAX)
+    chosen = visit.form_lists.get("events", [])
+    covered = {name for family in chosen for name in FAMILIES.get(family, ())}
+    types = [one for one in dict.fromkeys(chosen) if one not in covered]
+    if not types:
+        form.refuse("events", "Choose at least one type of event.")
+    return url, description, types
+
+
+def _refuse(form: FormState, sentence: str) -> None:
+    form.refuse("events" if "type of event" in sentence else "url", sentence)
+
+
+def _url(visit: Visit, endpoint: Endpoint) -> str:
+    return visit.url(PATH, WEBHOOK.encode(endpoint.id))
+
+
+def _revealing(visit: Visit, endpoint: Endpoint, secrets: str, *, done: str | None = None) -> Response:
+    """To the endpoint's page, which shows the secrets this once: they are carried with the id they belong to."""
+    carried = f"{WEBHOOK.encode(endpoint.id)} {secrets}"
+    return redirect(visit, _url(visit, endpoint), done=done, reveal=carried)
+
+
+def _told(endpoint: Endpoint) -> dict[str, Any]:
+    return {"url": endpoint.url, "description": endpoint.description, "events": list(endpoint.event_types)}
+
+
+async def _record(tx: Tx, visit: Visit, act: str, endpoint: Endpoint, **more: Any) -> None:
+    await record(tx, visit.organization_id, actor_of(visit), act, WEBHOOK.encode(endpoint.id), **more)

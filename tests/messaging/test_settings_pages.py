@@ -1,0 +1,162 @@
+"""How an organization texts, in the web application: provider, test text, hold, hours, holidays, caps, notices."""
+
+import html
+
+import pytest
+from tests.support import samples
+from tests.support.draining import work_through
+from tests.support.tenant import new_tenant
+from tests.support.texts import open_at_any_hour
+from tests.support.visitor import Visitor, sign_in_now
+
+from regulars.web.access import Role
+
+TWILIO = {"provider": "twilio", "account_sid": "AC123", "auth_token": "a token", "sender": "+33700000000"}
+SIMULATOR = {"provider": "simulator", "fails": "0", "loses": "0", "delay_ms": "0"}
+HOURS = {
+    "Monday": "9-18", "Tuesday": "9-18", "Wednesday": "9-18", "Thursday": "9:30-18", "Friday": "9-18",
+    "Saturday": "closed", "Sunday": "closed",
+}  # fmt: skip
+
+
+@pytest.fixture
+def owner(visitor_as) -> Visitor:
+    return visitor_as(Role.OWNER)
+
+
+def text_of(visitor: Visitor, path: str) -> str:
+    answer = visitor.get(path)
+    assert answer.status_code == 200, path
+    return html.unescape(answer.text)
+
+
+def test_a_real_provider_begins_on_hold_and_its_token_is_never_shown(owner):
+    saved = owner.post("/settings/texts/provider", **TWILIO, brand="Corvelle", help_contact="help@corvelle.example")
+    assert saved.status_code == 303, saved.text
+    page = text_of(owner, "/settings/texts")
+    assert "On hold" in page
+    assert "The provider was changed." in page
+    assert "/sms/twilio/org_" in page
+    everywhere = page + text_of(owner, "/settings/texts/provider") + owner.get("/settings/audit.csv").text
+    assert "a token" not in everywhere
+    assert "AC123" in page
+    again = owner.post("/settings/texts/provider", **{**TWILIO, "auth_token": "", "sender": "Corvelle"})
+    assert again.status_code == 303, "the token that is known stays"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({**TWILIO, "account_sid": "SK1"}, "begins with AC"),
+        ({**TWILIO, "auth_token": ""}, "needs the token"),
+        ({**TWILIO, "sender": ""}, "Fill this in."),
+        ({**SIMULATOR, "fails": "60", "loses": "60"}, "at most 100 together"),
+        ({**SIMULATOR, "delay_ms": "60000"}, "A whole number from 0 to 7000."),
+        ({"provider": "pigeon"}, "Choose one of the list."),
+    ],
+)
+def test_a_provider_that_cannot_be_set_is_refused_beside_its_field(owner, fields, words):
+    refused = owner.post("/settings/texts/provider", **fields)
+    assert refused.status_code == 400
+    assert words in html.unescape(refused.text)
+    assert "a token" not in refused.text
+
+
+def test_a_test_text_goes_through_the_gate_to_the_simulator(owner, api, tenant, api_database_url):
+    open_at_any_hour(api_database_url, tenant.organization_id)
+    number = samples.phone()
+    consent = {"phone_number": number, "consent_source": "OTHER", "consented_at": samples.ago(days=1)}
+    api.post("/v1/subscriptions/opt-in", consent)
+    sent = owner.post("/settings/texts/test", number=number, words="It works")
+    assert sent.status_code == 303, sent.text
+    work_through(api_database_url, tenant.organization_id)
+    assert "The provider has taken it." in text_of(owner, "//" + sent.headers["location"].removeprefix("/"))
+    assert "It works" in text_of(owner, f"/simulator/{number}")
+    assert owner.post("/settings/texts/test", number="12", words="It works").status_code == 400
+    assert owner.post("/settings/texts/test", number=number, words="").status_code == 400
+
+
+def test_texts_are_held_with_a_reason_and_released_with_one(owner, visitor_as):
+    marketer = visitor_as(Role.MARKETER)
+    assert "Only an owner or an admin releases" in marketer.get("/settings/texts/hold").text
+    assert marketer.post("/settings/texts/hold", reason=" ").status_code == 400
+    assert marketer.post("/settings/texts/hold", reason="The wrong price").status_code == 303
+    for path in ("/settings/texts", "/messages"):
+        assert "The wrong price" in text_of(owner, path)
+    assert marketer.post("/settings/texts/release", reason="Fixed").status_code == 403
+    assert owner.post("/settings/texts/release", reason="").status_code == 400
+    assert "The wrong price" in text_of(owner, "/settings/texts/release")
+    assert owner.post("/settings/texts/release", reason="The price is right").status_code == 303
+    assert "The wrong price" not in text_of(owner, "/settings/texts")
+    exported = owner.get("/settings/audit.csv").text
+    assert "texts.release" in exported
+    assert "The price is right" in exported
+
+
+def test_hours_are_a_week_that_says_where_it_is_looser_than_the_default(owner):
+    page = text_of(owner, "/settings/texts/countries/FR")
+    assert "Default hours" in page
+    assert "8:00-20:00" in page
+    saved = owner.post("/settings/texts/countries/FR/hours", **{**HOURS, "Sunday": "10-12"}, on_holidays="on")
+    assert saved.status_code == 303, saved.text
+    page = text_of(owner, "/settings/texts/countries/FR")
+    assert "9:30-18:00" in page
+    assert "Sunday is closed by default in FR." in page
+    assert "No text is sent on public holidays by default in FR." in page
+    assert "own hours" in text_of(owner, "/settings/texts/rules")
+    assert owner.post("/settings/texts/countries/FR/default-hours").status_code == 303
+    assert "Default hours" in text_of(owner, "/settings/texts/countries/FR")
+    refused = owner.post("/settings/texts/countries/FR/hours", **{**HOURS, "Monday": "20-8", "Tuesday": "noon"})
+    assert refused.status_code == 400
+    assert "2 fields need a change" in refused.text
+
+
+def test_the_holidays_of_the_next_twelve_months_are_named(owner):
+    page = text_of(owner, "/settings/texts/countries/FR")
+    table = page.partition('aria-label="Public holidays"')[2].partition("</table>")[0]
+    assert table.count("<tr>") > 10
+    for day in ("25 Dec", "1 Jan", "14 Jul"):
+        assert day in table
+    assert "the federal ones" in text_of(owner, "/settings/texts/countries/US")
+    assert owner.get("/settings/texts/countries/ZZ").status_code == 404
+    opened = owner.get("/settings/texts/countries", country="IT")
+    assert opened.headers["location"].endswith("/settings/texts/countries/IT")
+    assert owner.get("/settings/texts/countries", country="pizza").status_code == 404
+
+
+def test_a_country_gets_its_notice_and_loses_it(owner):
+    refused = owner.post("/settings/texts/countries/FR/notice", words="STOP 36111", reply_path="")
+    assert refused.status_code == 400
+    owner.post("/settings/texts/countries/FR/notice", words="STOP 36111", reply_path="36111")
+    assert "May be texted" in text_of(owner, "/settings/texts/countries/FR")
+    assert "36111" in text_of(owner, "/settings/texts/rules")
+    owner.post("/settings/texts/countries/FR/notice", words="", reply_path="")
+    assert "Simulated only" in text_of(owner, "/settings/texts/countries/FR")
+
+
+def test_caps_are_changed_and_say_where_they_are_looser(owner):
+    page = text_of(owner, "/settings/texts/rules")
+    assert 'name="texts_0"' in page
+    saved = owner.post("/settings/texts/rules/caps", texts_0="3", hours_0="24", texts_2="9", hours_2="720")
+    assert saved.status_code == 303
+    assert "The default is at most 1 in 24 hours" in text_of(owner, "/settings/texts/rules")
+    refused = owner.post("/settings/texts/rules/caps", texts_0="many", hours_0="0")
+    assert refused.status_code == 400
+    assert 'id="e-hours_0"' in refused.text
+
+
+def test_everybody_reads_the_rules_and_few_change_them(visitor_as):
+    for role in (Role.MARKETER, Role.ANALYST, Role.DEVELOPER):
+        visitor = visitor_as(role)
+        assert visitor.get("/settings/texts/rules").status_code == 200
+        assert "Save the caps" not in visitor.get("/settings/texts/rules").text
+        assert visitor.post("/settings/texts/countries/FR/notice", words="x", reply_path="y").status_code == 403
+        assert visitor.post("/settings/texts/test", number="+33612345678", words="x").status_code == 403
+    assert visitor_as(Role.ANALYST).post("/settings/texts/hold", reason="x").status_code == 403
+
+
+def test_settings_of_one_organization_are_not_those_of_another(owner, api_database_url):
+    owner.post("/settings/texts/hold", reason="Ours")
+    other = new_tenant(api_database_url)
+    stranger = Visitor(owner.http, owner.base_url, sign_in_now(api_database_url, other.organization_id, Role.OWNER))
+    assert "Ours" not in stranger.get("/settings/texts").text

@@ -165,11 +165,9 @@ def _caps_told(settings: SmsSettings) -> dict[str, Any]:
 
 
 async def open_country(visit: Visit) -> Response:
-    """The select above the list: its address is that of the country."""
+    """The select above the list: its address is that of the country; without one, the list's."""
     code = visit.query.get("country", "")
-    if code not in zones_by_country():
-        raise PageNotFound("There is no such country.")
-    return redirect(visit, visit.url(COUNTRIES, code))
+    return redirect(visit, visit.url(COUNTRIES, code) if code in zones_by_country() else visit.url(RULES))
 
 
 async def show_country(visit: Visit) -> Response:

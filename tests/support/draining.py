@@ -14,7 +14,8 @@ from regulars.work.outbox import OutboxQueue
 from regulars.work.queue import Queue
 from regulars.worker import queues
 
-SETTINGS = Settings()
+# The key of the test servers, and receivers on this machine.
+SETTINGS = Settings(secret_key="a key for tests, of more than 32 characters", webhook_allow=("127.0.0.0/8",))
 
 
 async def drain(database: Database, organization_id: UUID, listeners: Listeners) -> int:

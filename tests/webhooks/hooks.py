@@ -1,14 +1,8 @@
-"""A receiver that can be told what to answer, on a thread of its own; and the worker's turns for it."""
+"""A receiver that can be told what to answer, on a thread of its own."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from uuid import UUID
 
-from tests.support.draining import work_through
-
-from regulars.kit.settings import Settings
-
-KEY = "a key for tests, of more than 32 characters"
 LOOPBACK = "127.0.0.0/8"
 
 
@@ -40,8 +34,3 @@ class Hook:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
-
-
-def deliver(database_url: str, organization_id: UUID) -> None:
-    """As the worker of a server that may dial this machine."""
-    work_through(database_url, organization_id, Settings(secret_key=KEY, webhook_allow=(LOOPBACK,)))

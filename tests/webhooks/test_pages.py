@@ -10,10 +10,11 @@ import psycopg
 import pytest
 from tests.support import samples
 from tests.support.client import new_http
+from tests.support.draining import work_through
 from tests.support.server import Server, running_server
 from tests.support.tenant import new_tenant
 from tests.support.visitor import Visitor, sign_in_now
-from tests.webhooks.hooks import LOOPBACK, Hook, deliver
+from tests.webhooks.hooks import LOOPBACK, Hook
 
 from regulars.web import cookies
 from regulars.web.access import Role
@@ -67,7 +68,7 @@ class Desk:
         assert answer.status_code == 201, answer.text
 
     def work(self) -> None:
-        deliver(self.url, self.tenant.organization_id)
+        work_through(self.url, self.tenant.organization_id)
 
     def deliveries(self, **query: str) -> list[str]:
         found = DELIVERY.findall(self.owner.get("/webhooks/deliveries", **query).text)

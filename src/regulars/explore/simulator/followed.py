@@ -9,9 +9,10 @@ from regulars.consent.browse.ledger import list_last_entries
 from regulars.consent.browse.model import EntryView
 from regulars.consent.subscription import Subscription
 from regulars.explore.entries import title_of
-from regulars.journeys.runs.find import list_ended_runs
+from regulars.journeys.browse.read import list_runs_of_customer, name_journeys
+from regulars.journeys.runs.model import RunRow
 from regulars.kit.db import Tx
-from regulars.kit.ids import REPLY, SUBSCRIPTION, TEXT, WEBHOOK_DELIVERY
+from regulars.kit.ids import JOURNEY, REPLY, RUN, SUBSCRIPTION, TEXT, WEBHOOK_DELIVERY
 from regulars.messaging.browse.listing import list_answers
 from regulars.messaging.inbox.model import ReplyRow
 from regulars.messaging.model import TextRow
@@ -23,7 +24,8 @@ from regulars.webhooks.browse.posted import Posted, list_posted
 
 ENTRIES_LOOKED_AT: Final = 20
 EVENTS_SHOWN: Final = 5
-RUNS_SHOWN: Final = 5
+# Those that just ended are among the newest.
+RUNS_LOOKED_AT: Final = 20
 _SECOND: Final = timedelta(seconds=1)
 _HASH_SHOWN: Final = 10
 
@@ -45,13 +47,10 @@ async def read_steps(tx: Tx, visit: Visit, reply: ReplyRow, subscription: Subscr
         own = f"reply:{reply.id}"
         steps += [_entry(visit, subscription, one, reply) for one in entries if _message_of(one) == own]
     if reply.profile_id is not None and reply.decided == "withdrew":
-        ended = await list_ended_runs(
-            tx, visit.organization_id, reply.profile_id, since=reply.received_at, limit=RUNS_SHOWN
-        )
-        steps += [
-            Step("automate", "", f"Ended the run in {name}", f"{outcome.capitalize()}.", "", _later(ended_at, reply))
-            for name, outcome, ended_at in ended
-        ]
+        runs = await list_runs_of_customer(tx, visit.organization_id, reply.profile_id, limit=RUNS_LOOKED_AT)
+        ended = [run for run in runs if run.ended_at is not None and run.ended_at >= reply.received_at]
+        names = await name_journeys(tx, visit.organization_id, {run.journey_id for run in ended})
+        steps += [_run(visit, run, names.get(run.journey_id, "a journey"), reply) for run in reversed(ended)]
     steps += [_answer(visit, text, reply) for text in await list_answers(tx, visit.organization_id, reply.id)]
     if reply.decided is None:
         steps.append(_waits(visit, reply))
@@ -91,6 +90,14 @@ def _entry(visit: Visit, subscription: Subscription, entry: EntryView, reply: Re
         f"hash {entry.hash.hex()[:_HASH_SHOWN]}",
         visit.url("/consent/numbers", SUBSCRIPTION.encode(subscription.id)) + f"#ledger-{entry.sequence}",
         _later(entry.received_at, reply),
+    )
+
+
+def _run(visit: Visit, run: RunRow, name: str, reply: ReplyRow) -> Step:
+    url = visit.url("/journeys", JOURNEY.encode(run.journey_id), "runs", RUN.encode(run.id))
+    words = f"{(run.outcome or 'ended').capitalize()}."
+    return Step(
+        "automate", "", f"Ended the run in {name}", words, url, _later(run.ended_at or reply.received_at, reply)
     )
 
 

@@ -1,7 +1,6 @@
 """Read runs and their traces."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from uuid import UUID
 
 from regulars.journeys.runs import queries
@@ -33,10 +32,3 @@ async def read_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> Sequence[Tr
 
 async def is_any_run_active(tx: Tx, organization_id: UUID, *, journey_id: UUID | None = None) -> bool:
     return await queries.is_any_active(tx, organization_id, journey_id=journey_id)
-
-
-async def list_ended_runs(
-    tx: Tx, organization_id: UUID, profile_id: UUID, *, since: datetime, limit: int
-) -> Sequence[tuple[str, str, datetime]]:
-    """The journeys that a customer's last runs ended in since a moment, with how and when."""
-    return await queries.list_ended_runs(tx, organization_id, profile_id, since=since, limit=limit)

@@ -314,25 +314,6 @@ async def list_runs(
     return [RunRow(*row) for row in rows]
 
 
-async def list_ended_runs(
-    tx: Tx, organization_id: UUID, profile_id: UUID, *, since: datetime, limit: int
-) -> list[tuple[str, str, datetime]]:
-    """Of a customer's newest runs, which is where those that just ended are."""
-    rows = await tx.fetch(
-        """
-        SELECT j.name, r.outcome, r.ended_at
-        FROM (SELECT id, journey_id, outcome, ended_at FROM journey_runs
-              WHERE organization_id = %(id)s AND profile_id = %(profile)s ORDER BY id DESC LIMIT 100) AS r
-        JOIN journeys j ON j.organization_id = %(id)s AND j.id = r.journey_id
-        WHERE r.ended_at >= %(since)s
-        ORDER BY r.ended_at, r.id
-        LIMIT %(limit)s
-        """,
-        {"id": organization_id, "profile": profile_id, "since": since, "limit": limit},
-    )
-    return [(row[0], row[1] or "", row[2]) for row in rows]
-
-
 async def list_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> list[TraceRow]:
     rows = await tx.fetch(
         """

@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import pytest
 
 from regulars.accounts import manage, people, queries, sessions, team, welcome
@@ -10,7 +12,7 @@ from regulars.accounts.errors import (
     NotYours,
     ResetElsewhere,
 )
-from regulars.accounts.links.link import LINK_LIFE, Purpose, look_at, make_link, use
+from regulars.accounts.links.link import LINK_LIFE, STALE_AFTER, Purpose, look_at, make_link, use
 from regulars.kit.db import Tx
 from regulars.organizations.manage import create_organization, find_organization
 from regulars.web.access import Role
@@ -45,6 +47,20 @@ async def test_a_link_works_once(database):
             await use(tx, token)
         with pytest.raises(LinkUnusable):
             await look_at(tx, token)
+
+
+async def test_links_past_their_time_go_when_the_next_one_is_made(database):
+    async with database.transaction() as tx:
+        await make_link(tx, Purpose.PASSWORD, email="old@shop.example")
+        later = Tx(tx.connection, tx.now + LINK_LIFE + STALE_AFTER)
+        await make_link(later, Purpose.PASSWORD, email="late@shop.example")
+        assert await tx.fetch("SELECT email FROM sign_in_links ORDER BY email") == [
+            ("late@shop.example",),
+            ("old@shop.example",),
+        ]
+        latest = Tx(tx.connection, later.now + timedelta(seconds=1))
+        await make_link(latest, Purpose.PASSWORD, email="new@shop.example")
+        assert ("old@shop.example",) not in await tx.fetch("SELECT email FROM sign_in_links")
 
 
 async def test_a_link_ends_after_48_hours_and_by_a_newer_one(database):

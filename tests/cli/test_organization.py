@@ -65,6 +65,14 @@ def test_a_name_that_is_taken_or_malformed_is_no_new_name(regulars):
     assert regulars("organization", "rename", "One", "One").code == 0
 
 
+def test_only_a_locale_that_pages_know_is_set(regulars, database_url):
+    regulars("organization", "create", "Shop")
+    assert regulars("organization", "set", "Shop", "--locale", "fr-CH").code == 0
+    assert "is not one of the locales" in regulars("organization", "set", "Shop", "--locale", "fr-ZZ").complains(code=2)
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("SELECT locale FROM organizations").fetchone() == ("fr-CH",)
+
+
 def test_the_default_country_is_set_and_taken_back(regulars, database_url):
     regulars("organization", "create", "Shop")
     for given, kept in (("fr", "FR"), ("none", None)):

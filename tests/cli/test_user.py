@@ -1,4 +1,10 @@
 import pytest
+from tests.support.aside import run_aside
+
+from regulars.accounts import people
+from regulars.kit.db import Database
+from regulars.organizations.manage import find_organization
+from regulars.web.access import Role
 
 
 @pytest.fixture
@@ -32,3 +38,43 @@ def test_the_link_has_the_public_address(shop):
 )
 def test_what_cannot_be_done_is_told_in_one_sentence(shop, arguments, code, words):
     assert words in shop(*arguments).complains(code=code)
+
+
+def test_a_person_is_listed_gets_another_role_and_is_disabled(shop, database_url):
+    hire(database_url, "me@shop.example", Role.OWNER)
+    hire(database_url, "other@shop.example", Role.ANALYST)
+    assert shop("user", "role", "other@shop.example", "admin", "-o", "Shop").code == 0
+    ran = shop("user", "list", "--json")
+    assert {(one["email"], one["organization"], one["role"]) for one in ran.data} == {
+        ("me@shop.example", "Shop", "owner"),
+        ("other@shop.example", "Shop", "admin"),
+    }
+    assert "other@shop.example" in shop("user", "list").out
+    assert shop("user", "disable", "other@shop.example").code == 0
+    disabled = {one["email"]: one["disabled_at"] for one in shop("user", "list", "--json").data}
+    assert (disabled["me@shop.example"], disabled["other@shop.example"] is None) == (None, False)
+    assert shop("user", "enable", "other@shop.example").code == 0
+    assert {one["disabled_at"] for one in shop("user", "list", "--json").data} == {None}
+
+
+def test_the_last_owner_stays_one(shop, database_url):
+    hire(database_url, "me@shop.example", Role.OWNER)
+    assert "owner" in shop("user", "role", "me@shop.example", "analyst", "-o", "Shop").complains(code=1)
+
+
+def hire(database_url: str, email: str, role: Role) -> None:
+    """Somebody who has used their link."""
+
+    async def work() -> None:
+        database = Database(database_url, pool_max=2)
+        await database.open()
+        try:
+            async with database.transaction() as tx:
+                found = await find_organization(tx.connection, "Shop")
+                assert found is not None
+                person = await people.create_person(tx, email=email, name=email)
+                await people.join(tx, found.id, found.name, person.id, role)
+        finally:
+            await database.close()
+
+    run_aside(work())

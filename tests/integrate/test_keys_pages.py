@@ -8,7 +8,6 @@ from tests.support.client import Api
 from tests.support.tenant import Tenant, another_key, new_tenant
 from tests.support.visitor import Visitor
 
-from regulars.integrate.pages.keys import NEW_KEY_COOKIE
 from regulars.kit.ids import API_KEY
 from regulars.organizations.model import Permission
 from regulars.web import cookies
@@ -21,8 +20,8 @@ def created(visitor: Visitor, *, name="Annecy tills", permission="ingest") -> tu
     """The page after the form, and the key it shows."""
     answer = visitor.post("/keys", name=name, permission=permission)
     assert answer.status_code == 303
-    carried = answer.cookies.get(NEW_KEY_COOKIE)
-    cookie = f"{cookies.SESSION_HTTP}={visitor.who.token}; {NEW_KEY_COOKIE}={carried}"
+    carried = answer.cookies.get(cookies.REVEAL)
+    cookie = f"{cookies.SESSION_HTTP}={visitor.who.token}; {cookies.REVEAL}={carried}"
     page = visitor.http.get(f"{visitor.base_url}{answer.headers['location']}", headers={"Cookie": cookie})
     return page, SECRET.findall(page.text)[0]
 
@@ -45,7 +44,7 @@ def test_a_new_key_is_shown_once_with_a_line_to_try_it(owner):
 
 def test_the_cookie_that_carries_it_is_out_of_reach_of_scripts_and_short_lived(owner):
     answer = owner.post("/keys", name="till", permission="ingest")
-    carried = next(line for line in answer.headers.get_list("set-cookie") if line.startswith(NEW_KEY_COOKIE))
+    carried = next(line for line in answer.headers.get_list("set-cookie") if line.startswith(cookies.REVEAL))
     assert "HttpOnly" in carried
     assert "SameSite=lax" in carried
     assert "Max-Age=60" in carried
@@ -54,7 +53,7 @@ def test_the_cookie_that_carries_it_is_out_of_reach_of_scripts_and_short_lived(o
 def test_another_session_cannot_read_a_stolen_cookie(owner, visitor_as):
     answer = owner.post("/keys", name="till", permission="ingest")
     thief = visitor_as(Role.ADMIN)
-    cookie = f"{cookies.SESSION_HTTP}={thief.who.token}; {NEW_KEY_COOKIE}={answer.cookies.get(NEW_KEY_COOKIE)}"
+    cookie = f"{cookies.SESSION_HTTP}={thief.who.token}; {cookies.REVEAL}={answer.cookies.get(cookies.REVEAL)}"
     page = thief.http.get(f"{thief.base_url}{answer.headers['location']}", headers={"Cookie": cookie})
     assert page.status_code == 200
     assert not SECRET.search(page.text)

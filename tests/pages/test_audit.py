@@ -1,11 +1,17 @@
 """Every administrative act leaves a line in the audit log."""
 
 import inspect
+import re
 import sys
 
 import pytest
+from tests.support import samples
+from tests.support.texts import open_at_any_hour, send_text
 
+from regulars.kit.ids import TEXT
 from regulars.kit.settings import Settings
+from regulars.messaging.rules import DAYS
+from regulars.messaging.settings.model import Simulation
 from regulars.server import page_table
 from regulars.web.access import Role
 from regulars.web.route import Form
@@ -48,3 +54,110 @@ def test_the_log_is_for_owners_and_admins_and_filters_stay_in_the_address(visito
     assert "1 act, the newest first." in page
     for role in (Role.MARKETER, Role.ANALYST, Role.DEVELOPER):
         assert visitor_as(role).get("/settings/audit.csv").status_code == 403
+
+
+class Shelf:
+    """An organization with one of everything that a form is about."""
+
+    def __init__(self, url: str, tenant, api, owner) -> None:
+        self.url, self.organization_id, self.api, self.owner = url, tenant.organization_id, api, owner
+        self.number = samples.phone()
+        open_at_any_hour(url, self.organization_id)
+        consent = {"phone_number": self.number, "consent_source": "OTHER", "consented_at": samples.ago(days=1)}
+        api.post("/v1/subscriptions/opt-in", consent)
+
+    def made(self, path: str, **fields) -> str:
+        """The last part of where a form leads to."""
+        return self.owner.post(path, **fields).headers["location"].partition("#")[0].rpartition("/")[2]
+
+    def endpoint(self) -> str:
+        return self.made("/webhooks", url="https://shop.example/hook", events="profile.*")
+
+    def reply(self) -> str:
+        self.owner.post(f"/simulator/{self.number}/reply", text="Do you open on Sunday?")
+        return re.findall(r"/messages/inbox/(rpl_\w{26})", self.owner.get("/messages/inbox").text)[-1]
+
+    def unknown_text(self) -> str:
+        open_at_any_hour(self.url, self.organization_id, caps=(), simulation=Simulation(loses=1.0))
+        return TEXT.encode(send_text(self.url, self.organization_id, self.number, "Hello"))
+
+
+# What to send to each form so that it does its work.
+ACTS = {
+    "/keys": lambda _it: ("/keys", {"name": "till", "permission": "ingest"}),
+    "/keys/{key}/revoke": lambda it: (
+        f"/keys/{it.made('/keys', name='x', permission='ingest')}/revoke",
+        {"sure": "on"},
+    ),
+    "/messages/{text}/resend": lambda it: (f"/messages/{it.unknown_text()}/resend", {}),
+    "/messages/inbox/{reply}/withdraw": lambda it: (f"/messages/inbox/{it.reply()}/withdraw", {}),
+    "/messages/inbox/{reply}/not-a-withdrawal": lambda it: (f"/messages/inbox/{it.reply()}/not-a-withdrawal", {}),
+    "/messages/inbox/{reply}/answer": lambda it: (f"/messages/inbox/{it.reply()}/answer", {"words": "Yes."}),
+    "/simulator/{number}/reply": lambda it: (f"/simulator/{it.number}/reply", {"text": "Hello"}),
+    "/settings/texts/provider": lambda it: (
+        "/settings/texts/provider",
+        {"provider": "simulator", "fails": "0", "loses": "0", "delay_ms": "0"},
+    ),
+    "/settings/texts/test": lambda it: ("/settings/texts/test", {"number": it.number, "words": "Hello"}),
+    "/settings/texts/hold": lambda _it: ("/settings/texts/hold", {"reason": "A test"}),
+    "/settings/texts/release": lambda _it: ("/settings/texts/release", {"reason": "A test"}),
+    "/settings/texts/rules/caps": lambda _it: ("/settings/texts/rules/caps", {"texts_0": "1", "hours_0": "24"}),
+    "/settings/texts/countries/{country}/hours": lambda it: (
+        "/settings/texts/countries/FR/hours",
+        dict.fromkeys(DAYS, "9-18"),
+    ),
+    "/settings/texts/countries/{country}/default-hours": lambda it: (
+        "/settings/texts/countries/FR/default-hours",
+        {},
+    ),
+    "/settings/texts/countries/{country}/notice": lambda it: (
+        "/settings/texts/countries/FR/notice",
+        {"words": "STOP 36111", "reply_path": "36111"},
+    ),
+    "/webhooks": lambda _it: ("/webhooks", {"url": "https://shop.example/", "events": "profile.*"}),
+    "/webhooks/{endpoint}/edit": lambda it: (
+        f"/webhooks/{it.endpoint()}/edit",
+        {"url": "https://shop.example/2", "events": "profile.*"},
+    ),
+    "/webhooks/{endpoint}/ping": lambda it: (f"/webhooks/{it.endpoint()}/ping", {}),
+    "/webhooks/{endpoint}/disable": lambda it: (f"/webhooks/{it.endpoint()}/disable", {}),
+    "/webhooks/{endpoint}/enable": lambda it: (f"/webhooks/{it.endpoint()}/enable", {}),
+    "/webhooks/{endpoint}/delete": lambda it: (f"/webhooks/{it.endpoint()}/delete", {"host": "shop.example/hook"}),
+    "/webhooks/{endpoint}/rotate": lambda it: (f"/webhooks/{it.endpoint()}/rotate", {}),
+    "/webhooks/{endpoint}/reveal": lambda it: (f"/webhooks/{it.endpoint()}/reveal", {}),
+    "/webhooks/{endpoint}/replay": lambda it: (
+        f"/webhooks/{it.endpoint()}/replay",
+        {"since": "2026-01-01T00:00", "until": ""},
+    ),
+    "/webhooks/deliveries/{delivery}/replay": lambda it: (
+        f"/webhooks/deliveries/{it.made(f'/webhooks/{it.endpoint()}/ping')}/replay",
+        {},
+    ),
+    "/settings/organization": lambda it: (
+        "/settings/organization",
+        {"name": f"Shop {it.number}", "slug": it.owner.who.slug, "time_zone": "UTC", "locale": "fr-FR"}
+        | {"default_country": ""},
+    ),
+    "/settings/team/invite": lambda _it: ("/settings/team/invite", {"email": "new@shop.example", "role": "analyst"}),
+}
+# Held by tests of their own rooms: forms that need a person, a collision, a count, a demo, a journey or a segment.
+ELSEWHERE = re.compile(r"/(settings/team/|customers/|collisions/|attributes|products|demo|first-steps|journeys|segments).*")
+
+
+def test_every_form_is_tried_here_or_in_its_own_room():
+    paths = {form.path for form in forms()}
+    assert {path for path in paths if path not in ACTS and not ELSEWHERE.fullmatch(path)} == set()
+    assert set(ACTS) <= paths
+
+
+def test_what_every_form_does_is_in_the_log(api_database_url, tenant, api, visitor_as):
+    shelf = Shelf(api_database_url, tenant, api, visitor_as(Role.OWNER))
+    silent = []
+    for path, act in ACTS.items():
+        target, fields = act(shelf)
+        before = len(shelf.owner.get("/settings/audit.csv").text.splitlines())
+        answer = shelf.owner.post(target, **fields)
+        after = len(shelf.owner.get("/settings/audit.csv").text.splitlines())
+        if answer.status_code != 303 or after != before + 1:
+            silent.append((path, answer.status_code, after - before))
+    assert silent == []

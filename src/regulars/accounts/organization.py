@@ -7,10 +7,16 @@ from regulars.accounts.audit.log import Actor, record
 from regulars.kit.db import Tx
 from regulars.organizations.particulars import Settings, change_settings, find_settings
 from regulars.organizations.slugs import change_slug, ensure_slug
+from regulars.web.format import LOCALES
 
 
 class SlugTaken(Exception):
     """Another organization has or had this slug."""
+
+
+def known_locales() -> list[str]:
+    """The ways of writing numbers and dates that pages know."""
+    return list(LOCALES)
 
 
 async def change_organization(tx: Tx, organization_id: UUID, settings: Settings, *, slug: str, by: Actor) -> str:

@@ -10,6 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from rich.progress import Progress, TextColumn
 
+from regulars.accounts.organization import known_locales
 from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, counted, err, out, print_json, print_table, shown_time
 from regulars.kit import ids, settings
@@ -95,6 +96,9 @@ def set_particulars(
             raise CommandError(f"'{time_zone}' is not a time zone such as Europe/Paris.", code=Exit.USAGE)
         changes["time_zone"] = time_zone
     if locale is not None:
+        if locale not in known_locales():
+            known = ", ".join(known_locales())
+            raise CommandError(f"'{locale}' is not one of the locales {known}.", code=Exit.USAGE)
         changes["locale"] = locale
     if default_country is not None:
         country = default_country.upper()

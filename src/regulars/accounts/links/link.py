@@ -15,6 +15,8 @@ from regulars.web.access import Role
 
 LINK_LIFE: Final = timedelta(hours=48)
 FIRST_OWNER_LIFE: Final = timedelta(hours=24)
+# So long after its time a link is still known; then it goes when the next one is made.
+STALE_AFTER: Final = timedelta(days=30)
 LINK_PATH: Final = "/link"
 
 
@@ -46,6 +48,7 @@ async def make_link(
     created_by: UUID | None = None,
 ) -> str:
     """The secret of the link, this once. A newer link for the same person and purpose ends the older one."""
+    await queries.delete_stale_links(tx, before=tx.now - STALE_AFTER)
     await queries.expire_links(tx, purpose.value, email=email, organization_id=organization_id)
     token = new_token()
     life = FIRST_OWNER_LIFE if purpose is Purpose.FIRST_OWNER else LINK_LIFE

@@ -41,6 +41,11 @@ async def expire_links(tx: Tx, purpose: str, *, email: str | None, organization_
     )
 
 
+async def delete_stale_links(tx: Tx, *, before: datetime) -> None:
+    """Used ones and those whose time is over, a while after."""
+    await tx.execute("DELETE FROM sign_in_links WHERE expires_at < %s", (before,))
+
+
 async def find_link(tx: Tx, token_hash: bytes) -> LinkRow | None:
     rows = await tx.fetch(
         _LINK + " WHERE l.token_hash = %s AND l.used_at IS NULL AND l.expires_at > %s", (token_hash, tx.now)

@@ -15,20 +15,16 @@ from regulars.organizations import manage
 from regulars.organizations.model import ApiKey, Permission
 from regulars.request_log.model import Counts
 from regulars.request_log.read import count_answers, list_answers
-from regulars.web import cookies, flash
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.render import SECRET_STATE, redirect, refused, render
+from regulars.web.render import redirect, refused, render
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/keys"
 NAME_CHARACTERS_MAX: Final = 80
 ANSWERS_SHOWN: Final = 10
-# Carries a new key from the form to the page that shows it, which drops it: a reload of that page shows no key.
-NEW_KEY_COOKIE: Final = "regulars-new-key"
-NEW_KEY_S: Final = 60
 _NOBODY: Final = Counts()
 
 
@@ -88,23 +84,18 @@ class _Desk:
             )
             subject, after = API_KEY.encode(key.id), {"name": name, "permission": permission}
             await record(tx, visit.organization_id, actor_of(visit), "key.create", subject, after=after)
-        response = redirect(visit, visit.url(PATH, API_KEY.encode(key.id)))
-        packed = flash.pack(f"{API_KEY.encode(key.id)} {secret}", getattr(visit.request.state, SECRET_STATE))
-        cookies.set_cookie(response, NEW_KEY_COOKIE, packed, is_https=visit.is_https, max_age_s=NEW_KEY_S)
-        return response
+        # The page of the key shows it this once; it is carried with the id of the key it belongs to.
+        identifier = API_KEY.encode(key.id)
+        return redirect(visit, visit.url(PATH, identifier), reveal=f"{identifier} {secret}")
 
     async def show(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             shown = await self._referred(tx, visit)
             answers = await list_answers(tx, visit.organization_id, api_key_id=shown.key.id, limit=ANSWERS_SHOWN)
-        secret = self._new_secret(visit, shown.key)
         address = self._public_url or base_url(
             visit.request.scope, visit.request.headers.get("host", "").encode("latin-1")
         )
-        response = render(visit, "integrate/key.html", shown=shown, secret=secret, address=address, answers=answers)
-        if secret is not None:
-            cookies.drop_cookie(response, NEW_KEY_COOKIE, is_https=visit.is_https)
-        return response
+        return render(visit, "integrate/key.html", shown=shown, address=address, answers=answers)
 
     async def ask_to_revoke(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
@@ -144,16 +135,6 @@ class _Desk:
         if shown.key.revoked_at is not None:
             raise PageNotFound("This key is revoked already.")
         return shown
-
-    @staticmethod
-    def _new_secret(visit: Visit, key: ApiKey) -> str | None:
-        """The key itself, if this visit comes from the form that made it."""
-        packed = visit.request.cookies.get(NEW_KEY_COOKIE)
-        if packed is None or key.revoked_at is not None:
-            return None
-        told = flash.unpack(packed, getattr(visit.request.state, SECRET_STATE)) or ""
-        identifier, _, secret = told.partition(" ")
-        return secret if identifier == API_KEY.encode(key.id) else None
 
 
 def _shown(visit: Visit, key: ApiKey, counts: Counts) -> ShownKey:

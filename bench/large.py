@@ -8,6 +8,7 @@ from uuid import UUID
 import psycopg
 from psycopg import sql
 
+from messages import MESSAGES, fill_messages
 from regulars.demo.load import Story, load_demo
 from regulars.kit.db import Database
 from regulars.organizations.manage import create_organization, find_particulars
@@ -76,6 +77,8 @@ class Size:
     customers: int
     sales: int
     times: int
+    # Texts, replies and deliveries of webhooks beside them.
+    messages: int = 1_000_000
 
 
 LARGE = Size(CUSTOMERS, SALES, TIMES)
@@ -91,11 +94,13 @@ async def fill_large(url: str, size: Size, say: Say) -> UUID:
         connection.execute("SET work_mem = '256MB'")
         _multiply(connection, organization_id, size.times - 1)
         say(f"multiplied by {size.times} after {_seconds(started):.0f} s")
+        fill_messages(connection, organization_id, size.messages)
+        say(f"{size.messages:,} texts and deliveries after {_seconds(started):.0f} s")
     await _count_hours(url, organization_id)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
         connection.execute("CHECKPOINT")
-        counts = {table: _count(connection, table) for table in GROWING}
+        counts = {table: _count(connection, table) for table in (*GROWING, *MESSAGES)}
     shown = ", ".join(f"{count:,} {table}" for table, count in counts.items())
     say(f"{shown} after {_seconds(started):.0f} s")
     return organization_id

@@ -141,7 +141,9 @@ ACTS = {
     "/settings/team/invite": lambda _it: ("/settings/team/invite", {"email": "new@shop.example", "role": "analyst"}),
 }
 # Held by tests of their own rooms: forms that need a person, a collision, a count, a demo, a journey or a segment.
-ELSEWHERE = re.compile(r"/(settings/team/|customers/|collisions/|attributes|products|demo|first-steps|journeys|segments).*")
+ELSEWHERE = re.compile(
+    r"/(settings/team/|customers/|collisions/|attributes|products|demo|first-steps|journeys|segments).*"
+)
 
 
 def test_every_form_is_tried_here_or_in_its_own_room():

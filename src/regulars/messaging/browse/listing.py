@@ -19,6 +19,7 @@ async def list_messages(
     tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None = None, is_backward: bool = False, limit: int
 ) -> list[MessageLine]:
     """Texts and replies in one list, the newest first: ids of both are in the order of time."""
+    await queries.walk_in_order(tx)
     found: list[MessageLine] = []
     if wanted.is_sent:
         found += await queries.list_texts(

@@ -62,7 +62,7 @@ async def show_messages(visit: Visit) -> Response:
     text = view.value("q")
     if text and (target := _exactly(visit, text)) is not None and not visit.is_htmx:
         return redirect(visit, target)
-    async with visit.database.reading() as tx:
+    async with visit.database.transaction() as tx:
         found = [] if text else await _list(tx, visit, view, limit=view.fetch_limit)
         texting = await load_texting(tx, visit.organization_id)
         undecided = await count_undecided(tx, visit.organization_id, most=COUNTED_MAX)
@@ -139,7 +139,7 @@ async def export_messages(visit: Visit) -> Response:
 
 async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
     while True:
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             found = await _list(tx, visit, view, limit=CSV_ROWS)
         for line in found:
             yield _csv_row(visit, line)

@@ -35,13 +35,20 @@ async def count_troubled(tx: Tx, organization_id: UUID) -> int:
 async def read_troubled(tx: Tx, organization_id: UUID) -> list[Fare]:
     """The same with how many deliveries wait."""
     endpoints = await list_endpoints(tx, organization_id)
-    return await _fares(tx, organization_id, [one for one in endpoints if Fare(one, [], Waiting()).needs_a_person])
+    troubled = [one for one in endpoints if Fare(one, [], Waiting()).needs_a_person]
+    if not troubled:
+        return []
+    waiting = await queries.count_waiting(
+        tx, organization_id, [one.id for one in troubled], most=WAITING_COUNTED_MAX + 1
+    )
+    return [Fare(one, [], waiting.get(one.id, Waiting())) for one in troubled]
 
 
 async def list_deliveries(
     tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None = None, is_backward: bool = False, limit: int
 ) -> Stretch:
     """The newest first; backward, the reverse of what comes before."""
+    await queries.walk_in_order(tx)
     found = await queries.list_deliveries(
         tx, organization_id, wanted, beyond=beyond, is_backward=is_backward, limit=limit
     )
@@ -59,6 +66,7 @@ async def _fares(tx: Tx, organization_id: UUID, endpoints: list[Endpoint]) -> li
     if not endpoints:
         return []
     ids = [one.id for one in endpoints]
+    await queries.walk_in_order(tx)
     last = await queries.list_last_outcomes(tx, organization_id, ids, limit=LAST_SHOWN)
     waiting = await queries.count_waiting(tx, organization_id, ids, most=WAITING_COUNTED_MAX + 1)
     return [Fare(one, last.get(one.id, []), waiting.get(one.id, Waiting())) for one in endpoints]

@@ -58,7 +58,7 @@ class DeliveryPages:
         )
 
     async def show_all(self, visit: Visit) -> Response:
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             endpoints = await manage.list_endpoints(tx, visit.organization_id)
             view = _view(visit, endpoints)
             stretch = await list_deliveries(
@@ -83,7 +83,7 @@ class DeliveryPages:
         )
 
     async def export(self, visit: Visit) -> Response:
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             view = _view(visit, await manage.list_endpoints(tx, visit.organization_id))
         return csv_response("deliveries.csv", CSV_HEADER, _csv_rows(visit, view))
 
@@ -150,7 +150,7 @@ class DeliveryPages:
         return redirect(visit, Shown(visit).delivery_url(new), done="It is being sent again, with the same webhook-id.")
 
     async def ask_for_range(self, visit: Visit) -> Response:
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             fare = await referred_fare(tx, visit)
             failed = await count_failed(tx, visit.organization_id, fare.endpoint.id)
         since = fare.endpoint.health.failing_since or visit.now - timedelta(days=1)
@@ -159,7 +159,7 @@ class DeliveryPages:
 
     async def replay_range(self, visit: Visit) -> Response:
         form = FormState(visit.form)
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             fare = await referred_fare(tx, visit)
             failed = await count_failed(tx, visit.organization_id, fare.endpoint.id)
         since = _moment(visit, form, "since", required=True)
@@ -213,7 +213,7 @@ def _position(delivery: Delivery) -> tuple[str, ...]:
 
 async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
     while True:
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             beyond = UUID(view.position[0]) if view.position else None
             stretch = await list_deliveries(tx, visit.organization_id, _wanted(view), beyond=beyond, limit=CSV_ROWS)
         for delivery in stretch.deliveries:

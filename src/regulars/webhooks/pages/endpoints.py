@@ -57,7 +57,7 @@ class EndpointPages:
         )
 
     async def show_all(self, visit: Visit) -> Response:
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             fares = await read_fares(tx, visit.organization_id)
             last = await list_deliveries(tx, visit.organization_id, Wanted(), limit=LAST_DELIVERIES)
         return render(
@@ -102,7 +102,7 @@ class EndpointPages:
         return await self._show(visit, FormState())
 
     async def _show(self, visit: Visit, form: FormState) -> Response:
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             fare = await referred_fare(tx, visit)
             wanted = Wanted(endpoint_id=fare.endpoint.id)
             last = await list_deliveries(tx, visit.organization_id, wanted, limit=LAST_DELIVERIES)
@@ -123,7 +123,7 @@ class EndpointPages:
         return render(visit, "webhooks/endpoint.html", form=form, **values)
 
     async def edit(self, visit: Visit) -> Response:
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             endpoint = (await referred_fare(tx, visit)).endpoint
         values = {"url": endpoint.url, "description": endpoint.description}
         return _form_page(visit, FormState(values), endpoint.event_types, endpoint)
@@ -131,7 +131,7 @@ class EndpointPages:
     async def change(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         url, description, types = _read(visit, form)
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             before = (await referred_fare(tx, visit)).endpoint
         if form.is_refused:
             return _form_page(visit, form, types, before)
@@ -154,7 +154,7 @@ class EndpointPages:
 
     async def ping(self, visit: Visit) -> Response:
         form = FormState()
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             endpoint = (await referred_fare(tx, visit)).endpoint
         try:
             async with visit.database.transaction() as tx:
@@ -187,7 +187,7 @@ class EndpointPages:
 
     async def delete(self, visit: Visit) -> Response:
         form = FormState(visit.form)
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             fare = await referred_fare(tx, visit)
         if form.value("host").strip() != Shown.host(fare.endpoint.url):
             form.refuse("host", "Type the address as it stands above, without https://.")
@@ -217,7 +217,7 @@ class EndpointPages:
         return _revealing(visit, endpoint, " ".join(secrets))
 
     async def _ask(self, visit: Visit, template: str) -> Response:
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             fare = await referred_fare(tx, visit)
         return render(visit, template, form=FormState(), **_asked(visit, fare))
 

@@ -170,6 +170,27 @@ async def test_use_is_noted_at_most_once_a_minute(database, issued):
     assert await last_used() > first
 
 
+async def test_use_is_noted_also_after_a_round_that_failed(database, issued, monkeypatch):
+    monkeypatch.setattr(authenticate, "NOTE_USE_EVERY_S", 0.02)
+    _, key, secret = issued
+    authenticator = Authenticator(database)
+    await authenticator.authenticate(secret.encode())
+    async with database.reading() as tx:
+        await tx.execute("ALTER TABLE api_keys RENAME COLUMN last_used_at TO away")
+    noting = asyncio.create_task(authenticator.note_use_forever())
+    await asyncio.sleep(0.2)
+    async with database.reading() as tx:
+        await tx.execute("ALTER TABLE api_keys RENAME COLUMN away TO last_used_at")
+    async with asyncio.timeout(30):
+        while True:
+            async with database.reading() as tx:
+                [(at,)] = await tx.fetch("SELECT last_used_at FROM api_keys WHERE id = %s", (key.id,))
+            if at is not None:
+                break
+            await asyncio.sleep(0.02)
+    noting.cancel()
+
+
 async def test_the_cache_is_bounded(database, issued, monkeypatch):
     monkeypatch.setattr(authenticate, "CACHED_KEYS_MAX", 2)
     organization, _, _ = issued

@@ -122,7 +122,7 @@ class Authenticator:
             await asyncio.sleep(NOTE_USE_EVERY_S)
             try:
                 await self.note_use()
-            except CONNECTION_ERRORS as error:
+            except Exception as error:  # noqa: BLE001  # nobody starts this again: whatever was wrong, the next round comes
                 _log.warning("keys.use_not_noted", error=type(error).__name__)
 
     async def note_use(self) -> None:
@@ -130,7 +130,10 @@ class Authenticator:
         self._used.clear()
         if not used:
             return
-        async with self._database.transaction() as tx:
-            await queries.touch_keys(
-                tx.connection, used, now=tx.now, before=tx.now - timedelta(seconds=NOTE_USE_EVERY_S)
-            )
+        try:
+            async with self._database.transaction() as tx:
+                before = tx.now - timedelta(seconds=NOTE_USE_EVERY_S)
+                await queries.touch_keys(tx.connection, used, now=tx.now, before=before)
+        except BaseException:
+            self._used.update(used)
+            raise

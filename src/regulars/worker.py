@@ -23,7 +23,7 @@ from regulars.journeys.jobs import (
 )
 from regulars.journeys.kept.forget import KEPT_FOR as RUNS_KEPT_FOR
 from regulars.journeys.kept.forget import sweep_runs
-from regulars.journeys.runs.advance import RunQueue
+from regulars.journeys.runs.queue import RunQueue
 from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.guard import Guard

@@ -17,9 +17,9 @@ from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.journeys import manage
 from regulars.journeys.jobs import enter_by_consents, enter_by_sales, hear_consents, hear_messages, hear_sales
 from regulars.journeys.read import read_definition
-from regulars.journeys.runs.advance import RunQueue
 from regulars.journeys.runs.find import list_runs, read_trace
 from regulars.journeys.runs.model import RunRow, TraceRow
+from regulars.journeys.runs.queue import RunQueue
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.messaging.facts import MessagesChanged
@@ -27,6 +27,7 @@ from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.upsert import upsert_profiles
 from regulars.sales.facts import SalesRecorded
 from regulars.work.outbox import OutboxQueue
+from regulars.work.queue import Queue
 
 T = TypeVar("T")
 LISTENERS = {
@@ -99,27 +100,39 @@ class Desk:
         lines: Any = (),
     ) -> UUID:
         """Record a sale and its fact, as every path does; it is told when the outbox has its turn."""
-        sale_id = new_uuid()
-
-        async def act(tx: Tx) -> None:
-            await tx.execute(
-                "INSERT INTO sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at,"
-                " total_amount_cents, total_discount_cents, external_id, type, currency, line_items)"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, %s, 'EUR', %s::json)",
-                (
-                    self.organization_id, sale_id, self.store_id, profile_id, tx.now - ago, tx.now, amount,
-                    str(sale_id), kind, json.dumps(lines),
-                ),
-            )  # fmt: skip
-
-        self.do(act)
+        sale_id = self.do(lambda tx: self.write_sale(tx, profile_id, kind=kind, amount=amount, ago=ago, lines=lines))
         self.tell(sale_id)
+        return sale_id
+
+    async def write_sale(
+        self,
+        tx: Tx,
+        profile_id: UUID | None,
+        *,
+        kind: str = "PURCHASE",
+        amount: int = 1990,
+        ago: timedelta = timedelta(0),
+        lines: Any = (),
+    ) -> UUID:
+        """The row alone, in a transaction that is still open."""
+        sale_id = new_uuid()
+        await tx.execute(
+            "INSERT INTO sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at,"
+            " total_amount_cents, total_discount_cents, external_id, type, currency, line_items)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, %s, 'EUR', %s::json)",
+            (
+                self.organization_id, sale_id, self.store_id, profile_id, tx.now - ago, tx.now, amount,
+                str(sale_id), kind, json.dumps(lines),
+            ),
+        )  # fmt: skip
         return sale_id
 
     def tell(self, *sale_ids: UUID) -> None:
         payload = msgspec.json.encode([SalesRecorded(list(sale_ids))]).decode()
         self.alter(
-            "INSERT INTO outbox (organization_id, id, topic, payload, created_at) VALUES (%s, %s, %s, %s::json, now())",
+            # To the millisecond, as a transaction knows its time: it is due for a turn that begins right after it.
+            "INSERT INTO outbox (organization_id, id, topic, payload, created_at, due_at)"
+            " VALUES (%s, %s, %s, %s::json, now(), date_trunc('milliseconds', now()))",
             new_uuid(), "sales.recorded", payload,
         )  # fmt: skip
 
@@ -134,6 +147,10 @@ class Desk:
                     await queue.finish()
 
         self.runner.run(turns())
+
+    def turn(self, queue: Queue) -> None:
+        """One turn of one queue."""
+        self.runner.run(queue.take_turn(self.database, self.organization_id))
 
     def pass_time(self) -> None:
         """Whatever waits for a time has waited."""

@@ -313,6 +313,7 @@ def test_archiving_lets_runs_leave_and_ends_the_interest(desk):
     assert desk.sql("SELECT count(*) FROM interests WHERE organization_id = %s") == [(2,)]
     desk.do(lambda tx: manage.archive(tx, desk.organization_id, journey))
     assert desk.outcomes(journey) == ["archived"]
+    desk.work()
     assert desk.sql("SELECT count(*) FROM interests WHERE organization_id = %s") == [(0,)]
 
 

@@ -13,7 +13,7 @@ from regulars.journeys import queries
 from regulars.journeys.check import Fault, Known, find_faults, keys_of, segments_of
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import ChangedMeanwhile, DefinitionRefused, JourneyNotFound, NotPossible
-from regulars.journeys.interests import settle_interest
+from regulars.journeys.interests import need_facts
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.read import read_definition, write_definition
 from regulars.journeys.runs.end import end_all_runs, hold_all_runs, release_all_runs
@@ -106,7 +106,7 @@ async def pause(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
     await hold_all_runs(tx, organization_id, journey_id)
     paused = row._replace(state="paused", live_version=None, paused_at=tx.now)
     await queries.update_journey(tx, organization_id, paused)
-    await settle_interest(tx, organization_id)
+    tx.touched.add(("journey_runs", organization_id))
     return paused
 
 
@@ -118,7 +118,7 @@ async def archive(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow
     archived = row._replace(state="archived", live_version=None, paused_at=None)
     await queries.update_journey(tx, organization_id, archived)
     await register_uses(tx, organization_id, [], kind=KIND, user_id=journey_id)
-    await settle_interest(tx, organization_id)
+    tx.touched.add(("journey_runs", organization_id))
     return archived
 
 
@@ -126,7 +126,7 @@ async def _go_live(tx: Tx, organization_id: UUID, journey: Journey) -> Journey:
     row = journey.row._replace(state="live", live_version=journey.row.version, paused_at=None)
     await queries.begin_activation(tx, organization_id, row.id, version=row.version, trigger=journey.definition.trigger)
     await queries.update_journey(tx, organization_id, row)
-    await settle_interest(tx, organization_id)
+    await need_facts(tx, organization_id)
     return Journey(row, journey.definition, journey.faults)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from regulars.journeys.definition import Branch, Definition, Split, Step, WaitForPurchase
+from regulars.journeys.definition import Branch, Definition, SetAttribute, Split, Step, WaitForPurchase
 
 Forking = Branch | Split | WaitForPurchase
 
@@ -29,6 +29,11 @@ def program_of(definition: Definition) -> Program:
     nodes: dict[str, Node] = {}
     first = _place(definition.steps, nodes, prefix="", after=None)
     return Program(first, nodes)
+
+
+@lru_cache(maxsize=1_024)
+def sets_attributes(definition: Definition) -> bool:
+    return any(isinstance(step, SetAttribute) for _, step in walk(definition.steps))
 
 
 def walk(steps: tuple[Step, ...], prefix: str = "") -> Iterator[tuple[str, Step]]:

@@ -75,12 +75,21 @@ async def share_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> Jour
     return JourneyRow(*rows[0]) if rows else None
 
 
-async def lock_interest(tx: Tx, organization_id: UUID) -> None:
-    """Whoever decides whether journeys still need facts decides alone, until the transaction ends."""
+async def share_interest(tx: Tx, organization_id: UUID) -> None:
+    """Nobody decides that journeys need no facts any more until the transaction ends."""
     await tx.execute(
-        "SELECT pg_advisory_xact_lock(hashtextextended('journeys ' || %(organization_id)s::text, 0))",
+        "SELECT pg_advisory_xact_lock_shared(hashtextextended('journeys ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},
     )
+
+
+async def try_lock_interest(tx: Tx, organization_id: UUID) -> bool:
+    """Whether nobody shares it at this moment; then nobody does until the transaction ends."""
+    rows = await tx.fetch(
+        "SELECT pg_try_advisory_xact_lock(hashtextextended('journeys ' || %(organization_id)s::text, 0))",
+        {"organization_id": organization_id},
+    )
+    return bool(rows[0][0])
 
 
 async def find_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow | None:

@@ -87,7 +87,7 @@ class Reason(StrEnum):
     COUNTRY_NOT_SET = "country_not_set"
     MISSING_VALUE = "missing_value"
     TOO_LONG = "too_long"
-    ERASED = "erased"
+    LEFT = "left"
     REFUSED = "refused"
     NOT_REACHED = "not_reached"
 

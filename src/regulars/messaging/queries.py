@@ -238,6 +238,22 @@ async def end_texts(
     return [TextRow(*row) for row in rows]
 
 
+async def lock_queued_of(
+    tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]
+) -> list[UUID]:
+    """What waits for the sender, in the order in which everybody locks several texts."""
+    rows = await tx.fetch(
+        """
+        SELECT id FROM texts
+        WHERE organization_id = %s AND origin_kind = %s AND origin_id = ANY (%s::uuid[]) AND state = 'queued'
+        ORDER BY id
+        FOR UPDATE
+        """,
+        (organization_id, origin_kind, list(origin_ids)),
+    )
+    return [row[0] for row in rows]
+
+
 async def find_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
     rows = await tx.fetch(
         SQL("SELECT {columns} FROM texts WHERE organization_id = %s AND id = %s").format(columns=_COLUMNS),

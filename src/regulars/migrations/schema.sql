@@ -216,6 +216,8 @@ CREATE TABLE journey_runs (
     reason text,
     entered_at timestamp with time zone NOT NULL,
     ended_at timestamp with time zone,
+    fact_at timestamp with time zone,
+    seen_sales uuid[],
     CONSTRAINT journey_runs_fact_kind_check CHECK ((fact_kind = ANY (ARRAY['sale'::text, 'consent'::text]))),
     CONSTRAINT journey_runs_state_check CHECK ((state = ANY (ARRAY['active'::text, 'parked'::text, 'ended'::text]))),
     CONSTRAINT journey_runs_waits_for_check CHECK ((waits_for = ANY (ARRAY['time'::text, 'purchase'::text, 'text'::text])))

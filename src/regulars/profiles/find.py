@@ -45,6 +45,12 @@ async def lock_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) ->
     return await queries.keep_profiles(tx, organization_id, sorted(set(ids))) if ids else set()
 
 
+async def find_held_up(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> set[UUID]:
+    """Hold against changes those profiles that nobody else holds, without waiting; give those that somebody does."""
+    existing = await queries.find_existing(tx, organization_id, sorted(set(ids)))
+    return existing - await queries.lock_free_profiles(tx, organization_id, sorted(existing))
+
+
 async def find_profile(tx: Tx, organization_id: UUID, reference: Reference) -> Profile | None:
     if isinstance(reference, ById):
         return None if reference.id is None else await queries.find_profile_by_id(tx, organization_id, reference.id)

@@ -231,6 +231,26 @@ async def lock_profiles_to_delete(
     return [_profile(row) for row in rows]
 
 
+async def find_existing(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
+    rows = await tx.fetch(
+        "SELECT id FROM profiles WHERE organization_id = %s AND id = ANY (%s::uuid[])", (organization_id, list(ids))
+    )
+    return {row[0] for row in rows}
+
+
+async def lock_free_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
+    rows = await tx.fetch(
+        """
+        SELECT id FROM profiles
+        WHERE organization_id = %s AND id = ANY (%s::uuid[])
+        ORDER BY id
+        FOR NO KEY UPDATE SKIP LOCKED
+        """,
+        (organization_id, list(ids)),
+    )
+    return {row[0] for row in rows}
+
+
 def _wanted(organization_id: UUID, ids: Sequence[UUID], external_ids: Sequence[str]) -> dict[str, Any]:
     return {"organization_id": organization_id, "ids": list(ids), "external_ids": list(external_ids)}
 

@@ -20,7 +20,6 @@ from regulars.journeys.definition import (
     WaitForPurchase,
     WaitUntil,
 )
-from regulars.journeys.interests import settle_interest
 from regulars.journeys.program import Node, program_of
 from regulars.journeys.runs import queries
 from regulars.journeys.runs.definitions import load_definitions
@@ -29,43 +28,24 @@ from regulars.journeys.runs.note import count
 from regulars.journeys.runs.when import after_wait, choose_zone, end_of_wait, next_local_time
 from regulars.journeys.runs.words import shown_segments, values_of
 from regulars.journeys.sight.look import Sight, Subject, find_segments, look, recorded_since, seen_segments
+from regulars.journeys.sight.model import RecordedRow
 from regulars.kit.db import Tx
 from regulars.kit.ids import ById
+from regulars.messaging.leave import skip_queued
 from regulars.messaging.model import EXPIRES_AFTER, OriginKind
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.template import parse_template, render
+from regulars.profiles.model import Profile
 from regulars.profiles.set_attributes import AttributeChanges, set_attributes
-from regulars.work.queue import Due, RowQueue, Schedule
 
 # More than any definition has: a run that takes more in one turn goes in a circle, which cannot be.
 STEPS_AT_ONCE_MAX: Final = 120
 # A text ends within its time; if nobody tells, the run looks by itself a little later.
 TEXT_ENDS_WITHIN: Final = EXPIRES_AFTER + timedelta(hours=1)
+# No transaction that records a sale is open for longer, by far.
+WRITES_LAST_MAX: Final = timedelta(minutes=15)
 EXITS: Final = {"purchase": "PURCHASE", "return": "RETURN"}
-
-
-class RunQueue(RowQueue[RunRow]):
-    name = "journey_runs"
-    due = Due(table="journey_runs")
-    schedule = Schedule(waits_s=(5, 30, 120, 600, 3600))
-    bite_rows = 100
-
-    async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[RunRow]:
-        return await queries.take_due_runs(tx, organization_id, limit=limit)
-
-    async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[RunRow]) -> None:
-        await advance(tx, organization_id, rows)
-
-    async def postpone(
-        self, tx: Tx, organization_id: UUID, row: RunRow, *, attempts: int, due_at: datetime | None
-    ) -> None:
-        """A run that keeps failing is parked with its reason, and a person can resume it."""
-        state = "active" if due_at is not None else "parked"
-        reason = None if due_at is not None else "It failed again and again; the log of the worker says why."
-        failed = row._replace(state=state, attempts=attempts, due_at=due_at, reason=reason)
-        await queries.save_runs(tx, organization_id, [failed])
-        await queries.insert_trace(tx, organization_id, [Noted(row.id, row.step, "failed", {"attempts": attempts})])
 
 
 async def advance(tx: Tx, organization_id: UUID, rows: Sequence[RunRow]) -> None:
@@ -89,12 +69,14 @@ class _Turn:
         self._definitions: dict[tuple[UUID, int], Definition] = {}
         self._sight: Sight
         self._numbers: dict[UUID, str] = {}
-        self._recorded: dict[UUID, list[tuple[str, datetime]]] = {}
+        self._recorded: dict[UUID, list[RecordedRow]] = {}
         self._zone = "UTC"
         self._saved: list[RunRow] = []
         self._notes: list[Noted] = []
         self._counted: list[tuple[RunRow, str, str]] = []
         self._orders: list[TextOrder] = []
+        # Runs that end while a text of theirs may still be queued.
+        self._left: list[UUID] = []
 
     @classmethod
     async def begin(cls, tx: Tx, organization_id: UUID, rows: Sequence[RunRow], texting: Texting) -> "_Turn":
@@ -104,8 +86,8 @@ class _Turn:
         turn._sight = await look(tx, organization_id, subjects)
         numbers = await find_text_numbers(tx, organization_id, {row.profile_id for row in rows})
         turn._numbers = {profile_id: number.phone_number for profile_id, number in numbers.items()}
-        since = [(row.profile_id, row.sale_id, row.entered_at) for row in rows]
-        recorded = await recorded_since(tx, organization_id, since)
+        asked = [(row.profile_id, row.sale_id, _looks_back_to(row, tx.now)) for row in rows]
+        recorded = await recorded_since(tx, organization_id, asked)
         turn._recorded = {row.id: found for row, found in zip(rows, recorded, strict=True)}
         turn._zone = turn._sight.zone
         return turn
@@ -118,7 +100,7 @@ class _Turn:
         if row.fact_kind == "consent" and not seen.is_subscribed:
             # The withdrawal may have been told together with the consent, before there was a run to end.
             return self._end(row, "left by a withdrawal")
-        exited = next((it for it in definition.exit_on if self._has(row, EXITS[it], row.entered_at)), None)
+        exited = next((it for it in definition.exit_on if self._has_left_by(row, EXITS[it])), None)
         if exited is not None:
             return self._end(row, f"left by a {exited}")
         nodes = program_of(definition).nodes
@@ -152,8 +134,7 @@ class _Turn:
         if self._notes:
             await queries.insert_trace(tx, organization_id, self._notes)
         await count(tx, organization_id, self._counted)
-        if any(run.state == "ended" for run in self._saved):
-            await settle_interest(tx, organization_id)
+        await skip_queued(tx, organization_id, OriginKind.JOURNEY, self._left)
 
     async def _do(self, run: RunRow, node: Node, seen: Seen) -> RunRow | None:
         """One step: the run at its next step, or None where it waits or has ended."""
@@ -171,8 +152,9 @@ class _Turn:
                 return self._text(run, node, step)
             case SetAttribute(key=key, value=value):
                 change = AttributeChanges(ById(run.profile_id), {key: value})
-                await set_attributes(self._tx, self._organization_id, [change])
-                self._note(run, node, "set", {"key": key})
+                [outcome] = await set_attributes(self._tx, self._organization_id, [change])
+                # Refused where the customer has too many attributes; the run goes on, and says so.
+                self._note(run, node, "set" if isinstance(outcome, Profile) else "not set", {"key": key})
                 return _to(run, node.next)
             case Exit():
                 self._end(run, "exited")
@@ -196,16 +178,30 @@ class _Turn:
         return None
 
     def _wait_for_purchase(self, run: RunRow, node: Node, step: WaitForPurchase) -> RunRow | None:
-        """Sales are read by when they were recorded: at registration, at every wake-up and at the end."""
-        since = run.waiting_since if run.waits_for == "purchase" and run.waiting_since else self._tx.now
-        if run.waits_for == "purchase" and self._has(run, "PURCHASE", since):
-            return self._fork(run, node, is_then=True, why={"bought": True})
-        end = end_of_wait(step, since)
-        if self._tx.now >= end:
-            return self._fork(run, node, is_then=False, why={"bought": False})
-        if run.waits_for != "purchase":
-            self._note(run, node, "waits", {"for": "a purchase", "until": end.isoformat()})
-        self._saved.append(run._replace(waits_for="purchase", waiting_since=since, due_at=end))
+        """Sales are read when the wait begins, at every wake-up and at its end. What counts is a purchase that was not
+        there at the beginning, whatever its transaction's own time: it may have begun before and committed after."""
+        if run.waits_for == "purchase" and run.waiting_since is not None:
+            since, seen = run.waiting_since, set(run.seen_sales or ())
+            end = end_of_wait(step, since)
+            if any(
+                sale.type == "PURCHASE" and sale.id not in seen and since - WRITES_LAST_MAX < sale.created_at <= end
+                for sale in self._recorded[run.id]
+            ):
+                return self._fork(run, node, is_then=True, why={"bought": True})
+            if self._tx.now >= end:
+                return self._fork(run, node, is_then=False, why={"bought": False})
+            self._saved.append(run._replace(due_at=end))
+            return None
+        end = end_of_wait(step, self._tx.now)
+        self._note(run, node, "waits", {"for": "a purchase", "until": end.isoformat()})
+        self._saved.append(
+            run._replace(
+                waits_for="purchase",
+                waiting_since=self._tx.now,
+                due_at=end,
+                seen_sales=[sale.id for sale in self._recorded[run.id]],
+            )
+        )
         return None
 
     def _text(self, run: RunRow, node: Node, step: SendText) -> RunRow | None:
@@ -232,6 +228,8 @@ class _Turn:
     def _end(self, run: RunRow, outcome: str) -> None:
         ended = run._replace(state="ended", waits_for=None, due_at=None, outcome=outcome, ended_at=self._tx.now)
         self._saved.append(ended)
+        if run.waits_for == "text":
+            self._left.append(run.id)
         self._notes.append(Noted(run.id, run.step, "ended", {"outcome": outcome}))
         self._counted.append((run, run.step or "", "ended"))
 
@@ -239,11 +237,17 @@ class _Turn:
         self._notes.append(Noted(run.id, node.id, event, detail))
         self._counted.append((run, node.id, event))
 
-    def _has(self, run: RunRow, kind: str, since: datetime) -> bool:
-        return any(it == kind and moment > since for it, moment in self._recorded.get(run.id, ()))
+    def _has_left_by(self, run: RunRow, kind: str) -> bool:
+        return any(sale.type == kind and sale.created_at > run.since for sale in self._recorded[run.id])
 
     def _subject(self, row: RunRow) -> Subject:
         return Subject(row.profile_id, row.sale_id, self._definitions[row.journey_id, row.version])
+
+
+def _looks_back_to(row: RunRow, now: datetime) -> datetime:
+    """What a run needs to see of its customer's sales begins here."""
+    waiting_since = row.waiting_since if row.waits_for == "purchase" and row.waiting_since is not None else now
+    return min(row.since, waiting_since - WRITES_LAST_MAX)
 
 
 def _to(run: RunRow, step: str | None) -> RunRow:

@@ -7,6 +7,8 @@ from regulars.journeys.runs import queries
 from regulars.journeys.runs.model import Noted, RunRow
 from regulars.journeys.runs.note import count
 from regulars.kit.db import Tx
+from regulars.messaging.leave import skip_queued
+from regulars.messaging.model import OriginKind
 
 _BITE_ROWS: Final = 2_000
 
@@ -21,6 +23,7 @@ async def end_runs(tx: Tx, organization_id: UUID, runs: list[RunRow], *, outcome
         tx, organization_id, [Noted(run.id, run.step, "ended", {"outcome": outcome}) for run in runs]
     )
     await count(tx, organization_id, [(run, run.step or "", "ended") for run in runs])
+    await skip_queued(tx, organization_id, OriginKind.JOURNEY, [run.id for run in runs if run.waits_for == "text"])
 
 
 async def end_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, outcome: str) -> None:

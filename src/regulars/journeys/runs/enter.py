@@ -14,7 +14,7 @@ from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.journeys import queries as journeys
 from regulars.journeys.conditions import holds
 from regulars.journeys.definition import Definition, Reentry
-from regulars.journeys.interests import settle_interest
+from regulars.journeys.interests import need_facts
 from regulars.journeys.model import ActivationRow
 from regulars.journeys.program import program_of
 from regulars.journeys.read import read_definition
@@ -168,6 +168,7 @@ async def _begin(
             arrival.profile_id,
             arrival.sale_id,
             program_of(definition).first,
+            arrival.recorded_at,
         )
     runs = list(begun.values())
     inserted = (
@@ -186,7 +187,7 @@ async def _begin(
         )
         await count_entries(tx, organization_id, new)
         if journey.state != "live":
-            await settle_interest(tx, organization_id)
+            await need_facts(tx, organization_id)
         tx.touched.add(("journey_runs", organization_id))
 
 

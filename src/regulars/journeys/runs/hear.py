@@ -6,7 +6,6 @@ from uuid import UUID
 
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.journeys import queries as journeys
-from regulars.journeys.interests import settle_interest
 from regulars.journeys.runs import queries
 from regulars.journeys.runs.advance import EXITS
 from regulars.journeys.runs.definitions import load_definitions
@@ -38,24 +37,20 @@ async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorde
     leaving: dict[str, list[RunRow]] = {}
     for run in runs:
         exit_on = definitions[run.journey_id, run.version].exit_on
-        later = [sale for sale in by_buyer[run.profile_id] if _is_later(sale, run)]
+        bought = by_buyer[run.profile_id]
+        later = [sale for sale in bought if sale.created_at > run.since]
         left_by = next((it for sale in later for it in exit_on if EXITS[it] == sale.type), None)
         if left_by is not None:
             leaving.setdefault(f"left by a {left_by}", []).append(run)
-        elif run.waits_for == "purchase" and any(sale.type == "PURCHASE" for sale in later):
+        elif run.waits_for == "purchase" and any(sale.type == "PURCHASE" for sale in bought):
+            # Whether it is one that the run waits for, the run finds out itself.
             waiting.append(run.id)
     for outcome in sorted(leaving):
         await end_runs(tx, organization_id, leaving[outcome], outcome=outcome)
-    if leaving:
-        await settle_interest(tx, organization_id)
     if waiting:
         await queries.wake_runs(tx, organization_id, waiting, waits_for="purchase")
+    if leaving or waiting:
         tx.touched.add(("journey_runs", organization_id))
-
-
-def _is_later(sale: SaleRow, run: RunRow) -> bool:
-    """Whether the sale was recorded after what brought the customer in; ids of sales are in the order of recording."""
-    return sale.id > run.sale_id if run.sale_id is not None else sale.created_at > run.entered_at
 
 
 async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
@@ -70,7 +65,7 @@ async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[Subscript
         runs = await queries.lock_active_runs_of(tx, organization_id, withdrawn)
         await end_runs(tx, organization_id, runs, outcome="left by a withdrawal")
         if runs:
-            await settle_interest(tx, organization_id)
+            tx.touched.add(("journey_runs", organization_id))
 
 
 async def hear_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:

@@ -23,6 +23,15 @@ class RunRow(NamedTuple):
     reason: str | None
     entered_at: datetime
     ended_at: datetime | None
+    # When what brought the customer in was recorded; None in runs of the release before.
+    fact_at: datetime | None = None
+    # While it waits for a purchase: the latest sales that were there when the wait began.
+    seen_sales: list[UUID] | None = None
+
+    @property
+    def since(self) -> datetime:
+        """A sale recorded after this moment may end the run."""
+        return self.fact_at or self.entered_at
 
 
 class NewRun(NamedTuple):
@@ -34,6 +43,7 @@ class NewRun(NamedTuple):
     profile_id: UUID
     sale_id: UUID | None
     step: str | None
+    fact_at: datetime
 
 
 class Noted(NamedTuple):

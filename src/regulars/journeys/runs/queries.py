@@ -15,14 +15,16 @@ _COLUMNS = SQL(
     """journey_runs.id, journey_runs.journey_id, journey_runs.version, journey_runs.fact_kind, journey_runs.fact_id,
        journey_runs.profile_id, journey_runs.sale_id, journey_runs.state, journey_runs.step, journey_runs.waits_for,
        journey_runs.waiting_since, journey_runs.due_at, journey_runs.attempts, journey_runs.outcome,
-       journey_runs.reason, journey_runs.entered_at, journey_runs.ended_at"""
+       journey_runs.reason, journey_runs.entered_at, journey_runs.ended_at, journey_runs.fact_at,
+       journey_runs.seen_sales"""
 )
 
 
 async def lock_customers(
     tx: Tx, organization_id: UUID, journey_id: UUID, profile_ids: Sequence[UUID]
 ) -> dict[UUID, tuple[datetime | None, UUID | None]]:
-    """Their places in the journey, made if new and then locked in order: when they last entered, and their run."""
+    """Their places in the journey, made if new and then locked in order: when they last entered, and their run while
+    it has not ended. Whoever ends a run need not touch the place: its state is read under the place's lock."""
     await tx.execute(
         """
         INSERT INTO journey_customers (organization_id, journey_id, profile_id)
@@ -42,7 +44,18 @@ async def lock_customers(
         """,
         (organization_id, journey_id, sorted(profile_ids)),
     )
-    return {row[0]: (row[1], row[2]) for row in rows}
+    open_runs = await _find_open(tx, organization_id, [row[2] for row in rows if row[2] is not None])
+    return {row[0]: (row[1], row[2] if row[2] in open_runs else None) for row in rows}
+
+
+async def _find_open(tx: Tx, organization_id: UUID, run_ids: Sequence[UUID]) -> set[UUID]:
+    if not run_ids:
+        return set()
+    rows = await tx.fetch(
+        "SELECT id FROM journey_runs WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND state <> 'ended'",
+        (organization_id, list(run_ids)),
+    )
+    return {row[0] for row in rows}
 
 
 async def insert_runs_if_new(tx: Tx, organization_id: UUID, runs: Sequence[NewRun], *, is_paused: bool) -> set[UUID]:
@@ -51,13 +64,14 @@ async def insert_runs_if_new(tx: Tx, organization_id: UUID, runs: Sequence[NewRu
         """
         INSERT INTO journey_runs
             (organization_id, id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, state, step,
-             due_at, held_due_at, entered_at)
+             due_at, held_due_at, entered_at, fact_at)
         SELECT %(organization_id)s, it.id, it.journey_id, it.version, it.fact_kind, it.fact_id, it.profile_id,
                it.sale_id, 'active', it.step, CASE WHEN NOT %(is_paused)s THEN %(now)s::timestamptz END,
-               CASE WHEN %(is_paused)s THEN %(now)s::timestamptz END, %(now)s
+               CASE WHEN %(is_paused)s THEN %(now)s::timestamptz END, %(now)s, it.fact_at
         FROM unnest(%(ids)s::uuid[], %(journey_ids)s::uuid[], %(versions)s::integer[], %(fact_kinds)s::text[],
-                    %(fact_ids)s::text[], %(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(steps)s::text[])
-             AS it (id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, step)
+                    %(fact_ids)s::text[], %(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(steps)s::text[],
+                    %(fact_times)s::timestamptz[])
+             AS it (id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, step, fact_at)
         ON CONFLICT (organization_id, journey_id, fact_kind, fact_id) DO NOTHING
         RETURNING id
         """,
@@ -73,6 +87,7 @@ async def insert_runs_if_new(tx: Tx, organization_id: UUID, runs: Sequence[NewRu
             "profile_ids": [it.profile_id for it in runs],
             "sale_ids": [it.sale_id for it in runs],
             "steps": [it.step for it in runs],
+            "fact_times": [it.fact_at for it in runs],
         },
     )
     return {row[0] for row in rows}
@@ -150,11 +165,16 @@ async def wake_texted_runs(tx: Tx, organization_id: UUID, ended: Sequence[tuple[
     return await tx.execute(
         """
         UPDATE journey_runs
-        SET due_at = CASE WHEN journey_runs.held_due_at IS NULL THEN %(now)s::timestamptz END,
-            held_due_at = CASE WHEN journey_runs.held_due_at IS NOT NULL THEN %(now)s::timestamptz END
-        FROM unnest(%(ids)s::uuid[], %(steps)s::text[]) AS it (id, step)
-        WHERE journey_runs.organization_id = %(organization_id)s AND journey_runs.id = it.id
-          AND journey_runs.step = it.step AND journey_runs.state = 'active' AND journey_runs.waits_for = 'text'
+        SET due_at = CASE WHEN held_due_at IS NULL THEN %(now)s::timestamptz END,
+            held_due_at = CASE WHEN held_due_at IS NOT NULL THEN %(now)s::timestamptz END
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT run.id
+            FROM unnest(%(ids)s::uuid[], %(steps)s::text[]) AS it (id, step)
+            JOIN journey_runs AS run ON run.organization_id = %(organization_id)s AND run.id = it.id
+                AND run.step = it.step AND run.state = 'active' AND run.waits_for = 'text'
+            ORDER BY run.id
+            FOR UPDATE OF run
+        ))
         """,
         {
             "organization_id": organization_id,
@@ -180,17 +200,18 @@ async def wake_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID], *,
 
 
 async def save_runs(tx: Tx, organization_id: UUID, runs: Sequence[RunRow]) -> None:
-    """Where the runs stand after a turn; those that ended leave their customers' places free."""
+    """Where the runs stand after a turn."""
     await tx.execute(
         """
         UPDATE journey_runs
         SET state = it.state, step = it.step, waits_for = it.waits_for, waiting_since = it.waiting_since,
             due_at = it.due_at, attempts = it.attempts, outcome = it.outcome, reason = it.reason,
-            ended_at = it.ended_at, held_due_at = NULL
+            ended_at = it.ended_at, held_due_at = NULL,
+            seen_sales = CASE WHEN it.waits_for = 'purchase' THEN COALESCE(it.seen::uuid[], journey_runs.seen_sales) END
         FROM unnest(%(ids)s::uuid[], %(states)s::text[], %(steps)s::text[], %(waits)s::text[],
                     %(sinces)s::timestamptz[], %(dues)s::timestamptz[], %(attempts)s::integer[],
-                    %(outcomes)s::text[], %(reasons)s::text[], %(ends)s::timestamptz[])
-             AS it (id, state, step, waits_for, waiting_since, due_at, attempts, outcome, reason, ended_at)
+                    %(outcomes)s::text[], %(reasons)s::text[], %(ends)s::timestamptz[], %(seen)s::text[])
+             AS it (id, state, step, waits_for, waiting_since, due_at, attempts, outcome, reason, ended_at, seen)
         WHERE journey_runs.organization_id = %(organization_id)s AND journey_runs.id = it.id
         """,
         {
@@ -205,24 +226,9 @@ async def save_runs(tx: Tx, organization_id: UUID, runs: Sequence[RunRow]) -> No
             "outcomes": [it.outcome for it in runs],
             "reasons": [it.reason for it in runs],
             "ends": [it.ended_at for it in runs],
+            # One list in each row of a list: as text, because an array of arrays must be a rectangle.
+            "seen": [None if it.seen_sales is None else f"{{{','.join(map(str, it.seen_sales))}}}" for it in runs],
         },
-    )
-    ended = [it.id for it in runs if it.state == "ended"]
-    if ended:
-        await _free_places(tx, organization_id, ended)
-
-
-async def _free_places(tx: Tx, organization_id: UUID, run_ids: Sequence[UUID]) -> None:
-    await tx.execute(
-        """
-        UPDATE journey_customers SET run_id = NULL
-        FROM unnest(%(run_ids)s::uuid[]) AS it (id)
-        JOIN journey_runs ON journey_runs.organization_id = %(organization_id)s AND journey_runs.id = it.id
-        WHERE journey_customers.organization_id = %(organization_id)s
-          AND journey_customers.journey_id = journey_runs.journey_id
-          AND journey_customers.profile_id = journey_runs.profile_id AND journey_customers.run_id = it.id
-        """,
-        {"organization_id": organization_id, "run_ids": list(run_ids)},
     )
 
 
@@ -331,9 +337,15 @@ async def hold_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
     return await tx.execute(
         """
         UPDATE journey_runs SET held_due_at = due_at, due_at = NULL
-        WHERE organization_id = %s AND journey_id = %s AND state = 'active' AND due_at IS NOT NULL
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM journey_runs
+            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND state = 'active'
+              AND due_at IS NOT NULL
+            ORDER BY id
+            FOR UPDATE
+        ))
         """,
-        (organization_id, journey_id),
+        {"organization_id": organization_id, "journey_id": journey_id},
     )
 
 
@@ -341,9 +353,15 @@ async def release_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
     return await tx.execute(
         """
         UPDATE journey_runs SET due_at = held_due_at, held_due_at = NULL
-        WHERE organization_id = %s AND journey_id = %s AND state = 'active' AND held_due_at IS NOT NULL
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM journey_runs
+            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND state = 'active'
+              AND held_due_at IS NOT NULL
+            ORDER BY id
+            FOR UPDATE
+        ))
         """,
-        (organization_id, journey_id),
+        {"organization_id": organization_id, "journey_id": journey_id},
     )
 
 

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from regulars.journeys.errors import NotPossible, RunNotFound
-from regulars.journeys.interests import settle_interest
+from regulars.journeys.interests import need_facts
 from regulars.journeys.runs import queries
 from regulars.journeys.runs.model import Noted
 from regulars.kit.db import Tx
@@ -18,5 +18,5 @@ async def resume_run(tx: Tx, organization_id: UUID, run_id: UUID) -> None:
     again = run._replace(state="active", attempts=0, due_at=tx.now, reason=None)
     await queries.save_runs(tx, organization_id, [again])
     await queries.insert_trace(tx, organization_id, [Noted(run_id, run.step, "resumed", {})])
-    await settle_interest(tx, organization_id)
+    await need_facts(tx, organization_id)
     tx.touched.add(("journey_runs", organization_id))

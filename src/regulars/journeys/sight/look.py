@@ -12,7 +12,7 @@ from regulars.journeys.conditions import Seen, SeenSale, SeenSegment, Types, par
 from regulars.journeys.definition import Branch, Condition, Definition, OfAttribute, OfProduct, Purchases
 from regulars.journeys.program import walk
 from regulars.journeys.sight import queries
-from regulars.journeys.sight.model import PersonRow, SaleRow
+from regulars.journeys.sight.model import PersonRow, RecordedRow, SaleRow
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE
 from regulars.segments.explain.why import Memberships, find_memberships
@@ -120,7 +120,7 @@ async def find_people(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> l
 
 async def recorded_since(
     tx: Tx, organization_id: UUID, asked: Sequence[tuple[UUID, UUID | None, datetime]]
-) -> list[list[tuple[str, datetime]]]:
+) -> list[list[RecordedRow]]:
     return await queries.find_recorded_since(tx, organization_id, asked) if asked else []
 
 

@@ -20,6 +20,14 @@ class SaleRow(NamedTuple):
     line_items: Any
 
 
+class RecordedRow(NamedTuple):
+    """As much of a sale as a run needs to end or to go on by it."""
+
+    id: UUID
+    type: str
+    created_at: datetime
+
+
 class PersonRow(NamedTuple):
     id: UUID
     first_name: str | None

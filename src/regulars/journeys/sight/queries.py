@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from regulars.journeys.sight.model import PersonRow, SaleRow
+from regulars.journeys.sight.model import PersonRow, RecordedRow, SaleRow
 from regulars.kit.db import Tx
 
 
@@ -79,15 +79,15 @@ async def count_purchases(
 
 async def find_recorded_since(
     tx: Tx, organization_id: UUID, asked: Sequence[tuple[UUID, UUID | None, datetime]]
-) -> list[list[tuple[str, datetime]]]:
-    """For each (profile, sale to leave out, since): type and time of the sales recorded after that moment."""
+) -> list[list[RecordedRow]]:
+    """For each (profile, sale to leave out, since): the latest sales recorded after that moment."""
     rows = await tx.fetch(
         """
-        SELECT it.place, found.type, found.created_at
+        SELECT it.place, found.id, found.type, found.created_at
         FROM unnest(%(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(sinces)s::timestamptz[])
              WITH ORDINALITY AS it (profile_id, sale_id, since, place)
         CROSS JOIN LATERAL (
-            SELECT type, created_at FROM sales_events
+            SELECT id, type, created_at FROM sales_events
             WHERE organization_id = %(organization_id)s AND profile_id = it.profile_id
               AND created_at > it.since AND id IS DISTINCT FROM it.sale_id
             ORDER BY id DESC
@@ -101,9 +101,9 @@ async def find_recorded_since(
             "sinces": [it[2] for it in asked],
         },
     )
-    found: list[list[tuple[str, datetime]]] = [[] for _ in asked]
-    for place, kind, moment in rows:
-        found[place - 1].append((kind, moment))
+    found: list[list[RecordedRow]] = [[] for _ in asked]
+    for place, *sale in rows:
+        found[place - 1].append(RecordedRow(*sale))
     return found
 
 

@@ -41,6 +41,7 @@ from regulars.http.route import Document, Mutation, Question, Route
 from regulars.http.service import Readiness, service_routes
 from regulars.http.writes import Writes
 from regulars.integrate.pages import keys, reference, requests
+from regulars.journeys import api as journeys_api
 from regulars.journeys.figures.read import count_parked
 from regulars.journeys.pages import table as journeys
 from regulars.journeys.pages.parts import PATH as JOURNEYS_PATH
@@ -95,6 +96,7 @@ def api_routes(settings: Settings, *, recorder: QuickRecorder | None = None) -> 
         *privacy.ROUTES,
         *stores.ROUTES,
         *consent.ROUTES,
+        *journeys_api.ROUTES,
         *sales.routes(tolerance=tolerance, recorder=recorder),
     )
     routes = tuple([_with_erasure(route) for route in routes])

@@ -38,7 +38,14 @@ ADDED = {
     ("GET", "/v1/subscriptions/{subscription_id}/history"),
     ("GET", "/v1/sales-events/{sales_event_id}"),
     ("POST", "/v1/sales-events/batch"),
+    ("GET", "/v1/journeys/schema.json"),
 }
+
+
+def test_the_schema_of_a_journey_is_served_as_it_is_committed_and_needs_no_key(anonymous: Api) -> None:
+    answer = anonymous.get("/v1/journeys/schema.json")
+    assert answer.status == 200
+    assert answer.json() == json.loads((COMMITTED.parent / "journey.schema.json").read_text("utf-8"))
 
 
 def test_it_needs_no_key(anonymous: Api) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from regulars.http.openapi_text import API_DESCRIPTION, HEADERS, PARAMETERS, TAGS
 from regulars.http.problem import DOCUMENTATION_PATH
 from regulars.http.refusals import refusals_of, refusals_of_all
-from regulars.http.route import Mutation, Question, Read, Route
+from regulars.http.route import Document, Mutation, Question, Read, Route
 from regulars.kit.errors import ApiError, ValidationError
 from regulars.kit.wire import REFERENCE_SCHEMA
 
@@ -124,7 +124,7 @@ def _operation(route: Route, types: _Types) -> dict[str, Any]:
             "description": f"At most {route.body_bytes_max:,} bytes.",
             "content": {"application/json": _media(types.schema(route.body), route.examples)},
         }
-    if route.operation_id == DOCUMENT_OPERATION:
+    if isinstance(route, Document):
         operation["security"] = []
     operation["responses"] = _responses(route, types)
     return operation
@@ -202,7 +202,7 @@ _RECEIPT_DESCRIPTION = "What a key that may only ingest is answered: nothing tha
 
 def _headers(route: Route, status: int) -> dict[str, Any]:
     names = ["X-Request-Id", "X-Content-Type-Options", "Cache-Control"]
-    if route.operation_id != DOCUMENT_OPERATION:
+    if not isinstance(route, Document):
         names += ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]
     if status in _STATUSES_TO_RETRY:
         names.append("Retry-After")

@@ -1,0 +1,22 @@
+"""The route that tells what a journey's file may say."""
+
+from functools import cache
+from typing import Any
+
+from regulars.http.route import Document, Route
+from regulars.journeys.read import schema
+
+_schema = cache(schema)
+
+ROUTES: tuple[Route, ...] = (
+    Document(
+        path="/v1/journeys/schema.json",
+        operation_id="getJourneySchema",
+        tag="Description",
+        summary="Read the JSON Schema of a journey",
+        description="What a journey's file may say, for editors and programs that write one. It is the same for "
+        "everybody and needs no key.",
+        answers={200: dict[str, Any]},
+        render=lambda _address: _schema(),
+    ),
+)

@@ -37,7 +37,7 @@ def measure(
         with start(Scenario("latency", "latency", "regulars"), url) as server:
             key = organizations[0].key
             wrk.run(server.url, "sales", name=f"l{repetition}w", keys=[key], connections=CONNECTIONS, seconds=warm_s)
-            ours.append(_open_loop(server.port, key, rate=rate, seconds=seconds, name=f"l{repetition}"))
+            ours.append(open_loop(server.port, key, rate=rate, seconds=seconds, name=f"l{repetition}"))
         cluster.drop("bench_latency")
         say(
             f"latency at {rate:,.0f}/s: Regulars p50 {ours[-1]['p50_ms']:.1f} p99 {ours[-1]['p99_ms']:.1f} ms,"
@@ -46,9 +46,10 @@ def measure(
     return [_row("Regulars sales, 1 worker", rate, ours), _row("pgbench --rate", rate, theirs)]
 
 
-def _open_loop(port: int, key: str, *, rate: float, seconds: int, name: str) -> dict[str, float]:
+def open_loop(port: int, key: str, *, rate: float, seconds: int, name: str, distinct: bool = False) -> dict[str, float]:
+    """Sales at a fixed rate; `distinct`: each of another customer that is known."""
     command = [sys.executable, str(CLIENT), "--port", str(port), "--key", key, "--rate", f"{rate:.1f}"]
-    command += ["--seconds", str(seconds), "--name", name]
+    command += ["--seconds", str(seconds), "--name", name, *(["--distinct"] if distinct else [])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 120, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"the open-loop client failed: {done.stderr[-800:]}")

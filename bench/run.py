@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from rich.console import Console  # as above
 
+import journeys
 import latency
 import pages
 import queues
@@ -47,15 +48,9 @@ GROWTH_LONG = (1_000_000, 10_000_000)
 # What the worker does has figures of its own and no load generator.
 WORK = ("queues", "webhooks")
 IDLE_S = 60
-GROUPS = (
-    *dict.fromkeys(scenario.group for scenario in SCENARIOS),
-    "latency",
-    "growth",
-    "pages",
-    "texts",
-    "segments",
-    *WORK,
-)
+# What is measured by itself, with `--only` and its name.
+ALONE: dict[str, "_Alone"] = {"pages": pages, "texts": texts, "journeys": journeys, "segments": segments}
+GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "latency", "growth", *ALONE, *WORK)
 
 
 def main() -> None:
@@ -66,14 +61,8 @@ def main() -> None:
             _measure_work(console, cluster, make_templates(cluster)[0], options)
         return
     started = time.monotonic()
-    if options.only == ["pages"]:
-        _measure_alone(console, options, "pages", pages)
-        return
-    if options.only == ["texts"]:
-        _measure_alone(console, options, "texts", texts)
-        return
-    if options.only == ["segments"]:
-        _measure_alone(console, options, "segments", segments)
+    if len(options.only) == 1 and options.only[0] in ALONE:
+        _measure_alone(console, options, options.only[0], ALONE[options.only[0]])
         return
     wrk.ensure_installed()
     with running_cluster() as cluster:

@@ -5,6 +5,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,19 +14,21 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from database import Cluster
+from database import Cluster, Organization, make_templates
+from latency import open_loop
+from load import wrk
 from processes import cpu_s, free_port, regulars_command, running_server
 from regulars.consent.ledger import Origin
 from regulars.consent.opt_in import Consent, opt_in
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
-from regulars.kit.migrate import migrate
 from regulars.messaging.hours import Rule, Window
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.model import SmsSettings
 from regulars.messaging.settings.store import Texting, load_texting, save_texting
 from regulars.organizations.manage import create_organization
+from scenarios import CONNECTIONS, Scenario, start
 
 DATABASE = "bench_texts"
 TEXTS = 10_000
@@ -34,6 +37,9 @@ QUICK_WAITING = 20_000
 IDLE_S = 60.0
 QUICK_IDLE_S = 5.0
 DEADLINE_S = 300.0
+LOAD_S = 75
+QUICK_LOAD_S = 12
+LOAD_STARTS_S = 3.0
 CHUNK = 500
 ALWAYS = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)
 
@@ -44,29 +50,50 @@ Say = Callable[[str], None]
 class TextTimes:
     texts: int
     took_s: float
+    beside_sales_per_s: float
+    sales_p99_ms: float
     waiting: int
     idle_s: float
     idle_core_share: float
 
 
 def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> TextTimes:
-    cluster.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
-    cluster.execute(f"CREATE DATABASE {DATABASE}")
-    url = cluster.url_of(DATABASE)
-    migrate(url)
+    wrk.ensure_installed()
+    neighbour = make_templates(cluster)[0]
+    url = cluster.clone(DATABASE)
     texts = 500 if is_quick else TEXTS
-    organization_id = asyncio.run(_prepare(url, texts, say))
+    load_s = QUICK_LOAD_S if is_quick else LOAD_S
+    highest = _highest_rate(cluster, neighbour, say)
+    organization_id = asyncio.run(_prepare(url, say))
     port = free_port()
-    environment = {"DATABASE_URL": url, "REGULARS_SECRET_KEY": "k" * 40, "REGULARS_PORT": str(port)}
+    environment = {
+        "DATABASE_URL": url,
+        "REGULARS_SECRET_KEY": "k" * 40,
+        "REGULARS_PORT": str(port),
+        "REGULARS_RATE_LIMIT_PER_S": "0",
+    }
     command = regulars_command(with_worker=True)
     with (
         tempfile.TemporaryDirectory() as folder,
         running_server(command, {**environment, "REGULARS_DATA_DIR": folder}, port=port) as server,
     ):
-        started = time.monotonic()
-        asyncio.run(_wait_until_sent(url, organization_id, texts))
-        took_s = time.monotonic() - started
-        say(f"{texts} texts left in {took_s:.1f} s ({texts / took_s:.0f}/s)")
+        with ThreadPoolExecutor(1) as beside:
+            # The load begins first and outlasts the texts, if they keep their time.
+            loading = beside.submit(
+                open_loop, server.port, neighbour.key, rate=highest / 4, seconds=load_s, name="texts"
+            )
+            time.sleep(LOAD_STARTS_S)
+            asyncio.run(_order_all(url, organization_id, texts))
+            started = time.monotonic()
+            asyncio.run(_wait_until_sent(url, organization_id, texts))
+            took_s = time.monotonic() - started
+            is_loaded = not loading.done()
+            load = loading.result()
+        say(
+            f"{texts} texts left in {took_s:.1f} s ({texts / took_s:.0f}/s) beside {highest / 4:.0f} sales a second"
+            f" (p99 {load['p99_ms']:.0f} ms, {load['errors']:.0f} errors)"
+            + ("" if is_loaded else "; the load ended before the texts did")
+        )
         waiting = QUICK_WAITING if is_quick else WAITING
         asyncio.run(_fill_tomorrow(url, organization_id, waiting))
         time.sleep(2)
@@ -75,7 +102,18 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> TextTimes:
         time.sleep(idle_s)
         share = (cpu_s(server.pid) + cpu_s(cluster.postmaster_pid) - before) / idle_s
     say(f"{waiting} texts that wait for tomorrow cost {share:.1%} of a core over {idle_s:.0f} s")
-    return TextTimes(texts, took_s, waiting, idle_s, share)
+    return TextTimes(texts, took_s, highest / 4, load["p99_ms"], waiting, idle_s, share)
+
+
+def _highest_rate(cluster: Cluster, neighbour: Organization, say: Say) -> float:
+    """What the API takes when nothing else is to do."""
+    url = cluster.clone(f"{DATABASE}_rate")
+    with start(Scenario("sales", "sales", "regulars"), url) as server:
+        wrk.run(server.url, "sales", name="tw", keys=[neighbour.key], connections=CONNECTIONS, seconds=2)
+        load = wrk.run(server.url, "sales", name="t", keys=[neighbour.key], connections=CONNECTIONS, seconds=5)
+    cluster.drop(f"{DATABASE}_rate")
+    say(f"the API takes {load.rate:.0f} sales a second by itself")
+    return load.rate
 
 
 def show(times: TextTimes, say: Say) -> None:
@@ -87,7 +125,8 @@ def as_json(times: TextTimes) -> dict[str, Any]:
     return asdict(times)
 
 
-async def _prepare(url: str, texts: int, say: Say) -> UUID:
+async def _prepare(url: str, say: Say) -> UUID:
+    """An organization whose texts leave at any hour."""
     database = Database(url, pool_max=4)
     await database.open()
     try:
@@ -98,24 +137,43 @@ async def _prepare(url: str, texts: int, say: Say) -> UUID:
             assert found is not None
             texting = replace(found, settings=SmsSettings(brand="Shop", rules={"FR": ALWAYS}))
             await save_texting(tx, organization.id, texting)
-        for start in range(0, texts, CHUNK):
-            numbers = [f"+336{10_000_000 + it:08d}" for it in range(start, min(start + CHUNK, texts))]
-            await _order(database, organization.id, texting, numbers)
-        say(f"{texts} texts are queued")
+        for start in range(0, TEXTS, CHUNK):
+            async with database.transaction() as tx:
+                consents = [
+                    Consent(phone_number=it, source="OTHER", consented_at=tx.now, origin=Origin())
+                    for it in _numbers(start, TEXTS)
+                ]
+                await opt_in(tx, organization.id, consents, secret=texting.secret)
+        say(f"{TEXTS} numbers have consented")
         return organization.id
     finally:
         await database.close()
 
 
-async def _order(database: Database, organization_id: UUID, texting: Texting, numbers: list[str]) -> None:
-    async with database.transaction() as tx:
-        consents = [Consent(phone_number=it, source="OTHER", consented_at=tx.now, origin=Origin()) for it in numbers]
-        await opt_in(tx, organization_id, consents, secret=texting.secret)
-        orders = [
-            TextOrder(origin_kind=OriginKind.CAMPAIGN, origin_id=new_uuid(), step="1", words="Hello", phone_number=it)
-            for it in numbers
-        ]
-        await request_texts(tx, organization_id, orders, texting=texting)
+def _numbers(start: int, texts: int) -> list[str]:
+    return [f"+336{10_000_000 + it:08d}" for it in range(start, min(start + CHUNK, texts))]
+
+
+async def _order_all(url: str, organization_id: UUID, texts: int) -> None:
+    """In one transaction: the clock starts when all of them are there."""
+    database = Database(url, pool_max=2)
+    await database.open()
+    try:
+        async with database.transaction() as tx:
+            texting = await load_texting(tx, organization_id)
+            assert texting is not None
+            for start in range(0, texts, CHUNK):
+                await _order(tx, organization_id, texting, _numbers(start, texts))
+    finally:
+        await database.close()
+
+
+async def _order(tx: Tx, organization_id: UUID, texting: Texting, numbers: list[str]) -> None:
+    orders = [
+        TextOrder(origin_kind=OriginKind.CAMPAIGN, origin_id=new_uuid(), step="1", words="Hello", phone_number=it)
+        for it in numbers
+    ]
+    await request_texts(tx, organization_id, orders, texting=texting)
 
 
 async def _wait_until_sent(url: str, organization_id: UUID, texts: int) -> None:

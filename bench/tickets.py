@@ -20,14 +20,20 @@ def stored_lines(count: int) -> list[dict[str, Any]]:
     return [{"unit": None} | _line(random.Random(number), number) for number in range(1, count + 1)]
 
 
-def requests(count: int, *, run: str, key: str, host: str) -> list[bytes]:
-    """Whole HTTP requests, made before the clock starts."""
+def requests(count: int, *, run: str, key: str, host: str, distinct: bool = False) -> list[bytes]:
+    """Whole HTTP requests, made before the clock starts; `distinct`: each of the next known customer."""
     source = random.Random(run)
-    return [_request(source, f"{run}-{number}", key=key, host=host) for number in range(count)]
+    return [
+        _request(source, f"{run}-{number}", key=key, host=host, customer=f"C{number + 1:06d}" if distinct else None)
+        for number in range(count)
+    ]
 
 
-def _request(source: random.Random, name: str, *, key: str, host: str) -> bytes:
-    body = json.dumps(_ticket(source, name), separators=(",", ":")).encode()
+def _request(source: random.Random, name: str, *, key: str, host: str, customer: str | None) -> bytes:
+    ticket = _ticket(source, name)
+    if customer is not None:
+        ticket["profile_id"] = customer
+    body = json.dumps(ticket, separators=(",", ":")).encode()
     head = (
         f"POST /v1/sales-events HTTP/1.1\r\nHost: {host}\r\nx-api-key: {key}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

@@ -105,9 +105,11 @@ def main() -> None:
     parser.add_argument("--rate", type=float, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--name", required=True)
+    parser.add_argument("--distinct", action="store_true")
     options = parser.parse_args()
     count = int(options.rate * options.seconds)
-    pending = requests(count, run=options.name, key=options.key, host=f"127.0.0.1:{options.port}")
+    host = f"127.0.0.1:{options.port}"
+    pending = requests(count, run=options.name, key=options.key, host=host, distinct=options.distinct)
     client = Client(pending)
     cpu_before = time.process_time()
     uvloop.run(client.run(options.port, options.rate))

@@ -50,7 +50,9 @@ async def enter_by_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRec
     if not await journeys.is_any_activation(tx, organization_id):
         return
     sales = await find_sales(tx, organization_id, {it for fact in facts for it in fact.sales})
-    arrivals = [arrival for sale in sales if (arrival := arrival_of_sale(sale)) is not None]
+    # In the order of recording: of two sales of one customer the first brings them in.
+    in_order = sorted(sales, key=lambda sale: (sale.created_at, sale.id))
+    arrivals = [arrival for sale in in_order if (arrival := arrival_of_sale(sale)) is not None]
     await _enter(tx, organization_id, arrivals)
 
 

@@ -181,11 +181,12 @@ async def _begin(
     new = [run for run in runs if run.id in inserted]
     if new:
         failpoint.hit("journey.entered", tx.connection.cut_off)
+        definitions = {arrival.id: definition for arrival, _, definition in wanted}
         await queries.set_customers_runs(tx, organization_id, journey_id, [(run.profile_id, run.id) for run in new])
         await queries.insert_trace(
             tx,
             organization_id,
-            [Noted(run.id, None, "entered", _entered(run, wanted, sight, tx.now)) for run in new],
+            [Noted(run.id, None, "entered", _entered(run, definitions[run.fact_id], sight, tx.now)) for run in new],
         )
         await count_entries(tx, organization_id, new)
         if journey.state != "live":
@@ -193,11 +194,8 @@ async def _begin(
         tx.touched.add(("journey_runs", organization_id))
 
 
-def _entered(
-    run: NewRun, wanted: Sequence[tuple[Arrival, ActivationRow, Definition]], sight: Sight, now: datetime
-) -> dict[str, Any]:
+def _entered(run: NewRun, definition: Definition, sight: Sight, now: datetime) -> dict[str, Any]:
     """What the trace says of an entry: the fact, the version, and the segments that the filter asked for."""
-    definition = next(it for arrival, _, it in wanted if arrival.id == run.fact_id)
     seen = sight.seen(Subject(run.profile_id, run.sale_id, definition), now)
     shown = {} if seen is None else shown_segments(seen)
     return {"by": run.fact_id, "version": run.version, **shown}

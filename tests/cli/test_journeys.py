@@ -39,9 +39,11 @@ def test_every_example_of_the_documentation_can_run(regulars, tmp_path, example)
     assert shown.out.splitlines()[-1].split() == ["All", "0", "0"]
     updated = run(regulars, "update", identifier, str(file), "--json").data
     assert updated["live_version"] == 2
+    assert run(regulars, "pause", identifier, "--json").data["state"] == "paused"
+    assert run(regulars, "activate", identifier, "--json").data["state"] == "live"
     assert run(regulars, "pause", identifier).code == 0
     assert "Only a live journey" in run(regulars, "pause", identifier).complains(code=1)
-    assert run(regulars, "archive", identifier).code == 0
+    assert run(regulars, "archive", identifier, "--json").data["state"] == "archived"
 
 
 def test_what_cannot_be_done_is_one_sentence(regulars, tmp_path):

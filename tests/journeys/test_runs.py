@@ -9,6 +9,7 @@ from regulars.journeys.errors import ChangedMeanwhile, DefinitionRefused, NotPos
 from regulars.journeys.jobs import hear_messages
 from regulars.journeys.kept.forget import erase_runs
 from regulars.journeys.read import read_definition
+from regulars.journeys.runs.resume import resume_run
 from regulars.messaging.facts import MessagesChanged
 
 TEXT = {"do": "send_text", "text": "Merci {{ profile.first_name }}"}
@@ -332,3 +333,32 @@ def test_erasure_takes_runs_and_traces_and_leaves_the_totals(desk):
     assert desk.runs(journey) == []
     assert desk.sql("SELECT count(*) FROM journey_trace WHERE organization_id = %s") == [(0,)]
     assert desk.sql("SELECT times FROM journey_totals WHERE organization_id = %s AND event = 'entered'") == [(1,)]
+
+
+def test_a_run_that_keeps_failing_is_parked_with_its_reason_and_can_be_resumed(desk, monkeypatch):
+    customer, other = desk.customer("C1"), desk.customer("C2")
+    journey = desk.journey({"do": "exit"})
+
+    def fail(*_arguments, **_named):
+        raise LookupError("planted")
+
+    desk.sale(customer)
+    desk.turn(desk.outbox)
+    with monkeypatch.context() as broken:
+        broken.setattr("regulars.journeys.runs.advance.program_of", fail)
+        for _ in range(6):
+            desk.turn(desk.runs_queue)
+            desk.alter(
+                "UPDATE journey_runs SET due_at = now() - interval '1 second'"
+                " WHERE organization_id = %s AND due_at IS NOT NULL"
+            )
+    [run] = desk.runs(journey)
+    assert (run.state, run.due_at, run.attempts) == ("parked", None, 6)
+    assert run.reason.startswith("LookupError")
+    assert [row.detail["error"] for row in desk.trace(run) if row.event == "failed"] == ["LookupError"] * 6
+    # It holds nobody back, and goes on when a person says so.
+    desk.sale(other)
+    desk.work()
+    desk.do(lambda tx: resume_run(tx, desk.organization_id, run.id))
+    desk.work()
+    assert desk.outcomes(journey) == ["exited", "exited"]

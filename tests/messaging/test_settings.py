@@ -10,8 +10,8 @@ from tests.messaging.desk import OPEN
 from regulars.demo.mark import TextsForReal, mark
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.hold import hold
-from regulars.messaging.settings.change import change_settings
-from regulars.messaging.settings.model import SmsSettings
+from regulars.messaging.settings.change import change_settings, with_notice
+from regulars.messaging.settings.model import Notice, SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import change_provider, lock_texting, share_texting
 
 
@@ -101,3 +101,33 @@ def test_a_change_of_settings_that_runs_beside_a_hold_does_not_undo_it(desk):
     texting = desk.texting
     assert (texting.brand, texting.is_held) == ("Other", True)
     assert replace(texting, settings=SmsSettings(brand="Other", rules=OPEN)) == texting
+
+
+@pytest.mark.parametrize(
+    ("sender", "reply_path", "is_reached"),
+    [("Shop", "36111", True), ("Shop", "STOP", False), ("+33700000000", "STOP", True), ("38123", "STOP", True)],
+)
+def test_a_text_to_france_under_a_name_needs_a_number_that_stops(sender, reply_path, is_reached):
+    settings = SmsSettings(twilio=TwilioAccount("AC1", sender), notices={"FR": Notice("STOP 36111", reply_path)})
+    assert (settings.notice_of("FR", "twilio") is not None) is is_reached
+    if is_reached:
+        assert with_notice(settings, "FR", words="STOP 36111", reply_path=reply_path)
+    else:
+        with pytest.raises(SettingRefused, match="36111"):
+            with_notice(settings, "FR", words="STOP", reply_path=reply_path)
+    # Elsewhere it is not asked for.
+    assert with_notice(settings, "DE", words="STOP", reply_path="STOP").notice_of("DE", "twilio") is not None
+
+
+def test_every_change_of_provider_begins_on_hold_and_nothing_else_does(desk):
+    assert set_twilio(desk).is_held
+
+    async def back(tx):
+        texting = replace(await lock_texting(tx, desk.organization_id), held_since=None)
+        return await change_provider(
+            tx, desk.organization_id, texting, provider="simulator", settings=texting.settings, sealed=None
+        )
+
+    # What is queued for people must not end in the simulator by mistake.
+    assert desk.do(back).is_held
+    assert not desk.do(back).is_held

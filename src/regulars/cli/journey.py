@@ -124,6 +124,7 @@ def activate(
     organization: OfOrganization,
     journey_id: TheJourney,
     waiting: Annotated[Waiting | None, typer.Option(help="What becomes of runs that waited out a long pause.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make it live: facts recorded from now on bring customers in."""
     identifier = read_id(ids.JOURNEY, journey_id)
@@ -133,24 +134,24 @@ def activate(
             tx, organization_id, identifier, waiting=None if waiting is None else waiting.value
         )
 
-    journey = desk.run(organization, act)
-    err.print(f"Live with version {journey.row.live_version}.", markup=False)
+    row = desk.run(organization, act).row
+    _show_state(row, f"Live with version {row.live_version}.", as_json=as_json)
 
 
 @app.command()
-def pause(organization: OfOrganization, journey_id: TheJourney) -> None:
+def pause(organization: OfOrganization, journey_id: TheJourney, as_json: AsJson = False) -> None:
     """Nobody enters and no run goes on until it is activated again."""
     identifier = read_id(ids.JOURNEY, journey_id)
-    desk.run(organization, lambda tx, organization_id, _texting: manage.pause(tx, organization_id, identifier))
-    err.print("Paused.", markup=False)
+    row = desk.run(organization, lambda tx, organization_id, _texting: manage.pause(tx, organization_id, identifier))
+    _show_state(row, "Paused.", as_json=as_json)
 
 
 @app.command()
-def archive(organization: OfOrganization, journey_id: TheJourney) -> None:
+def archive(organization: OfOrganization, journey_id: TheJourney, as_json: AsJson = False) -> None:
     """End it for good; its runs leave."""
     identifier = read_id(ids.JOURNEY, journey_id)
-    desk.run(organization, lambda tx, organization_id, _texting: manage.archive(tx, organization_id, identifier))
-    err.print("Archived.", markup=False)
+    row = desk.run(organization, lambda tx, organization_id, _texting: manage.archive(tx, organization_id, identifier))
+    _show_state(row, "Archived.", as_json=as_json)
 
 
 @app.command()
@@ -219,11 +220,14 @@ def trace(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False)
 
 
 @app.command()
-def resume(organization: OfOrganization, run_id: TheRun) -> None:
+def resume(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False) -> None:
     """Let a run that was parked try again."""
     identifier = read_id(ids.RUN, run_id)
     desk.run(organization, lambda tx, organization_id, _texting: resume_run(tx, organization_id, identifier))
-    err.print("It tries again.", markup=False)
+    if as_json:
+        print_json({"id": run_id, "state": RunState.ACTIVE.value})
+    else:
+        err.print("It tries again.", markup=False)
 
 
 @app.command()
@@ -271,6 +275,13 @@ def _read(file: Path) -> Definition:
         return read_definition(content)
     except JourneyError as error:
         raise CommandError(str(error)) from error
+
+
+def _show_state(row: JourneyRow, said: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_as_data(row))
+    else:
+        err.print(said, markup=False)
 
 
 def _show_saved(journey: manage.Journey, *, as_json: bool) -> None:

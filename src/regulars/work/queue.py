@@ -104,6 +104,9 @@ class RowQueue(Queue, Generic[Row]):
     ) -> None:
         """Note a failed attempt and when to try again; without a time the row is parked."""
 
+    async def note_failure(self, tx: Tx, organization_id: UUID, row: Row, error: Exception) -> None:
+        """Keep why an attempt failed where people look for it; most queues leave it to the log."""
+
     async def take_turn(self, database: Database, organization_id: UUID) -> bool:
         try:
             async with database.transaction() as tx:
@@ -133,6 +136,7 @@ class RowQueue(Queue, Generic[Row]):
             due_at = self.schedule.due_at(tx.now, attempts=attempts)
             log_failure(self.name, organization_id, error, attempts=attempts, is_parked=due_at is None)
             await self.postpone(tx, organization_id, row, attempts=attempts, due_at=due_at)
+            await self.note_failure(tx, organization_id, row, error)
 
 
 class RowsFailedError(Exception):

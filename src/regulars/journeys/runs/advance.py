@@ -29,6 +29,7 @@ from regulars.journeys.runs.when import after_wait, choose_zone, end_of_wait, ne
 from regulars.journeys.runs.words import shown_segments, values_of
 from regulars.journeys.sight.look import Sight, Subject, find_segments, look, recorded_since, seen_segments
 from regulars.journeys.sight.model import RecordedRow
+from regulars.journeys.trace import keep as trace
 from regulars.kit.db import Tx
 from regulars.kit.ids import ById
 from regulars.messaging.leave import skip_queued
@@ -132,7 +133,7 @@ class _Turn:
         if self._saved:
             await queries.save_runs(tx, organization_id, self._saved)
         if self._notes:
-            await queries.insert_trace(tx, organization_id, self._notes)
+            await trace.insert_trace(tx, organization_id, self._notes)
         await count(tx, organization_id, self._counted)
         await skip_queued(tx, organization_id, OriginKind.JOURNEY, self._left)
 

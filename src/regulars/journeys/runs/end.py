@@ -6,6 +6,7 @@ from uuid import UUID
 from regulars.journeys.runs import queries
 from regulars.journeys.runs.model import Noted, RunRow
 from regulars.journeys.runs.note import count
+from regulars.journeys.trace import keep as trace
 from regulars.kit.db import Tx
 from regulars.messaging.leave import skip_queued
 from regulars.messaging.model import OriginKind
@@ -19,7 +20,7 @@ async def end_runs(tx: Tx, organization_id: UUID, runs: list[RunRow], *, outcome
         return
     ended = [run._replace(state="ended", waits_for=None, due_at=None, outcome=outcome, ended_at=tx.now) for run in runs]
     await queries.save_runs(tx, organization_id, ended)
-    await queries.insert_trace(
+    await trace.insert_trace(
         tx, organization_id, [Noted(run.id, run.step, "ended", {"outcome": outcome}) for run in runs]
     )
     await count(tx, organization_id, [(run, run.step or "", "ended") for run in runs])

@@ -24,6 +24,7 @@ from regulars.journeys.runs.note import count_entries
 from regulars.journeys.runs.words import shown_segments
 from regulars.journeys.sight.look import Sight, Subject, find_sales, look
 from regulars.journeys.sight.model import SaleRow
+from regulars.journeys.trace import keep as trace
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.ids import SALES_EVENT, SUBSCRIPTION, new_uuid
@@ -183,7 +184,7 @@ async def _begin(
         failpoint.hit("journey.entered", tx.connection.cut_off)
         definitions = {arrival.id: definition for arrival, _, definition in wanted}
         await queries.set_customers_runs(tx, organization_id, journey_id, [(run.profile_id, run.id) for run in new])
-        await queries.insert_trace(
+        await trace.insert_trace(
             tx,
             organization_id,
             [Noted(run.id, None, "entered", _entered(run, definitions[run.fact_id], sight, tx.now)) for run in new],

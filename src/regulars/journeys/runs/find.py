@@ -5,6 +5,7 @@ from uuid import UUID
 
 from regulars.journeys.runs import queries
 from regulars.journeys.runs.model import RunRow, TraceRow
+from regulars.journeys.trace import keep as trace
 from regulars.kit.db import Tx
 
 
@@ -27,7 +28,7 @@ async def list_runs(
 
 async def read_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> Sequence[TraceRow]:
     """What the run saw and decided, in order."""
-    return await queries.list_trace(tx, organization_id, run_id)
+    return await trace.list_trace(tx, organization_id, run_id)
 
 
 async def is_any_run_active(tx: Tx, organization_id: UUID, *, journey_id: UUID | None = None) -> bool:

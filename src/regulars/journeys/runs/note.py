@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from regulars.journeys.runs import queries
 from regulars.journeys.runs.model import NewRun, RunRow
+from regulars.journeys.trace import keep as trace
 from regulars.kit.db import Tx
 
 
@@ -19,11 +19,11 @@ async def count(tx: Tx, organization_id: UUID, events: Sequence[tuple[RunRow, st
 async def add_up(tx: Tx, organization_id: UUID, times: Mapping[tuple[UUID, int, str, str], int]) -> None:
     """By journey, version, step and event."""
     if times:
-        await queries.add_totals(tx, organization_id, [(*key, number) for key, number in times.items()])
+        await trace.add_totals(tx, organization_id, [(*key, number) for key, number in times.items()])
 
 
 async def count_entries(tx: Tx, organization_id: UUID, runs: Sequence[NewRun]) -> None:
     times = Counter((run.journey_id, run.version) for run in runs)
-    await queries.add_totals(
+    await trace.add_totals(
         tx, organization_id, [(journey, version, "", "entered", number) for (journey, version), number in times.items()]
     )

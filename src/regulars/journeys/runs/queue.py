@@ -10,6 +10,7 @@ from regulars.journeys.runs import queries
 from regulars.journeys.runs.advance import advance
 from regulars.journeys.runs.definitions import load_definitions
 from regulars.journeys.runs.model import Noted, RunRow
+from regulars.journeys.trace import keep as trace
 from regulars.kit.db import Database, Tx
 from regulars.profiles.find import find_held_up
 from regulars.work.queue import Due, RowQueue, Schedule
@@ -38,11 +39,15 @@ class RunQueue(RowQueue[RunRow]):
         self, tx: Tx, organization_id: UUID, row: RunRow, *, attempts: int, due_at: datetime | None
     ) -> None:
         """A run that keeps failing is parked with its reason, and a person can resume it."""
-        state = "active" if due_at is not None else "parked"
-        reason = None if due_at is not None else "It failed again and again; the log of the worker says why."
-        failed = row._replace(state=state, attempts=attempts, due_at=due_at, reason=reason)
+        failed = row._replace(state="active" if due_at is not None else "parked", attempts=attempts, due_at=due_at)
         await queries.save_runs(tx, organization_id, [failed])
-        await queries.insert_trace(tx, organization_id, [Noted(row.id, row.step, "failed", {"attempts": attempts})])
+
+    async def note_failure(self, tx: Tx, organization_id: UUID, row: RunRow, error: Exception) -> None:
+        # What kind of error it was; its words may hold a customer's own, and stand in the worker's log.
+        why = type(error).__name__
+        await queries.set_reason(tx, organization_id, row.id, reason=f"{why}; the log of the worker says more.")
+        detail = {"attempts": row.attempts + 1, "error": why}
+        await trace.insert_trace(tx, organization_id, [Noted(row.id, row.step, "failed", detail)])
 
 
 async def _without_held_up(tx: Tx, organization_id: UUID, rows: Sequence[RunRow]) -> Sequence[RunRow]:

@@ -6,6 +6,7 @@ from regulars.journeys.errors import NotPossible, RunNotFound
 from regulars.journeys.interests import need_facts
 from regulars.journeys.runs import queries
 from regulars.journeys.runs.model import Noted
+from regulars.journeys.trace import keep as trace
 from regulars.kit.db import Tx
 
 
@@ -17,6 +18,6 @@ async def resume_run(tx: Tx, organization_id: UUID, run_id: UUID) -> None:
         raise NotPossible(f"Only a parked run can be resumed; this one is {run.state}.")
     again = run._replace(state="active", attempts=0, due_at=tx.now, reason=None)
     await queries.save_runs(tx, organization_id, [again])
-    await queries.insert_trace(tx, organization_id, [Noted(run_id, run.step, "resumed", {})])
+    await trace.insert_trace(tx, organization_id, [Noted(run_id, run.step, "resumed", {})])
     await need_facts(tx, organization_id)
     tx.touched.add(("journey_runs", organization_id))

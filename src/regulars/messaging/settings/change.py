@@ -66,6 +66,8 @@ def with_notice(settings: SmsSettings, country: str, *, words: str, reply_path: 
         raise SettingRefused(
             f"A notice has 1 to {NOTICE_CHARACTERS_MAX} characters, and needs the number or keyword that stops."
         )
+    if not settings.takes_replies(code, reply_path):
+        raise SettingRefused("A text to France under a name needs a number that stops, 36 and three digits (36111).")
     return msgspec.structs.replace(settings, notices={**settings.notices, code: Notice(words, reply_path)})
 
 

@@ -1,5 +1,6 @@
 """How an organization texts: its brand, provider, rules, caps and notices; kept as one document."""
 
+import re
 from typing import Final, Literal
 
 import msgspec
@@ -9,6 +10,7 @@ from regulars.messaging.rules import DEFAULT_CAPS, Cap, default_rule
 
 ProviderName = Literal["simulator", "twilio"]
 SIMULATED_NOTICE: Final = "Reply STOP to opt out"
+_FRENCH_STOP: Final = re.compile(r"36[0-9]{3}")
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -32,6 +34,11 @@ class TwilioAccount(msgspec.Struct, frozen=True):
     account_sid: str
     sender: str
 
+    @property
+    def is_name(self) -> bool:
+        """Nobody can reply to a name, so the way to stop is another number."""
+        return not self.sender.lstrip("+").isdecimal() and not self.sender.startswith("MG")
+
 
 class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
     brand: str | None = None
@@ -50,4 +57,12 @@ class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
         known = self.notices.get(country)
         if known is None and provider == "simulator":
             return Notice(SIMULATED_NOTICE, "STOP")
+        if known is None or (provider == "twilio" and not self.takes_replies(country, known.reply_path)):
+            return None
         return known
+
+    def takes_replies(self, country: str, reply_path: str) -> bool:
+        """Whether people of a country can stop by it. In France a text under a name names a number of the operators'
+        own, five digits that begin with 36."""
+        is_name = self.twilio is not None and self.twilio.is_name
+        return not (country == "FR" and is_name) or _FRENCH_STOP.fullmatch(reply_path) is not None

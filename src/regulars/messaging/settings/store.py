@@ -107,8 +107,8 @@ async def change_provider(
     if texting.is_demo and provider != "simulator":
         raise SettingRefused("This organization has the demo's made-up customers, so it only simulates texts.")
     changed = replace(texting, provider=provider, settings=settings, sealed=sealed)
-    is_other = provider != texting.provider or settings.twilio != texting.settings.twilio
-    if is_other and provider != "simulator":
+    is_other_account = provider == "twilio" and settings.twilio != texting.settings.twilio
+    if provider != texting.provider or is_other_account:
         changed = replace(changed, held_since=tx.now, held_reason="The provider was changed.")
     await save_texting(tx, organization_id, changed)
     return changed

@@ -33,7 +33,7 @@ REASONS: Final = {
     Reason.COUNTRY_NOT_SET: Word("Country not set", "Its country has no notice and reply path yet."),
     Reason.MISSING_VALUE: Word("Missing value", "A place in the text had neither a value nor a default."),
     Reason.TOO_LONG: Word("Too long", "It would have more than ten parts."),
-    Reason.ERASED: Word("Erased", "The person was erased."),
+    Reason.LEFT: Word("Left", "The run that asked for it left its journey before the text did."),
     Reason.REFUSED: Word("Refused", "The provider said no."),
     Reason.NOT_REACHED: Word("Provider not reached", "No connection to the provider was made, several times."),
 }

@@ -96,7 +96,7 @@ class CarefulWay:
         return True
 
     async def _run_once(self, route: Mutation, organization_id: UUID, batch: Sequence[Pending]) -> list[Outcome]:
-        async with self._database.transaction(for_recording=True) as tx:
+        async with self._database.transaction() as tx:
             records = await recall(tx, organization_id, {p.write.key for p in batch if p.write.key is not None})
             outcomes: list[Outcome | None] = [known_outcome(p.write, records, erased=self._erased) for p in batch]
             fresh = [i for i, p in enumerate(batch) if outcomes[i] is None and p.refusal is None]

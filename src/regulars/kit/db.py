@@ -150,9 +150,8 @@ class Database:
             pool.give_back(connection)
 
     @asynccontextmanager
-    async def transaction(self, *, until: float = inf, for_recording: bool = False) -> AsyncIterator[Tx]:
-        """`for_recording` is for statements that find rows by their keys, as those of `recording`."""
-        async with self._borrowed(self._recording if for_recording else self._pool, until) as connection:
+    async def transaction(self, *, until: float = inf) -> AsyncIterator[Tx]:
+        async with self.connection(until=until) as connection:
             begun = await connection.say(b"BEGIN; SELECT now()")
             now = datetime.fromisoformat((begun.get_value(0, 0) or b"").decode())
             self.clock.set(now)

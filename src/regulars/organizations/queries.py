@@ -8,6 +8,7 @@ from uuid import UUID
 from psycopg import AsyncConnection, sql
 from psycopg.rows import TupleRow, class_row
 
+from regulars.kit.arrays import Blobs
 from regulars.kit.db import Tx
 from regulars.organizations.model import ApiKey, Organization, Particulars, Permission
 
@@ -87,20 +88,17 @@ class LiveKey(NamedTuple):
     permission: Permission
 
 
-async def find_live_keys(connection: Connection, key_hashes: Sequence[bytes]) -> dict[bytes, LiveKey]:
-    cursor = await connection.execute(
+async def find_live_keys(tx: Tx, key_hashes: Sequence[bytes]) -> dict[bytes, LiveKey]:
+    rows = await tx.fetch(
         "SELECT wanted.key_hash, k.id, o.id, o.secret, o.default_country, k.permission"
         " FROM unnest(%s::bytea[]) AS wanted (key_hash)"
         " CROSS JOIN LATERAL (SELECT id, organization_id, permission FROM api_keys"
         "   WHERE key_hash = wanted.key_hash AND revoked_at IS NULL LIMIT 1) AS k"
         " CROSS JOIN LATERAL (SELECT id, secret, default_country FROM organizations"
         "   WHERE id = k.organization_id LIMIT 1) AS o",
-        (list(key_hashes),),
+        (Blobs(key_hashes),),
     )
-    return {
-        bytes(row[0]): LiveKey(row[1], row[2], bytes(row[3]), row[4], Permission(row[5]))
-        for row in await cursor.fetchall()
-    }
+    return {row[0]: LiveKey(row[1], row[2], row[3], row[4], Permission(row[5])) for row in rows}
 
 
 async def touch_keys(connection: Connection, key_ids: Sequence[UUID], *, now: datetime, before: datetime) -> None:

@@ -208,6 +208,8 @@ class QuickRecorder:
             if len(self._known) >= ORGANIZATIONS_CACHED_MAX:
                 self._known.clear()
             known = self._known[organization_id] = _Known({}, set())
+            # All at once: a till's first sale would otherwise cost a look-up for each store.
+            known.add_stores(await statements.find_first_stores(connection, organization_id))
         codes = {sale.store.external_id for sale in sales if isinstance(sale.store, ByExternalId)}
         if not codes <= known.stores.keys():
             missing = sorted(codes - known.stores.keys())

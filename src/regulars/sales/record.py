@@ -53,9 +53,12 @@ async def record_sales(
     stored = await queries.find_sales_by_external_id(tx, organization_id, {sale.external_id for sale in valid})
     stores = await find_stores(tx, organization_id, {sale.store for sale in valid})
     found = await find_profiles(tx, organization_id, {sale.profile for sale in valid if sale.profile is not None})
-    # Found and locked are two statements; a profile that was erased in between is not known to this batch either.
-    alive = await lock_profiles(tx, organization_id, {profile.id for profile in found.values()})
-    profiles = {reference: profile for reference, profile in found.items() if profile.id in alive}
+    # Found and locked are two statements; a profile that was erased in between is not known to this batch either. Those
+    # of sales that are stored already are only compared.
+    named = {sale.profile for sale in valid if sale.profile is not None and sale.external_id not in stored}
+    to_hold = {profile.id for reference, profile in found.items() if reference in named}
+    gone = to_hold - await lock_profiles(tx, organization_id, to_hold)
+    profiles = {reference: profile for reference, profile in found.items() if profile.id not in gone}
     known = _Known(stores=stores, profiles=profiles)
     first = _choose_first(sales, outcomes, stored, known)
     inserted = await _insert(tx, organization_id, [sales[index] for index in first.values()], known)

@@ -129,6 +129,9 @@ SELECT now(), array_agg(id), array_agg(profile_id) FROM inserted
 """
 
 _NOW = Prepared(b"now", "SELECT now()")
+_FIRST_STORES = Prepared(
+    b"first_stores", "SELECT external_id, id FROM stores WHERE organization_id = $1::uuid ORDER BY id LIMIT 1000"
+)
 FIND_PROFILES = Prepared(b"find_profiles", _FIND_IDS + "profiles" + _BY_NAME)
 FIND_STORES = Prepared(b"find_stores", _FIND_IDS + "stores" + _BY_NAME)
 _FIND_KEYS = Prepared(b"find_property_keys", _FIND_PROPERTY_KEYS)
@@ -178,6 +181,14 @@ async def find_ids(
 ) -> list[bytes | None]:
     [found] = await connection.fetch_row(statement, [organization_id.bytes, Texts(names).payload])
     return read_uuids(found)
+
+
+async def find_first_stores(connection: Connection, organization_id: UUID) -> list[tuple[str, bytes]]:
+    """The codes and ids of all stores, or of the first thousand."""
+    result = await connection.run(_FIRST_STORES, [organization_id.bytes])
+    return [
+        ((result.get_value(row, 0) or b"").decode(), result.get_value(row, 1) or b"") for row in range(result.ntuples)
+    ]
 
 
 async def find_property_keys(connection: Connection, organization_id: UUID, keys: Sequence[str]) -> set[str]:

@@ -11,6 +11,7 @@ from typing import Final
 import psycopg
 from tests.crash import armed, edges
 from tests.crash.clients import Manner
+from tests.crash.crowds import SLOW_CLIENTS, be_slow
 from tests.crash.journal import Journal
 from tests.crash.outside import Mood
 from tests.crash.places import BY_NAME, PLACES, WORKER, Place
@@ -146,6 +147,15 @@ def _silence(scene: Scene) -> bool:
     return True
 
 
+def _crowd(scene: Scene) -> bool:
+    """Two thousand who never finish a sentence; the tills go on meanwhile."""
+    served = len(scene.journal.answers)
+    got_in = be_slow(scene.world.address.address)
+    scene.journal.note(slow_clients=got_in)
+    assert len(scene.journal.answers) > served, "STUCK: nobody was served beside slow clients"
+    return got_in >= SLOW_CLIENTS // 2
+
+
 def _roll(scene: Scene) -> bool:
     """Each process is asked to end and started again, while the others serve."""
     for server in scene.world.servers:
@@ -188,12 +198,13 @@ OTHERS: Final = (
     Fault("cut_commits", _cut_commits),
     Fault("cutting_clients", _go_on, "cutting"),
     Fault("shuffled", _go_on, "shuffling"),
+    Fault("slow_clients", _crowd),
+    Fault("silent", _silence),
     Fault("rolling", _roll),
     Fault("clock", _wrong_clock),
     Fault("receiver", lambda scene: _moody(scene, provider=False)),
     Fault("provider", lambda scene: _moody(scene, provider=True)),
 )
-SILENT: Final = Fault("silent", _silence)
 KILLS: Final = tuple(trap_fault(place, "kill") for place in PLACES)
 TRAPS: Final = tuple(trap_fault(place, act) for place in PLACES for act in place.acts)
 
@@ -212,8 +223,8 @@ def choose(only: str | None) -> tuple[Fault, ...]:
         return groups[only]
     if only in BY_NAME:
         return tuple(trap_fault(BY_NAME[only], act) for act in BY_NAME[only].acts)
-    found = tuple(it for it in (*groups["all"], SILENT) if it.name == only)
+    found = tuple(it for it in groups["all"] if it.name == only)
     if not found:
-        names = sorted({*groups, *BY_NAME, *(it.name for it in (*groups["all"], SILENT))})
+        names = sorted({*groups, *BY_NAME, *(it.name for it in groups["all"])})
         raise SystemExit(f"There is no fault {only}; there are {', '.join(names)}.")
     return found

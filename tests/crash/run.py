@@ -3,7 +3,9 @@
     bin/crash --trials 30                     thirty faults of all kinds, two server processes
     bin/crash --trials 300 --only kill        kill -9 at every failpoint and at random
     bin/crash --trials 1 --seed 1234 --only postmaster --servers 1      one trial again
-    bin/crash --soak 30                       half an hour under a quarter of the load the machine can take
+    bin/crash --only same_key                 ten thousand requests with one idempotency key
+    bin/crash --only overload                 half a minute of five times too much
+    bin/crash --soak                          half an hour under a quarter of what the machine can take
 
 Each trial's seed decides the traffic, the moment and the fault; not how the system's processes take turns.
 """
@@ -17,12 +19,20 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any, Final
 
+from tests.crash.crowds import measure_rate, overload, same_key
 from tests.crash.faults import choose
 from tests.crash.report import show, summary
+from tests.crash.shops import Shop, open_shops
+from tests.crash.soak import soak
 from tests.crash.trial import Result, run_trial
-from tests.crash.world import cluster, world
+from tests.crash.world import World, cluster, world
 from tests.support.server import ROOT
+
+SAME_KEY_REQUESTS: Final = 10_000
+OVERLOAD_S: Final = 30.0
+NORMAL_AGAIN_S_MAX: Final = 5.0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,6 +42,8 @@ def main(arguments: list[str] | None = None) -> int:
     seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
     commit = _commit()
     say(f"seed {seed}, commit {commit}, results in {folder}")
+    if options.soak is not None or options.only in MEASURES:
+        return _measure(options, folder, commit)
     deck = choose(options.only)
     results: list[Result] = []
     kills: Counter[str] = Counter()
@@ -56,6 +68,47 @@ def main(arguments: list[str] | None = None) -> int:
     (folder / "results.json").write_text(json.dumps(found, indent=1))
     show(results, found, say)
     return 1 if found["violations"] else 0
+
+
+def _measure(options: argparse.Namespace, folder: Path, commit: str) -> int:
+    """What is no trial: many at once, too much at once, and for long."""
+    # The default is two: what one process cannot do, two may do twice.
+    with cluster() as place, world(place, servers=options.servers or 2) as running:
+        if options.soak is not None:
+            name, found = "soak", soak(running, minutes=options.soak, say=say).as_json()
+        else:
+            name, found = options.only, MEASURES[options.only](running)
+    (folder / f"{name}.json").write_text(json.dumps({"commit": commit, **found}, indent=1))
+    for what, value in found.items():
+        say(f"{what}: {value}")
+    return 1 if found["violations"] else 0
+
+
+def _same_key(running: World) -> dict[str, Any]:
+    return vars(same_key(running, _shop(running), count=SAME_KEY_REQUESTS))
+
+
+def _overload(running: World) -> dict[str, Any]:
+    """Five times what callers who wait get through, for half a minute, and then as before."""
+    shop = _shop(running)
+    sustainable = measure_rate(running, shop)
+    say(f"{sustainable:.0f} tickets a second from callers who wait")
+    found = overload(running, shop, rate=5 * sustainable, seconds=OVERLOAD_S, sustainable=sustainable)
+    started = time.monotonic()
+    measure_rate(running, shop, seconds=1.0, at_once=4)
+    found.normal_again_s = round(time.monotonic() - started - 1.0, 2)
+    violations = [f"I10: answered {it}" for it in found.statuses if it not in {"200", "201", "429", "503"}]
+    violations += [f"I1: {found.missing} acknowledged tickets are missing"] if found.missing else []
+    violations += ["STUCK: not normal again in time"] if found.normal_again_s > NORMAL_AGAIN_S_MAX else []
+    return {**vars(found), "violations": violations}
+
+
+def _shop(running: World) -> Shop:
+    [shop] = open_shops(running.url, ["c0de"], hooks_url=running.outside.hooks_url, public_url=running.public_url)
+    return shop
+
+
+MEASURES: Final = {"same_key": _same_key, "overload": _overload}
 
 
 def say(line: str) -> None:
@@ -90,6 +143,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="of the first trial; the next ones count on")
     parser.add_argument(
         "--only", metavar="FAULT", help="a fault, a failpoint, or a group: kill, place, postgresql, all"
+    )
+    parser.add_argument(
+        "--soak", nargs="?", type=float, const=30.0, metavar="MINUTES", help="run for long (default 30 minutes)"
     )
     parser.add_argument(
         "--servers", type=int, choices=(1, 2), help="server processes (default: half with 1, half with 2)"

@@ -1,7 +1,7 @@
 """The JSON API's side of the fast lane: the common case of every route, decided without awaiting anything.
 
 It declines whatever needs a second look. The request then takes the long way from its beginning, so nothing may
-have been done for it here: the rate limit is charged last, when it is known that there is room in the queue.
+have been done for it here, and its token is given back.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from regulars.http.exchange import HEADER_BYTES_MAX, SANE_REQUEST_ID, URL_BYTES_
 from regulars.http.fast_lane import Head, Headers, Reply
 from regulars.http.in_flight import Outcome
 from regulars.http.large_bodies import LARGE_BYTES
+from regulars.http.problem import problem_answer
 from regulars.http.rate_limit import Headers as RateHeaders
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
@@ -91,14 +92,23 @@ class ApiLane:
             return False
         failpoint.hit("authenticated")
         request = Request(caller, _request_id(head), references, {}, body)
+        rate_headers: RateHeaders = ()
+        try:
+            # What cannot be taken is refused before it is read: reading is most of what a refusal would cost.
+            rate_headers = self._rate_limiter.take(caller.api_key_id)
+            self._writes.check_room(route, request)
+        except ApiError as error:
+            call = _Call(route, request, rate_headers, started, reply)
+            # Soon, not now: the connection has yet to learn that its request was taken.
+            asyncio.get_running_loop().call_soon(self._answer, call, problem_answer(error, request.request_id))
+            return True
         try:
             text = None if key is None else read_key([key])
             command = route.prepare(request)
-            if not self._writes.can_take(route, request, text):
-                return False
-            rate_headers = self._rate_limiter.take(caller.api_key_id)
         except Exception:  # noqa: BLE001  # a refusal or our own mistake: the long way meets it again, and answers it
-            return False
+            return self._decline(caller)
+        if text is not None and self._writes.in_flight.has_key(caller.organization_id, text):
+            return self._decline(caller)
         mark = b""
         if text is not None:
             mark = fingerprint(route.method, head.target, body, is_ingest_only=caller.is_ingest_only)
@@ -109,6 +119,11 @@ class ApiLane:
 
         self._writes.submit_now(route, Write(request, command, text, mark), answer)
         return True
+
+    def _decline(self, caller: Caller) -> bool:
+        """The long way counts the request itself."""
+        self._rate_limiter.give_back(caller.api_key_id)
+        return False
 
     def take_read(self, head: Head, target: bytes, reply: Reply) -> bool:
         started = monotonic()

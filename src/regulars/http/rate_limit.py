@@ -57,6 +57,11 @@ class RateLimiter:
         self._moments[place] = max(now, full_at) + price / self._per_s
         return self._headers(left - price)
 
+    def give_back(self, api_key_id: UUID) -> None:
+        """One token that was taken for a request which is counted elsewhere."""
+        if self._per_s:
+            self._moments[self._find(api_key_id.int & _TAG_BITS)] -= 1 / self._per_s
+
     def _find(self, tag: int) -> int:
         """The place of the key's moment."""
         start = tag % self._starts * 2

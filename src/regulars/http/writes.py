@@ -65,6 +65,7 @@ class Writes:
         charge: Callable[[int], None],
     ) -> Answer:
         """Run one write. `refusal` is what the request was already found guilty of, if anything."""
+        self.check_room(route, request)
         async with self._large.admitted(len(request.body)):
             command = None
             if refusal is None:
@@ -105,15 +106,13 @@ class Writes:
             self.in_flight.give_up([pending])
             raise
 
-    def can_take(self, route: Mutation, request: Request, key: str | None) -> bool:
-        """Whether `submit_now` may be called for such a write in this very moment."""
-        organization_id = request.caller.organization_id
-        if key is not None and self.in_flight.has_key(organization_id, key):
-            return False
-        return self.coalescer.has_room(self._next_queue(route, organization_id), size=len(request.body))
+    def check_room(self, route: Mutation, request: Request) -> None:
+        """Refuse what no queue would take, before anything is done for it."""
+        if not self.coalescer.has_room(self._next_queue(route, request.caller.organization_id), size=len(request.body)):
+            raise _overloaded()
 
     def submit_now(self, route: Mutation, write: Write, reply: Callable[[Outcome], None]) -> None:
-        """Queue a valid write without waiting for anything."""
+        """Queue a valid write without waiting for anything; there is room, and its key is not in flight."""
         self._put(route, Pending(write, None, reply))
 
     def _put(self, route: Mutation, pending: Pending) -> None:

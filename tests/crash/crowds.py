@@ -1,0 +1,310 @@
+"""Many at once: one key from ten thousand callers, two thousand who never finish a sentence, five times too much work."""
+
+import asyncio
+import contextlib
+import json
+import resource
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.crash.clients import SALES, STORE
+from tests.crash.shops import Shop
+from tests.crash.world import World
+from tests.support import samples
+
+HANDLES: Final = 20_000
+SLOW_CLIENTS: Final = 2_000
+SLOW_FOR_S: Final = 8.0
+ANSWER_SECONDS_MAX: Final = 60.0
+CONNECTIONS: Final = 400
+DIALLING: Final = 400
+Told = tuple[int, dict[str, str], bytes, float]
+
+
+class Line(asyncio.Protocol):
+    """One connection with one request at a time, without more than that costs."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._waiting: asyncio.Future[Told] | None = None
+        self._sent_at = 0.0
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]  # a stream protocol gets a stream transport
+
+    @property
+    def is_open(self) -> bool:
+        return self.transport is not None and not self.transport.is_closing()
+
+    def ask(self, request: bytes) -> "asyncio.Future[Told]":
+        assert self.transport is not None
+        self._waiting = asyncio.get_running_loop().create_future()
+        self._sent_at = time.monotonic()
+        self.transport.write(request)
+        return self._waiting
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, blank, rest = self._buffer.partition(b"\r\n\r\n")
+        if not blank:
+            return
+        lines = head.decode("latin-1").split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
+        if len(rest) < int(headers.get("content-length", "0")):
+            return
+        self._buffer = b""
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result((int(lines[0].split()[1]), headers, rest, time.monotonic() - self._sent_at))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_exception(error or ConnectionResetError("closed"))
+
+
+def request_bytes(shop: Shop, sale: dict[str, object], key: str | None = None) -> bytes:
+    body = samples.json_bytes(sale)
+    lines = [f"POST {SALES} HTTP/1.1", "Host: crowd", f"x-api-key: {shop.key}", "Content-Type: application/json"]
+    lines += [f"Idempotency-Key: {key}"] if key else []
+    return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
+
+
+def may_open_many() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, HANDLES)), hard))
+
+
+@dataclass
+class Same:
+    requests: int
+    seconds: float = 0.0
+    statuses: dict[str, int] = field(default_factory=dict)
+    lost: dict[str, int] = field(default_factory=dict)
+    first_answers: int = 0
+    bodies: int = 0
+    rows: int = 0
+    memory_mib: float = 0.0
+    violations: list[str] = field(default_factory=list)
+
+
+def same_key(world: World, shop: Shop, *, count: int) -> Same:
+    """So many callers at once with one key and one ticket: one row, one first answer, and the same bytes for all."""
+    may_open_many()
+    sale = samples.sale(STORE, external_id=samples.unique(f"{shop.tag}-same"))
+    request = request_bytes(shop, sale, key=samples.unique("one-key"))
+    watch = Watch(world)
+    started = time.monotonic()
+    told = asyncio.run(_all_at_once(world.address.address, request, count))
+    found = Same(count, round(time.monotonic() - started, 1))
+    found.memory_mib = round(watch.end() / (1 << 20), 1)
+    answers = [it for it in told if not isinstance(it, str)]
+    found.lost = dict(Counter(it for it in told if isinstance(it, str)))
+    found.statuses = {str(status): times for status, times in sorted(Counter(it[0] for it in answers).items())}
+    done = [it for it in answers if it[0] in {200, 201}]
+    found.first_answers = sum("idempotent-replayed" not in headers for _, headers, _, _ in done)
+    found.bodies = len({body for _, _, body, _ in done})
+    [(found.rows,)] = world.rows(
+        "SELECT count(*) FROM sales_events WHERE organization_id = %s AND external_id = %s",
+        shop.organization_id,
+        sale["external_id"],
+    )
+    strange = [status for status in found.statuses if status not in {"200", "201", "409", "429", "503"}]
+    found.violations += [f"I10: answered {strange}"] if strange else []
+    found.violations += ["I5: not one row"] if found.rows != 1 else []
+    found.violations += ["I5: not one first answer"] if found.first_answers != 1 else []
+    found.violations += ["I5: answers differ"] if found.bodies != 1 else []
+    found.violations += ["I12: over 1 GB"] if found.memory_mib > 1024 else []
+    return found
+
+
+async def _all_at_once(address: tuple[str, int], request: bytes, count: int) -> list[Told | str]:
+    """Nobody waits for anybody's answer; only the dialling goes by some hundreds, so that each says its request at once.
+
+    Gives the answer, or why there was none.
+    """
+    loop = asyncio.get_running_loop()
+    dialling = asyncio.Semaphore(DIALLING)
+
+    async def ask() -> Told | str:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                async with dialling:
+                    _, line = await loop.create_connection(Line, *address)
+                    answer = line.ask(request)
+                try:
+                    return await answer
+                finally:
+                    if line.transport is not None:
+                        line.transport.abort()
+        except (OSError, TimeoutError) as error:
+            return repr(error)
+
+    return await asyncio.gather(*(ask() for _ in range(count)))
+
+
+class Watch:
+    """How much memory the processes that answer have at most, together, while something goes on."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._most = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        while not self._stop.wait(0.2):
+            with contextlib.suppress(OSError):
+                self._most = max(self._most, sum(server.memory_bytes() for server in self._world.servers))
+
+    def end(self) -> int:
+        self._stop.set()
+        self._thread.join(5)
+        return self._most
+
+
+def be_slow(address: tuple[str, int], *, count: int = SLOW_CLIENTS, seconds: float = SLOW_FOR_S) -> int:
+    """Clients that send a byte now and then and never finish; answers how many got in."""
+    may_open_many()
+    return asyncio.run(_be_slow(address, count, seconds))
+
+
+async def _be_slow(address: tuple[str, int], count: int, seconds: float) -> int:
+    head = f"POST {SALES} HTTP/1.1\r\nHost: slow\r\nx-slow: ".encode()
+    lines: list[Line] = []
+    loop = asyncio.get_running_loop()
+
+    async def begin() -> None:
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(seconds):
+                _, line = await loop.create_connection(Line, *address)
+                lines.append(line)
+                if line.transport is not None:
+                    line.transport.write(head)
+
+    until = time.monotonic() + seconds
+    await asyncio.gather(*(begin() for _ in range(count)))
+    while time.monotonic() < until:
+        for line in lines:
+            if line.is_open and line.transport is not None:
+                line.transport.write(b"x")
+        await asyncio.sleep(0.5)
+    for line in lines:
+        if line.transport is not None:
+            line.transport.abort()
+    return len(lines)
+
+
+@dataclass
+class Over:
+    """What became of too much work."""
+
+    sustainable_per_s: float
+    asked_per_s: float = 0.0
+    sent_per_s: float = 0.0
+    seconds: float = 0.0
+    statuses: dict[str, int] = field(default_factory=dict)
+    lost: int = 0
+    refused_p50_ms: float = 0.0
+    accepted_p50_ms: float = 0.0
+    missing: int = 0
+    normal_again_s: float = 0.0
+    memory_mib: float = 0.0
+
+
+def overload(world: World, shop: Shop, *, rate: float, seconds: float, sustainable: float) -> Over:
+    """Requests leave at fixed moments, whether or not earlier ones were answered."""
+    may_open_many()
+    count = int(rate * seconds)
+    sales = [samples.sale(STORE, external_id=f"{shop.tag}-over-{samples.unique()}") for _ in range(count)]
+    requests = [request_bytes(shop, sale) for sale in sales]
+    watch = Watch(world)
+    started = time.monotonic()
+    told = asyncio.run(_flood(world.address.address, requests, rate))
+    took = time.monotonic() - started
+    found = Over(round(sustainable), round(rate), round(count / took), round(took, 1))
+    found.memory_mib = round(watch.end() / (1 << 20), 1)
+    answers = [it for it in told if it is not None]
+    found.lost = count - len(answers)
+    found.statuses = {str(status): times for status, times in sorted(Counter(it[0] for it in answers).items())}
+    refused = [it[3] for it in answers if it[0] in {429, 503}]
+    accepted = [it for it in answers if it[0] in {200, 201}]
+    found.refused_p50_ms = round(statistics.median(refused) * 1000, 1) if refused else 0.0
+    found.accepted_p50_ms = round(statistics.median(it[3] for it in accepted) * 1000, 1) if accepted else 0.0
+    names = {json.loads(it[2])["sales_event"]["external_id"] for it in accepted}
+    rows = world.rows("SELECT external_id FROM sales_events WHERE organization_id = %s", shop.organization_id)
+    found.missing = len(names - {row[0] for row in rows})
+    return found
+
+
+async def _flood(address: tuple[str, int], requests: Sequence[bytes], rate: float) -> list[Told | None]:
+    loop = asyncio.get_running_loop()
+    lines = Lines(address, [(await loop.create_connection(Line, *address))[1] for _ in range(CONNECTIONS)])
+    under_way: set[asyncio.Task[None]] = set()
+    started = time.monotonic()
+    for number, request in enumerate(requests):
+        ahead = started + number / rate - time.monotonic()
+        if ahead > 0 or number % 50 == 0:
+            await asyncio.sleep(max(ahead, 0.0))
+        task = loop.create_task(lines.ask(request))
+        under_way.add(task)
+        task.add_done_callback(under_way.discard)
+    while under_way:
+        await asyncio.wait(under_way)
+    lines.close()
+    return lines.told
+
+
+class Lines:
+    """As many connections as are needed: whoever finds none idle dials another."""
+
+    def __init__(self, address: tuple[str, int], idle: list[Line]) -> None:
+        self._address = address
+        self._idle = idle
+        self.told: list[Told | None] = []
+
+    async def ask(self, request: bytes) -> None:
+        line = self._idle.pop() if self._idle else None
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                if line is None or not line.is_open:
+                    _, line = await asyncio.get_running_loop().create_connection(Line, *self._address)
+                self.told.append(await line.ask(request))
+        except (OSError, TimeoutError):
+            self.told.append(None)
+        else:
+            self._idle.append(line)
+
+    def close(self) -> None:
+        for line in self._idle:
+            if line.transport is not None:
+                line.transport.abort()
+
+
+def measure_rate(world: World, shop: Shop, *, seconds: float = 5.0, at_once: int = 64) -> float:
+    """How many single tickets a second are taken from callers who wait for their answers."""
+
+    async def run() -> float:
+        loop = asyncio.get_running_loop()
+        done = 0
+        until = time.monotonic() + seconds
+
+        async def sell() -> None:
+            nonlocal done
+            _, line = await loop.create_connection(Line, *world.address.address)
+            while time.monotonic() < until:
+                sale = samples.sale(STORE, external_id=samples.unique(f"{shop.tag}-rate"))
+                status, _, _, _ = await line.ask(request_bytes(shop, sale))
+                done += status == 201
+            if line.transport is not None:
+                line.transport.abort()
+
+        await asyncio.gather(*(sell() for _ in range(at_once)))
+        return done / seconds
+
+    return asyncio.run(run())

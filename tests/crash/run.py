@@ -13,6 +13,7 @@ Each trial's seed decides the traffic, the moment and the fault; not how the sys
 import argparse
 import json
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from tests.crash.report import show, summary
 from tests.crash.shops import Shop, open_shops
 from tests.crash.soak import soak
 from tests.crash.trial import Result, run_trial
-from tests.crash.world import World, cluster, world
+from tests.crash.world import Cluster, World, cluster, world
 from tests.support.server import ROOT
 
 SAME_KEY_REQUESTS: Final = 10_000
@@ -37,6 +38,8 @@ NORMAL_AGAIN_S_MAX: Final = 5.0
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
+    # Whoever ends a run early gets what was found so far, and no process is left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = options.out or Path(tempfile.mkdtemp(prefix="regulars-crash-out-"))
     folder.mkdir(parents=True, exist_ok=True)
     seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
@@ -44,30 +47,47 @@ def main(arguments: list[str] | None = None) -> int:
     say(f"seed {seed}, commit {commit}, results in {folder}")
     if options.soak is not None or options.only in MEASURES:
         return _measure(options, folder, commit)
-    deck = choose(options.only)
+    choose(options.only)
     results: list[Result] = []
     kills: Counter[str] = Counter()
     started = time.monotonic()
     # One process and then two, or as many as were asked for.
     half = options.trials // 2
     shares = {options.servers: options.trials} if options.servers else {1: half, 2: options.trials - half}
-    with cluster() as place:
-        for servers, share in shares.items():
-            if share == 0:
-                continue
-            with world(place, servers=servers, planted_bug=options.planted) as running:
-                for _ in range(share):
-                    number = seed + len(results)
-                    fault = deck[number % len(deck)]
-                    results.append(run_trial(running, fault, seed=number, folder=folder, keep=options.keep))
-                    _tell(results[-1], len(results), options)
-                    if results[-1].violations and options.planted:
-                        break
-                kills.update(running.kills)
-    found = summary(results, kills, seed=seed, commit=commit, seconds=time.monotonic() - started)
-    (folder / "results.json").write_text(json.dumps(found, indent=1))
-    show(results, found, say)
+    try:
+        with cluster() as place:
+            for servers, share in shares.items():
+                if share:
+                    kills += _run_trials(
+                        place, results, options, servers=servers, share=share, seed=seed, folder=folder
+                    )
+    finally:
+        found = summary(results, kills, seed=seed, commit=commit, seconds=time.monotonic() - started)
+        (folder / "results.json").write_text(json.dumps(found, indent=1))
+        show(results, found, say)
     return 1 if found["violations"] else 0
+
+
+def _run_trials(
+    place: Cluster,
+    results: list[Result],
+    options: argparse.Namespace,
+    *,
+    servers: int,
+    share: int,
+    seed: int,
+    folder: Path,
+) -> Counter[str]:
+    deck = choose(options.only)
+    with world(place, servers=servers, planted_bug=options.planted) as running:
+        for _ in range(share):
+            number = seed + len(results)
+            fault = deck[number % len(deck)]
+            results.append(run_trial(running, fault, seed=number, folder=folder, keep=options.keep))
+            _tell(results[-1], len(results), options)
+            if results[-1].violations and options.planted:
+                break
+        return Counter(running.kills)
 
 
 def _measure(options: argparse.Namespace, folder: Path, commit: str) -> int:

@@ -12,6 +12,11 @@ _numbers = itertools.count(random.Random(os.getpid()).randrange(10**6))
 DAY = timedelta(days=1)
 
 
+def next_number() -> int:
+    """One that no other call in this process gets."""
+    return next(_numbers)
+
+
 def unique(prefix: str = "x") -> str:
     return f"{prefix}-{os.getpid()}-{next(_numbers)}"
 

@@ -46,6 +46,28 @@ def test_a_batch_item_costs_one_token_and_a_refused_batch_has_done_nothing(api: 
     assert api.get(f"/v1/profiles/{sent[-1]}").status == 404
 
 
+def test_a_request_that_changes_its_way_through_the_server_costs_one_token(api: Api, start_server: StartServer) -> None:
+    """What cannot be read is declined by the short way, which has counted it by then, and counted by the long one."""
+    caller = api.on(start_server(rate_limit_per_s="1", rate_limit_burst="1000"))
+    assert caller.post("/v1/profiles", samples.profile()).status == 201
+    answers = [caller.post("/v1/profiles", content=b"{") for _ in range(6)]
+    remaining = [int(answer.header("ratelimit-remaining") or -1) for answer in answers]
+    assert {answer.status for answer in answers} == {400}
+    assert remaining[0] - remaining[-1] <= 5, remaining
+
+
+def test_a_refusal_for_the_rate_is_the_same_on_every_way_through_the_server(
+    api: Api, start_server: StartServer
+) -> None:
+    for lane in ("on", "off"):
+        caller = api.on(start_server(rate_limit_per_s="1", rate_limit_burst="3", fast_lane=lane))
+        refused = _until_refused(lambda caller=caller: caller.post("/v1/profiles", samples.profile()))  # type: ignore[misc]  # bound now
+        assert refused.code == "RATE_LIMITED"
+        assert int(refused.header("retry-after") or 0) >= 1
+        assert refused.header("ratelimit-limit") == "3"
+        assert refused.header("content-type") == "application/problem+json"
+
+
 def _until_refused(call: Callable[[], Answer]) -> Answer:
     """A machine that stalls for a second fills the bucket again, so try a few times."""
     for _ in range(20):

@@ -23,11 +23,14 @@ from tests.crash import planted
 
 from regulars.cli import main as commands
 from regulars.kit import failpoint, log, settings
+from regulars.kit.shared import map_block
 from regulars.processes.server_process import uvicorn_config
 from regulars.server import create_app
 
 PREFIX: Final = "REGULARS_TEST_CRASH_"
-TRAPS, CONTROL, SPRUNG, CLOCK, PLANTED = (PREFIX + it for it in ("TRAPS", "CONTROL", "SPRUNG", "CLOCK_S", "PLANTED"))
+TRAPS, CONTROL, SPRUNG, CLOCK, PLANTED, SHARED = (
+    PREFIX + it for it in ("TRAPS", "CONTROL", "SPRUNG", "CLOCK_S", "PLANTED", "SHARED")
+)
 
 
 def main() -> None:
@@ -114,7 +117,7 @@ def _serve(listening: list[socket.socket]) -> None:
     loaded = settings.load()
     log.configure(loaded)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        server = uvicorn.Server(uvicorn_config(loaded, create_app(loaded)))
+        server = uvicorn.Server(uvicorn_config(loaded, create_app(loaded, shared=map_block(int(os.environ[SHARED])))))
         runner.run(server.serve(sockets=listening))
 
 

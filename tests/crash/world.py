@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 from psycopg import sql
-from tests.crash import planted
+from tests.crash import armed, planted
 from tests.crash.clients import Address
 from tests.crash.outside import Outside, outside
 from tests.crash.processes import Nursery, Process, ServerProcess, Traps, listening
@@ -26,6 +26,7 @@ from tests.support.database import with_database
 from tests.support.server import ROOT
 
 from regulars.kit import migrate
+from regulars.kit.shared import new_block
 from regulars.postgres import embedded
 
 ON_DISK: Final = Path("/var/tmp")  # noqa: S108  # a folder with a random name is made in it
@@ -178,7 +179,9 @@ def cluster() -> Iterator[Cluster]:
 
 
 @contextlib.contextmanager
-def world(place: Cluster, *, servers: int, planted_bug: str = "", url: str | None = None) -> Iterator[World]:
+def world(
+    place: Cluster, *, servers: int, planted_bug: str = "", url: str | None = None, **variables: str
+) -> Iterator[World]:
     folder = Path(tempfile.mkdtemp(prefix="regulars-crash-world-"))
     url = url or place.new_database()
     with contextlib.ExitStack() as stack:
@@ -189,11 +192,18 @@ def world(place: Cluster, *, servers: int, planted_bug: str = "", url: str | Non
         stack.callback(road.close)
         beyond = stack.enter_context(outside())
         shared, *own = (stack.enter_context(listening(2048)) for _ in range(servers + 1))
-        nursery = Nursery(folder / "nursery.log", [it.fileno() for it in (shared, *own)])
+        # What server processes of one node share: the count of the rate limit.
+        block = new_block()
+        stack.callback(os.close, block)
+        nursery = Nursery(folder / "nursery.log", [block, *(it.fileno() for it in (shared, *own))])
         stack.callback(nursery.close)
         address = shared.getsockname()
         public_url = f"http://127.0.0.1:{address[1]}"
-        environment = _environment(url, road, beyond, public_url, planted_bug)
+        environment = {
+            **_environment(url, road, beyond, public_url, planted_bug),
+            armed.SHARED: str(block),
+            **variables,
+        }
         made = World(
             folder,
             place.data_dir,

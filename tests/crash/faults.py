@@ -215,6 +215,7 @@ def choose(only: str | None) -> tuple[Fault, ...]:
         "kill": KILLS + RANDOM_KILLS,
         "place": TRAPS,
         "postgresql": POSTGRESQL,
+        "others": OTHERS,
         "all": KILLS + RANDOM_KILLS + POSTGRESQL + OTHERS + tuple(it for it in TRAPS if not it.name.endswith(":kill")),
     }
     if only is None:

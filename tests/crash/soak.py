@@ -75,7 +75,7 @@ async def _soak(world: World, shop: Shop, found: Soaked, say: Callable[[str], No
         pace_s = LINES / found.rate_per_s
         due = started + number * pace_s / LINES
         count = 0
-        while due < started + seconds:
+        while due < started + seconds and time.monotonic() < started + seconds:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             count += 1
             sale = samples.sale(STORE, external_id=f"{shop.tag}-soak-{number}-{count}")

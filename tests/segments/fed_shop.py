@@ -16,12 +16,14 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ByExternalId, new_uuid
+from regulars.messaging.facts import MessagesChanged
 from regulars.organizations import manage
 from regulars.privacy.erase import erase_profiles
 from regulars.profiles.model import ProfileUpsert, read_phone
 from regulars.profiles.upsert import upsert_profiles
 from regulars.sales.model import Sale
 from regulars.sales.record import record_sales
+from regulars.segments.analysis.ask import asked_of
 from regulars.segments.analysis.engine.answer import Engine
 from regulars.segments.analysis.engine.tidy import tidy
 from regulars.segments.analysis.model import Answer, Asked, Figures, Question
@@ -29,7 +31,9 @@ from regulars.segments.check import keys_of, stores_of
 from regulars.segments.columns import life
 from regulars.segments.definition import Group
 from regulars.segments.feed.build import take_bite
+from regulars.segments.kept.resolve import resolve
 from regulars.segments.read import read_definition
+from regulars.work import outbox
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS
 
@@ -145,6 +149,30 @@ class FedShop:
             [outcome] = await record_sales(tx, self.organization_id, [told], tolerance=timedelta(seconds=30))
         assert outcome.is_new
 
+    def text(self, name: str, *, ago: timedelta, journey: UUID | None = None, state: str = "sent") -> None:
+        """A text that left, as its sender leaves it, and the fact that it did."""
+        text_id, run_id = new_uuid(), new_uuid()
+        kind = "person" if journey is None else "journey"
+        [(profile_id,)] = self.sql("SELECT id FROM profiles WHERE organization_id = %s AND external_id = %s", name)
+
+        async def act(tx: Tx) -> None:
+            at = tx.now - ago
+            if journey is not None:
+                await tx.execute(
+                    "INSERT INTO journey_runs (organization_id, id, journey_id, version, fact_kind, fact_id, profile_id,"
+                    " state, entered_at, ended_at) VALUES (%s, %s, %s, 1, 'sale', %s, %s, 'ended', %s, %s)",
+                    (self.organization_id, run_id, journey, str(run_id), profile_id, at, at),
+                )
+            await tx.execute(
+                "INSERT INTO texts (organization_id, id, origin_kind, origin_id, step, profile_id, body, parts, state,"
+                " expires_at, created_at, claimed_at) VALUES (%s, %s, %s, %s, '1', %s, 'Hello', 1, %s, %s, %s, %s)",
+                (self.organization_id, text_id, kind, run_id, profile_id, state, at, at, at),
+            )
+            fact = MessagesChanged("text", text_id, kind, run_id, "1", profile_id, state)
+            await outbox.record(tx, self.organization_id, [fact])
+
+        self.do(act)
+
     def opt_in(self, name: str | None, number: str, *, source: str = "OTHER", store: str | None = None) -> None:
         async def act(tx: Tx) -> None:
             given = Consent(
@@ -201,6 +229,9 @@ class FedShop:
 
     def match(self, match: Mapping[str, Any]) -> Group:
         return _match(match)
+
+    def resolved(self, match: Mapping[str, Any]) -> Asked:
+        return asked_of(self.do(lambda tx: resolve(tx, self.organization_id, _match(match))))
 
     def asked(self, match: Any, *, today: date | None = None) -> Asked:
         group = match if isinstance(match, Group) else _match(match)

@@ -200,7 +200,11 @@ def test_a_rebuild_starts_from_the_rows(fed):
 
 def test_columns_of_another_format_are_built_again(fed):
     fed.sql("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
-    assert not fed.ask({"type": "all", "of": []}).is_ready
+    answer = fed.ask({"type": "all", "of": []})
+    assert (answer.is_ready, answer.progress and answer.progress.state) == (False, "building")
+    fed.build()
+    assert fed.members(BOUGHT) == {"ann", "bob"}
+    fed.sql("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
     fed.sale("cat", amount=50)
     fed.drain()
     fed.build()

@@ -17,7 +17,7 @@ from regulars.segments.analysis.engine.load import RunGoneError, load
 from regulars.segments.analysis.engine.memory import Held, Memory
 from regulars.segments.analysis.engine.need import need_of
 from regulars.segments.analysis.model import Answer, Figures, Members, Question
-from regulars.segments.columns.life import find_progress
+from regulars.segments.columns.life import find_progress, rebuild
 from regulars.segments.columns.model import FORMAT
 from regulars.segments.queries import find_profiles_by_number
 
@@ -57,6 +57,9 @@ class Engine:
         started = time.perf_counter()
         asked = question.asked
         snapshot = await queries.find_snapshot(tx, question.organization_id)
+        if snapshot is not None and snapshot.format != FORMAT:
+            # Written by another release: whoever asks first has them built again.
+            await rebuild(tx, question.organization_id)
         if snapshot is None or snapshot.state != "ready" or snapshot.format != FORMAT:
             return Answer(is_ready=False, progress=await find_progress(tx, question.organization_id))
         held = self.memory.find(question.organization_id, snapshot)

@@ -18,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from regulars.accounts.pages import table as accounts
 from regulars.accounts.sessions import Doorkeeper
 from regulars.catalog import pages as catalog
+from regulars.catalog.model import Catalog
 from regulars.consent import api as consent
 from regulars.explore import pages
 from regulars.explore.consents import pages as consents
@@ -43,11 +44,14 @@ from regulars.http.writes import Writes
 from regulars.integrate.pages import keys, reference, requests
 from regulars.journeys import api as journeys_api
 from regulars.journeys.figures.read import count_parked
+from regulars.journeys.manage import KIND as JOURNEY_KIND
 from regulars.journeys.pages import table as journeys
 from regulars.journeys.pages.parts import PATH as JOURNEYS_PATH
+from regulars.journeys.uses import describe_uses, list_choices
 from regulars.kit import failpoint, vault
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.guard import Guard
+from regulars.kit.ids import SEGMENT
 from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS, Gauge
 from regulars.kit.settings import Settings
@@ -71,8 +75,13 @@ from regulars.sales import api as sales
 from regulars.sales.inbox.review import count_open
 from regulars.sales.pages import collisions, tickets
 from regulars.sales.quick import QuickRecorder
+from regulars.segments.analysis.ask import Analysis
+from regulars.segments.kept.uses import find_readers
+from regulars.segments.pages import table as segments
+from regulars.segments.pages.uses import PATH as SEGMENTS_PATH
 from regulars.stores import api as stores
 from regulars.web import theme
+from regulars.web.access import Action
 from regulars.web.app import WebApp
 from regulars.web.route import Page
 from regulars.webhooks.browse.listing import count_troubled
@@ -159,12 +168,22 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *SettingsPages(vault.of(settings), public_url=settings.public_url).pages(),
         *rules.PAGES,
         *find.PAGES,
-        *catalog.pages(),
         *webhooks.pages(vault.of(settings), Guard(settings.webhook_allow)),
+        *segments.pages(Analysis(settings), users={JOURNEY_KIND: describe_uses}, journeys=list_choices),
+        *catalog.pages(uses=[segments_reading]),
         *keys.pages(public_url=settings.public_url),
         *requests.pages(),
         *reference.pages(api_routes(settings), public_url=settings.public_url),
     )
+
+
+async def segments_reading(tx: Tx, organization_id: UUID, of: Catalog, key: str) -> list[catalog.Use]:
+    """The segments that read a key of a catalog."""
+    found = await find_readers(tx, organization_id, catalog=of.value, key=key)
+    return [
+        catalog.Use(f"Segment: {row.name}", f"{SEGMENTS_PATH}/{SEGMENT.encode(row.id)}", Action.READ_SEGMENTS)
+        for row in found
+    ]
 
 
 async def waiting_work(tx: Tx, organization_id: UUID) -> dict[str, int]:

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from tests.pages.full_house import FullHouse, fill
+from tests.support.analysis import analysis
 from tests.support.browser import chromium
 from tests.support.client import Api, new_http
 from tests.support.contract import Contract
@@ -12,12 +13,12 @@ from tests.support.visitor import Visitor, sign_in_now, visitor_as
 
 from regulars.web.access import Role
 
-__all__ = ["chromium", "visitor_as"]
+__all__ = ["analysis", "chromium", "visitor_as"]
 
 
 @pytest.fixture(scope="session")
 def full_house(
-    server: Server, contract: Contract, http: httpx.Client, api_database_url: str
+    server: Server, analysis: None, contract: Contract, http: httpx.Client, api_database_url: str
 ) -> Iterator[tuple[FullHouse, Visitor]]:
     """An organization with something hostile in every stored field, and its owner."""
     tenant = new_tenant(api_database_url)

@@ -69,6 +69,8 @@ def fill(api: Api, visitor: Visitor, database_url: str) -> FullHouse:
     visitor.post("/keys", name=PLANTED[:80], permission="ingest")
     _wait_for_the_log(visitor)
     work_through(database_url, api.tenant.organization_id)
+    _describe_segments(visitor)
+    work_through(database_url, api.tenant.organization_id)
     visitor.post("/attributes/count")
     visitor.post("/products/count")
     visitor.post("/attributes/size/preview", type="enum", values=f"12\n{PLANTED}")
@@ -139,6 +141,22 @@ def _hook(api: Api, visitor: Visitor, database_url: str) -> None:
             await database.close()
 
     run_aside(fail())
+
+
+def _describe_segments(visitor: Visitor) -> None:
+    """One with something planted in every field, and one that asks for it."""
+    leaves = {
+        "r~kind": "any",
+        "r.0~kind": "attribute", "r.0~key": PLANTED, "r.0~was": PLANTED, "r.0~cmp": "is", "r.0~value": PLANTED,
+        "r.1~kind": "bought", "r.1~low": "1", "r.1~days": "30", "r.1~products": PLANTED, "r.1~stores": f"S {PLANTED}",
+        "r.1~pkey": PLANTED, "r.1~pwas": PLANTED, "r.1~pcmp": "contains", "r.1~pvalue": PLANTED,
+        "r.2~kind": "attribute", "r.2~key": "size", "r.2~was": "size", "r.2~cmp": "at_least", "r.2~value": "1",
+    }  # fmt: skip
+    saved = visitor.post("/segments/save", name=PLANTED, **leaves)
+    assert saved.status_code == 303, saved.text
+    identifier = saved.headers["location"].rpartition("/")[2]
+    asking = {"r~kind": "all", "r.0~kind": "segment", "r.0~segment": identifier}
+    assert visitor.post("/segments/save", name=f"Asks {PLANTED}"[:120], **asking).status_code == 303
 
 
 def _address() -> dict[str, str]:

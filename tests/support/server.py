@@ -46,6 +46,11 @@ class Server:
         }
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process beside it is started with."""
+        return dict(self._environment)
+
     def start(self) -> None:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

@@ -1,7 +1,8 @@
 import pytest
 from tests.web.drain import drained
 
-from regulars.web.csv import ROWS_PER_CHUNK, csv_response, safe_cell
+from regulars.kit.cells import safe_cell
+from regulars.web.csv import ROWS_PER_CHUNK, csv_response
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "−=", "+33 6 39"])

@@ -35,6 +35,8 @@ class Use:
 
     label: str
     path: str
+    # Whoever may not do this does not learn of it.
+    needs: Action = Action.READ
 
 
 # Who reads a key; rooms above tell it through the composition root.
@@ -206,6 +208,7 @@ class _Desk:
                 use
                 for ask_uses in self._uses
                 for use in await ask_uses(tx, visit.organization_id, self.words.catalog, entry.key)
+                if visit.may(use.needs)
             ]
         if not form.values:
             form.values = _as_it_stands(entry, preview)

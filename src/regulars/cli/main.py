@@ -20,6 +20,7 @@ from regulars.cli import (
     message,
     migrating,
     organization,
+    segment,
     serve,
     sms,
     user,
@@ -60,6 +61,7 @@ app.add_typer(organization.app, name="organization")
 app.add_typer(key.app, name="key")
 app.add_typer(consent.app, name="consent")
 app.add_typer(message.app, name="message")
+app.add_typer(segment.app, name="segment")
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(journey.app, name="journey")
 app.add_typer(sms.app, name="sms")

@@ -1,5 +1,6 @@
 """The SQL of definitions, their versions and when they were live."""
 
+from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
@@ -101,6 +102,17 @@ async def find_journey(tx: Tx, organization_id: UUID, journey_id: UUID) -> Journ
         (organization_id, journey_id),
     )
     return JourneyRow(*rows[0]) if rows else None
+
+
+async def find_journeys(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[JourneyRow]:
+    rows = await tx.fetch(
+        """
+        SELECT id, name, state, version, live_version, paused_at, created_at, updated_at FROM journeys
+        WHERE organization_id = %s AND id = ANY (%s::uuid[])
+        """,
+        (organization_id, list(ids)),
+    )
+    return [JourneyRow(*row) for row in rows]
 
 
 async def list_journeys(tx: Tx, organization_id: UUID, *, limit: int) -> list[JourneyRow]:

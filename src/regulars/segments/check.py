@@ -46,6 +46,7 @@ from regulars.segments.errors import Fault
 from regulars.segments.values import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES
 
 FAULTS_MAX: Final = 50
+EMPTY_GROUP: Final = "The group is empty."
 DECIMALS_MAX: Final = 6
 BOTH_ENDS: Final = 2
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -86,7 +87,7 @@ def _faults_of(condition: Condition, path: Path, known: Known) -> Iterator[Fault
     place = place_of(path)
     match condition:
         case All(of=()) | Any(of=()) | Nothing(of=()):
-            yield Fault(place, "The group is empty.")
+            yield Fault(place, EMPTY_GROUP)
         case OfAttribute():
             yield from _of_comparison(condition, place, known.attributes, noun="attribute")
         case Consent():

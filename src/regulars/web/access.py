@@ -24,6 +24,8 @@ class Action(StrEnum):
     DECIDE_COLLISIONS = "decide about collisions"
     EDIT_CATALOGS = "change catalogs"
     EDIT_JOURNEYS = "write, start and stop journeys"
+    READ_SEGMENTS = "see segments and their counts"
+    EDIT_SEGMENTS = "build and export segments"
     MANAGE_INGEST_KEYS = "create and revoke ingest keys"
     MANAGE_FULL_KEYS = "create and revoke keys of full permission"
     READ_REQUEST_LOG = "read the request log"
@@ -40,6 +42,7 @@ class Action(StrEnum):
 
 
 _EVERYBODY: Final = frozenset({Action.READ})
+_ANALYST: Final = _EVERYBODY | {Action.READ_SEGMENTS}
 _MARKETER: Final = _EVERYBODY | {
     Action.SEE_PERSONAL,
     Action.DECIDE_COLLISIONS,
@@ -47,6 +50,8 @@ _MARKETER: Final = _EVERYBODY | {
     Action.EDIT_JOURNEYS,
     Action.WRITE_TEXTS,
     Action.HOLD_TEXTS,
+    Action.READ_SEGMENTS,
+    Action.EDIT_SEGMENTS,
 }
 _DEVELOPER: Final = _EVERYBODY | {
     Action.MANAGE_INGEST_KEYS,
@@ -60,7 +65,7 @@ ALLOWED: Final = {
     Role.OWNER: _OWNER,
     Role.ADMIN: _OWNER - {Action.MANAGE_OWNERS},
     Role.MARKETER: _MARKETER,
-    Role.ANALYST: _EVERYBODY,
+    Role.ANALYST: _ANALYST,
     Role.DEVELOPER: _DEVELOPER,
 }
 

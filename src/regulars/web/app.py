@@ -24,13 +24,12 @@ from regulars.web.errors import BadForm, ForeignForm, FormTooLarge, NotAllowed, 
 from regulars.web.navigation import Navigation
 from regulars.web.next_page import safe_next
 from regulars.web.render import NAVIGATION_STATE, SECRET_STATE, WAITING_STATE, headers
-from regulars.web.route import Door, Form, Page
+from regulars.web.route import FORM_FIELDS_MAX, Door, Form, Page
 from regulars.web.router import PageRouter
 from regulars.web.static import ASSETS_PATH, asset_response
 from regulars.web.visit import Doorkeeper, Place, User, Visit
 
 FORM_WAIT_S: Final = 12.0
-FIELDS_MAX: Final = 500
 URL_BYTES_MAX: Final = 8 << 10
 SIGN_IN_PATH: Final = "/sign-in"
 _URLENCODED: Final = "application/x-www-form-urlencoded"
@@ -161,7 +160,7 @@ class WebApp:
     async def _with_form(self, visit: Visit, page: Form) -> Visit:
         if csrf.comes_from_elsewhere(visit.request, public_url=self._public_url):
             raise ForeignForm
-        fields = await _read_form(visit.request, page.bytes_max)
+        fields = await _read_form(visit.request, page)
         given = visit.request.headers.get(csrf.HEADER) or fields.pop(csrf.FIELD, [""])[0]
         if not csrf.is_right(given, visit.csrf):
             raise ForeignForm
@@ -220,7 +219,7 @@ def _read_query(request: Request) -> dict[str, str]:
     return query
 
 
-async def _read_form(request: Request, bytes_max: int) -> dict[str, list[str]]:
+async def _read_form(request: Request, page: Form) -> dict[str, list[str]]:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != _URLENCODED:
         raise BadForm("It must come as an ordinary form.")
@@ -229,21 +228,21 @@ async def _read_form(request: Request, bytes_max: int) -> dict[str, list[str]]:
         async with asyncio.timeout(FORM_WAIT_S):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > bytes_max:
-                    raise FormTooLarge(f"It may have {bytes_max} bytes.")
+                if len(body) > page.bytes_max:
+                    raise FormTooLarge(f"It may have {page.bytes_max} bytes.")
     except TimeoutError:
         raise BadForm("It did not arrive in time; send it again.") from None
     fields: dict[str, list[str]] = {}
-    for name, value in _pairs(body):
+    for name, value in _pairs(body, fields_max=page.fields_max):
         fields.setdefault(name, []).append(value)
     return fields
 
 
-def _pairs(encoded: bytes) -> list[tuple[str, str]]:
+def _pairs(encoded: bytes, *, fields_max: int = FORM_FIELDS_MAX) -> list[tuple[str, str]]:
     if not encoded:
         return []
     try:
-        pairs = parse_qsl(encoded.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX)
+        pairs = parse_qsl(encoded.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=fields_max)
     except ValueError:
         raise BadForm("Its characters cannot be read; open the page again and repeat the step.") from None
     if any("\x00" in text for pair in pairs for text in pair):

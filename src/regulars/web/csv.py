@@ -8,20 +8,11 @@ from typing import Final
 
 from starlette.responses import Response, StreamingResponse
 
+from regulars.kit.cells import safe_cell
 from regulars.web.headers import NOT_KEPT, SECURITY_HEADERS
 
 ROWS_PER_CHUNK: Final = 200
-# A number in international form and a plain number begin like formulas and are none.
-_HARMLESS: Final = re.compile(r"\+[1-9][0-9]{6,14}|[+-]?[0-9]+(\.[0-9]+)?")
-_RISKY: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 _UNSAFE_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-def safe_cell(text: str) -> str:
-    """The text, with an apostrophe before it where a spreadsheet would take it for a formula."""
-    if text.startswith(_RISKY) and not _HARMLESS.fullmatch(text):
-        return f"'{text}"
-    return text
 
 
 def csv_response(filename: str, header: Sequence[str], rows: AsyncIterator[Sequence[str]]) -> Response:

@@ -12,6 +12,7 @@ from regulars.web.visit import Visit
 
 Handler = Callable[[Visit], Awaitable[Response]]
 FORM_BYTES_MAX = 1 << 20
+FORM_FIELDS_MAX = 500
 
 
 class Door(Enum):
@@ -47,3 +48,4 @@ class Form(Page):
 
     method: ClassVar[str] = "POST"
     bytes_max: int = FORM_BYTES_MAX
+    fields_max: int = FORM_FIELDS_MAX

@@ -1,5 +1,6 @@
 """The statements behind the list of customers; each reads a stretch of an index, whatever the organization's size."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -127,6 +128,22 @@ async def list_profiles_by_number(tx: Tx, organization_id: UUID, number: str, *,
         LIMIT %(limit)s
         """,
         {"organization_id": organization_id, "number": number, "limit": limit},
+    )
+    return [_profile(row) for row in rows]
+
+
+async def find_profiles_by_ids(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
+    rows = await tx.fetch(
+        """
+        SELECT it.id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at,
+               updated_at
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
+            FROM profiles WHERE organization_id = %(organization_id)s AND id = it.id LIMIT 1
+        ) AS profile
+        """,
+        {"organization_id": organization_id, "ids": list(ids)},
     )
     return [_profile(row) for row in rows]
 

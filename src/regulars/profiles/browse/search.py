@@ -1,5 +1,6 @@
 """Search for customers by the beginning of a name, by any id, or by a number; and walk through all of them."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -48,6 +49,11 @@ async def search_by_name(
         tx, organization_id, beginning, beyond=position, is_backward=is_backward, limit=limit
     )
     return [Hit(profile, (folded, str(profile.id))) for folded, profile in found]
+
+
+async def find_by_ids(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
+    """Those that exist, in no order."""
+    return await queries.find_profiles_by_ids(tx, organization_id, ids) if ids else []
 
 
 async def list_newest(

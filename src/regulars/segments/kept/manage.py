@@ -64,6 +64,7 @@ async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Seg
     await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=segment_id)
     await queries.delete_keys(tx, organization_id, segment_id)
     await queries.delete_versions(tx, organization_id, segment_id)
+    await queries.delete_sizes(tx, organization_id, segment_id)
     await queries.delete_segment(tx, organization_id, segment_id)
     if not await queries.count_segments(tx, organization_id):
         await settle(tx, organization_id, is_needed=False)
@@ -87,6 +88,10 @@ async def list_segments(tx: Tx, organization_id: UUID) -> list[SegmentRow]:
 
 async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID) -> list[VersionRow]:
     return await queries.list_versions(tx, organization_id, segment_id, limit=VERSIONS_MAX)
+
+
+async def find_names(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    return dict(await queries.find_names(tx, organization_id, ids)) if ids else {}
 
 
 async def find_faults_of_draft(

@@ -1,10 +1,12 @@
 """The SQL of segments, their versions, their uses and the keys they read."""
 
 from collections.abc import Collection, Sequence
+from datetime import date
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from regulars.kit.db import Tx
-from regulars.segments.kept.model import SegmentRow, UseRow, VersionRow
+from regulars.segments.kept.model import SegmentRow, SizeRow, UseRow, VersionRow
 
 
 async def lock_segments(tx: Tx, organization_id: UUID) -> None:
@@ -216,3 +218,79 @@ async def find_segments_reading(
         {"organization_id": organization_id, "catalog": catalog, "key": key, "limit": limit},
     )
     return [SegmentRow(*row) for row in rows]
+
+
+async def find_names(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str]]:
+    rows = await tx.fetch(
+        "SELECT id, name FROM segments WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(ids)),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+async def find_today(tx: Tx, organization_id: UUID) -> date:
+    return tx.now.astimezone(ZoneInfo(await find_zone(tx, organization_id))).date()
+
+
+async def upsert_size(tx: Tx, organization_id: UUID, segment_id: UUID, row: SizeRow) -> None:
+    await tx.execute(
+        """
+        INSERT INTO segment_sizes (organization_id, segment_id, day, version, total, may_be_texted, counted_at)
+        VALUES (%(organization_id)s, %(segment_id)s, %(day)s, %(version)s, %(total)s, %(may)s, %(counted_at)s)
+        ON CONFLICT (organization_id, segment_id, day) DO UPDATE
+        SET version = EXCLUDED.version, total = EXCLUDED.total, may_be_texted = EXCLUDED.may_be_texted,
+            counted_at = EXCLUDED.counted_at
+        """,
+        {
+            "organization_id": organization_id,
+            "segment_id": segment_id,
+            "day": row.day,
+            "version": row.version,
+            "total": row.total,
+            "may": row.may_be_texted,
+            "counted_at": row.counted_at,
+        },
+    )
+
+
+async def delete_old_sizes(tx: Tx, organization_id: UUID, segment_id: UUID, *, before: date) -> None:
+    await tx.execute(
+        "DELETE FROM segment_sizes WHERE organization_id = %s AND segment_id = %s AND day < %s",
+        (organization_id, segment_id, before),
+    )
+
+
+async def delete_sizes(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
+    await tx.execute(
+        "DELETE FROM segment_sizes WHERE organization_id = %s AND segment_id = %s", (organization_id, segment_id)
+    )
+
+
+async def list_sizes(tx: Tx, organization_id: UUID, segment_id: UUID, *, limit: int) -> list[SizeRow]:
+    """The newest first."""
+    rows = await tx.fetch(
+        """
+        SELECT day, version, total, may_be_texted, counted_at FROM segment_sizes
+        WHERE organization_id = %s AND segment_id = %s
+        ORDER BY day DESC
+        LIMIT %s
+        """,
+        (organization_id, segment_id, limit),
+    )
+    return [SizeRow(*row) for row in rows]
+
+
+async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> list[tuple[UUID, SizeRow]]:
+    rows = await tx.fetch(
+        """
+        SELECT it.id, size.day, size.version, size.total, size.may_be_texted, size.counted_at
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT day, version, total, may_be_texted, counted_at FROM segment_sizes
+            WHERE organization_id = %(organization_id)s AND segment_id = it.id
+            ORDER BY day DESC LIMIT 1
+        ) AS size
+        """,
+        {"organization_id": organization_id, "ids": list(segment_ids)},
+    )
+    return [(row[0], SizeRow(*row[1:])) for row in rows]

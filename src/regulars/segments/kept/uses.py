@@ -1,6 +1,7 @@
 """Who asks for a segment. Rooms above register their needs; a segment that is needed is not deleted."""
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
 from uuid import UUID
 
 from regulars.kit.db import Tx
@@ -8,6 +9,22 @@ from regulars.segments.kept import queries
 from regulars.segments.kept.model import SegmentRow, UseRow
 
 READERS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Something that asks for a segment: what it is called, its address below the organization, and what a change of
+    the segment does to it."""
+
+    label: str
+    path: str
+    kind: str
+    state: str = ""
+    effect: str = ""
+
+
+# For one kind of user: what these ids are called; rooms above tell it through the composition root.
+DescribeUses = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, Use]]]
 
 
 async def register_uses(

@@ -1,0 +1,368 @@
+"""The builder: a segment as it is written, with figures beside every condition."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.catalog.find import find_types
+from regulars.catalog.model import AttributeType, Catalog
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE, SEGMENT, read_reference
+from regulars.profiles.browse.search import search_exactly
+from regulars.profiles.find import find_profile
+from regulars.profiles.model import Profile
+from regulars.segments.analysis.ask import Analysis
+from regulars.segments.analysis.model import AnalysisAway, Asked, NotReady
+from regulars.segments.check import EMPTY_GROUP, Types
+from regulars.segments.columns import life
+from regulars.segments.columns.model import Progress
+from regulars.segments.definition import Definition, Path
+from regulars.segments.errors import ChangedMeanwhile, DefinitionRefused, Fault, InUse, SegmentNotFound
+from regulars.segments.explain.why import explain
+from regulars.segments.kept import manage
+from regulars.segments.kept.asked import asked_of
+from regulars.segments.kept.model import Segment, SizeRow
+from regulars.segments.kept.resolve import Resolved, resolve
+from regulars.segments.kept.sizes import keep_size, list_sizes
+from regulars.segments.kept.uses import DescribeUses, Use
+from regulars.segments.pages import draft, starts
+from regulars.segments.pages.answers import Answers
+from regulars.segments.pages.changes import Change, changes
+from regulars.segments.pages.draft import Node
+from regulars.segments.pages.fields import node_of, settle
+from regulars.segments.pages.figures import Counted, ask_difference, count, find_difference
+from regulars.segments.pages.offered import ListJourneys, Offered, find_offered
+from regulars.segments.pages.people import Person, find_people
+from regulars.segments.pages.tree import Built, Scene, build, faults_by_path, view
+from regulars.segments.pages.uses import PATH, list_uses
+from regulars.segments.pages.words import GROUPS, KINDS, STATES, Words
+from regulars.stores.find import list_stores, name_stores
+from regulars.web.errors import PageNotFound
+from regulars.web.form import FormState
+from regulars.web.render import redirect, render
+from regulars.web.visit import Visit
+
+SAMPLE: Final = 5
+SEEDS: Final = 1_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """One look at a draft."""
+
+    segment: Segment | None
+    name: str
+    root: Node
+    new: Path | None = None
+    who: str = ""
+    seed: int = 0
+    refused: Sequence[Fault] = ()
+    conflict: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Known:
+    """What the tables say of a draft."""
+
+    attributes: Types
+    properties: Types
+    built: Built
+    resolved: Resolved
+    faults: list[Fault]
+    offered: Offered
+    is_changed: bool
+    uses: Sequence[Use]
+    why: dict[str, Any] | None
+    changes: list[Change]
+    difference: tuple[Asked, Asked] | None
+    progress: Progress | None
+
+
+class Builder:
+    def __init__(self, analysis: Analysis, describe: Mapping[str, DescribeUses], journeys: ListJourneys | None) -> None:
+        self._analysis = analysis
+        self._describe = describe
+        self._journeys = journeys
+
+    async def begin(self, visit: Visit) -> Response:
+        """A new one, from nothing or from one of those to start from."""
+        async with visit.database.reading() as tx:
+            given = await suggestions(tx, visit.organization_id)
+        wanted = visit.query.get("from", "")
+        chosen = next((it.definition for it in given if it.key == wanted), starts.empty())
+        return await self._page(visit, _work_of(chosen))
+
+    async def show(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            segment = await find_segment(tx, visit)
+        work = _work_of(segment.definition, segment=segment)
+        work.who = visit.query.get("who", "").strip()
+        work.seed = _seed(visit.query.get("others", ""))
+        return await self._page(visit, work)
+
+    async def draft(self, visit: Visit) -> Response:
+        """The same page with what was changed; nothing is saved."""
+        return await self._page(visit, await self._read(visit))
+
+    async def save(self, visit: Visit) -> Response:
+        work = await self._read(visit)
+        built = build(work.root)
+        faults = [Fault("", message) for message in built.incomplete.values()]
+        if not faults:
+            definition = _definition(work.name, built.match)
+            if isinstance(definition, Fault):
+                faults = [definition]
+            else:
+                try:
+                    return await self._save(visit, work, definition)
+                except DefinitionRefused as error:
+                    faults = list(error.faults)
+                except ChangedMeanwhile as error:
+                    work.conflict = str(error)
+        work.refused = faults
+        return await self._page(visit, work, status=400 if faults else 409)
+
+    async def _save(self, visit: Visit, work: Work, definition: Definition) -> Response:
+        by = visit.user.name
+        async with visit.database.transaction() as tx:
+            if work.segment is None:
+                saved = await manage.create_segment(tx, visit.organization_id, definition, created_by=by)
+            else:
+                saved = await manage.update_segment(
+                    tx,
+                    visit.organization_id,
+                    work.segment.row.id,
+                    definition,
+                    created_by=by,
+                    based_on=_whole(visit.form.get("version", "")),
+                )
+            act = "segment.create" if work.segment is None else "segment.update"
+            await record(
+                tx, visit.organization_id, actor_of(visit), act, saved.id, after={"version": saved.row.version}
+            )
+        return redirect(visit, visit.url(PATH, saved.id), done=f"Saved as version {saved.row.version}.")
+
+    async def ask_to_delete(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            segment = await find_segment(tx, visit)
+            uses = await self._uses(tx, visit, segment)
+        return _deletion(visit, segment, uses, FormState())
+
+    async def delete(self, visit: Visit) -> Response:
+        async with visit.database.transaction() as tx:
+            segment = await find_segment(tx, visit)
+            try:
+                await manage.delete_segment(tx, visit.organization_id, segment.row.id)
+            except InUse as error:
+                uses = await self._uses(tx, visit, segment)
+                form = FormState()
+                form.refuse("uses", str(error))
+                return _deletion(visit, segment, uses, form)
+            before = {"version": segment.row.version}
+            await record(tx, visit.organization_id, actor_of(visit), "segment.delete", segment.id, before=before)
+        return redirect(visit, visit.url(PATH), done=f"{segment.row.name} is deleted.")
+
+    async def prepare(self, visit: Visit) -> Response:
+        """Begin to read the customers before the first segment is saved, so that drafts can be counted."""
+        async with visit.database.transaction() as tx:
+            await life.settle(tx, visit.organization_id, is_needed=True)
+        return redirect(visit, visit.url(PATH, "new"))
+
+    async def _read(self, visit: Visit) -> Work:
+        async with visit.database.reading() as tx:
+            segment = await find_segment(tx, visit) if visit.references else None
+        root = draft.read_tree(visit.form_lists)
+        new = draft.apply(root, visit.form.get("act", ""))
+        name = visit.form.get("name", "").strip()
+        who = visit.form.get("who", "").strip()
+        return Work(segment=segment, name=name, root=root, new=new, who=who, seed=_seed(visit.form.get("others", "")))
+
+    async def _page(self, visit: Visit, work: Work, *, status: int = 200) -> Response:
+        """What the tables know is read first; no connection is kept while the analysis process is asked."""
+        async with visit.database.reading() as tx:
+            known = await self._look(tx, visit, work)
+        resolved, built = known.resolved, known.built
+        asked = asked_of(resolved, is_faulty=bool(known.faults))
+        counted = await count(self._analysis, visit.organization_id, asked, progress=known.progress)
+        is_counted = counted.figures is not None
+        wanted = known.difference if is_counted else None
+        difference = await find_difference(self._analysis, visit.organization_id, wanted)
+        scene = Scene(
+            attributes=known.attributes,
+            properties=known.properties,
+            counts={built.paths[path]: it for path, it in counted.counts.items() if path in built.paths},
+            faults=faults_by_path(built, [fault for fault in known.faults if fault.message != EMPTY_GROUP]),
+            new=work.new,
+        )
+        values: dict[str, Any] = {
+            "segment": work.segment,
+            "name": work.name,
+            "tree": view(work.root, scene),
+            "offered": known.offered,
+            "counted": counted,
+            "left_out": len(built.incomplete),
+            "faults": known.faults,
+            "refused": work.refused,
+            "conflict": work.conflict,
+            "is_changed": known.is_changed,
+            "uses": known.uses,
+            "sample": await self._sample(visit, asked, counted, work.seed),
+            "next_seed": (work.seed + 1) % SEEDS,
+            "who": work.who,
+            "why": known.why,
+            "base": visit.url(PATH, work.segment.id) if work.segment else visit.url(PATH),
+            "groups": GROUPS,
+            "kinds": KINDS,
+            "states": STATES,
+            "difference": difference,
+            "changes": known.changes,
+            "sizes": await self._sizes(visit, work, known, counted),
+        }
+        return render(visit, "segments/builder.html", status=status, **values)
+
+    async def _look(self, tx: Tx, visit: Visit, work: Work) -> "_Known":
+        attributes, properties = await _types(tx, visit.organization_id, work.root)
+        for _, node in draft.walk(work.root):
+            settle(node, attributes, properties)
+        built = build(work.root)
+        resolved = await resolve(tx, visit.organization_id, built.match)
+        offered = await find_offered(tx, visit, work.segment, self._journeys)
+        words = Words(visit.format, offered.names)
+        is_changed = _is_changed(work, built.match, is_complete=not built.incomplete)
+        segment = work.segment if is_changed else None
+        return _Known(
+            attributes=attributes,
+            properties=properties,
+            built=built,
+            resolved=resolved,
+            # Nothing was said yet: that is everybody, which is shown and cannot be saved.
+            faults=list(resolved.faults) if built.match.of else [],
+            offered=offered,
+            is_changed=is_changed,
+            uses=[] if work.segment is None else await self._uses(tx, visit, work.segment),
+            why=await self._why(tx, visit, work, resolved, words) if work.who else None,
+            changes=[] if segment is None else changes(segment.definition.match, built.match, words),
+            difference=None
+            if segment is None
+            else await ask_difference(tx, visit.organization_id, draft=resolved, saved=segment),
+            progress=await life.find_progress(tx, visit.organization_id),
+        )
+
+    async def _sizes(self, visit: Visit, work: Work, known: "_Known", counted: Counted) -> list[SizeRow]:
+        """The sizes of the days; a count of what is saved is today's."""
+        if work.segment is None:
+            return []
+        row, figures = work.segment.row, counted.figures
+        async with visit.database.transaction() as tx:
+            if figures is not None and not known.is_changed and not known.faults:
+                may_be_texted = figures.split.may_be_texted
+                await keep_size(
+                    tx,
+                    visit.organization_id,
+                    row.id,
+                    version=row.version,
+                    total=figures.total,
+                    may_be_texted=may_be_texted,
+                )
+            return await list_sizes(tx, visit.organization_id, row.id)
+
+    async def _sample(self, visit: Visit, asked: Asked, counted: Counted, seed: int) -> list[Person]:
+        if counted.figures is None or counted.figures.total == 0:
+            return []
+        try:
+            found = await self._analysis.sample(visit.organization_id, asked, seed=seed, limit=SAMPLE)
+        except (NotReady, AnalysisAway):
+            return []
+        async with visit.database.reading() as tx:
+            return await find_people(tx, visit.organization_id, found.profile_ids)
+
+    async def _why(self, tx: Tx, visit: Visit, work: Work, resolved: Resolved, words: Words) -> dict[str, Any]:
+        profile = await _find_person(tx, visit, work.who)
+        if profile is None:
+            return {"profile": None}
+        why = await explain(tx, visit.organization_id, resolved.match, profile.id)
+        if why is None:
+            return {"profile": None}
+        wanted = {sale.store_id for sale in why.customer.sales}
+        if why.customer.standing.store_id is not None:
+            wanted.add(why.customer.standing.store_id)
+        stores = await name_stores(tx, visit.organization_id, wanted)
+        line = Answers(words, stores).line(why.tree)
+        return {"profile": profile, "canonical": PROFILE.encode(profile.id), "is_in": why.is_in, "line": line}
+
+    async def _uses(self, tx: Tx, visit: Visit, segment: Segment) -> Sequence[Use]:
+        found = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
+        return found[segment.row.id]
+
+
+async def suggestions(tx: Tx, organization_id: UUID) -> tuple[starts.Start, ...]:
+    """Those to start from, with the organization's own store and key of a birthday where it has them."""
+    known = await find_types(tx, organization_id, Catalog.ATTRIBUTES, starts.BIRTHDAYS)
+    dates = [key for key in starts.BIRTHDAYS if key in known and known[key][0] is AttributeType.DATE]
+    stores = await list_stores(tx, organization_id, after=None, limit=1)
+    return starts.starts(
+        birthday=dates[0] if dates else starts.BIRTHDAYS[0], store=stores[0].external_id if stores else ""
+    )
+
+
+async def find_segment(tx: Tx, visit: Visit) -> Segment:
+    """The segment of the address, inside this organization."""
+    identifier = SEGMENT.decode(visit.references[0])
+    if identifier is None:
+        raise PageNotFound("No segment of this organization has this id.")
+    try:
+        return await manage.load_segment(tx, visit.organization_id, identifier)
+    except SegmentNotFound as error:
+        raise PageNotFound("No segment of this organization has this id; it may have been deleted.") from error
+
+
+async def _types(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Types]:
+    nodes = [node for _, node in draft.walk(root)]
+    return (
+        await find_types(tx, organization_id, Catalog.ATTRIBUTES, {node.one("key") for node in nodes} - {""}),
+        await find_types(tx, organization_id, Catalog.PRODUCTS, {node.one("pkey") for node in nodes} - {""}),
+    )
+
+
+async def _find_person(tx: Tx, visit: Visit, text: str) -> Profile | None:
+    """By any id, or by a number that only one customer has."""
+    found = await search_exactly(
+        tx, visit.organization_id, text, default_country=visit.place.default_country, sees_personal=True
+    )
+    if len(found) == 1:
+        return found[0]
+    return await find_profile(tx, visit.organization_id, read_reference(PROFILE, text)) if found else None
+
+
+def _work_of(definition: Definition, *, segment: Segment | None = None) -> Work:
+    return Work(segment=segment, name=definition.name, root=node_of(definition.match))
+
+
+def _definition(name: str, match: Any) -> Definition | Fault:
+    if not 1 <= len(name) <= 120:  # noqa: PLR2004  # as the definition says
+        return Fault("name", "A name has 1 to 120 characters.")
+    return Definition(name=name, match=match)
+
+
+def _is_changed(work: Work, match: Any, *, is_complete: bool) -> bool:
+    if work.segment is None:
+        return True
+    saved = work.segment.definition
+    return not is_complete or saved.match != match or saved.name != work.name
+
+
+def _deletion(visit: Visit, segment: Segment, uses: Sequence[Use], form: FormState) -> Response:
+    status, here = 400 if form.is_refused else 200, visit.url(PATH, segment.id)
+    return render(visit, "segments/delete.html", status=status, form=form, segment=segment, uses=uses, here=here)
+
+
+def _seed(text: str) -> int:
+    return int(text) % SEEDS if text.isdecimal() and len(text) < 6 else 0  # noqa: PLR2004  # more digits than seeds
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 10 else None  # noqa: PLR2004  # no version is that large

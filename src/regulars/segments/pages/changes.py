@@ -1,0 +1,36 @@
+"""How a draft differs from what is saved, line by line."""
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from regulars.segments.definition import Condition, Group
+from regulars.segments.pages.words import Words
+
+
+class Change(NamedTuple):
+    """A line that came or went, with the group it stands in."""
+
+    is_added: bool
+    words: str
+
+
+def changes(saved: Group, draft: Group, words: Words) -> list[Change]:
+    before, after = list(_lines(saved, words)), list(_lines(draft, words))
+    found: list[Change] = []
+    for verb, from_, to, since, until in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if verb in {"delete", "replace"}:
+            found += [Change(False, line) for line in before[from_:to]]
+        if verb in {"insert", "replace"}:
+            found += [Change(True, line) for line in after[since:until]]
+    return found
+
+
+def _lines(condition: Condition, words: Words, inside: str = "") -> Iterator[str]:
+    if isinstance(condition, Group):
+        here = words.sentence(condition)
+        yield f"{inside}{here}"
+        for inner in condition.of:
+            yield from _lines(inner, words, f"{inside}{here}: ")
+    else:
+        yield f"{inside}{words.sentence(condition)}"

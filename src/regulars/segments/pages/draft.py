@@ -1,0 +1,156 @@
+"""A segment while somebody writes it: a tree of conditions as a form has them, complete or not.
+
+A field is named after the place of its condition: `r.0.1~key` is the key of the second condition in the first group.
+Whoever has no script sends the whole tree with every button; the tree comes back changed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from regulars.segments.definition import CONDITIONS_MAX, DEPTH_MAX, Path
+
+ROOT: Final = "r"
+GROUPS: Final = ("all", "any", "none")
+LEAVES: Final = (
+    "attribute", "consent", "bought", "returned", "spend", "articles", "tickets", "ticket_value", "first_purchase",
+    "last_purchase", "texts", "created", "named", "country", "segment",
+)  # fmt: skip
+# What is picked joins the list it belongs to with the next request, whichever button sends it.
+_PICKED: Final = {
+    "more_values": "values",
+    "more_pvalues": "pvalues",
+    "more_stores": "stores",
+    "more_sources": "sources",
+    "more_products": "products",
+    "more_countries": "countries",
+}
+_VALUES_MAX: Final = 200
+# What a new condition begins with, so that it says something at once.
+_FIRST: Final = {
+    "bought": {"low": "1", "days": "30"},
+    "returned": {"low": "1", "days": "30"},
+    "tickets": {"low": "2", "days": "365"},
+    "articles": {"low": "1", "days": "365"},
+    "spend": {"low": "100.00", "days": "365"},
+    "ticket_value": {"low": "100.00", "days": "365"},
+    "first_purchase": {"when_days": "30"},
+    "last_purchase": {"when_days": "30"},
+    "created": {"when_days": "30"},
+    "texts": {"days": "30"},
+}
+
+
+@dataclass(slots=True)
+class Node:
+    kind: str
+    fields: dict[str, list[str]] = field(default_factory=dict)
+    inner: list["Node"] = field(default_factory=list)
+
+    @property
+    def is_group(self) -> bool:
+        return self.kind in GROUPS
+
+    def one(self, name: str, default: str = "") -> str:
+        values = self.fields.get(name)
+        return values[0].strip() if values and values[0].strip() else default
+
+    def several(self, name: str) -> list[str]:
+        return list(dict.fromkeys(value.strip() for value in self.fields.get(name, ()) if value.strip()))[:_VALUES_MAX]
+
+    def set(self, name: str, *values: str) -> None:
+        self.fields[name] = list(values)
+
+
+def read_tree(form: Mapping[str, list[str]]) -> Node:
+    """The tree that a form holds; what does not belong to one is left out."""
+    kinds: dict[str, str] = {}
+    fields: dict[str, dict[str, list[str]]] = {}
+    for name, values in form.items():
+        place, mark, member = name.partition("~")
+        if not mark:
+            continue
+        if member == "kind":
+            kinds[place] = values[0]
+        else:
+            fields.setdefault(place, {})[member] = values
+    return _read_node(ROOT, kinds, fields, depth=1) or Node("all")
+
+
+def _read_node(
+    place: str, kinds: Mapping[str, str], fields: Mapping[str, dict[str, list[str]]], *, depth: int
+) -> Node | None:
+    kind = kinds.get(place, "")
+    if kind in LEAVES and place != ROOT:
+        return _with_picked(Node(kind, dict(fields.get(place, {}))))
+    if kind not in GROUPS or depth > DEPTH_MAX:
+        return None
+    below = [it for it in kinds if it.startswith(f"{place}.") and it[len(place) + 1 :].isdecimal()]
+    node = Node(kind, dict(fields.get(place, {})))
+    for inner in sorted(below, key=lambda it: int(it[len(place) + 1 :])):
+        read = _read_node(inner, kinds, fields, depth=depth + 1)
+        if read is not None:
+            node.inner.append(read)
+    return node
+
+
+def _with_picked(node: Node) -> Node:
+    for picked, into in _PICKED.items():
+        added = node.several(picked)
+        if added:
+            node.set(into, *node.several(into), *added)
+        node.fields.pop(picked, None)
+    return node
+
+
+def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
+    yield path, node
+    for number, inner in enumerate(node.inner):
+        yield from walk(inner, (*path, number))
+
+
+def place_of(path: Path) -> str:
+    return ".".join([ROOT, *(str(number) for number in path)])
+
+
+def path_of(place: str) -> Path | None:
+    first, *rest = place.split(".")
+    return tuple(int(it) for it in rest) if first == ROOT and all(it.isdecimal() for it in rest) else None
+
+
+def apply(root: Node, act: str) -> Path | None:
+    """Do what a button asks: add a condition or a group, remove one, or drop a picked value. The place to go on at."""
+    verb, _, rest = act.partition(" ")
+    place, _, rest = rest.partition(" ")
+    path = path_of(place)
+    node = None if path is None else _find(root, path)
+    if node is None or path is None:
+        return None
+    match verb:
+        case "add" if node.is_group and sum(not it.is_group for _, it in walk(root)) < CONDITIONS_MAX:
+            kind = node.one("new", "attribute")
+            first = {name: [value] for name, value in _FIRST.get(kind, {}).items()}
+            node.inner.append(Node(kind if kind in LEAVES else "attribute", first))
+            return (*path, len(node.inner) - 1)
+        case "group" if node.is_group and len(path) + 1 < DEPTH_MAX:
+            node.inner.append(Node("any"))
+            return (*path, len(node.inner) - 1)
+        case "remove" if path:
+            above = _find(root, path[:-1])
+            if above is not None:
+                del above.inner[path[-1]]
+            return path[:-1]
+        case "drop":
+            name, _, value = rest.partition(" ")
+            node.set(name, *[it for it in node.several(name) if it != value])
+            return path
+        case _:
+            return None
+
+
+def _find(node: Node, path: Path) -> Node | None:
+    for number in path:
+        if number >= len(node.inner):
+            return None
+        node = node.inner[number]
+    return node

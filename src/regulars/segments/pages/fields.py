@@ -1,0 +1,326 @@
+"""Between a condition and the fields of its form, both ways."""
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+
+from regulars.kit.misread import in_words
+from regulars.segments.check import Types
+from regulars.segments.definition import (
+    Articles,
+    Condition,
+    Consent,
+    Country,
+    Created,
+    FirstPurchase,
+    Group,
+    InSegment,
+    LastPurchase,
+    Named,
+    OfAttribute,
+    OfProperty,
+    OfSales,
+    Spend,
+    Texts,
+    TicketValue,
+    When,
+    Window,
+)
+from regulars.segments.pages.draft import Node
+from regulars.segments.values import NEGATIVE, OF_DAYS, ONE_VALUE
+
+CENTS: Final = 100
+_NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
+_MONEY: Final = re.compile(r"-?[0-9]{1,13}(?:\.[0-9]{1,2})?")
+_WHOLE: Final = re.compile(r"[0-9]{1,7}")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIMES: Final = ("bought", "returned", "tickets")
+
+
+class Incomplete(Exception):
+    """A condition that says too little yet, or something that cannot be read; the message says what to do."""
+
+
+def settle(node: Node, attributes: Types, properties: Types) -> None:
+    """A comparison belongs to the key it was chosen for: another key starts with the first one that its type offers."""
+    for prefix, types in (("", attributes), ("p", properties)):
+        key = node.one(f"{prefix}key")
+        if key != node.one(f"{prefix}was"):
+            node.set(f"{prefix}cmp")
+            node.set(f"{prefix}values")
+            node.set(f"{prefix}value")
+        if key in types and not node.one(f"{prefix}cmp"):
+            node.set(f"{prefix}cmp", next(iter(ORDERED[types[key][0].value])))
+
+
+# In the order in which they are offered.
+ORDERED: Final[Mapping[str, tuple[str, ...]]] = {
+    "text": ("is", "is_not", "contains", "starts_with", "any_of", "is_set", "is_not_set"),
+    "number": ("at_least", "at_most", "between", "is", "is_not", "more", "less", "is_set", "is_not_set"),
+    "currency": ("at_least", "at_most", "between", "is", "is_not", "more", "less", "is_set", "is_not_set"),
+    "boolean": ("is_true", "is_false", "is_set", "is_not_set"),
+    "date": (
+        "in_last_days", "not_in_last_days", "in_next_days", "anniversary_in_next_days", "before", "after", "between",
+        "is_set", "is_not_set",
+    ),
+    "enum": ("any_of", "none_of", "is_set", "is_not_set"),
+}  # fmt: skip
+
+
+def condition_of(node: Node) -> Condition:
+    """The condition that a node's fields say."""
+    data = _data(node)
+    try:
+        return msgspec.convert(data, Condition)  # type: ignore[no-any-return]  # a union is no class
+    except msgspec.ValidationError as error:
+        place, words = in_words(str(error))
+        raise Incomplete(f"{place}: {words}" if place else words) from None
+
+
+def _data(node: Node) -> dict[str, Any]:
+    match node.kind:
+        case "attribute":
+            return {"type": "attribute", **_comparison(node, "", "Choose an attribute.")}
+        case "consent":
+            since = _when(node) if node.one("when_cmp") else None
+            return _without_none(
+                type="consent",
+                state=node.one("state", "may_be_texted"),
+                sources=node.several("sources"),
+                stores=node.several("stores"),
+                since=since,
+            )
+        case "texts":
+            got = node.one("got", "yes") == "yes"
+            return _without_none(type="texts", got=got, days=_whole(node, "days"), journey=node.one("journey") or None)
+        case "created":
+            return {"type": "created", "when": _when(node)}
+        case "named":
+            return {"type": "named", "is": node.one("named", "yes") == "yes"}
+        case "country":
+            if not node.several("countries"):
+                raise Incomplete("Choose a country.")
+            return {"type": "country", "any_of": [code.upper() for code in node.several("countries")]}
+        case "segment":
+            if not node.one("segment"):
+                raise Incomplete("Choose a segment.")
+            return {"type": "segment", "id": node.one("segment")}
+        case _:
+            return _sales(node)
+
+
+def _sales(node: Node) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": node.kind, "stores": node.several("stores"), "products": node.several("products")}
+    if node.one("pkey"):
+        data["property"] = _comparison(node, "p", "Choose a property.")
+    if node.kind in {"first_purchase", "last_purchase"}:
+        return {**data, "when": _when(node, may_be_missing=True)}
+    window = _window(node)
+    if window is not None:
+        data["window"] = window
+    bound = node.one("bound", "at_least")
+    if node.kind in {"spend", "ticket_value"}:
+        data["currency"] = node.one("currency", "EUR")
+    if bound == "none" and node.kind != "ticket_value":
+        return {**data, "none": True}
+    read: Callable[[Node, str], float] = _times
+    if node.kind not in _TIMES:
+        read = _quantity if node.kind == "articles" else _cents
+    ending = "_cents" if node.kind in {"spend", "ticket_value"} else ""
+    if bound in {"at_least", "between"}:
+        data[f"at_least{ending}"] = read(node, "low")
+    if bound in {"at_most", "between"}:
+        data[f"at_most{ending}"] = read(node, "high")
+    return data
+
+
+def _comparison(node: Node, prefix: str, missing: str) -> dict[str, Any]:
+    key, comparison = node.one(f"{prefix}key"), node.one(f"{prefix}cmp")
+    if not key:
+        raise Incomplete(missing)
+    if not comparison:
+        # The key is not known, so no comparison was offered: any will do to say so.
+        comparison = "is_set"
+    data: dict[str, Any] = {"key": key, "comparison": comparison, **_wanted(node, prefix, comparison)}
+    if comparison in NEGATIVE:
+        data["without_value"] = node.one(f"{prefix}without", "no") == "yes"
+    return data
+
+
+def _wanted(node: Node, prefix: str, comparison: str) -> dict[str, Any]:
+    """What is compared with."""
+    if comparison in ONE_VALUE:
+        if not node.one(f"{prefix}value"):
+            raise Incomplete("Fill in the value.")
+        return {"value": node.one(f"{prefix}value")}
+    if comparison == "between":
+        values = [node.one(f"{prefix}low"), node.one(f"{prefix}high")]
+        if not all(values):
+            raise Incomplete("Fill in both values.")
+        return {"values": values}
+    if comparison in {"any_of", "none_of"}:
+        if not node.several(f"{prefix}values"):
+            raise Incomplete("Pick at least one value.")
+        return {"values": node.several(f"{prefix}values")}
+    return {"days": _whole(node, f"{prefix}days")} if comparison in OF_DAYS else {}
+
+
+def _when(node: Node, *, may_be_missing: bool = False) -> dict[str, Any]:
+    comparison = node.one("when_cmp", "in_last_days")
+    data: dict[str, Any] = {"comparison": comparison}
+    if comparison in {"before", "after"}:
+        data["date"] = _date(node, "when_date")
+    elif comparison == "between":
+        data["from"], data["to"] = _date(node, "when_from"), _date(node, "when_to")
+    else:
+        data["days"] = _whole(node, "when_days")
+    if may_be_missing and comparison == "not_in_last_days":
+        data["without_value"] = node.one("when_without", "no") == "yes"
+    return data
+
+
+def _window(node: Node) -> dict[str, Any] | None:
+    match node.one("window", "last"):
+        case "last":
+            return {"last_days": _whole(node, "days")}
+        case "between":
+            return {"from": _date(node, "from"), "to": _date(node, "to")}
+        case _:
+            return None
+
+
+def _whole(node: Node, name: str) -> int:
+    text = node.one(name)
+    if not _WHOLE.fullmatch(text):
+        raise Incomplete("Fill in a whole number of days.")
+    return int(text)
+
+
+def _times(node: Node, name: str) -> int:
+    text = node.one(name, "1" if node.one("bound", "at_least") == "at_least" else "")
+    if not _WHOLE.fullmatch(text):
+        raise Incomplete("Fill in how many times, as a whole number.")
+    return int(text)
+
+
+def _quantity(node: Node, name: str) -> float:
+    text = node.one(name)
+    if not _NUMBER.fullmatch(text):
+        raise Incomplete("Fill in how many articles, such as 2 or 0.5.")
+    return float(text)
+
+
+def _cents(node: Node, name: str) -> int:
+    text = node.one(name)
+    if not _MONEY.fullmatch(text):
+        raise Incomplete("Fill in an amount, such as 200 or 19.90.")
+    return int(Decimal(text) * CENTS)
+
+
+def _date(node: Node, name: str) -> str:
+    text = node.one(name)
+    if not _DATE.fullmatch(text):
+        raise Incomplete("Fill in a date, such as 2026-11-15.")
+    return text
+
+
+def _without_none(**data: Any) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if value is not None}
+
+
+def node_of(condition: Condition) -> Node:
+    """The node whose fields say the condition."""
+    if isinstance(condition, Group):
+        kind = str(type(condition).__struct_config__.tag)
+        return Node(kind, inner=[node_of(inner) for inner in condition.of])
+    node = Node(str(type(condition).__struct_config__.tag))
+    match condition:
+        case OfAttribute():
+            _fill_comparison(node, "", condition)
+        case Consent():
+            node.set("state", condition.state)
+            node.set("sources", *condition.sources)
+            node.set("stores", *condition.stores)
+            if condition.since is not None:
+                _fill_when(node, condition.since)
+        case Texts():
+            node.set("got", "yes" if condition.got else "no")
+            node.set("days", str(condition.days))
+            node.set("journey", condition.journey or "")
+        case Created():
+            _fill_when(node, condition.when)
+        case Named():
+            node.set("named", "yes" if condition.is_ else "no")
+        case Country():
+            node.set("countries", *condition.any_of)
+        case InSegment():
+            node.set("segment", condition.id)
+        case _:
+            _fill_sales(node, condition)
+    return node
+
+
+def _fill_sales(node: Node, condition: OfSales) -> None:
+    node.set("stores", *condition.stores)
+    node.set("products", *condition.products)
+    if condition.property is not None:
+        _fill_comparison(node, "p", condition.property)
+    if isinstance(condition, FirstPurchase | LastPurchase):
+        _fill_when(node, condition.when)
+        return
+    _fill_window(node, condition.window)
+    if isinstance(condition, Spend | TicketValue):
+        node.set("currency", condition.currency)
+        low, high = (_money_text(it) for it in (condition.at_least_cents, condition.at_most_cents))
+    elif isinstance(condition, Articles):
+        low, high = (None if it is None else f"{it:g}" for it in (condition.at_least, condition.at_most))
+    else:
+        low, high = (None if it is None else str(it) for it in (condition.at_least, condition.at_most))
+    is_none = not isinstance(condition, TicketValue) and condition.none
+    bound = "none" if is_none else "between" if low and high else "at_most" if high else "at_least"
+    node.set("bound", bound)
+    node.set("low", low or ("1" if bound == "at_least" else ""))
+    node.set("high", high or "")
+
+
+def _money_text(cents: int | None) -> str | None:
+    return None if cents is None else f"{Decimal(cents) / CENTS:.2f}"
+
+
+def _fill_window(node: Node, window: Window | None) -> None:
+    if window is None:
+        node.set("window", "ever")
+    elif window.last_days is not None:
+        node.set("window", "last")
+        node.set("days", str(window.last_days))
+    else:
+        node.set("window", "between")
+        node.set("from", "" if window.from_ is None else window.from_.isoformat())
+        node.set("to", "" if window.to is None else window.to.isoformat())
+
+
+def _fill_comparison(node: Node, prefix: str, asked: OfAttribute | OfProperty) -> None:
+    node.set(f"{prefix}key", asked.key)
+    node.set(f"{prefix}was", asked.key)
+    node.set(f"{prefix}cmp", asked.comparison)
+    if asked.value is not None:
+        node.set(f"{prefix}value", asked.value)
+    if asked.comparison == "between":
+        node.set(f"{prefix}low", asked.values[0])
+        node.set(f"{prefix}high", asked.values[1])
+    else:
+        node.set(f"{prefix}values", *asked.values)
+    if asked.days is not None:
+        node.set(f"{prefix}days", str(asked.days))
+    node.set(f"{prefix}without", "yes" if asked.without_value else "no")
+
+
+def _fill_when(node: Node, when: When) -> None:
+    node.set("when_cmp", when.comparison)
+    for name, day in (("when_date", when.date), ("when_from", when.from_), ("when_to", when.to)):
+        node.set(name, "" if day is None else day.isoformat())
+    node.set("when_days", "" if when.days is None else str(when.days))
+    node.set("when_without", "yes" if when.without_value else "no")

@@ -1,0 +1,74 @@
+"""Figures of a segment for a page: counted now, or why they cannot be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.segments.analysis.ask import Analysis
+from regulars.segments.analysis.model import AnalysisAway, Asked, Figures, NotReady
+from regulars.segments.columns.model import Progress
+from regulars.segments.definition import All, Nothing, Path
+from regulars.segments.kept.asked import asked_of
+from regulars.segments.kept.model import Segment
+from regulars.segments.kept.resolve import Resolved, resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One of the three: figures, the progress of what must be ready first, or the reason why there are none."""
+
+    figures: Figures | None = None
+    progress: Progress | None = None
+    is_without_columns: bool = False
+    away: str | None = None
+    counts: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
+
+
+async def count(analysis: Analysis, organization_id: UUID, asked: Asked, *, progress: Progress | None) -> Counted:
+    """`progress` is that of the columns, by the table: without any the analysis process need not even run."""
+    if progress is None:
+        return Counted(is_without_columns=True)
+    if progress.state == "building":
+        return Counted(progress=progress)
+    try:
+        figures = await analysis.figures(organization_id, asked)
+    except NotReady as error:
+        return Counted(progress=error.progress, is_without_columns=error.progress is None)
+    except AnalysisAway as error:
+        return Counted(away=str(error))
+    return Counted(figures, counts={one.path: (one.count, one.unreadable) for one in figures.conditions})
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How many a change would bring in and take out."""
+
+    joining: int
+    leaving: int
+
+
+async def ask_difference(
+    tx: Tx, organization_id: UUID, *, draft: Resolved, saved: Segment
+) -> tuple[Asked, Asked] | None:
+    """What to ask about those who would come, and those who would go; None where something is wrong with either."""
+    if draft.faults or saved.faults:
+        return None
+    before, after = saved.definition.match, draft.match
+    # Both are sound, and are only put together to be counted: how deep that is does not matter.
+    coming = await resolve(tx, organization_id, All(of=(after, Nothing(of=(before,)))))
+    going = await resolve(tx, organization_id, All(of=(before, Nothing(of=(after,)))))
+    return asked_of(coming, is_faulty=False), asked_of(going, is_faulty=False)
+
+
+async def find_difference(
+    analysis: Analysis, organization_id: UUID, asked: tuple[Asked, Asked] | None
+) -> Difference | None:
+    """None where nothing can be counted now."""
+    if asked is None:
+        return None
+    try:
+        coming, going = [await analysis.figures(organization_id, one) for one in asked]
+    except (NotReady, AnalysisAway):
+        return None
+    return Difference(coming.total, going.total)

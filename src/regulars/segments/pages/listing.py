@@ -1,0 +1,92 @@
+"""The list of segments: how large each was when it was last counted, and who uses it."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from starlette.responses import Response
+
+from regulars.kit.clock import monotonic
+from regulars.kit.ids import SEGMENT
+from regulars.segments.analysis.ask import Analysis
+from regulars.segments.columns import life
+from regulars.segments.kept import manage
+from regulars.segments.kept.asked import asked_of
+from regulars.segments.kept.model import SegmentRow, SizeRow
+from regulars.segments.kept.resolve import find_others, resolve
+from regulars.segments.kept.sizes import find_last_sizes, keep_size
+from regulars.segments.kept.uses import DescribeUses, Use
+from regulars.segments.pages.builder import suggestions
+from regulars.segments.pages.figures import count
+from regulars.segments.pages.uses import PATH, list_uses
+from regulars.web.access import Action
+from regulars.web.render import redirect, render
+from regulars.web.visit import Visit
+
+# What a request to count all may take before it leaves the rest for the next one.
+COUNTING_S: Final = 6.0
+
+
+class Row(NamedTuple):
+    segment: SegmentRow
+    size: SizeRow | None
+    uses: list[Use]
+    fault: str | None
+
+    @property
+    def canonical(self) -> str:
+        return SEGMENT.encode(self.segment.id)
+
+
+class Listing:
+    def __init__(self, analysis: Analysis, describe: Mapping[str, DescribeUses]) -> None:
+        self._analysis = analysis
+        self._describe = describe
+
+    async def show(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            segments = await manage.list_segments(tx, visit.organization_id)
+            ids = [row.id for row in segments]
+            sizes = await find_last_sizes(tx, visit.organization_id, ids)
+            uses = await list_uses(tx, visit.organization_id, ids, self._describe)
+            known = await find_others(tx, visit.organization_id, [SEGMENT.encode(it) for it in ids])
+            progress = await life.find_progress(tx, visit.organization_id)
+            given = await suggestions(tx, visit.organization_id) if visit.may(Action.EDIT_SEGMENTS) else ()
+        rows = []
+        for row in segments:
+            other = known.get(SEGMENT.encode(row.id))
+            fault = other.faults[0].message if other is not None and other.faults else None
+            rows.append(Row(row, sizes.get(row.id), list(uses[row.id]), fault))
+        return render(visit, "segments/list.html", rows=rows, starts=given, progress=progress, path=visit.url(PATH))
+
+    async def count_all(self, visit: Visit) -> Response:
+        """Count those that were counted longest ago first; what does not fit is counted the next time."""
+        async with visit.database.reading() as tx:
+            segments = await manage.list_segments(tx, visit.organization_id)
+            sizes = await find_last_sizes(tx, visit.organization_id, [row.id for row in segments])
+        segments.sort(key=lambda row: sizes[row.id].counted_at.timestamp() if row.id in sizes else 0.0)
+        until, done = monotonic() + COUNTING_S, 0
+        for row in segments:
+            if monotonic() > until or not await self._count(visit, row):
+                break
+            done += 1
+        words = f"{visit.format.number(done)} of {visit.format.number(len(segments))} segments were counted."
+        return redirect(visit, visit.url(PATH), done=words)
+
+    async def _count(self, visit: Visit, row: SegmentRow) -> bool:
+        async with visit.database.reading() as tx:
+            segment = await manage.load_segment(tx, visit.organization_id, row.id)
+            resolved = await resolve(tx, visit.organization_id, segment.definition.match)
+            progress = await life.find_progress(tx, visit.organization_id)
+        counted = await count(self._analysis, visit.organization_id, asked_of(resolved), progress=progress)
+        if counted.figures is None:
+            return False
+        async with visit.database.transaction() as tx:
+            await keep_size(
+                tx,
+                visit.organization_id,
+                row.id,
+                version=segment.row.version,
+                total=counted.figures.total,
+                may_be_texted=counted.figures.split.may_be_texted,
+            )
+        return True

@@ -1,0 +1,130 @@
+"""Who is in a segment: as a list, and as a file for those who may have it."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.kit.clock import format_timestamp
+from regulars.segments.analysis.ask import Analysis
+from regulars.segments.analysis.model import AnalysisAway, Asked, Members, NotReady
+from regulars.segments.columns import life
+from regulars.segments.kept.asked import asked_of
+from regulars.segments.kept.model import Segment
+from regulars.segments.kept.resolve import resolve
+from regulars.segments.kept.sizes import list_sizes
+from regulars.segments.kept.uses import DescribeUses
+from regulars.segments.pages.builder import find_segment
+from regulars.segments.pages.figures import count
+from regulars.segments.pages.people import Person, find_people
+from regulars.segments.pages.uses import PATH, list_uses
+from regulars.segments.pages.words import STATES
+from regulars.web.csv import csv_response
+from regulars.web.render import render
+from regulars.web.visit import Visit
+
+PAGE: Final = 50
+CSV_PAGE: Final = 500
+CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
+
+
+class MemberPages:
+    def __init__(self, analysis: Analysis, describe: Mapping[str, DescribeUses]) -> None:
+        self._analysis = analysis
+        self._describe = describe
+
+    async def summary(self, visit: Visit) -> Response:
+        """What whoever sees no personal data sees of a segment: saved counts, and where it is used."""
+        segment, asked = await self._asked(visit)
+        async with visit.database.reading() as tx:
+            progress = await life.find_progress(tx, visit.organization_id)
+        counted = await count(self._analysis, visit.organization_id, asked, progress=progress)
+        async with visit.database.reading() as tx:
+            sizes = await list_sizes(tx, visit.organization_id, segment.row.id)
+            uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
+        return render(
+            visit,
+            "segments/summary.html",
+            segment=segment,
+            counted=counted,
+            sizes=sizes,
+            uses=uses[segment.row.id],
+            states=STATES,
+            base=visit.url(PATH, segment.id),
+        )
+
+    async def show(self, visit: Visit) -> Response:
+        segment, asked = await self._asked(visit)
+        after = visit.query.get("after", "")
+        place = int(after) if after.isdecimal() and len(after) < 19 else 0  # noqa: PLR2004  # what 64 bits hold
+        found: Members | None = None
+        away: str | None = None
+        try:
+            found = await self._analysis.members(visit.organization_id, asked, after=place, limit=PAGE)
+        except (NotReady, AnalysisAway) as error:
+            away = str(error)
+        people: list[Person] = []
+        if found is not None:
+            async with visit.database.reading() as tx:
+                people = await find_people(tx, visit.organization_id, found.profile_ids)
+        return render(
+            visit,
+            "segments/members.html",
+            segment=segment,
+            people=people,
+            found=found,
+            away=away,
+            is_first=place == 0,
+            base=visit.url(PATH, segment.id),
+        )
+
+    async def export(self, visit: Visit) -> Response:
+        segment, asked = await self._asked(visit)
+        first = None
+        try:
+            first = await self._analysis.members(visit.organization_id, asked, limit=CSV_PAGE)
+        except (NotReady, AnalysisAway) as error:
+            return render(
+                visit,
+                "segments/members.html",
+                status=503,
+                segment=segment,
+                people=[],
+                found=None,
+                away=str(error),
+                is_first=True,
+                base=visit.url(PATH, segment.id),
+            )
+        async with visit.database.transaction() as tx:
+            after = {"version": segment.row.version}
+            await record(tx, visit.organization_id, actor_of(visit), "segment.export", segment.id, after=after)
+        return csv_response(f"{segment.id}.csv", CSV_HEADER, self._rows(visit, asked, first))
+
+    async def _rows(self, visit: Visit, asked: Asked, found: Members) -> AsyncIterator[list[str]]:
+        while True:
+            async with visit.database.reading() as tx:
+                people = await find_people(tx, visit.organization_id, found.profile_ids)
+            for person in people:
+                yield _row(person)
+            if found.next is None:
+                return
+            found = await self._analysis.members(visit.organization_id, asked, after=found.next, limit=CSV_PAGE)
+
+    async def _asked(self, visit: Visit) -> tuple[Segment, Asked]:
+        async with visit.database.reading() as tx:
+            segment = await find_segment(tx, visit)
+            return segment, asked_of(await resolve(tx, visit.organization_id, segment.definition.match))
+
+
+def _row(person: Person) -> list[str]:
+    profile = person.profile
+    return [
+        person.canonical,
+        profile.external_id,
+        profile.first_name or "",
+        profile.last_name or "",
+        profile.phone_number or "",
+        person.status or "NEVER_ASKED",
+        format_timestamp(profile.created_at),
+    ]

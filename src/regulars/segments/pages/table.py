@@ -1,0 +1,49 @@
+"""The addresses of the pages of segments."""
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+from regulars.segments.analysis.ask import Analysis
+from regulars.segments.kept.uses import DescribeUses
+from regulars.segments.pages.builder import Builder
+from regulars.segments.pages.listing import Listing
+from regulars.segments.pages.members import MemberPages
+from regulars.segments.pages.offered import ListJourneys
+from regulars.segments.pages.uses import PATH, describe_segments
+from regulars.web.access import Action
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+# Fifty conditions have more fields than an ordinary form.
+FIELDS_MAX = 3_000
+
+
+def pages(
+    analysis: Analysis, *, users: Mapping[str, DescribeUses] | None = None, journeys: ListJourneys | None = None
+) -> tuple[Page, ...]:
+    """`users` are the kinds of things above that ask for segments, each with what its ids are called."""
+    describe = {"segment": describe_segments, **(users or {})}
+    builder, listing = Builder(analysis, describe, journeys), Listing(analysis, describe)
+    members = MemberPages(analysis, describe)
+
+    async def show(visit: Visit) -> Response:
+        """The builder, or for whoever may not build what a segment comes to."""
+        return await (builder.show if visit.may(Action.EDIT_SEGMENTS) else members.summary)(visit)
+
+    read, edit, one = Action.READ_SEGMENTS, Action.EDIT_SEGMENTS, f"{PATH}/{{segment}}"
+    return (
+        Page(path=PATH, needs=read, handle=listing.show),
+        Form(path=f"{PATH}/count", needs=read, handle=listing.count_all),
+        Form(path=f"{PATH}/prepare", needs=edit, handle=builder.prepare),
+        Page(path=f"{PATH}/new", needs=edit, handle=builder.begin),
+        Form(path=f"{PATH}/draft", needs=edit, handle=builder.draft, fields_max=FIELDS_MAX),
+        Form(path=f"{PATH}/save", needs=edit, handle=builder.save, fields_max=FIELDS_MAX),
+        Page(path=one, needs=read, handle=show),
+        Form(path=f"{one}/draft", needs=edit, handle=builder.draft, fields_max=FIELDS_MAX),
+        Form(path=f"{one}/save", needs=edit, handle=builder.save, fields_max=FIELDS_MAX),
+        Page(path=f"{one}/members", needs=read, handle=members.show),
+        Page(path=f"{one}/members.csv", needs=edit, handle=members.export),
+        Page(path=f"{one}/delete", needs=edit, handle=builder.ask_to_delete),
+        Form(path=f"{one}/delete", needs=edit, handle=builder.delete),
+    )

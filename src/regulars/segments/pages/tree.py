@@ -1,0 +1,169 @@
+"""A draft as a definition, as far as it is complete, and as the page draws it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from regulars.segments.check import Types
+from regulars.segments.definition import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path
+from regulars.segments.errors import Fault
+from regulars.segments.pages import draft
+from regulars.segments.pages.draft import Node
+from regulars.segments.pages.fields import ORDERED, Incomplete, condition_of
+from regulars.segments.pages.words import COMPARISONS, KINDS
+
+_GROUPS: Final[dict[str, type[All] | type[Any] | type[Nothing]]] = {"all": All, "any": Any, "none": Nothing}
+_STEP: Final = re.compile(r"\.of\[([0-9]+)\]")
+ICONS: Final = {
+    "attribute": "tag",
+    "consent": "consent",
+    "texts": "message",
+    "created": "calendar",
+    "named": "people",
+    "country": "people",
+    "segment": "filter",
+}
+
+
+@dataclass(slots=True)
+class Built:
+    """What of a draft is complete. `paths` leads from a place in the definition to the one in the draft."""
+
+    match: Group
+    paths: dict[Path, Path] = field(default_factory=dict)
+    incomplete: dict[Path, str] = field(default_factory=dict)
+
+
+def build(root: Node) -> Built:
+    """The definition of a draft; conditions that say too little are left out of it, and named."""
+    built = Built(All())
+    built.match = _group(root, (), (), built)
+    return built
+
+
+def _group(node: Node, path: Path, place: Path, built: Built) -> Group:
+    built.paths[place] = path
+    inner: list[Condition] = []
+    for number, one in enumerate(node.inner):
+        here = (*path, number)
+        if one.is_group:
+            inner.append(_group(one, here, (*place, len(inner)), built))
+            continue
+        try:
+            condition = condition_of(one)
+        except Incomplete as error:
+            built.incomplete[here] = str(error)
+            continue
+        built.paths[(*place, len(inner))] = here
+        inner.append(condition)
+    return _GROUPS[node.kind](of=tuple(inner))
+
+
+def faults_by_path(built: Built, faults: Sequence[Fault]) -> dict[Path, list[Fault]]:
+    """Each fault at the place of the draft that it is about."""
+    found: dict[Path, list[Fault]] = {}
+    for fault in faults:
+        place = tuple(int(step) for step in _STEP.findall(fault.place))
+        found.setdefault(built.paths.get(place, ()), []).append(fault)
+    for path, message in built.incomplete.items():
+        found.setdefault(path, []).append(Fault("", message))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A key as a condition reads it; without a type it is not known."""
+
+    key: str
+    type: str | None
+    values: tuple[str, ...]
+    comparison: str
+    comparisons: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """One condition or group as the page draws it."""
+
+    node: Node
+    place: str
+    kind: str
+    label: str
+    icon: str
+    count: int | None
+    unreadable: int
+    faults: list[str]
+    inner: list["NodeView"]
+    attribute: Key
+    product: Key
+    may_have_groups: bool
+    is_new: bool
+
+    @property
+    def id(self) -> str:
+        return self.place.replace(".", "-")
+
+    @property
+    def is_group(self) -> bool:
+        return self.node.is_group
+
+    def name(self, member: str) -> str:
+        return f"{self.place}~{member}"
+
+    def field_id(self, member: str) -> str:
+        return f"{self.id}-{member}"
+
+    def one(self, member: str, default: str = "") -> str:
+        return self.node.one(member, default)
+
+    def several(self, member: str) -> list[str]:
+        return self.node.several(member)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What all conditions of a page share."""
+
+    attributes: Types
+    properties: Types
+    counts: Mapping[Path, tuple[int, int]]
+    faults: Mapping[Path, Sequence[Fault]]
+    new: Path | None
+
+
+def view(node: Node, scene: Scene, path: Path = ()) -> NodeView:
+    count, unreadable = scene.counts.get(path, (None, 0))
+    return NodeView(
+        node=node,
+        place=draft.place_of(path),
+        kind=node.kind,
+        label=KINDS.get(node.kind, ""),
+        icon=ICONS.get(node.kind, "ticket"),
+        count=count,
+        unreadable=unreadable,
+        faults=[fault.message for fault in scene.faults.get(path, ())],
+        inner=[view(inner, scene, (*path, number)) for number, inner in enumerate(node.inner)],
+        attribute=_key(node, "", scene.attributes),
+        product=_key(node, "p", scene.properties),
+        may_have_groups=len(path) + 1 < DEPTH_MAX,
+        is_new=scene.new == path,
+    )
+
+
+def _key(node: Node, prefix: str, types: Types) -> Key:
+    key, comparison = node.one(f"{prefix}key"), node.one(f"{prefix}cmp")
+    if key not in types:
+        return Key(key=key, type=None, values=(), comparison=comparison, comparisons=[])
+    declared, values = types[key]
+    offered = list(ORDERED[declared.value])
+    if comparison and comparison not in offered:
+        # The key was given another type since: the page shows what stood there, beside the fault.
+        offered.insert(0, comparison)
+    return Key(
+        key=key,
+        type=declared.value,
+        values=tuple(values),
+        comparison=comparison,
+        comparisons=[(it, COMPARISONS.get(it, it)) for it in offered],
+    )

@@ -1,0 +1,84 @@
+"""A shop whose customers the segment of the design page tells apart, and its columns, built."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from tests.support import samples
+from tests.support.aside import run_aside
+from tests.support.client import Api
+from tests.support.draining import work_through
+from tests.support.visitor import Visitor
+
+from regulars.catalog.model import AttributeType
+from regulars.catalog.retype import retype_attribute
+from regulars.kit.db import Database
+
+LINEN = {"external_id": "LIN-1", "name": "Chemise", "properties": {"collection": "Lin lavé"}}
+WOOL = {"external_id": "WOOL-1", "name": "Pull", "properties": {"collection": "Laine"}}
+
+
+@dataclass(frozen=True)
+class SegmentShop:
+    api: Api
+    database_url: str
+    organization_id: UUID
+    store: str
+
+    def work(self) -> None:
+        work_through(self.database_url, self.organization_id)
+
+    def customer(self, name: str, **attributes: str) -> str:
+        external_id = samples.unique(name)
+        body = {"external_id": external_id, "first_name": name, "attributes": attributes}
+        assert self.api.post("/v1/profiles", body).status in {200, 201}
+        return external_id
+
+    def sale(self, customer: str, *, days: int, cents: int, product: dict, quantity: float = 1) -> str:
+        line = samples.line(product=product, quantity=quantity, total_price_cents=cents)
+        sale = samples.sale(
+            self.store, profile_id=customer, occurred_at=samples.ago(days=days), total_amount_cents=cents,
+            line_items=[line],
+        )  # fmt: skip
+        answer = self.api.post("/v1/sales-events", sale)
+        assert answer.status == 201, answer.body
+        return str(sale["external_id"])
+
+    def declare(self, key: str, declared: AttributeType, *values: str) -> None:
+        async def retype() -> None:
+            database = Database(self.database_url, pool_max=2)
+            await database.open()
+            try:
+                async with database.transaction() as tx:
+                    await retype_attribute(tx, self.organization_id, key, declared=declared, allowed_values=values)
+            finally:
+                await database.close()
+
+        run_aside(retype())
+
+
+@dataclass(frozen=True)
+class Crowd:
+    shop: SegmentShop
+    slow: str
+    busy: str
+    ticket: str
+
+
+def open_shop(api: Api, visitor: Visitor, database_url: str) -> Crowd:
+    assert api.tenant is not None
+    store = api.post("/v1/stores", samples.store(name="Lyon République")).json()["id"]
+    shop = SegmentShop(api, database_url, api.tenant.organization_id, store)
+    slow = shop.customer("Rémi", tier="Gold", points_balance="500", newsletter="true")
+    busy = shop.customer("Odile", tier="Gold", points_balance="1240", newsletter="true")
+    shop.customer("Silvère", tier="Silver", points_balance="900", newsletter="true")
+    shop.customer("Nadia", tier="Gold", points_balance="n/a", newsletter="true")
+    linen = shop.customer("Inès", tier="Platinum", points_balance="1000", newsletter="true")
+    shop.sale(slow, days=100, cents=30000, product=WOOL)
+    shop.sale(busy, days=90, cents=91460, product=LINEN, quantity=5)
+    ticket = shop.sale(busy, days=0, cents=2000, product=WOOL)
+    shop.sale(linen, days=400, cents=9000, product=LINEN, quantity=3)
+    shop.work()
+    shop.declare("tier", AttributeType.ENUM, "Gold", "Platinum", "Silver")
+    assert visitor.post("/segments/prepare").status_code == 303
+    shop.work()
+    return Crowd(shop, slow, busy, ticket)

@@ -1,0 +1,216 @@
+"""With a browser: the segment of the design page is built, by mouse and by keyboard; a value that its type cannot read;
+why somebody is in or out; a journey that uses a segment."""
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+from tests.pages.segment_shop import Crowd, open_shop
+from tests.support.aside import run_aside
+from tests.support.browser import WAIT_MS, context_of
+from tests.support.visitor import Visitor
+
+from regulars.journeys.manage import create_journey
+from regulars.journeys.read import read_definition
+from regulars.kit.db import Database
+from regulars.web.access import Role
+
+SOME = re.compile("[0-9]")
+expect.set_options(timeout=WAIT_MS)
+
+
+@pytest.fixture
+def marketer(visitor_as) -> Visitor:
+    return visitor_as(Role.MARKETER)
+
+
+@pytest.fixture
+def crowd(api, marketer, analysis, api_database_url) -> Crowd:
+    return open_shop(api, marketer, api_database_url)
+
+
+@pytest.fixture
+def tab(chromium, marketer):
+    with context_of(chromium, marketer, locale="en-GB") as context:
+        yield context.new_page()
+
+
+@pytest.fixture
+def use_journey(api_database_url):
+    def use(crowd: Crowd, condition: dict[str, str]) -> None:
+        given = {"name": "We miss you", "trigger": "purchase", "filter": condition, "steps": [{"do": "exit"}]}
+
+        async def create() -> None:
+            database = Database(api_database_url, pool_max=2)
+            await database.open()
+            try:
+                async with database.transaction() as tx:
+                    definition = read_definition(json.dumps(given).encode())
+                    await create_journey(tx, crowd.shop.organization_id, definition)
+            finally:
+                await database.close()
+
+        run_aside(create())
+
+    return use
+
+
+class Mouse:
+    """Points and clicks."""
+
+    def __init__(self, tab: Page) -> None:
+        self.tab = tab
+
+    def press(self, button: Locator) -> None:
+        button.click()
+
+    def choose(self, select: Locator, words: str) -> None:
+        select.select_option(label=words)
+
+    def write(self, field: Locator, text: str) -> None:
+        field.fill(text)
+
+    def leave(self) -> None:
+        self.tab.locator("h1").click()
+
+
+class Keyboard(Mouse):
+    """Only ever uses keys, once something has focus."""
+
+    def press(self, button: Locator) -> None:
+        button.focus()
+        self.tab.keyboard.press("Enter")
+
+    def choose(self, select: Locator, words: str) -> None:
+        """Opened, so that nothing is chosen before Enter."""
+        select.focus()
+        self.tab.keyboard.press("Alt+ArrowDown")
+        self.tab.keyboard.type(words)
+        self.tab.keyboard.press("Enter")
+
+    def write(self, field: Locator, text: str) -> None:
+        field.focus()
+        self.tab.keyboard.press("Control+A")
+        self.tab.keyboard.type(text)
+
+    def leave(self) -> None:
+        self.tab.keyboard.press("Tab")
+
+
+class Builder:
+    def __init__(self, hand: Mouse) -> None:
+        self.hand = hand
+        self.tab = hand.tab
+
+    def at(self, member: str) -> Locator:
+        return self.tab.locator(f"#{member}")
+
+    def add(self, group: str, kind: str, place: str) -> None:
+        self.at(f"{group}-new").select_option(label=kind)
+        row = self.tab.locator(f"#c-{group} > .group-list > .row")
+        self.hand.press(row.get_by_role("button", name="Condition", exact=True))
+        expect(self.at(f"c-{place}")).to_be_visible()
+
+    def add_group(self, group: str, place: str, kind: str) -> None:
+        row = self.tab.locator(f"#c-{group} > .group-list > .row")
+        self.hand.press(row.get_by_role("button", name="Group", exact=True))
+        expect(self.at(f"c-{place}")).to_be_visible()
+        if kind != "Any of these":
+            self.hand.choose(self.at(f"{place}-kind"), kind)
+            expect(self.at(f"c-{place}").locator("legend").first).to_have_text(kind)
+
+    def key(self, place: str, member: str, key: str) -> None:
+        self.hand.write(self.at(f"{place}-{member}"), key)
+        self.hand.leave()
+        expect(self.at(f"{place}-{'p' if member == 'pkey' else ''}cmp")).to_be_visible()
+
+    def compare(self, place: str, words: str, then: str) -> None:
+        self.hand.choose(self.at(f"{place}-cmp"), words)
+        expect(self.at(f"{place}-{then}")).to_be_visible()
+
+    def figure(self, place: str, number: str) -> None:
+        expect(self.at(f"fig-{place}")).to_have_text(number)
+
+
+def build_gold_who_slow_down(builder: Builder) -> None:
+    hand, at = builder.hand, builder.at
+    hand.write(at("f-name"), "Gold who slow down")
+    hand.press(at("c-r-0").get_by_role("button", name="Remove this condition"))
+    expect(at("c-r-0")).to_have_count(0)
+    builder.add("r", "Attribute", "r-0")
+    builder.key("r-0", "key", "tier")
+    hand.choose(at("r-0-more_values"), "Gold")
+    expect(at("c-r-0").get_by_role("button", name="Remove Gold")).to_be_visible()
+    hand.choose(at("r-0-more_values"), "Platinum")
+    builder.figure("r-0", "4")
+    builder.add("r", "Attribute", "r-1")
+    builder.key("r-1", "key", "points_balance")
+    builder.compare("r-1", "is between", "high")
+    hand.write(at("r-1-low"), "200")
+    hand.write(at("r-1-high"), "1500")
+    builder.figure("r-1", "4")
+    builder.add("r", "Attribute", "r-2")
+    builder.key("r-2", "key", "newsletter")
+    builder.figure("r-2", "5")
+    builder.add_group("r", "r-3", "Any of these")
+    builder.add("r-3", "Spent net", "r-3-0")
+    hand.write(at("r-3-0-low"), "200.00")
+    builder.figure("r-3-0", "2")
+    builder.add("r-3", "Articles, net", "r-3-1")
+    hand.write(at("r-3-1-low"), "2")
+    hand.choose(at("r-3-1-window"), "ever")
+    expect(at("r-3-1-days")).to_have_count(0)
+    hand.press(at("c-r-3-1").get_by_text("Only some products or stores"))
+    builder.key("r-3-1", "pkey", "collection")
+    hand.write(at("r-3-1-pvalue"), "lin lavé")
+    builder.figure("r-3-1", "2")
+    builder.add_group("r", "r-4", "None of these")
+    builder.add("r-4", "Bought", "r-4-0")
+    hand.write(at("r-4-0-days"), "60")
+    builder.figure("r-4-0", "1")
+    expect(builder.tab.locator("#count output")).to_have_text("2")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", [Mouse, Keyboard])
+def test_gold_who_slow_down_is_built_saved_and_asked_about(tab: Page, marketer: Visitor, crowd: Crowd, kind):
+    tab.goto(marketer.url("/segments/new"))
+    expect(tab.locator("#count output")).to_have_text(SOME)
+    builder = Builder(kind(tab))
+    build_gold_who_slow_down(builder)
+    # A value that its type cannot read is counted beside the condition, with a way to it.
+    expect(tab.locator("#note-r-1")).to_contain_text("1 customer holds a value that number cannot read")
+    builder.hand.press(tab.get_by_role("button", name="Save segment"))
+    expect(tab.get_by_role("heading", level=1)).to_have_text("Gold who slow down")
+    expect(tab.locator("#count output")).to_have_text("2")
+    # Why somebody is in or out, with what was seen.
+    for customer, word in ((crowd.busy, "out"), (crowd.slow, "in")):
+        builder.hand.write(tab.get_by_role("searchbox", name="Customer", exact=True), customer)
+        builder.hand.press(tab.get_by_role("button", name="Ask"))
+        expect(tab.locator("#why-answer .badge")).to_have_text(word)
+    expect(tab.locator("#why-answer")).to_contain_text("points_balance is “500”")
+    expect(tab.locator("#why-answer")).to_contain_text("Spent €300.00 net in the last 365 days")
+
+
+def test_the_answer_leads_to_the_ticket_that_keeps_somebody_out(tab: Page, marketer: Visitor, crowd: Crowd):
+    fields = {"r~kind": "none", "r.0~kind": "bought", "r.0~low": "1", "r.0~days": "60"}
+    saved = marketer.post("/segments/save", name="Slow", **fields)
+    tab.goto(f"{marketer.base_url}{saved.headers['location']}?who={crowd.busy}")
+    expect(tab.locator("#why-answer .badge")).to_have_text("out")
+    tab.locator("#why-answer").get_by_role("link", name=crowd.ticket).click()
+    expect(tab.get_by_role("heading", level=1)).to_contain_text("€20.00 in Lyon")
+
+
+def test_a_journey_that_uses_a_segment_is_named_and_keeps_it(tab: Page, marketer: Visitor, crowd: Crowd, use_journey):
+    saved = marketer.post("/segments/save", name="Named", **{"r~kind": "all", "r.0~kind": "named"})
+    url = saved.headers["location"]
+    use_journey(crowd, {"type": "segment", "id": url.rpartition("/")[2]})
+    tab.goto(f"{marketer.base_url}{url}")
+    used = tab.locator("section", has=tab.get_by_role("heading", name="Used by"))
+    expect(used).to_contain_text("We miss you")
+    tab.locator("#r-0-named").select_option(label="Not known by name")
+    expect(tab.locator("#state")).to_contain_text("Draft differs from saved")
+    expect(tab.get_by_text("0 would join, 5 would leave")).to_be_visible()
+    tab.goto(f"{marketer.base_url}{url}/delete")
+    expect(tab.get_by_text("It cannot be deleted while it is used")).to_be_visible()

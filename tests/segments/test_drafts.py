@@ -1,0 +1,158 @@
+"""A draft in a form: read, changed by buttons, and the same condition again after a round."""
+
+import json
+
+import pytest
+
+from regulars.segments.check import OFFERED
+from regulars.segments.definition import CONDITIONS_MAX
+from regulars.segments.pages import draft
+from regulars.segments.pages.changes import changes
+from regulars.segments.pages.draft import Node, apply, read_tree, walk
+from regulars.segments.pages.fields import ORDERED, Incomplete, condition_of, node_of, settle
+from regulars.segments.pages.tree import build
+from regulars.segments.pages.words import COMPARISONS, HIDDEN, Names, Words
+from regulars.segments.read import read_definition
+from regulars.web.format import Format
+
+PROPERTY = {"key": "collection", "comparison": "is", "value": "Lin lavé"}
+CONDITIONS = [
+    {"type": "attribute", "key": "tier", "comparison": "any_of", "values": ["Gold", "Platinum"]},
+    {"type": "attribute", "key": "tier", "comparison": "none_of", "values": ["Gold"], "without_value": True},
+    {"type": "attribute", "key": "points", "comparison": "between", "values": ["200", "1500"]},
+    {"type": "attribute", "key": "points", "comparison": "is_not", "value": "0", "without_value": False},
+    {"type": "attribute", "key": "newsletter", "comparison": "is_true"},
+    {"type": "attribute", "key": "birthday", "comparison": "anniversary_in_next_days", "days": 7},
+    {"type": "attribute", "key": "city", "comparison": "is_not_set"},
+    {"type": "consent", "state": "may_be_texted", "sources": ["EVENT"], "stores": ["LYO"], "since": {"comparison": "after", "date": "2026-01-02"}},
+    {"type": "consent", "state": "never_asked"},
+    {"type": "bought", "at_least": 1, "window": {"last_days": 60}, "stores": ["LYO"]},
+    {"type": "bought", "none": True},
+    {"type": "returned", "at_least": 2, "at_most": 4, "window": {"from": "2026-01-01", "to": "2026-01-31"}},
+    {"type": "tickets", "at_most": 3, "window": {"last_days": 0}},
+    {"type": "articles", "at_least": 0.5, "property": PROPERTY, "products": ["A", "B"]},
+    {"type": "spend", "currency": "CHF", "at_least_cents": -100, "at_most_cents": 20050, "window": {"last_days": 365}},
+    {"type": "spend", "currency": "EUR", "none": True},
+    {"type": "ticket_value", "currency": "EUR", "at_least_cents": 10000},
+    {"type": "first_purchase", "when": {"comparison": "between", "from": "2026-01-01", "to": "2026-02-01"}},
+    {"type": "last_purchase", "when": {"comparison": "not_in_last_days", "days": 60, "without_value": True}, "property": PROPERTY},
+    {"type": "texts", "days": 30, "got": False, "journey": "jrn_x"},
+    {"type": "created", "when": {"comparison": "in_last_days", "days": 30}},
+    {"type": "named", "is": False},
+    {"type": "country", "any_of": ["FR", "CH"]},
+    {"type": "segment", "id": "seg_x"},
+]  # fmt: skip
+
+
+def match_of(*conditions):
+    return read_definition(json.dumps({"name": "S", "match": {"type": "all", "of": conditions}}).encode()).match
+
+
+@pytest.mark.parametrize("given", CONDITIONS)
+def test_a_condition_is_the_same_after_a_round_through_a_form(given):
+    [condition] = match_of(given).of
+    node = node_of(condition)
+    sent = {f"r.0~{name}": values for name, values in node.fields.items() if values}
+    root = read_tree({"r~kind": ["all"], "r.0~kind": [node.kind], **sent})
+    assert build(root).match.of == (condition,)
+
+
+@pytest.mark.parametrize("given", CONDITIONS)
+def test_every_condition_has_words_and_they_can_leave_out_what_somebody_typed(given):
+    [condition] = match_of(given).of
+    names = Names(stores={"LYO": "Lyon"}, segments={"seg_x": "Gold"}, journeys={"jrn_x": "Welcome"})
+    assert Words(Format("en-GB", "UTC"), names).sentence(condition)
+    hidden = Words(Format("en-GB", "UTC"), names, constants=False).sentence(condition)
+    for constant in ("Platinum", "1500", "Lin lavé", "365", "200.50", "FR", "2026"):
+        assert constant not in hidden
+    assert HIDDEN in Words(Format("en-GB", "UTC"), names, constants=False).sentence(match_of(CONDITIONS[0]).of[0])
+
+
+def test_every_comparison_is_offered_and_has_words():
+    assert {kind: set(offered) for kind, offered in ORDERED.items()} == {
+        kind.value: set(offered) for kind, offered in OFFERED.items()
+    }
+    assert COMPARISONS.keys() == {it for offered in ORDERED.values() for it in offered}
+
+
+def test_buttons_add_remove_and_drop():
+    root = Node("all")
+    root.set("new", "spend")
+    assert apply(root, "add r") == (0,)
+    assert [node.kind for _, node in walk(root)] == ["all", "spend"]
+    assert apply(root, "group r") == (1,)
+    assert apply(root, "add r.1") == (1, 0)
+    root.inner[1].inner[0].set("values", "Gold", "Platinum and more")
+    apply(root, "drop r.1.0 values Platinum and more")
+    assert root.inner[1].inner[0].several("values") == ["Gold"]
+    assert apply(root, "remove r.1.0") == (1,)
+    assert apply(root, "remove r.0") == ()
+    assert [node.kind for _, node in walk(root)] == ["all", "any"]
+
+
+@pytest.mark.parametrize("act", ["", "add", "add x", "add r.7", "fly r", "remove r", "drop r.1", "add r.x", "add r.-1"])
+def test_a_button_that_nobody_drew_changes_nothing(act):
+    root = Node("all", inner=[Node("named")])
+    apply(root, act)
+    assert [node.kind for _, node in walk(root)] == ["all", "named"]
+
+
+def test_a_draft_stays_within_its_limits():
+    root = Node("all", inner=[Node("named") for _ in range(CONDITIONS_MAX)])
+    assert apply(root, "add r") is None
+    deep = read_tree({".".join(["r", *["0"] * depth]) + "~kind": ["all"] for depth in range(40)})
+    assert max(len(path) for path, _ in walk(deep)) == 4
+    assert apply(deep, "group r.0.0.0.0") is None
+
+
+def test_what_is_picked_joins_its_list():
+    root = read_tree(
+        {"r~kind": ["all"], "r.0~kind": ["country"], "r.0~countries": ["FR"], "r.0~more_countries": ["CH"]}
+    )
+    assert root.inner[0].several("countries") == ["FR", "CH"]
+
+
+def test_what_says_too_little_is_left_out_and_named():
+    root = Node("all", inner=[Node("attribute"), Node("named"), Node("any", inner=[Node("country")])])
+    built = build(root)
+    assert built.incomplete == {(0,): "Choose an attribute.", (2, 0): "Choose a country."}
+    assert built.paths == {(): (), (0,): (1,), (1,): (2,)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("bought", {"low": "many"}),
+        ("bought", {"low": "1", "days": "-1"}),
+        ("bought", {"low": "1", "days": "9999999"}),
+        ("spend", {"low": "1,500", "days": "1"}),
+        ("articles", {"low": "1e400", "days": "1"}),
+        ("created", {"when_cmp": "before", "when_date": "yesterday"}),
+        ("created", {"when_cmp": "sometime", "when_days": "1"}),
+        ("country", {"countries": "France"}),
+        ("consent", {"state": "maybe"}),
+    ],
+)
+def test_what_cannot_be_read_is_said_and_breaks_nothing(kind, fields):
+    with pytest.raises(Incomplete):
+        condition_of(Node(kind, {name: [value] for name, value in fields.items()}))
+
+
+def test_another_key_begins_with_its_own_comparison():
+    from_text = Node("attribute", {"key": ["city"], "was": ["points"], "cmp": ["between"], "value": ["1"]})
+    types = {"city": next((kind, ()) for kind in OFFERED if kind.value == "text")}
+    settle(from_text, types, {})
+    assert from_text.one("cmp") == "is"
+    kept = Node("attribute", {"key": ["city"], "was": ["city"], "cmp": ["between"]})
+    settle(kept, types, {})
+    assert kept.one("cmp") == "between"
+
+
+def test_a_difference_names_what_came_and_what_went():
+    words = Words(Format("en-GB", "UTC"), Names())
+    before, after = match_of(CONDITIONS[0], {"type": "named"}), match_of(CONDITIONS[0], {"type": "bought"})
+    assert [(one.is_added, one.words) for one in changes(before, after, words)] == [
+        (False, "All of these: Known by name"),
+        (True, "All of these: Bought at least 1 times, ever"),
+    ]
+    assert draft.path_of("r.1.0") == (1, 0)

@@ -1,0 +1,32 @@
+"""The analysis process beside the test server, as `regulars serve` would have it."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.server import ROOT, Server
+
+from regulars.kit.settings import Settings
+from regulars.segments.analysis.wire import socket_path
+
+START_SECONDS_MAX = 120
+STOP_SECONDS_MAX = 30
+
+
+@pytest.fixture(scope="session")
+def analysis(server: Server) -> Iterator[None]:
+    environment = server.environment
+    path = socket_path(Settings(data_dir=Path(environment["REGULARS_DATA_DIR"])))
+    process = subprocess.Popen([sys.executable, "-m", "regulars.cli", "analysis"], cwd=ROOT, env=environment)
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while not path.exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    yield
+    process.send_signal(signal.SIGTERM)
+    process.wait(STOP_SECONDS_MAX)

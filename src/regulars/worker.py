@@ -47,9 +47,11 @@ from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, register_new_product_keys
 from regulars.sales.totals.fill import HourlyTotalsFill
 from regulars.sales.values.read import PropertyValues
+from regulars.segments.analysis.ask import Analysis
 from regulars.segments.columns.model import SALES_LISTENER as SEGMENT_SALES
 from regulars.segments.feed.build import ColumnsBuild
 from regulars.segments.jobs import feed_consents, feed_messages, feed_profiles, feed_sales
+from regulars.segments.kept.daily import SizeQueue
 from regulars.webhooks.delivery.queue import DeliveryQueue, ProbeQueue
 from regulars.webhooks.delivery.send import Sender
 from regulars.webhooks.delivery.watch import Watch
@@ -113,6 +115,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
         HourlyTotalsFill(),
         ColumnsBuild(),
+        SizeQueue(Analysis(settings)),
         ConsentFigures(),
         deliveries,
         ProbeQueue(deliveries),

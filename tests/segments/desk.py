@@ -1,5 +1,6 @@
 """Drive segments in an organization of its own."""
 
+import asyncio
 import json
 from typing import Any
 from uuid import UUID
@@ -11,8 +12,10 @@ from regulars.catalog.register import register_product_keys
 from regulars.catalog.retype import retype_attribute, retype_product_property
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT
+from regulars.segments.columns import life
 from regulars.segments.definition import Definition
 from regulars.segments.explain.why import Why, explain, find_memberships
+from regulars.segments.feed.build import take_bite
 from regulars.segments.kept import manage
 from regulars.segments.read import read_definition
 
@@ -49,6 +52,22 @@ class Desk(JourneyDesk):
 
     def journey_id(self, journey_id: UUID) -> str:
         return JOURNEY.encode(journey_id)
+
+    def build_columns(self) -> None:
+        """Until they are ready; a build waits for older transactions, of other tests too."""
+
+        async def build() -> None:
+            while not await self._is_ready():
+                while await take_bite(self.database, self.organization_id):
+                    pass
+                await asyncio.sleep(0.05)
+
+        self.runner.run(build())
+
+    async def _is_ready(self) -> bool:
+        async with self.database.transaction() as tx:
+            progress = await life.find_progress(tx, self.organization_id)
+        return progress is not None and progress.state == "ready"
 
     def declare(self, key: str, declared: AttributeType, *values: str) -> None:
         self.do(lambda tx: retype_attribute(tx, self.organization_id, key, declared=declared, allowed_values=values))

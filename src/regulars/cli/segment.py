@@ -6,7 +6,7 @@ import getpass
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -15,6 +15,15 @@ import typer
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
+from regulars.cli.segment_shown import (
+    as_data,
+    faults_as_data,
+    figures_as_data,
+    lines_of,
+    size_as_data,
+    size_cells,
+    tree_as_data,
+)
 from regulars.cli.transact import AsJson, OfOrganization, read_id, transact
 from regulars.kit import ids, settings
 from regulars.kit.cells import safe_cell
@@ -27,8 +36,7 @@ from regulars.segments.analysis.ask import Analysis, running
 from regulars.segments.analysis.model import AnalysisAway, Asked, Figures, Members, NotReady
 from regulars.segments.columns import life
 from regulars.segments.definition import Definition
-from regulars.segments.errors import Fault, SegmentError
-from regulars.segments.explain.model import Explained, SawConsent
+from regulars.segments.errors import SegmentError
 from regulars.segments.explain.why import Why, explain
 from regulars.segments.kept import manage
 from regulars.segments.kept.asked import asked_of
@@ -105,7 +113,7 @@ def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
 
     rows, sizes = _run(organization, act)
     if as_json:
-        print_json([{**_as_data(row), "last_count": _size_as_data(sizes.get(row.id))} for row in rows])
+        print_json([{**as_data(row), "last_count": size_as_data(sizes.get(row.id))} for row in rows])
         return
     print_table(
         ["ID", "NAME", "VERSION", "CHANGED (UTC)", "CUSTOMERS", "MAY BE TEXTED", "COUNTED (UTC)"],
@@ -115,7 +123,7 @@ def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
                 row.name,
                 str(row.version),
                 shown_time(row.updated_at),
-                *_size_cells(sizes.get(row.id)),
+                *size_cells(sizes.get(row.id)),
             ]
             for row in rows
         ],
@@ -137,9 +145,9 @@ def show(
     found = _run(organization, act)
     print_json(
         {
-            **_as_data(found.row),
+            **as_data(found.row),
             "definition": msgspec.to_builtins(found.definition),
-            "faults": _faults_as_data(found.faults),
+            "faults": faults_as_data(found.faults),
         }
     )
 
@@ -165,7 +173,7 @@ def count(organization: OfOrganization, segment_id: TheSegment, as_json: AsJson 
     for fault in segment.faults:
         err.print(f"It matches nobody: {fault.place}: {fault.message}", style="yellow", markup=False)
     if as_json:
-        print_json({"id": segment.id, "version": segment.row.version, **_figures_as_data(figures)})
+        print_json({"id": segment.id, "version": segment.row.version, **figures_as_data(figures)})
         return
     split = figures.split
     cells = (figures.total, split.may_be_texted, split.never_asked, split.withdrawn, split.do_not_contact)
@@ -232,12 +240,12 @@ def explain_one(
     if why is None:
         raise CommandError(f"There is no customer {profile}.")
     if as_json:
-        print_json({"is_in": why.is_in, "faults": _faults_as_data(why.resolved.faults), "why": _tree(why.tree)})
+        print_json({"is_in": why.is_in, "faults": faults_as_data(why.resolved.faults), "why": tree_as_data(why.tree)})
         return
     out.print("in" if why.is_in else "out", markup=False)
     for fault in why.resolved.faults:
         err.print(f"It matches nobody: {fault.place}: {fault.message}", style="yellow", markup=False)
-    for line in _lines(why.tree, 0):
+    for line in lines_of(why.tree, 0):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -322,84 +330,10 @@ def _read(file: Path) -> Definition:
 
 def _show_saved(segment: Segment, *, as_json: bool) -> None:
     if as_json:
-        print_json({**_as_data(segment.row), "faults": _faults_as_data(segment.faults)})
+        print_json({**as_data(segment.row), "faults": faults_as_data(segment.faults)})
         return
     out.print(segment.id, markup=False)
     for fault in segment.faults:
         err.print(
             f"It matches nobody until this is mended: {fault.place}: {fault.message}", style="yellow", markup=False
         )
-
-
-def _as_data(row: SegmentRow) -> dict[str, Any]:
-    return {
-        "id": ids.SEGMENT.encode(row.id),
-        "name": row.name,
-        "version": row.version,
-        "created_at": format_timestamp(row.created_at),
-        "updated_at": format_timestamp(row.updated_at),
-    }
-
-
-def _faults_as_data(faults: Sequence[Fault]) -> list[dict[str, str]]:
-    return [{"place": fault.place, "message": fault.message} for fault in faults]
-
-
-def _size_as_data(size: SizeRow | None) -> dict[str, Any] | None:
-    if size is None:
-        return None
-    return {
-        "total": size.total,
-        "may_be_texted": size.may_be_texted,
-        "version": size.version,
-        "counted_at": format_timestamp(size.counted_at),
-    }
-
-
-def _size_cells(size: SizeRow | None) -> list[str]:
-    return ["", "", ""] if size is None else [str(size.total), str(size.may_be_texted), shown_time(size.counted_at)]
-
-
-def _figures_as_data(figures: Figures) -> dict[str, Any]:
-    return {
-        "total": figures.total,
-        "customers": figures.customers,
-        "split": msgspec.to_builtins(figures.split),
-        "conditions": [
-            {"path": list(one.path), "count": one.count, "unreadable": one.unreadable} for one in figures.conditions
-        ],
-        "as_of": format_timestamp(figures.as_of),
-    }
-
-
-def _tree(explained: Explained) -> dict[str, Any]:
-    return {
-        "condition": str(type(explained.condition).__struct_config__.tag),
-        "holds": explained.holds,
-        "saw": _saw(explained),
-        "of": [_tree(inner) for inner in explained.inner],
-    }
-
-
-def _saw(explained: Explained) -> str | None:
-    """What was seen, in short."""
-    saw = explained.saw
-    if saw is None:
-        return None
-    shown = {name: value for name, value in saw._asdict().items() if name not in {"sale", "last", "standing"}}
-    for name in ("sale", "last"):
-        value = getattr(saw, name, None)
-        if value is not None:
-            shown[name] = getattr(value, "external_id", value)
-    if isinstance(saw, SawConsent):
-        shown = {name: value for name, value in saw.standing._asdict().items() if value is not None}
-    return ", ".join(f"{name}: {value}" for name, value in shown.items())
-
-
-def _lines(explained: Explained, depth: int) -> list[str]:
-    mark = "+" if explained.holds else "-"
-    name = str(type(explained.condition).__struct_config__.tag)
-    key = getattr(explained.condition, "key", "")
-    saw = _saw(explained)
-    words = " ".join(part for part in (name, key) if part) + (f" ({saw})" if saw else "")
-    return [f"{'  ' * depth}{mark} {words}", *(line for inner in explained.inner for line in _lines(inner, depth + 1))]

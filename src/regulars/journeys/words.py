@@ -148,8 +148,8 @@ def _tell_of_customer(condition: OfAttribute | Subscribed | Purchases | OfSegmen
             if condition.none:
                 return f"no other purchase {since}"
             return f"at least {_count(condition.at_least, 'other purchase')} {since}"
-        case OfSegment(id=identifier):
-            return f"in the segment {identifier}"
+        case OfSegment(id=identifier, is_=wanted):
+            return f"in the segment {identifier}" if wanted else f"not in the segment {identifier}"
 
 
 def tell_amount(condition: OfAmount) -> str:

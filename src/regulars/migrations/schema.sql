@@ -526,7 +526,9 @@ CREATE TABLE segments (
     name text NOT NULL,
     version integer NOT NULL,
     created_at timestamp with time zone NOT NULL,
-    updated_at timestamp with time zone NOT NULL
+    updated_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone,
+    owner uuid
 );
 
 CREATE TABLE sessions (
@@ -1089,6 +1091,10 @@ CREATE UNIQUE INDEX segment_customers_by_number ON segment_customers USING btree
 CREATE INDEX segment_keys_by_segment ON segment_keys USING btree (organization_id, segment_id);
 
 CREATE INDEX segment_uses_by_user ON segment_uses USING btree (organization_id, user_kind, user_id);
+
+CREATE INDEX segments_due ON segments USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX segments_due_here ON segments USING btree (organization_id, due_at, id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX sessions_by_user ON sessions USING btree (user_id);
 

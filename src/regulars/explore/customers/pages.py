@@ -18,10 +18,12 @@ from regulars.explore.customers.listing import PATH, export_customers, show_cust
 from regulars.explore.customers.timeline import KINDS, Timeline, by_day, merge
 from regulars.explore.question import ENTRIES_SHOWN, NumberView, read_moment, read_number
 from regulars.kit.db import Tx
-from regulars.kit.ids import PROFILE, SUBSCRIPTION, read_reference
+from regulars.kit.ids import PROFILE, SEGMENT, SUBSCRIPTION, read_reference
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.browse.tickets import CUSTOMER_TICKETS_MAX, list_customer_tickets
+from regulars.segments.explain.why import find_memberships
+from regulars.segments.kept.manage import list_segments
 from regulars.stores.find import name_stores
 from regulars.web import mask
 from regulars.web.access import Action
@@ -38,6 +40,14 @@ class AttributeRow(NamedTuple):
     is_readable: bool
 
 
+class SegmentOf(NamedTuple):
+    """A segment, and whether the customer is in it."""
+
+    id: str
+    name: str
+    is_in: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomerView:
     profile: Profile
@@ -49,6 +59,7 @@ class CustomerView:
     attributes: list[AttributeRow]
     stores: dict[UUID, str]
     has_more_tickets: bool
+    segments: list[SegmentOf]
 
 
 async def find_customer(tx: Tx, visit: Visit) -> Profile:
@@ -100,6 +111,7 @@ async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> Custome
         attributes=await _attributes(tx, visit, profile),
         stores=await name_stores(tx, visit.organization_id, wanted),
         has_more_tickets=len(tickets) == CUSTOMER_TICKETS_MAX,
+        segments=await _segments(tx, visit, profile) if visit.may(Action.EDIT_SEGMENTS) else [],
     )
 
 
@@ -126,6 +138,15 @@ async def _entries(
         else:
             entries += await list_last_entries(tx, visit.organization_id, one.id, limit=ENTRIES_SHOWN)
     return [entry for entry in entries if entry.outcome != "already_subscribed"]
+
+
+async def _segments(tx: Tx, visit: Visit, profile: Profile) -> list[SegmentOf]:
+    """Which segments they are in, by their own rows; those come first."""
+    rows = await list_segments(tx, visit.organization_id)
+    ids = {SEGMENT.encode(row.id): row.name for row in rows}
+    found = await find_memberships(tx, visit.organization_id, ids.keys(), [profile.id])
+    all_of_them = [SegmentOf(it, name, found.is_in(profile.id, it)) for it, name in ids.items()]
+    return sorted(all_of_them, key=lambda one: (not one.is_in, one.name))
 
 
 async def _attributes(tx: Tx, visit: Visit, profile: Profile) -> list[AttributeRow]:

@@ -105,11 +105,20 @@ def _tell_seen(detail: Mapping[str, Any]) -> str:
     purchases = detail.get("purchases")
     if isinstance(purchases, dict):
         told += [f"{times} other purchases in {tell_length(days=int(days))}" for days, times in purchases.items()]
+    segments = detail.get("segments")
+    if isinstance(segments, dict):
+        told += [_tell_segment(segment_id, seen) for segment_id, seen in segments.items() if isinstance(seen, dict)]
     if "share" in detail:
         told.append(f"Drew {detail['share']} of 100")
     if "bought" in detail:
         told.append("Bought in time" if detail["bought"] else "Did not buy in time")
     return "; ".join(told) + "." if told else ""
+
+
+def _tell_segment(segment_id: str, seen: Mapping[str, Any]) -> str:
+    where = "In" if seen.get("in") else "Not in"
+    faulty = ", which matched nobody" if seen.get("has_fault") else ""
+    return f"{where} the segment {segment_id}, version {seen.get('version')}{faulty}"
 
 
 def _moment(text: object, formats: Format) -> str:

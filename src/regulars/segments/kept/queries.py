@@ -1,7 +1,7 @@
 """The SQL of segments, their versions, their uses and the keys they read."""
 
 from collections.abc import Collection, Sequence
-from datetime import date
+from datetime import date, datetime
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -25,8 +25,8 @@ async def find_zone(tx: Tx, organization_id: UUID) -> str:
 async def insert_segment(tx: Tx, organization_id: UUID, segment_id: UUID, name: str) -> None:
     await tx.execute(
         """
-        INSERT INTO segments (organization_id, id, name, version, created_at, updated_at)
-        VALUES (%(organization_id)s, %(id)s, %(name)s, 0, %(now)s, %(now)s)
+        INSERT INTO segments (organization_id, id, name, version, created_at, updated_at, due_at)
+        VALUES (%(organization_id)s, %(id)s, %(name)s, 0, %(now)s, %(now)s, %(now)s)
         """,
         {"organization_id": organization_id, "id": segment_id, "name": name, "now": tx.now},
     )
@@ -35,7 +35,7 @@ async def insert_segment(tx: Tx, organization_id: UUID, segment_id: UUID, name: 
 async def update_segment(tx: Tx, organization_id: UUID, row: SegmentRow) -> None:
     await tx.execute(
         """
-        UPDATE segments SET name = %(name)s, version = %(version)s, updated_at = %(now)s
+        UPDATE segments SET name = %(name)s, version = %(version)s, updated_at = %(now)s, due_at = %(now)s
         WHERE organization_id = %(organization_id)s AND id = %(id)s
         """,
         {"organization_id": organization_id, "id": row.id, "name": row.name, "version": row.version, "now": tx.now},
@@ -294,3 +294,32 @@ async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection
         {"organization_id": organization_id, "ids": list(segment_ids)},
     )
     return [(row[0], SizeRow(*row[1:])) for row in rows]
+
+
+async def claim_due_segments(tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime) -> list[UUID]:
+    """Those that are to be counted now; nobody else takes them before the deadline."""
+    rows = await tx.fetch(
+        """
+        UPDATE segments SET owner = %(owner)s, due_at = %(until)s
+        WHERE organization_id = %(organization_id)s AND id IN (
+            SELECT id FROM segments
+            WHERE organization_id = %(organization_id)s AND due_at <= %(now)s
+            ORDER BY due_at, id
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        )
+        RETURNING id
+        """,
+        {"organization_id": organization_id, "owner": owner, "until": until, "now": tx.now, "limit": limit},
+    )
+    return [row[0] for row in rows]
+
+
+async def settle_segment(tx: Tx, organization_id: UUID, segment_id: UUID, *, owner: UUID, due_at: datetime) -> None:
+    await tx.execute(
+        """
+        UPDATE segments SET owner = NULL, due_at = %s
+        WHERE organization_id = %s AND id = %s AND owner = %s
+        """,
+        (due_at, organization_id, segment_id, owner),
+    )

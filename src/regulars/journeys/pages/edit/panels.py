@@ -16,6 +16,7 @@ from regulars.journeys.definition import (
     OfAttribute,
     OfCurrency,
     OfProduct,
+    OfSegment,
     OfStore,
     Purchases,
     Subscribed,
@@ -23,6 +24,8 @@ from regulars.journeys.definition import (
 from regulars.journeys.definition import Any as AnyOf
 from regulars.journeys.words import COMPARISONS, GROUP_WORDS, spell_cents, tell_condition
 from regulars.kit.db import Tx
+from regulars.kit.ids import SEGMENT
+from regulars.segments.kept.manage import list_segments
 from regulars.stores.find import list_stores
 from regulars.web.form import FormState
 
@@ -34,6 +37,7 @@ KINDS: Final = (
     ("subscribed", "May be texted", False),
     ("purchases", "Earlier purchases", False),
     ("attribute", "Attribute of the customer", False),
+    ("segment", "In a segment", False),
     ("amount", "Amount of the ticket", True),
     ("currency", "Currency of the ticket", True),
     ("store", "Store of the ticket", True),
@@ -79,6 +83,7 @@ class Asked(NamedTuple):
     entry: CatalogEntry | None = None
     comparisons: Sequence[tuple[str, str]] = ()
     stores: Sequence[tuple[str, str]] = ()
+    segments: Sequence[tuple[str, str]] = ()
 
 
 async def ask(tx: Tx, organization_id: UUID, form: FormState) -> Asked:
@@ -95,6 +100,9 @@ async def ask(tx: Tx, organization_id: UUID, form: FormState) -> Asked:
     if kind == "store":
         stores = await list_stores(tx, organization_id, after=None, limit=STORES_OFFERED_MAX)
         return Asked(kind, stores=[(one.external_id, one.name or one.external_id) for one in stores])
+    if kind == "segment":
+        segments = await list_segments(tx, organization_id)
+        return Asked(kind, segments=[(SEGMENT.encode(one.id), one.name) for one in segments])
     return Asked(kind)
 
 
@@ -115,6 +123,8 @@ def fill_condition(part: Condition) -> FormState:
             values["stores"] = "\n".join(stores)
         case OfAttribute(key=key, comparison=comparison):
             values |= {"key": key, "comparison": comparison, **_values(part.value, part.values)}
+        case OfSegment(id=segment_id, is_=wanted):
+            values |= {"segment": segment_id, "is": "yes" if wanted else "no"}
         case OfProduct(property=key, comparison=comparison):
             values |= {"products": "\n".join(part.any_of), "key": key or "", "comparison": comparison or ""}
             values |= _values(part.value, part.values)

@@ -12,6 +12,7 @@ from regulars.journeys.definition import (
     OfAttribute,
     OfCurrency,
     OfProduct,
+    OfSegment,
     OfStore,
     Purchases,
     Subscribed,
@@ -26,6 +27,7 @@ TIMES_MAX: Final = 1_000
 CENTS_MAX: Final = (1 << 53) - 1
 VALUES_MAX: Final = 200
 KEY_CHARACTERS_MAX: Final = 128
+SEGMENT_CHARACTERS_MAX: Final = 64
 
 
 def read_condition(form: FormState, stores: Sequence[str]) -> Condition | None:
@@ -48,6 +50,8 @@ def _read(form: FormState, stores: Sequence[str]) -> Condition | None:
             return _store(form, stores)
         case "attribute":
             return _attribute(form)
+        case "segment":
+            return _segment(form)
         case "product":
             return _product(form)
         case "group":
@@ -88,6 +92,15 @@ def _store(form: FormState, stores: Sequence[str]) -> OfStore | None:
         form.refuse("stores", f"Choose 1 to {VALUES_MAX} stores.")
         return None
     return OfStore(any_of=tuple(stores))
+
+
+def _segment(form: FormState) -> OfSegment | None:
+    """Whether it exists is said by the check of the draft."""
+    chosen, is_in = form.value("segment"), form.choice("is", ("yes", "no")) == "yes"
+    if not 0 < len(chosen) <= SEGMENT_CHARACTERS_MAX:
+        form.refuse("segment", "Choose a segment.")
+        return None
+    return OfSegment(id=chosen, is_=is_in)
 
 
 def _cents(form: FormState, name: str) -> int | None:

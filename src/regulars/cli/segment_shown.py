@@ -1,0 +1,91 @@
+"""How `regulars segment` shows segments, figures and explanations."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from regulars.cli.output import shown_time
+from regulars.kit import ids
+from regulars.kit.clock import format_timestamp
+from regulars.segments.analysis.model import Figures
+from regulars.segments.errors import Fault
+from regulars.segments.explain.model import Explained, SawConsent
+from regulars.segments.kept.model import SegmentRow, SizeRow
+
+
+def as_data(row: SegmentRow) -> dict[str, Any]:
+    return {
+        "id": ids.SEGMENT.encode(row.id),
+        "name": row.name,
+        "version": row.version,
+        "created_at": format_timestamp(row.created_at),
+        "updated_at": format_timestamp(row.updated_at),
+    }
+
+
+def faults_as_data(faults: Sequence[Fault]) -> list[dict[str, str]]:
+    return [{"place": fault.place, "message": fault.message} for fault in faults]
+
+
+def size_as_data(size: SizeRow | None) -> dict[str, Any] | None:
+    if size is None:
+        return None
+    return {
+        "total": size.total,
+        "may_be_texted": size.may_be_texted,
+        "version": size.version,
+        "counted_at": format_timestamp(size.counted_at),
+    }
+
+
+def size_cells(size: SizeRow | None) -> list[str]:
+    return ["", "", ""] if size is None else [str(size.total), str(size.may_be_texted), shown_time(size.counted_at)]
+
+
+def figures_as_data(figures: Figures) -> dict[str, Any]:
+    return {
+        "total": figures.total,
+        "customers": figures.customers,
+        "split": msgspec.to_builtins(figures.split),
+        "conditions": [
+            {"path": list(one.path), "count": one.count, "unreadable": one.unreadable} for one in figures.conditions
+        ],
+        "as_of": format_timestamp(figures.as_of),
+    }
+
+
+def tree_as_data(explained: Explained) -> dict[str, Any]:
+    return {
+        "condition": str(type(explained.condition).__struct_config__.tag),
+        "holds": explained.holds,
+        "saw": _saw(explained),
+        "of": [tree_as_data(inner) for inner in explained.inner],
+    }
+
+
+def _saw(explained: Explained) -> str | None:
+    """What was seen, in short."""
+    saw = explained.saw
+    if saw is None:
+        return None
+    shown = {name: value for name, value in saw._asdict().items() if name not in {"sale", "last", "standing"}}
+    for name in ("sale", "last"):
+        value = getattr(saw, name, None)
+        if value is not None:
+            shown[name] = getattr(value, "external_id", value)
+    if isinstance(saw, SawConsent):
+        shown = {name: value for name, value in saw.standing._asdict().items() if value is not None}
+    return ", ".join(f"{name}: {value}" for name, value in shown.items())
+
+
+def lines_of(explained: Explained, depth: int) -> list[str]:
+    mark = "+" if explained.holds else "-"
+    name = str(type(explained.condition).__struct_config__.tag)
+    key = getattr(explained.condition, "key", "")
+    saw = _saw(explained)
+    words = " ".join(part for part in (name, key) if part) + (f" ({saw})" if saw else "")
+    return [
+        f"{'  ' * depth}{mark} {words}",
+        *(line for inner in explained.inner for line in lines_of(inner, depth + 1)),
+    ]

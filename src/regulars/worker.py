@@ -120,7 +120,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         deliveries,
         ProbeQueue(deliveries),
         Sweep("webhooks.sweep", WEBHOOK_MESSAGES, sweep_webhooks, look_every_s=3600),
-        DemoQueue(),
+        DemoQueue(vault.of(settings)),
         Sweep("idempotency.sweep", IDEMPOTENCY_KEYS, sweep_idempotency_keys, look_every_s=300),
         Sweep("request_log.sweep", REQUEST_LOG, sweep_request_log, look_every_s=3600),
         Sweep("request_log.sweep_counts", REQUEST_COUNTS, sweep_request_log, look_every_s=3600),

@@ -1,9 +1,12 @@
 """Journeys for tests of pages, made by the use cases."""
 
 import json
-from typing import Any
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, TypeVar
 from uuid import UUID
 
+import msgspec
 from tests.support.aside import run_aside
 
 from regulars.journeys.definition import Wait
@@ -11,8 +14,13 @@ from regulars.journeys.drafts.change import change_draft, fingerprint, load_draf
 from regulars.journeys.drafts.tree import insert_step
 from regulars.journeys.manage import activate, create_journey
 from regulars.journeys.read import read_definition
-from regulars.kit.db import Database
-from regulars.kit.ids import JOURNEY
+from regulars.kit.db import Database, Tx
+from regulars.kit.ids import JOURNEY, new_uuid
+from regulars.messaging.hours import Rule, Window
+from regulars.messaging.inbox.receive import Incoming, receive
+from regulars.messaging.settings.store import load_texting, lock_texting, save_texting
+
+T = TypeVar("T")
 
 
 def write_on(database_url: str, organization_id: UUID, journey: str, *, by: str) -> None:
@@ -20,26 +28,58 @@ def write_on(database_url: str, organization_id: UUID, journey: str, *, by: str)
     journey_id = JOURNEY.decode(journey)
     assert journey_id is not None
 
-    async def write() -> None:
+    async def act(tx: Tx) -> None:
+        draft = await load_draft(tx, organization_id, journey_id)
+        place = str(len(draft.definition.steps) + 1)
+        await change_draft(
+            tx,
+            organization_id,
+            journey_id,
+            piece=lambda definition: definition,
+            was=fingerprint(draft.definition),
+            change=lambda definition: insert_step(definition, place, Wait(days=1)),
+            by=by,
+        )
+
+    in_transaction(database_url, act)
+
+
+def text_at_all_hours(database_url: str, organization_id: UUID) -> None:
+    """A test that texts does so whatever the hour."""
+    always = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)
+
+    async def act(tx: Tx) -> None:
+        texting = await lock_texting(tx, organization_id)
+        assert texting is not None
+        settings = msgspec.structs.replace(texting.settings, brand="Corvelle", rules={"FR": always})
+        await save_texting(tx, organization_id, replace(texting, settings=settings))
+
+    in_transaction(database_url, act)
+
+
+def in_transaction(database_url: str, act: Callable[[Tx], Awaitable[T]]) -> T:
+    async def run() -> T:
         database = Database(database_url, pool_max=2)
         await database.open()
         try:
             async with database.transaction() as tx:
-                draft = await load_draft(tx, organization_id, journey_id)
-                place = str(len(draft.definition.steps) + 1)
-                await change_draft(
-                    tx,
-                    organization_id,
-                    journey_id,
-                    piece=lambda definition: definition,
-                    was=fingerprint(draft.definition),
-                    change=lambda definition: insert_step(definition, place, Wait(days=1)),
-                    by=by,
-                )
+                return await act(tx)
         finally:
             await database.close()
 
-    run_aside(write())
+    return run_aside(run())
+
+
+def reply(database_url: str, organization_id: UUID, phone_number: str, body: str) -> None:
+    """What a phone of the simulator answers."""
+
+    async def act(tx: Tx) -> None:
+        texting = await load_texting(tx, organization_id)
+        assert texting is not None
+        incoming = Incoming(provider="simulator", provider_id=new_uuid().hex, phone_number=phone_number, body=body)
+        await receive(tx, organization_id, incoming, texting=texting)
+
+    in_transaction(database_url, act)
 
 
 def make_journey(
@@ -55,16 +95,10 @@ def make_journey(
     given = {"name": "A journey", "trigger": trigger, "steps": list(steps), **more}
     definition = read_definition(json.dumps(given).encode())
 
-    async def make() -> str:
-        database = Database(database_url, pool_max=2)
-        await database.open()
-        try:
-            async with database.transaction() as tx:
-                made = await create_journey(tx, organization_id, definition, created_by=created_by)
-                if is_live:
-                    await activate(tx, organization_id, made.row.id)
-                return JOURNEY.encode(made.row.id)
-        finally:
-            await database.close()
+    async def act(tx: Tx) -> str:
+        made = await create_journey(tx, organization_id, definition, created_by=created_by)
+        if is_live:
+            await activate(tx, organization_id, made.row.id)
+        return JOURNEY.encode(made.row.id)
 
-    return run_aside(make())
+    return in_transaction(database_url, act)

@@ -25,8 +25,10 @@ from tests.support.server import running_server
 from tests.support.visitor import SignedIn, Visitor
 
 from regulars.accounts import people, sessions
-from regulars.demo.load import Story, load_demo
+from regulars.demo.fill import fill
+from regulars.demo.load import Story
 from regulars.demo.people import count_customers
+from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.settings import Settings
 from regulars.organizations import manage
@@ -89,7 +91,14 @@ async def _fill(url: str, sales: int) -> tuple[UUID, SignedIn, list[str]]:
                 for name in TILLS
             ]
         story = Story(seed=1, sales=sales, customers=count_customers(sales), last_day=date.today())  # noqa: DTZ011  # the demo ends on the day of the machine
-        await load_demo(opened, organization.id, story, secret=secret, progress=lambda _part, _count: None)
+        await fill(
+            opened,
+            organization.id,
+            story,
+            secret=secret,
+            vault=vault.of(Settings()),
+            progress=lambda _part, _count: None,
+        )
         async with opened.transaction() as tx:
             person = await people.create_person(tx, email="claire@corvelle.example", name="Claire Renaud")
             await people.join(tx, organization.id, NAME, person.id, Role.OWNER)

@@ -9,12 +9,13 @@ from typing import Annotated, Final
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from regulars.cli import database
+from regulars.cli import database, unlock
 from regulars.cli.output import CommandError, Exit, counted, err, out
-from regulars.demo.load import SALES_MAX, Story, load_demo, organization_has_data
+from regulars.demo.fill import fill
+from regulars.demo.load import SALES_MAX, Story, organization_has_data
 from regulars.demo.mark import TextsForReal
 from regulars.demo.people import count_customers
-from regulars.kit import settings
+from regulars.kit import settings, vault
 from regulars.organizations import manage
 
 DAY_FORMAT: Final = "%Y-%m-%d"
@@ -35,13 +36,16 @@ def demo(
         bool, typer.Option("--force", help="Fill an organization that has data; what it has already stays.")
     ] = False,
 ) -> None:
-    """Fill an organization with two years of a believable chain: shops, customers, consents, tickets and returns."""
+    """Fill an organization with two years of a believable chain: shops, customers, consents, tickets, returns, and
+    journeys with simulated texts and replies."""
     today = datetime.now(UTC)
     if until is not None and until.date() > today.date():
         raise CommandError("--until must not lie in the future.", code=Exit.USAGE)
     story = Story(seed=seed, sales=sales, customers=count_customers(sales), last_day=(until or today).date())
-    with database.ready(settings.load(), may_create=True) as url:
-        asyncio.run(_fill(url, organization, story, force=force))
+    loaded = settings.load()
+    with database.ready(loaded, may_create=True) as url:
+        sealing = vault.of(unlock.unlocked(loaded, url))
+        asyncio.run(_fill(url, organization, story, force=force, sealing=sealing))
     out.print(f"The organization {organization} now has {counted(sales, 'ticket')} of two years.", markup=False)
     out.print("Next:", markup=False)
     who = f"you@example.com --role owner --organization {_quoted(organization)}"
@@ -51,7 +55,7 @@ def demo(
     out.print("  curl -H 'x-api-key: …' 'http://127.0.0.1:8080/v1/sales-events?limit=5'", markup=False)
 
 
-async def _fill(url: str, name: str, story: Story, *, force: bool) -> None:
+async def _fill(url: str, name: str, story: Story, *, force: bool, sealing: vault.AnyVault) -> None:
     async with database.pool(url, statement_timeout_ms=STATEMENT_TIMEOUT_MS) as opened:
         async with opened.connection() as connection:
             organization = await manage.create_organization(connection, name)
@@ -63,7 +67,9 @@ async def _fill(url: str, name: str, story: Story, *, force: bool) -> None:
             )
         try:
             with _shown(story) as progress:
-                await load_demo(opened, organization.id, story, secret=particulars.secret, progress=progress.add)
+                await fill(
+                    opened, organization.id, story, secret=particulars.secret, vault=sealing, progress=progress.add
+                )
         except TextsForReal as error:
             raise CommandError(str(error)) from error
 

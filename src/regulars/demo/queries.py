@@ -1,6 +1,7 @@
 """What the demo asks the tables of other rooms; it writes none of them."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from regulars.kit.db import Tx
@@ -19,6 +20,16 @@ async def has_data(tx: Tx, organization_id: UUID) -> bool:
 async def has_sales(tx: Tx, organization_id: UUID) -> bool:
     rows = await tx.fetch("SELECT EXISTS (SELECT FROM sales_events WHERE organization_id = %s)", (organization_id,))
     return bool(rows[0][0])
+
+
+async def find_recent_sales(tx: Tx, organization_id: UUID, *, since: datetime, limit: int) -> list[UUID]:
+    """Of customers, the last first."""
+    rows = await tx.fetch(
+        "SELECT id FROM sales_events WHERE organization_id = %s AND occurred_at >= %s AND profile_id IS NOT NULL"
+        " ORDER BY occurred_at DESC, id DESC LIMIT %s",
+        (organization_id, since, limit),
+    )
+    return [row[0] for row in rows]
 
 
 async def find_profiles_without_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[UUID]:

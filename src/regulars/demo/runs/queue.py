@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.demo.load import Story, load_demo
+from regulars.demo.fill import fill
+from regulars.demo.load import Story
 from regulars.demo.people import count_customers
 from regulars.demo.runs import queries
 from regulars.demo.runs.ask import QUEUE
 from regulars.kit.db import Database
+from regulars.kit.vault import AnyVault
 from regulars.organizations.manage import find_particulars
 from regulars.work.queue import Due, Queue, Schedule, log_failure
 
@@ -26,6 +28,9 @@ class DemoQueue(Queue):
     schedule = Schedule(waits_s=(10, 60))
     turns_at_once = 1
 
+    def __init__(self, vault: AnyVault | None = None) -> None:
+        self._vault = vault
+
     async def take_turn(self, database: Database, organization_id: UUID) -> bool:
         async with database.transaction() as tx:
             run = await queries.take_due_run(tx, organization_id, until=tx.now + SILENT_MAX)
@@ -38,8 +43,13 @@ class DemoQueue(Queue):
             seed=SEED, sales=run.tickets, customers=count_customers(run.tickets), last_day=datetime.now(UTC).date()
         )
         try:
-            await load_demo(
-                database, organization_id, story, secret=secret, progress=lambda part, count: done.update({part: count})
+            await fill(
+                database,
+                organization_id,
+                story,
+                secret=secret,
+                vault=self._vault,
+                progress=lambda part, count: done.update({part: count}),
             )
         except Exception as error:  # noqa: BLE001  # it is tried again, and given up after the schedule
             async with database.transaction() as tx:

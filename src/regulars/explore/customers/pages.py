@@ -11,14 +11,19 @@ from regulars.catalog.model import AttributeType, interpret
 from regulars.consent.browse.ledger import list_last_entries
 from regulars.consent.browse.listing import list_of_customer
 from regulars.consent.browse.model import EntryView
+from regulars.consent.chain import hash_number
 from regulars.consent.model import Status
 from regulars.consent.subscription import Subscription
 from regulars.explore.customers.history import History, read_history
 from regulars.explore.customers.listing import PATH, export_customers, show_customers, status_of
-from regulars.explore.customers.timeline import KINDS, Timeline, by_day, merge
+from regulars.explore.customers.timeline import KINDS, Fact, Timeline, by_day, facts_of, merge
 from regulars.explore.question import ENTRIES_SHOWN, NumberView, read_moment, read_number
+from regulars.journeys.browse.read import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
-from regulars.kit.ids import PROFILE, SEGMENT, SUBSCRIPTION, read_reference
+from regulars.kit.ids import JOURNEY, PROFILE, RUN, SEGMENT, SUBSCRIPTION, read_reference
+from regulars.messaging.find import list_texts
+from regulars.messaging.inbox.find import list_replies
+from regulars.messaging.inbox.model import ReplyRow
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.browse.tickets import CUSTOMER_TICKETS_MAX, list_customer_tickets
@@ -31,6 +36,20 @@ from regulars.web.errors import PageNotFound
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
+
+TEXTS_SHOWN_MAX: Final = 200
+RUNS_SHOWN_MAX: Final = 200
+NUMBERS_LOOKED_AT_MAX: Final = 5
+# What became of a text, in a word and as a badge.
+TEXT_STATES: Final = {
+    "queued": ("Waits", "pending"),
+    "sending": ("Leaving", "pending"),
+    "sent": ("Sent", "yes"),
+    "delivered": ("Delivered", "yes"),
+    "failed": ("Failed", "no"),
+    "skipped": ("Skipped", "none"),
+    "unknown": ("Unknown", "warn"),
+}
 
 
 class AttributeRow(NamedTuple):
@@ -60,6 +79,7 @@ class CustomerView:
     stores: dict[UUID, str]
     has_more_tickets: bool
     segments: list[SegmentOf]
+    journeys: dict[UUID, str]
 
 
 async def find_customer(tx: Tx, visit: Visit) -> Profile:
@@ -87,6 +107,9 @@ async def show_customer(visit: Visit) -> Response:
         here=visit.url(PATH, PROFILE.encode(profile.id)),
         name=mask.name(visit, profile.first_name, profile.last_name),
         number_ids={one.id: SUBSCRIPTION.encode(one.id) for one in view.subscriptions},
+        text_states=TEXT_STATES,
+        journey_id=JOURNEY.encode,
+        run_id=RUN.encode,
     )
 
 
@@ -98,7 +121,8 @@ async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> Custome
     if chosen is not None:
         number = await read_number(tx, visit, chosen, asked_at=read_moment(visit, visit.query.get("at")))
     entries = await _entries(tx, visit, subscriptions, number)
-    timeline = merge(tickets, entries, kind=kind, before=visit.query.get("before"))
+    more = await _texts_and_runs(tx, visit, profile, subscriptions)
+    timeline = merge(tickets, entries, more, kind=kind, before=visit.query.get("before"))
     wanted = {fact.ticket.store_id for fact in timeline.facts if fact.ticket is not None}
     status = None if chosen is None else chosen.state.status.value
     return CustomerView(
@@ -112,7 +136,24 @@ async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> Custome
         stores=await name_stores(tx, visit.organization_id, wanted),
         has_more_tickets=len(tickets) == CUSTOMER_TICKETS_MAX,
         segments=await _segments(tx, visit, profile) if visit.may(Action.EDIT_SEGMENTS) else [],
+        journeys=await name_journeys(
+            tx, visit.organization_id, {fact.run.journey_id for fact in timeline.facts if fact.run is not None}
+        ),
     )
+
+
+async def _texts_and_runs(tx: Tx, visit: Visit, profile: Profile, subscriptions: list[Subscription]) -> list[Fact]:
+    """What we wrote, what they answered, and the journeys they were in: the newest of each."""
+    texts = await list_texts(
+        tx, visit.organization_id, secret=visit.place.secret, profile_id=profile.id, limit=TEXTS_SHOWN_MAX
+    )
+    runs = await list_runs_of_customer(tx, visit.organization_id, profile.id, limit=RUNS_SHOWN_MAX)
+    replies: list[ReplyRow] = []
+    for one in subscriptions[:NUMBERS_LOOKED_AT_MAX]:
+        if one.state.phone_number:
+            number_hash = hash_number(visit.place.secret, one.state.phone_number)
+            replies += await list_replies(tx, visit.organization_id, number_hash=number_hash, limit=TEXTS_SHOWN_MAX)
+    return facts_of(texts, replies, runs)
 
 
 def _choose(subscriptions: list[Subscription], wanted: str | None) -> Subscription | None:

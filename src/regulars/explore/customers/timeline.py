@@ -1,4 +1,5 @@
-"""A customer's facts in one line: tickets, returns and consents, the newest first, page by page."""
+"""A customer's facts in one line: tickets, returns, consents, texts, replies and journeys, the newest first, page by
+page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,25 +9,42 @@ from typing import Final
 from regulars.consent.browse.model import EntryView
 from regulars.consent.model import Kind
 from regulars.explore.entries import title_of
+from regulars.journeys.runs.model import RunRow
 from regulars.kit.clock import format_timestamp, parse_timestamp
+from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.model import TextRow
 from regulars.sales.browse.model import CustomerTicket
 from regulars.web.format import Format
 
 PAGE_FACTS: Final = 15
-KINDS: Final = {"all": "All", "tickets": "Tickets", "returns": "Returns", "consent": "Consent"}
+KINDS: Final = {
+    "all": "All",
+    "tickets": "Tickets",
+    "returns": "Returns",
+    "consent": "Consent",
+    "texts": "Texts",
+    "journeys": "Journeys",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One thing that happened; exactly one of ticket and entry is there."""
+    """One thing that happened; exactly one of what it may be is there."""
 
     at: datetime
     key: str
     ticket: CustomerTicket | None = None
     entry: EntryView | None = None
+    text: TextRow | None = None
+    reply: ReplyRow | None = None
+    run: RunRow | None = None
 
     @property
     def kind(self) -> str:
+        if self.text is not None or self.reply is not None:
+            return "texts"
+        if self.run is not None:
+            return "journeys"
         if self.ticket is None:
             return "consent"
         return "tickets" if self.ticket.type == "PURCHASE" else "returns"
@@ -54,11 +72,17 @@ class Timeline:
 
 
 def merge(
-    tickets: Sequence[CustomerTicket], entries: Sequence[EntryView], *, kind: str = "all", before: str | None = None
+    tickets: Sequence[CustomerTicket],
+    entries: Sequence[EntryView],
+    more: Sequence[Fact] = (),
+    *,
+    kind: str = "all",
+    before: str | None = None,
 ) -> Timeline:
     """The facts of one kind or all, before a position that an earlier page gave out; a position of nobody's is none."""
     facts = [Fact(at=one.occurred_at, key=str(one.id), ticket=one) for one in tickets]
     facts += [Fact(at=one.effective_at, key=f"{one.sequence:020}", entry=one) for one in entries]
+    facts += more
     fitting = sorted(
         (fact for fact in facts if kind in {"all", fact.kind}), key=lambda fact: (fact.at, fact.key), reverse=True
     )
@@ -67,6 +91,14 @@ def merge(
     page = shown[:PAGE_FACTS]
     older = f"{format_timestamp(page[-1].at)}~{page[-1].key}" if len(shown) > PAGE_FACTS else None
     return Timeline(facts=page, total=len(fitting), older=older)
+
+
+def facts_of(texts: Sequence[TextRow], replies: Sequence[ReplyRow], runs: Sequence[RunRow]) -> list[Fact]:
+    """Texts by when they left or were decided about, runs by when they began."""
+    facts = [Fact(at=one.claimed_at or one.created_at, key=str(one.id), text=one) for one in texts]
+    facts += [Fact(at=one.received_at, key=str(one.id), reply=one) for one in replies]
+    facts += [Fact(at=one.entered_at, key=str(one.id), run=one) for one in runs]
+    return facts
 
 
 def by_day(facts: Sequence[Fact], formats: Format) -> list[tuple[str, list[Fact]]]:

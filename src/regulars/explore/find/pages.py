@@ -1,12 +1,15 @@
-"""Search over customers, numbers, tickets and stores: an exact id goes to its page, a name to what it may mean."""
+"""Search over customers, numbers, tickets, stores and journeys: an exact id goes to its page, a name to a list."""
 
 from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
 from regulars.consent.browse.listing import search_subscription
+from regulars.journeys.browse.read import name_journeys
+from regulars.journeys.manage import list_journeys
+from regulars.journeys.model import JourneyRow
 from regulars.kit.db import Tx
-from regulars.kit.ids import PROFILE, STORE, SUBSCRIPTION, read_reference
+from regulars.kit.ids import JOURNEY, PROFILE, STORE, SUBSCRIPTION, read_reference
 from regulars.profiles.browse.search import search_by_name, search_exactly
 from regulars.profiles.model import Profile
 from regulars.sales.listing import find_sale
@@ -22,24 +25,31 @@ TEXT_CHARACTERS_MAX: Final = 255
 CUSTOMERS_SHOWN: Final = 10
 STORES_LOOKED_AT_MAX: Final = 1_000
 STORES_SHOWN: Final = 10
+JOURNEYS_LOOKED_AT_MAX: Final = 1_000
+JOURNEYS_SHOWN: Final = 10
 
 
 class Found(NamedTuple):
     customers: list[Profile]
     has_more_customers: bool
     stores: list[Store]
+    journeys: list[JourneyRow]
 
 
 async def search(visit: Visit) -> Response:
     text = visit.query.get("q", "").strip()[:TEXT_CHARACTERS_MAX]
     if not text:
-        return render(visit, "explore/search.html", text="", found=None, customer_id=PROFILE.encode)
+        return render(
+            visit, "explore/search.html", text="", found=None, customer_id=PROFILE.encode, journey_id=JOURNEY.encode
+        )
     async with visit.database.reading() as tx:
         target = await find_exactly(tx, visit, text)
         if target is not None:
             return redirect(visit, target)
         found = await _find_by_words(tx, visit, text)
-    return render(visit, "explore/search.html", text=text, found=found, customer_id=PROFILE.encode)
+    return render(
+        visit, "explore/search.html", text=text, found=found, customer_id=PROFILE.encode, journey_id=JOURNEY.encode
+    )
 
 
 async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
@@ -62,6 +72,9 @@ async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
     store = await find_store(tx, visit.organization_id, read_reference(STORE, text))
     if store is not None:
         return visit.url("/stores", store.external_id)
+    journey = JOURNEY.decode(text)
+    if journey is not None and await name_journeys(tx, visit.organization_id, [journey]):
+        return visit.url("/journeys", text)
     number = await search_subscription(
         tx, visit.organization_id, text, secret=visit.place.secret, sees_personal=visit.sees_personal
     )
@@ -80,7 +93,11 @@ async def _find_by_words(tx: Tx, visit: Visit, text: str) -> Found:
     wanted = text.casefold()
     stores = await list_stores(tx, visit.organization_id, after=None, limit=STORES_LOOKED_AT_MAX)
     fitting = [store for store in stores if wanted in f"{store.name or ''} {store.external_id}".casefold()]
-    return Found(customers[:CUSTOMERS_SHOWN], len(customers) > CUSTOMERS_SHOWN, fitting[:STORES_SHOWN])
+    journeys = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_LOOKED_AT_MAX)
+    named = [row for row in journeys if wanted in row.name.casefold()]
+    return Found(
+        customers[:CUSTOMERS_SHOWN], len(customers) > CUSTOMERS_SHOWN, fitting[:STORES_SHOWN], named[:JOURNEYS_SHOWN]
+    )
 
 
 PAGES: Final = (Page(path=PATH, needs=Action.READ, handle=search),)

@@ -1,13 +1,17 @@
 """The figures of the first page: a period, the one before it, the stores' rhythm, and what needs a person."""
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from typing import Final
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from regulars.journeys.figures.read import count_parked, read_sums
+from regulars.journeys.manage import list_journeys
+from regulars.journeys.model import JourneyRow
 from regulars.kit.db import Tx
 from regulars.messaging.browse.listing import count_undecided
+from regulars.messaging.keep.texts import read_day
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.request_log.model import Counts
 from regulars.request_log.read import count_answers
@@ -22,6 +26,14 @@ from regulars.webhooks.browse.model import Fare
 PERIODS: Final = {"today": 1, "7d": 7, "30d": 30}
 STORES_MAX: Final = 500
 COLLISIONS_COUNTED_MAX: Final = 100
+PARKED_COUNTED_MAX: Final = 1_000
+JOURNEYS_LOOKED_AT_MAX: Final = 1_000
+
+
+class TroubledJourney(NamedTuple):
+    row: JourneyRow
+    parked: int
+    inside: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +60,8 @@ class Overview:
     undecided_replies: int
     held: Texting | None
     webhooks: list[Fare]
+    texts: dict[str, int]
+    troubled: list[TroubledJourney]
     filled_until: datetime | None
 
     @property
@@ -77,12 +91,27 @@ async def read_overview(tx: Tx, organization_id: UUID, *, period: str, now: date
         stores=sorted(lines, key=lambda line: (not line.rhythm.is_silent, line.name.casefold())),
         has_more_stores=len(stores) > STORES_MAX,
         answers=Counts(sum(one.answers for one in counts), sum(one.refusals for one in counts)),
+        texts=await read_day(tx, organization_id, now.astimezone(UTC).date()),
+        troubled=await find_troubled(tx, organization_id),
         open_collisions=await count_open(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),
         undecided_replies=await count_undecided(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),
         held=texting if texting is not None and texting.is_held else None,
         webhooks=await read_troubled(tx, organization_id),
         filled_until=await filled_until(tx, organization_id),
     )
+
+
+async def find_troubled(tx: Tx, organization_id: UUID) -> list[TroubledJourney]:
+    """Journeys that need a person: with runs that failed again and again, or paused with customers in them."""
+    parked = await count_parked(tx, organization_id, most=PARKED_COUNTED_MAX)
+    rows = [
+        row
+        for row in await list_journeys(tx, organization_id, limit=JOURNEYS_LOOKED_AT_MAX)
+        if row.id in parked or row.state == "paused"
+    ]
+    sums = await read_sums(tx, organization_id, [row.id for row in rows])
+    lines = [TroubledJourney(row, parked.get(row.id, 0), sums[row.id].inside) for row in rows]
+    return [line for line in lines if line.parked or line.inside]
 
 
 def _sum(days: list[Day], first: date, last: date) -> PerCurrency:

@@ -6,8 +6,8 @@ from starlette.responses import Response
 
 from regulars.consent.browse.figures import Counted, read_figures
 from regulars.explore.draw import Chart, bar_chart, hours, sparkline
-from regulars.explore.home.figures import PERIODS, Overview, StoreLine, read_overview
-from regulars.kit.ids import WEBHOOK
+from regulars.explore.home.figures import PERIODS, Overview, StoreLine, TroubledJourney, read_overview
+from regulars.kit.ids import JOURNEY, WEBHOOK
 from regulars.messaging.settings.store import Texting
 from regulars.web.access import Action
 from regulars.web.format import Format
@@ -131,6 +131,7 @@ def attention(visit: Visit, overview: Overview, consent: Counted) -> list[Attent
     if overview.held is not None:
         found.append(_held(visit, overview.held))
     found += [_silent(visit, line) for line in overview.silent]
+    found += [_troubled(visit, line) for line in overview.troubled]
     if overview.undecided_replies:
         found.append(_replies(visit, overview.undecided_replies))
     if overview.open_collisions:
@@ -207,6 +208,20 @@ def _silent(visit: Visit, line: StoreLine) -> Attention:
         f"{since}. It usually sends {visit.format.number(rhythm.usual_rate)} an hour at this time of the week.",
         "" if last is None else visit.format.ago(last).removesuffix(" ago"),
         visit.url("/stores", line.store.external_id),
+    )
+
+
+def _troubled(visit: Visit, line: TroubledJourney) -> Attention:
+    url = visit.url("/journeys", JOURNEY.encode(line.row.id))
+    if line.parked:
+        many = visit.format.number(line.parked)
+        title = f"{line.row.name}: {many} {'run needs' if line.parked == 1 else 'runs need'} a person"
+        return Attention("automate", "no", title, "They failed again and again.", "", f"{url}/runs?state=parked")
+    paused = line.row.paused_at
+    many = visit.format.number(line.inside)
+    since = "" if paused is None else visit.format.ago(paused).removesuffix(" ago")
+    return Attention(
+        "automate", "warn", f"{line.row.name} is paused", f"{many} customers wait in it, and nobody enters.", since, url
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from regulars.journeys.browse import read as browse
 from regulars.journeys.runs import queries
 from regulars.journeys.runs.model import RunRow, TraceRow
 from regulars.journeys.trace import keep as trace
@@ -23,7 +24,8 @@ async def list_runs(
     limit: int,
 ) -> Sequence[RunRow]:
     """The newest first."""
-    return await queries.list_runs(tx, organization_id, journey_id, state=state, before=before, limit=limit)
+    beyond = None if before is None else (str(before),)
+    return await browse.list_runs(tx, organization_id, journey_id, state=state, beyond=beyond, limit=limit)
 
 
 async def read_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> Sequence[TraceRow]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from psycopg.sql import SQL, Composable
+from psycopg.sql import SQL
 
 from regulars.journeys.runs.model import NewRun, RunRow
 from regulars.kit.db import Tx
@@ -251,28 +250,6 @@ async def find_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID]) ->
             columns=_COLUMNS
         ),
         (organization_id, list(run_ids)),
-    )
-    return [RunRow(*row) for row in rows]
-
-
-async def list_runs(
-    tx: Tx, organization_id: UUID, journey_id: UUID, *, state: str | None, before: UUID | None, limit: int
-) -> list[RunRow]:
-    conditions: list[Composable] = [
-        SQL("journey_runs.organization_id = %(organization_id)s AND journey_runs.journey_id = %(journey_id)s")
-    ]
-    given: dict[str, Any] = {"organization_id": organization_id, "journey_id": journey_id, "limit": limit}
-    if state is not None:
-        conditions.append(SQL("journey_runs.state = %(state)s"))
-        given["state"] = state
-    if before is not None:
-        conditions.append(SQL("journey_runs.id < %(before)s"))
-        given["before"] = before
-    rows = await tx.fetch(
-        SQL(
-            "SELECT {columns} FROM journey_runs WHERE {conditions} ORDER BY journey_runs.id DESC LIMIT %(limit)s"
-        ).format(columns=_COLUMNS, conditions=SQL(" AND ").join(conditions)),
-        given,
     )
     return [RunRow(*row) for row in rows]
 

@@ -1,7 +1,7 @@
 """The SQL of what is kept: texts that go, and the totals that stay."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID
 
 from regulars.kit.db import Tx
@@ -66,6 +66,13 @@ async def blank_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> N
         """,
         (organization_id, list(ids)),
     )
+
+
+async def list_totals(tx: Tx, organization_id: UUID, day: date) -> list[tuple[str, int, int]]:
+    rows = await tx.fetch(
+        "SELECT state, texts, parts FROM text_totals WHERE organization_id = %s AND day = %s", (organization_id, day)
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
 
 
 async def add_totals(tx: Tx, organization_id: UUID, counts: Sequence[tuple[str, int, int]]) -> None:

@@ -1,7 +1,7 @@
 """Texts that go: a person's, with the person; everybody's, after the time they are kept. And what stays of them."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID
 
 from regulars.kit.db import Tx
@@ -40,6 +40,11 @@ async def forget_ended(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> No
 
 async def forget_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> list[UUID]:
     return await queries.delete_old_texts(tx, organization_id, before=before, limit=limit)
+
+
+async def read_day(tx: Tx, organization_id: UUID, day: date) -> dict[str, int]:
+    """How many texts reached each state on a day of UTC, which totals are kept by."""
+    return {state: texts for state, texts, _ in await queries.list_totals(tx, organization_id, day)}
 
 
 async def add_totals(tx: Tx, organization_id: UUID, counts: Sequence[tuple[str, int, int]]) -> None:

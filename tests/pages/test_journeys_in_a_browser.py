@@ -1,0 +1,208 @@
+"""With a browser: a journey is written from nothing, played back, activated, and followed to a STOP; two people write at
+once; the keyboard alone; many steps on a phone; also without a script."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.support import samples
+from tests.support.browser import PHONE, context_of
+from tests.support.draining import work_through
+from tests.support.journeys import make_journey, reply, text_at_all_hours
+from tests.support.visitor import Visitor
+
+from regulars.web.access import Role
+
+TABS_MAX = 120
+DEEP = {"do": "branch", "if": {"type": "subscribed"}}
+
+
+@pytest.fixture
+def owner(visitor_as) -> Visitor:
+    return visitor_as(Role.OWNER)
+
+
+def write_welcome(tab: Page, owner: Visitor) -> str:
+    """From nothing to a version; the journey's address."""
+    tab.goto(owner.url("/journeys"))
+    tab.get_by_role("link", name="New journey").click()
+    tab.get_by_role("button", name="Start from nothing").click()
+    tab.get_by_role("link", name="Name and trigger").click()
+    tab.get_by_label("Name", exact=True).fill("Welcome after opt-in")
+    tab.get_by_label("What brings customers in").select_option("opt_in")
+    tab.get_by_label("Never again").check()
+    tab.get_by_role("button", name="Keep").click()
+    tab.get_by_role("link", name="Add the first step").first.click()
+    tab.get_by_role("link", name="Send a text").click()
+    tab.get_by_label("Text", exact=True).fill("Welcome {{ profile.first_name }}, it’s good to have you.")
+    tab.get_by_role("button", name="Count and show").click()
+    tab.get_by_role("button", name="Replace by").click()
+    expect(tab.get_by_label("Text", exact=True)).to_have_value(
+        "Welcome {{ profile.first_name }}, it's good to have you."
+    )
+    tab.get_by_role("button", name="Add it").click()
+    tab.get_by_role("link", name="Add a step").click()
+    tab.get_by_role("link", name="Wait", exact=True).click()
+    tab.get_by_label("Days").fill("2")
+    tab.get_by_role("button", name="Add it").click()
+    tab.get_by_role("button", name="Save as version 2").click()
+    expect(tab.get_by_role("heading", level=1)).to_have_text("Welcome after opt-in")
+    return tab.url.partition("?")[0]
+
+
+@pytest.mark.parametrize("has_script", [True, False], ids=["with a script", "without a script"])
+def test_a_welcome_from_nothing_to_a_stop(chromium, owner: Visitor, api, api_database_url, has_script):
+    organization_id = api.tenant.organization_id
+    text_at_all_hours(api_database_url, organization_id)
+    customer = api.post("/v1/profiles", samples.profile(first_name="Odile", last_name="Fictive")).json()
+    with context_of(chromium, owner, java_script_enabled=has_script, locale="en-GB") as context:
+        tab = context.new_page()
+        journey = write_welcome(tab, owner)
+        tab.get_by_role("navigation", name="Journey").get_by_role("link", name="Backtest").click()
+        tab.get_by_role("button", name="Play").click()
+        work_through(api_database_url, organization_id)
+        tab.reload()
+        expect(tab.get_by_text("Would enter")).to_be_visible()
+        tab.get_by_role("link", name="Activate…").click()
+        tab.get_by_role("button", name="Activate version 2").click()
+        expect(tab.get_by_text("Version 2, live since")).to_be_visible()
+
+        number = samples.phone()
+        consent = {"phone_number": number, "consent_source": "WEBSITE", "consented_at": samples.ago(minutes=1)}
+        assert api.post("/v1/subscriptions/opt-in", {**consent, "profile_id": customer["id"]}).status == 201
+        for _ in range(3):
+            work_through(api_database_url, organization_id)
+
+        tab.goto(f"{journey}/runs")
+        tab.get_by_role("link", name="Odile Fictive").click()
+        expect(tab.get_by_text("Welcome Odile, it's good to have you.")).to_be_visible()
+        reply(api_database_url, organization_id, number, "STOP")
+        for _ in range(3):
+            work_through(api_database_url, organization_id)
+
+        tab.goto(f"{journey}/runs")
+        expect(tab.get_by_text("Left by a withdrawal")).to_be_visible()
+        tab.get_by_role("link", name="Odile Fictive").click()
+        expect(tab.get_by_text("Left the journey")).to_be_visible()
+        tab.goto(owner.url(f"/customers/{customer['id']}"))
+        expect(tab.get_by_text("Chain verifies, 2 of 2")).to_be_visible()
+        expect(tab.get_by_text("Replied")).to_be_visible()
+        expect(tab.get_by_role("link", name="Entered Welcome after opt-in")).to_be_visible()
+
+
+def test_the_second_of_two_editors_sees_both_and_loses_nothing(chromium, visitor_as, tenant, api_database_url):
+    steps = ({"do": "send_text", "text": "Hello"}, {"do": "wait", "days": 1})
+    journey = make_journey(api_database_url, tenant.organization_id, *steps, is_live=False)
+    anne, zoe = visitor_as(Role.MARKETER), visitor_as(Role.MARKETER)
+    with context_of(chromium, anne) as first, context_of(chromium, zoe) as second:
+        tabs = [first.new_page(), second.new_page()]
+        for tab in tabs:
+            tab.goto(anne.url(f"/journeys/{journey}/edit?step=1"))
+        for tab, words in zip(tabs, ("From Anne", "From Zoé"), strict=True):
+            tab.get_by_label("Text", exact=True).fill(words)
+            tab.get_by_role("button", name="Keep").click()
+        clash = tabs[1].get_by_role("alert")
+        expect(clash).to_contain_text(anne.who.email)
+        expect(clash).to_contain_text("It says now: “From Anne”")
+        expect(clash).to_be_focused()
+        expect(tabs[1].get_by_label("Text", exact=True)).to_have_value("From Zoé")
+        tabs[1].get_by_role("button", name="Save mine over it").click()
+        expect(tabs[1].locator("[id='s-1']")).to_contain_text("From Zoé")
+
+
+def test_a_place_is_put_where_the_cursor_stands_and_counted_at_once(chromium, owner: Visitor, tenant, api_database_url):
+    journey = make_journey(
+        api_database_url, tenant.organization_id, {"do": "send_text", "text": "Hello , welcome"}, is_live=False
+    )
+    with context_of(chromium, owner) as context:
+        tab = context.new_page()
+        tab.goto(owner.url(f"/journeys/{journey}/edit?step=1"))
+        text = tab.get_by_label("Text", exact=True)
+        text.focus()
+        text.evaluate("(area) => area.setSelectionRange(6, 6)")
+        tab.get_by_label("Personalise").select_option(label="the customer's first name")
+        tab.get_by_role("button", name="Insert").click()
+        expect(text).to_have_value('Hello {{ profile.first_name | default("there") }}, welcome')
+        text.press_sequentially(" ’")
+        expect(tab.get_by_text("forces Unicode")).to_be_visible()
+
+
+class Keys:
+    """Nothing but the keyboard."""
+
+    def __init__(self, tab: Page) -> None:
+        self.tab = tab
+
+    def to(self, name: str) -> None:
+        """Press Tab until what has the focus is called so."""
+        for _ in range(TABS_MAX):
+            self.tab.keyboard.press("Tab")
+            called = self.tab.evaluate(
+                "() => { const it = document.activeElement;"
+                " return (it.labels?.[0]?.innerText ?? it.innerText ?? '').trim(); }"
+            )
+            if called.split("\n")[0] == name:
+                return
+        raise AssertionError(f"Tab never came to {name}.")
+
+    def press(self, name: str) -> None:
+        self.to(name)
+        self.tab.keyboard.press("Enter")
+        self.tab.wait_for_load_state()
+
+    def fill(self, name: str, text: str) -> None:
+        self.to(name)
+        self.tab.keyboard.press("ControlOrMeta+a")
+        self.tab.keyboard.type(text)
+
+
+def test_four_steps_with_the_keyboard_alone(chromium, owner: Visitor):
+    with context_of(chromium, owner) as context:
+        tab = context.new_page()
+        tab.goto(owner.url("/journeys/new"))
+        keys = Keys(tab)
+        keys.press("Start from nothing")
+        for number, (kind, field, value) in enumerate(
+            (
+                ("Wait", "Days", "1"),
+                ("Send a text", "Text", "Hello"),
+                ("Set an attribute", "Attribute", "greeted"),
+                ("Exit", "", ""),
+            )
+        ):
+            tab.wait_for_url(re.compile(r"/edit(#.*)?$"))
+            keys.press("Add a step" if number else "Add the first step")
+            tab.wait_for_url(re.compile("add="))
+            keys.press(kind)
+            tab.wait_for_url(re.compile("kind="))
+            if field:
+                keys.fill(field, value)
+            keys.press("Add it")
+        tab.wait_for_url(re.compile(r"/edit(#.*)?$"))
+        names = tab.locator("#builder .step-name").all_inner_texts()[2:]
+        assert names == ["1 day", "“Hello”", "greeted =", "Exit"]
+        keys.press("Save as version 2")
+        expect(tab.get_by_text("Version 2 is saved")).to_be_visible()
+
+
+def test_twenty_steps_three_deep_can_be_read_on_a_phone(chromium, owner: Visitor, tenant, api_database_url):
+    wait, text = {"do": "wait", "days": 1}, {"do": "send_text", "text": "A text of some length, as they are. " * 3}
+    third = {**DEEP, "then": [wait, text], "else": [text, wait]}
+    second = {**DEEP, "then": [third, wait], "else": [wait, text]}
+    first = {**DEEP, "then": [wait, second, text], "else": [second, wait]}
+    journey = make_journey(
+        api_database_url, tenant.organization_id, wait, first, text, is_live=False, name="Twenty steps"
+    )
+    with context_of(chromium, owner, viewport=PHONE) as context:
+        tab = context.new_page()
+        for path in ("", "/edit"):
+            tab.goto(owner.url(f"/journeys/{journey}{path}"))
+            assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+            boxes = [one.bounding_box() for one in tab.locator(".flow .step-name").all()]
+            assert len(boxes) >= 20
+            for box in boxes:
+                assert box["x"] >= 0
+                assert box["x"] + box["width"] <= PHONE["width"]
+            # What is three deep has room for words, and not for single letters.
+            texts = tab.locator(".flow .step-name", has_text="A text of some length").all()
+            assert min(one.bounding_box()["width"] for one in texts) > 120

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from tests.support import samples
 from tests.support.draining import work_through
-from tests.support.journeys import make_journey
+from tests.support.journeys import make_journey, text_at_all_hours
 from tests.support.visitor import Visitor
 
 from regulars.web.access import Role
@@ -152,3 +152,55 @@ def test_after_a_long_pause_it_asks_what_becomes_of_those_who_waited(api, buyer,
 )
 def test_an_unknown_journey_is_not_found(marketer, path):
     assert marketer.get(path).status_code == 404
+
+
+def test_the_home_page_and_search_know_journeys(api, buyer, marketer, tenant, api_database_url):
+    journey = make_journey(
+        api_database_url, tenant.organization_id, TEXT, WAIT, trigger="opt_in", name="Greeting of Lyon"
+    )
+    text_at_all_hours(api_database_url, tenant.organization_id)
+    opt_in(api, buyer[1])
+    for _ in range(3):
+        work_through(api_database_url, tenant.organization_id)
+    assert re.search(r'Texts today</span><span class="stat-figure">1<', marketer.get("/").text)
+    assert "is paused" not in marketer.get("/").text
+    marketer.post(f"/journeys/{journey}/pause")
+    assert "Greeting of Lyon is paused" in marketer.get("/").text
+    assert f"/journeys/{journey}" in marketer.get("/search", q="greeting of").text
+    assert marketer.get("/search", q=journey).headers["location"].endswith(f"/journeys/{journey}")
+
+
+def test_a_run_that_needs_a_person_is_on_the_home_page_and_tries_again(api, buyer, marketer, api_database_url):
+    organization_id = api.tenant.organization_id
+    journey = make_journey(api_database_url, organization_id, WAIT, trigger="opt_in", name="Stuck")
+    opt_in(api, buyer[1])
+    work_through(api_database_url, organization_id)
+    with psycopg.connect(api_database_url) as connection:
+        park = (
+            "UPDATE journey_runs SET state = 'parked', due_at = NULL, reason = 'It failed.' WHERE organization_id = %s"
+        )
+        connection.execute(park, (organization_id,))
+    assert "Stuck: 1 run needs a person" in marketer.get("/").text
+    assert '<span class="count">1<' in marketer.get("/journeys").text
+    run = re.search(r"runs/(run_\w+)", marketer.get(f"/journeys/{journey}/runs", state="parked").text)[1]
+    assert marketer.post(f"/journeys/{journey}/runs/{run}/resume").status_code == 303
+    assert marketer.post(f"/journeys/{journey}/runs/{run}/resume").status_code == 409
+    assert "1 run needs a person" not in marketer.get("/").text
+
+
+def test_why_nobody_came_in_is_told_for_each_of_a_customer_s_last_facts(api, buyer, marketer, tenant, api_database_url):
+    store, profile = buyer
+    api.post("/v1/sales-events", samples.sale(store["id"], profile_id=profile["id"], total_amount_cents=100))
+    amount = {"type": "amount", "at_least_cents": 5000}
+    journey = make_journey(
+        api_database_url, tenant.organization_id, WAIT, filter={"type": "all", "of": [amount, {"type": "subscribed"}]}
+    )
+    api.post("/v1/sales-events", samples.sale(store["id"], profile_id=profile["id"], total_amount_cents=100))
+    api.post("/v1/sales-events", samples.sale(store["id"], profile_id=profile["id"], occurred_at=samples.ago(days=9)))
+    for _ in range(2):
+        work_through(api_database_url, tenant.organization_id)
+    page = marketer.get(f"/journeys/{journey}/runs", who=profile["external_id"]).text
+    assert "The journey was not live when it was recorded." in page
+    assert "It was more than seven days old when it was recorded." in page
+    assert "The conditions do not hold." in page
+    assert "The ticket is 50.00 or more: no" in page

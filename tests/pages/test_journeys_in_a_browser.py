@@ -81,7 +81,7 @@ def test_a_welcome_from_nothing_to_a_stop(chromium, owner: Visitor, api, api_dat
             work_through(api_database_url, organization_id)
 
         tab.goto(f"{journey}/runs")
-        expect(tab.get_by_text("Left by a withdrawal")).to_be_visible()
+        expect(tab.get_by_role("cell", name="Left by a withdrawal")).to_be_visible()
         tab.get_by_role("link", name="Odile Fictive").click()
         expect(tab.get_by_text("Left the journey")).to_be_visible()
         tab.goto(owner.url(f"/customers/{customer['id']}"))

@@ -64,7 +64,7 @@ def demo_house(sales: int) -> Iterator[Visitor]:
         server_url = stack.enter_context(database.throwaway_server(database.new_data_folder()))
         template = stack.enter_context(database.migrated_template(server_url))
         url = stack.enter_context(database.new_database(server_url, template=template))
-        organization_id, who, keys = run_aside(_fill(url, sales))
+        organization_id, who, keys = run_aside(fill_demo(url, sales))
         server = stack.enter_context(running_server(url))
         visitor = Visitor(stack.enter_context(new_http()), server.url, who)
         _call(server.url, keys)
@@ -79,7 +79,7 @@ def demo_house(sales: int) -> Iterator[Visitor]:
         yield visitor
 
 
-async def _fill(url: str, sales: int) -> tuple[UUID, SignedIn, list[str]]:
+async def fill_demo(url: str, sales: int) -> tuple[UUID, SignedIn, list[str]]:
     opened = Database(url, pool_max=2, statement_timeout_ms=600_000)
     await opened.open()
     try:

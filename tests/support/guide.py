@@ -1,0 +1,104 @@
+"""The guide for marketers, tried step by step as a new user would, and its pictures.
+
+`python -m tests.support.guide` goes through `docs/first-journey.md` on the demo data and takes a picture where the guide
+has one.
+"""
+
+import re
+from contextlib import ExitStack
+from uuid import UUID
+
+import httpx
+from playwright.sync_api import Page, expect
+from tests.support import database, samples
+from tests.support.aside import run_aside
+from tests.support.browser import context_of, launched
+from tests.support.client import new_http
+from tests.support.draining import work_through
+from tests.support.screenshots import IMAGES, fill_demo
+from tests.support.server import running_server
+from tests.support.visitor import Visitor
+
+SALES = 5_000
+WINDOW = {"width": 1280, "height": 860}
+
+
+def main() -> None:
+    with ExitStack() as stack:
+        server_url = stack.enter_context(database.throwaway_server(database.new_data_folder()))
+        template = stack.enter_context(database.migrated_template(server_url))
+        url = stack.enter_context(database.new_database(server_url, template=template))
+        organization_id, who, keys = run_aside(fill_demo(url, SALES))
+        server = stack.enter_context(running_server(url))
+        visitor = Visitor(stack.enter_context(new_http()), server.url, who)
+        for browser in launched():
+            with context_of(browser, visitor, viewport=WINDOW, device_scale_factor=1) as context:
+                follow(context.new_page(), visitor, url, organization_id, keys[0])
+
+
+def follow(tab: Page, visitor: Visitor, database_url: str, organization_id: UUID, key: str) -> None:
+    begin_with_one_that_works(tab, visitor)
+    write_the_text(tab)
+    tab.get_by_role("button", name="Save as version 2").click()
+    journey = tab.url.partition("?")[0]
+    tab.get_by_role("navigation", name="Journey").get_by_role("link", name="Backtest").click()
+    tab.get_by_role("button", name="Play").click()
+    work_through(database_url, organization_id)
+    tab.reload()
+    expect(tab.get_by_text("Would enter")).to_be_visible()
+    _picture(tab, "journey-backtest")
+    tab.get_by_role("link", name="Activate…").click()
+    tab.get_by_role("button", name="Activate version 2").click()
+    expect(tab.get_by_text("Version 2, live since")).to_be_visible()
+    opt_somebody_in(visitor, key)
+    for _ in range(3):
+        work_through(database_url, organization_id)
+    tab.goto(f"{journey}/runs")
+    tab.locator(".table a.name").first.click()
+    expect(tab.get_by_text("What it saw and decided")).to_be_visible()
+    _picture(tab, "journey-run")
+
+
+def begin_with_one_that_works(tab: Page, visitor: Visitor) -> None:
+    tab.goto(visitor.url("/journeys"))
+    tab.get_by_role("link", name="New journey").click()
+    _picture(tab, "journey-new")
+    tab.get_by_role("region", name="Welcome after opt-in").get_by_role("button").click()
+    tab.wait_for_url(re.compile("/edit"))
+    _picture(tab, "journey-builder")
+
+
+def write_the_text(tab: Page) -> None:
+    tab.get_by_role("link", name=re.compile("Edit step 2")).click()
+    text = tab.get_by_label("Text", exact=True)
+    text.fill('Welcome, {{ profile.first_name | default("there") }}. It’s good to have you with us.')
+    expect(tab.get_by_text("forces Unicode")).to_be_visible()
+    _picture(tab, "journey-message")
+    tab.get_by_role("button", name=re.compile("Replace by")).click()
+    expect(tab.get_by_text("forces Unicode")).to_have_count(0)
+    tab.get_by_role("button", name="Keep").click()
+
+
+def opt_somebody_in(visitor: Visitor, key: str) -> None:
+    def send(path: str, body: object) -> None:
+        headers = {"x-api-key": key}
+        answer = httpx.post(f"{visitor.base_url}{path}", json=body, headers=headers, trust_env=False)
+        assert answer.status_code in {200, 201}, answer.text
+
+    profile = {"external_id": "C-GUIDE-1", "first_name": "Odile", "last_name": "Fictive"}
+    send("/v1/profiles", profile)
+    consent = {
+        "phone_number": "+33639984107",
+        "consent_source": "POINT_OF_SALE",
+        "consented_at": samples.ago(minutes=1),
+    }
+    send("/v1/subscriptions/opt-in", {**consent, "profile_id": profile["external_id"]})
+
+
+def _picture(tab: Page, name: str) -> None:
+    tab.wait_for_timeout(400)
+    tab.screenshot(path=IMAGES / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -8,12 +8,15 @@ from playwright.sync_api import Page, expect
 from tests.support import samples
 from tests.support.browser import PHONE, context_of
 from tests.support.draining import work_through
-from tests.support.journeys import make_journey, reply, text_at_all_hours
+from tests.support.journeys import add_endpoint, make_journey, text_at_all_hours
 from tests.support.visitor import Visitor
 
+from regulars.kit.settings import Settings
 from regulars.web.access import Role
 
 TABS_MAX = 120
+# Whoever is told by a webhook has a secret, which is sealed.
+SETTINGS = Settings(secret_key="a key of a test, and of no other")
 DEEP = {"do": "branch", "if": {"type": "subscribed"}}
 
 
@@ -54,13 +57,14 @@ def write_welcome(tab: Page, owner: Visitor) -> str:
 def test_a_welcome_from_nothing_to_a_stop(chromium, owner: Visitor, api, api_database_url, has_script):
     organization_id = api.tenant.organization_id
     text_at_all_hours(api_database_url, organization_id)
+    add_endpoint(api_database_url, organization_id, SETTINGS)
     customer = api.post("/v1/profiles", samples.profile(first_name="Odile", last_name="Fictive")).json()
     with context_of(chromium, owner, java_script_enabled=has_script, locale="en-GB") as context:
         tab = context.new_page()
         journey = write_welcome(tab, owner)
         tab.get_by_role("navigation", name="Journey").get_by_role("link", name="Backtest").click()
         tab.get_by_role("button", name="Play").click()
-        work_through(api_database_url, organization_id)
+        work_through(api_database_url, organization_id, SETTINGS)
         tab.reload()
         expect(tab.get_by_text("Would enter")).to_be_visible()
         tab.get_by_role("link", name="Activate…").click()
@@ -71,14 +75,18 @@ def test_a_welcome_from_nothing_to_a_stop(chromium, owner: Visitor, api, api_dat
         consent = {"phone_number": number, "consent_source": "WEBSITE", "consented_at": samples.ago(minutes=1)}
         assert api.post("/v1/subscriptions/opt-in", {**consent, "profile_id": customer["id"]}).status == 201
         for _ in range(3):
-            work_through(api_database_url, organization_id)
+            work_through(api_database_url, organization_id, SETTINGS)
 
-        tab.goto(f"{journey}/runs")
-        tab.get_by_role("link", name="Odile Fictive").click()
-        expect(tab.get_by_text("Welcome Odile, it's good to have you.")).to_be_visible()
-        reply(api_database_url, organization_id, number, "STOP")
+        tab.goto(owner.url("/simulator"))
+        tab.get_by_role("link", name=re.compile("Odile Fictive")).first.click()
+        expect(tab.get_by_role("log")).to_contain_text("Welcome Odile, it's good to have you.")
+        tab.get_by_role("button", name="STOP", exact=True).click()
         for _ in range(3):
-            work_through(api_database_url, organization_id)
+            work_through(api_database_url, organization_id, SETTINGS)
+        tab.reload()
+        did = tab.locator("#followed")
+        for part in ("ledger entry 2", "Ended the run in Welcome after opt-in", "subscription.unsubscribed"):
+            expect(did).to_contain_text(part)
 
         tab.goto(f"{journey}/runs")
         expect(tab.get_by_role("cell", name="Left by a withdrawal")).to_be_visible()

@@ -14,11 +14,14 @@ from regulars.journeys.drafts.change import change_draft, fingerprint, load_draf
 from regulars.journeys.drafts.tree import insert_step
 from regulars.journeys.manage import activate, create_journey
 from regulars.journeys.read import read_definition
+from regulars.kit import vault
 from regulars.kit.db import Database, Tx
-from regulars.kit.ids import JOURNEY, new_uuid
+from regulars.kit.guard import Guard
+from regulars.kit.ids import JOURNEY
+from regulars.kit.settings import Settings
 from regulars.messaging.hours import Rule, Window
-from regulars.messaging.inbox.receive import Incoming, receive
-from regulars.messaging.settings.store import load_texting, lock_texting, save_texting
+from regulars.messaging.settings.store import lock_texting, save_texting
+from regulars.webhooks.manage import create_endpoint
 
 T = TypeVar("T")
 
@@ -70,14 +73,12 @@ def in_transaction(database_url: str, act: Callable[[Tx], Awaitable[T]]) -> T:
     return run_aside(run())
 
 
-def reply(database_url: str, organization_id: UUID, phone_number: str, body: str) -> None:
-    """What a phone of the simulator answers."""
+def add_endpoint(database_url: str, organization_id: UUID, settings: Settings) -> None:
+    """Somebody who is told, at an address where nobody listens."""
 
     async def act(tx: Tx) -> None:
-        texting = await load_texting(tx, organization_id)
-        assert texting is not None
-        incoming = Incoming(provider="simulator", provider_id=new_uuid().hex, phone_number=phone_number, body=body)
-        await receive(tx, organization_id, incoming, texting=texting)
+        url = "https://hooks.invalid/regulars"
+        await create_endpoint(tx, organization_id, url=url, guard=Guard(), vault=vault.of(settings))
 
     in_transaction(database_url, act)
 

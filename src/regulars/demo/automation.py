@@ -25,8 +25,8 @@ from regulars.journeys.definition import (
     WaitForPurchase,
 )
 from regulars.journeys.manage import activate, create_journey, list_journeys
-from regulars.journeys.runs.advance import RunQueue
 from regulars.journeys.runs.enter import enter_by_sales
+from regulars.journeys.runs.queue import RunQueue
 from regulars.journeys.starts import find_start
 from regulars.kit.db import Database
 from regulars.kit.guard import Guard

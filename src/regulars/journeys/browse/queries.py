@@ -12,7 +12,7 @@ from regulars.kit.db import Tx
 
 _COLUMNS = SQL(
     """id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, state, step, waits_for, waiting_since,
-       COALESCE(due_at, held_due_at), attempts, outcome, reason, entered_at, ended_at"""
+       due_at, attempts, outcome, reason, entered_at, ended_at, fact_at, seen_sales"""
 )
 
 

@@ -23,7 +23,6 @@ from regulars.profiles.model import ProfileUpsert, read_phone
 from regulars.profiles.upsert import upsert_profiles
 from regulars.sales.model import Sale
 from regulars.sales.record import record_sales
-from regulars.segments.analysis.ask import asked_of
 from regulars.segments.analysis.engine.answer import Engine
 from regulars.segments.analysis.engine.tidy import tidy
 from regulars.segments.analysis.model import Answer, Asked, Figures, Question
@@ -31,6 +30,7 @@ from regulars.segments.check import keys_of, stores_of
 from regulars.segments.columns import life
 from regulars.segments.definition import Group
 from regulars.segments.feed.build import take_bite
+from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.resolve import resolve
 from regulars.segments.read import read_definition
 from regulars.work import outbox

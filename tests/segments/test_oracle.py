@@ -16,7 +16,6 @@ from regulars.catalog.model import AttributeType
 from regulars.catalog.retype import retype_attribute, retype_product_property
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
-from regulars.segments.analysis.ask import asked_of
 from regulars.segments.analysis.engine.tidy import tidy
 from regulars.segments.columns import life
 from regulars.segments.definition import Definition
@@ -25,6 +24,7 @@ from regulars.segments.explain.look import look
 from regulars.segments.explain.model import Explained
 from regulars.segments.feed import sales as feeding
 from regulars.segments.feed.build import take_bite
+from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.manage import create_segment
 from regulars.segments.kept.resolve import resolve
 from regulars.work.outbox import OutboxQueue

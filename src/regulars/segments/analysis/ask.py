@@ -16,7 +16,6 @@ from regulars.kit.process import Lifeline
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.model import AnalysisAway, Answer, Asked, Figures, Members, NotReady, Question
 from regulars.segments.analysis.wire import read_message, socket_path, write_message
-from regulars.segments.kept.resolve import Resolved
 
 DEADLINE_S: Final = 8.0
 # The process answers before its deadline; this is for the way.
@@ -27,23 +26,6 @@ _ASK_AGAIN_S: Final = 0.1
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(Answer)
-
-
-def asked_of(resolved: Resolved) -> Asked:
-    """A resolved definition as it travels."""
-    return Asked(
-        match=resolved.match,
-        attributes={key: (declared, tuple(allowed)) for key, (declared, allowed) in resolved.attributes.items()},
-        properties={key: (declared, tuple(allowed)) for key, (declared, allowed) in resolved.properties.items()},
-        stores=dict(resolved.stores),
-        segments={
-            segment_id: None if other.faults else other.definition.match
-            for segment_id, other in resolved.others.items()
-        },
-        zone=resolved.zone.key,
-        today=resolved.today,
-        is_faulty=bool(resolved.faults),
-    )
 
 
 class Analysis:

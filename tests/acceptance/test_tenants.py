@@ -116,12 +116,16 @@ def house(server, contract, api_database_url) -> Iterator[House]:
         yield House(Api(server, contract, http, None), api_database_url)
 
 
+# What describes the interface is for everybody.
+OPEN = {"/v1/openapi.json", "/v1/journeys/schema.json"}
+
+
 def operations(api: Api) -> list[tuple[str, str, dict[str, Any]]]:
     return [
         (method.upper(), path, operation)
         for path, item in api.contract.document["paths"].items()
         for method, operation in item.items()
-        if isinstance(operation, dict) and "operationId" in operation and path != "/v1/openapi.json"
+        if isinstance(operation, dict) and "operationId" in operation and path not in OPEN
     ]
 
 

@@ -231,7 +231,7 @@ async def test_the_queue_that_is_asked_for_room_is_the_one_the_write_goes_to(dat
     workshop.gate.clear()
     for number in range(4):
         write = Write(request(organization_id, body=b'"a"'), f"thing {number}")
-        assert workshop.writes.can_take(workshop.route, write.request, None)
+        workshop.writes.check_room(workshop.route, write.request)
         workshop.writes.submit_now(workshop.route, write, lambda _: None)
     before, after = asked[::2], asked[1::2]
     assert before == after

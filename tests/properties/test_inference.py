@@ -56,8 +56,9 @@ def test_a_number_in_string_form_is_read_back_equal(number: Decimal) -> None:
 def test_a_date_is_read_back_equal(day: date) -> None:
     assert infer_type(day.isoformat()) is AttributeType.DATE
     read = interpret(AttributeType.DATE, day.isoformat())
-    assert isinstance(read, datetime)
-    assert read.date() == day
+    # A day, and no moment of it.
+    assert type(read) is date
+    assert read == day
 
 
 @given(values)

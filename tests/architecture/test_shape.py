@@ -1,6 +1,7 @@
 import ast
 
 import pytest
+from tests.support import syntax
 from tests.support.project import PACKAGE, ROOT, functions, python_files
 
 FILE_LINES_MAX = 400
@@ -12,7 +13,7 @@ EVERYWHERE = python_files("src", "tests", "bench")
 def long_functions(source: str) -> list[str]:
     return [
         f"{function.name} has {length} lines"
-        for function in functions(ast.parse(source))
+        for function in functions(syntax.parse(source))
         if (length := (function.end_lineno or 0) - function.lineno + 1) > FUNCTION_LINES_MAX
     ]
 
@@ -20,15 +21,15 @@ def long_functions(source: str) -> list[str]:
 def inner_imports(source: str) -> list[int]:
     return [
         node.lineno
-        for function in functions(ast.parse(source))
+        for function in functions(syntax.parse(source))
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
 
 
 def is_docstring_only(source: str) -> bool:
-    body = ast.parse(source).body
-    return len(body) == 1 and ast.get_docstring(ast.parse(source)) is not None
+    body = syntax.parse(source).body
+    return len(body) == 1 and ast.get_docstring(syntax.parse(source)) is not None
 
 
 def relative(path):

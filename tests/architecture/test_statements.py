@@ -3,6 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.support import syntax
 from tests.support.project import PACKAGE, ROOT
 from tests.support.statements import Statement, statements
 
@@ -180,7 +181,7 @@ def test_inside_a_lateral_the_organization_is_a_value_and_not_a_neighbour_s_colu
 def formats_text(source: str) -> list[int]:
     """The lines on which a text is formatted. Parts of a statement are put together by the driver, which knows them for
     SQL, or by adding constants."""
-    tree = ast.parse(source)
+    tree = syntax.parse(source)
     texts = {
         target.id
         for node in tree.body

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from tests.support import syntax
 from tests.support.project import PACKAGE
 
 # Words of the trade, as the rooms have them, but for those with another meaning below: one stores and replies, a text is
@@ -29,7 +30,7 @@ REGISTERS = {PACKAGE / "kit" / "ids.py", PACKAGE / "kit" / "settings.py"}
 
 
 def names_in(source: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(syntax.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Name):

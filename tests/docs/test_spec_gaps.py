@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from tests.support import syntax
+
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "spec-gaps.md").read_text(encoding="utf-8")
 
@@ -14,7 +16,7 @@ def test_every_test_it_names_exists() -> None:
     functions: dict[str, set[str]] = {}
     for path, name in named:
         if path not in functions:
-            tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+            tree = syntax.parse((ROOT / path).read_text(encoding="utf-8"))
             functions[path] = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         assert not name or name in functions[path], f"{path}::{name}"
 

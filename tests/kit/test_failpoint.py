@@ -10,6 +10,7 @@ import time
 import psycopg
 import pytest
 from tests.crash.places import PLACES
+from tests.support import syntax
 from tests.support.project import PACKAGE
 
 from regulars.kit import failpoint
@@ -26,7 +27,7 @@ def calls_of(name: str) -> list[tuple[str, ast.Call]]:
     return [
         (str(path), node)
         for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(syntax.parse(path.read_text()))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == name

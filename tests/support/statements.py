@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support import syntax
+
 STATEMENT = re.compile(r"\s*(WITH|SELECT|INSERT INTO|UPDATE|DELETE FROM|MERGE INTO|TRUNCATE|COPY)\b")
 WRITTEN = re.compile(
     r"\bINSERT\s+INTO\s+(\w+)|(?<!FOR )(?<!DO )(?<!KEY )\bUPDATE\s+(?!SET\b)(\w+)|\bDELETE\s+FROM\s+(\w+)"
@@ -30,7 +32,7 @@ class Statement:
 
 
 def statements(file: Path, source: str) -> Iterator[Statement]:
-    tree = ast.parse(source)
+    tree = syntax.parse(source)
     constants = {
         target.id: _texts(node.value)
         for node in tree.body

@@ -18,8 +18,8 @@ from regulars.web.route import Form
 
 # Their use cases record, or the one function through which all forms of the builder go; tests of them hold it.
 RECORDS_BELOW = ("regulars.accounts.", "regulars.journeys.pages.edit.")
-# It reads what was pasted, changes nothing and keeps nothing.
-CHANGES_NOTHING = {"/webhooks/check"}
+# One reads what was pasted and keeps nothing; the other counts again, which whoever sees a segment may do.
+CHANGES_NOTHING = {"/webhooks/check", "/segments/count"}
 
 
 def forms():

@@ -20,7 +20,22 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 URL_CHARACTERS_MAX: Final = 2048
 # A name server that does not answer holds a thread for as long as the system's resolver waits.
 RESOLVERS_MAX: Final = 64
-_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+# Written out, since what an interpreter calls a public address differs between its patch releases: all of IPv4 but
+# these, and of IPv6 only what was ever given out for use, but these. After the registries of special-purpose addresses.
+_IPV4_SPECIAL: Final = [
+    ipaddress.IPv4Network(network)
+    for network in (
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+        *("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24"),
+        *("203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+    )
+]
+_IPV6_GIVEN_OUT: Final = ipaddress.IPv6Network("2000::/3")
+# The protocols' own (Teredo among them), documentation twice, and 6to4, which carries any IPv4 address inside.
+_IPV6_SPECIAL: Final = [
+    ipaddress.IPv6Network(network) for network in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+]
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.IGNORECASE)
 # What the system's resolver would read as an address in some old notation: `2130706433`, `0x7f.1`, `127.1`.
 _NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
@@ -75,7 +90,7 @@ class Guard:
                 continue
             if is_plain:
                 raise GuardRefusal("Plain http is only for networks the operator allows; use https.")
-            if not all(_is_public(inner) for inner in _unwrap(address)):
+            if not _is_public(address):
                 raise GuardRefusal("The host has an address that is not on the public internet.")
 
 
@@ -164,20 +179,9 @@ def _literal(host: str) -> Address | None:
 
 
 def _is_public(address: Address) -> bool:
-    return address.is_global and not address.is_multicast
-
-
-def _unwrap(address: Address) -> list[Address]:
-    """The address and every other address that a machine on its way may take it for."""
-    inner: list[Address] = [address]
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.sixtofour is not None:
-            inner.append(address.sixtofour)
-        if address.teredo is not None:
-            inner.extend(address.teredo)
-        if address in _NAT64:
-            # Such an address is public if the one it stands for is.
-            return [ipaddress.IPv4Address(address.packed[-4:])]
-        if address.packed[:12] == bytes(12):
-            inner.append(ipaddress.IPv4Address(address.packed[-4:]))
-    return inner
+    if isinstance(address, ipaddress.IPv4Address):
+        return not any(address in network for network in _IPV4_SPECIAL)
+    if address in _NAT64:
+        # Such an address is public if the one it stands for is.
+        return _is_public(ipaddress.IPv4Address(address.packed[-4:]))
+    return address in _IPV6_GIVEN_OUT and not any(address in network for network in _IPV6_SPECIAL)

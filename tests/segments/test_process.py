@@ -52,6 +52,7 @@ def test_it_counts_through_its_own_death(shop, api_database_url, tmp_path, monke
     shop.build()
 
     async def ask_again() -> None:
+        before = await find_children()
         async with running(settings) as analysis:
             figures = await analysis.figures(shop.organization_id, asked, deadline_s=60)
             assert (figures.total, figures.customers, figures.split.never_asked) == (3, 5, 3)
@@ -60,7 +61,7 @@ def test_it_counts_through_its_own_death(shop, api_database_url, tmp_path, monke
             assert (len(page.profile_ids), len(rest.profile_ids), rest.next) == (2, 1, None)
             some = await analysis.sample(shop.organization_id, asked, limit=5, deadline_s=60)
             assert {*page.profile_ids, *rest.profile_ids} == set(some.profile_ids)
-            child = await find_child()
+            [child] = await find_children() - before
             os.kill(child, signal.SIGKILL)
             with pytest.raises(AnalysisAway):
                 await analysis.figures(shop.organization_id, asked, deadline_s=60)
@@ -70,11 +71,10 @@ def test_it_counts_through_its_own_death(shop, api_database_url, tmp_path, monke
     shop.runner.run(ask_again())
 
 
-async def find_child() -> int:
-    """The analysis process that this one started."""
+async def find_children() -> set[int]:
+    """The analysis processes that this one started; other tests may have one of their own."""
     listed = await asyncio.create_subprocess_exec(
         "ps", "-o", "pid=,args=", "--ppid", str(os.getpid()), stdout=asyncio.subprocess.PIPE
     )
     output, _ = await listed.communicate()
-    [line] = [line for line in output.decode().splitlines() if "regulars.cli analysis" in line]
-    return int(line.split()[0])
+    return {int(line.split()[0]) for line in output.decode().splitlines() if "regulars.cli analysis" in line}

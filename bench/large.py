@@ -1,6 +1,6 @@
 """An organization as large as they come: a small demo, loaded with COPY, and then multiplied inside the database."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -8,25 +8,21 @@ from uuid import UUID
 import psycopg
 from psycopg import sql
 
+from automation import JOURNEYS, fill_runs, make_journeys
+from bulk import Connection, prepare, without_indexes
 from messages import MESSAGES, fill_messages
+from paperwork import fill_paperwork
 from regulars.demo.load import Story, load_demo
 from regulars.kit.db import Database
 from regulars.organizations.manage import create_organization, find_particulars
-from regulars.sales.totals.fill import last_id_at, take_bite
+from regulars.sales.totals.fill import last_id_at
+from regulars.sales.totals.queries import add_stretch
 
-CUSTOMERS = 10_000
-SALES = 50_000
-TIMES = 100
 STATEMENT_TIMEOUT_MS = 3_600_000
 GROWING = ("profiles", "sales_events", "subscriptions")
+# Every table with rows by the hundred thousand.
+TABLES = (*GROWING, *MESSAGES, *JOURNEYS)
 
-# An id in the order of time, as our own are: milliseconds, the version, and chance.
-NEW_ID = """
-CREATE FUNCTION pg_temp.id_at(ms bigint) RETURNS uuid LANGUAGE sql VOLATILE AS $$
-    SELECT (lpad(to_hex(ms), 12, '0') || '7' || substr(r, 1, 3) || '8' || substr(r, 4, 15))::uuid
-    FROM (SELECT md5(random()::text) AS r) AS chance
-$$
-"""
 # Which copy of a customer stands for which: copies of tickets and consents go to the copies of their customers.
 MAP = """
 CREATE TEMP TABLE copies AS
@@ -74,69 +70,71 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Size:
+    """So many of the demo's customers and sales, so many times; and what stands beside them."""
+
     customers: int
     sales: int
     times: int
-    # Texts, replies and deliveries of webhooks beside them.
-    messages: int = 1_000_000
+    messages: int
+    runs: int
 
 
-LARGE = Size(CUSTOMERS, SALES, TIMES)
+LARGE = Size(customers=5_200, sales=25_000, times=200, messages=1_000_000, runs=200_000)
 
 
 async def fill_large(url: str, size: Size, say: Say) -> UUID:
     """Fill a migrated database with one large organization; give its id."""
     started = datetime.now(UTC)
-    organization_id = await _load(url, size)
-    say(f"loaded {size.sales:,} tickets of {size.customers:,} customers in {_seconds(started):.0f} s")
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("SET statement_timeout = 0")
-        connection.execute("SET work_mem = '256MB'")
-        _multiply(connection, organization_id, size.times - 1)
-        say(f"multiplied by {size.times} after {_seconds(started):.0f} s")
-        fill_messages(connection, organization_id, size.messages)
-        say(f"{size.messages:,} texts and deliveries after {_seconds(started):.0f} s")
-    await _count_hours(url, organization_id)
+    database = Database(url, pool_max=2, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
+    await database.open()
+    try:
+        organization_id = await _load(database, size)
+        journeys = await make_journeys(database, organization_id)
+        say(f"loaded {size.sales:,} tickets of {size.customers:,} customers in {_seconds(started):.0f} s")
+        with psycopg.connect(url, autocommit=True) as connection:
+            prepare(connection)
+            _multiply(connection, organization_id, size.times - 1)
+            say(f"multiplied by {size.times} after {_seconds(started):.0f} s")
+            fill_messages(connection, organization_id, size.messages)
+            say(f"{size.messages:,} texts and deliveries after {_seconds(started):.0f} s")
+            fill_runs(connection, organization_id, journeys, size.runs)
+            fill_paperwork(connection, organization_id)
+            say(f"{size.runs:,} runs of journeys after {_seconds(started):.0f} s")
+        await _count_hours(database, organization_id)
+        say(f"totals of every hour after {_seconds(started):.0f} s")
+    finally:
+        await database.close()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
         connection.execute("CHECKPOINT")
-        counts = {table: _count(connection, table) for table in (*GROWING, *MESSAGES)}
+        counts = {table: _count(connection, table) for table in TABLES}
     shown = ", ".join(f"{count:,} {table}" for table, count in counts.items())
     say(f"{shown} after {_seconds(started):.0f} s")
     return organization_id
 
 
-async def _load(url: str, size: Size) -> UUID:
-    database = Database(url, pool_max=2, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
-    await database.open()
-    try:
-        async with database.connection() as connection:
-            organization = await create_organization(connection, "Large")
-            particulars = await find_particulars(connection, organization.id)
-        story = Story(seed=1, sales=size.sales, customers=size.customers, last_day=datetime.now(UTC).date())
-        await load_demo(database, organization.id, story, secret=particulars.secret, progress=lambda *_: None)
-    finally:
-        await database.close()
+async def _load(database: Database, size: Size) -> UUID:
+    async with database.connection() as connection:
+        organization = await create_organization(connection, "Large")
+        particulars = await find_particulars(connection, organization.id)
+    story = Story(seed=1, sales=size.sales, customers=size.customers, last_day=datetime.now(UTC).date())
+    await load_demo(database, organization.id, story, secret=particulars.secret, progress=lambda *_: None)
     return organization.id
 
 
-def _multiply(connection: "psycopg.Connection[tuple[object, ...]]", organization_id: UUID, times: int) -> None:
-    """Without the indexes, which are built again at the end: that is several times faster."""
+def _multiply(connection: Connection, organization_id: UUID, times: int) -> None:
     # The copies are a day old, so that what walks behind the present has passed them.
     ms = int(datetime.now(UTC).timestamp() * 1000) - 86_400_000
     values = {"organization_id": organization_id, "times": times, "ms": ms}
-    definitions = _drop_indexes(connection)
-    connection.execute(NEW_ID)
     connection.execute(MAP, values)
     connection.execute("ANALYZE copies")
-    for table in GROWING:
-        names = _columns(connection, table)
-        columns = sql.SQL(", ").join(map(sql.Identifier, names))
-        chosen = sql.SQL(", ").join(_value(table, name) for name in names)
-        statement = sql.SQL("INSERT INTO {} ({}) SELECT {} ").format(sql.Identifier(table), columns, chosen)
-        connection.execute(statement + sql.SQL(SOURCES[table]) + sql.SQL(" ON CONFLICT DO NOTHING"), values)
-    for definition in definitions:
-        connection.execute(definition)
+    with without_indexes(connection, GROWING):
+        for table in GROWING:
+            names = _columns(connection, table)
+            columns = sql.SQL(", ").join(map(sql.Identifier, names))
+            chosen = sql.SQL(", ").join(_value(table, name) for name in names)
+            statement = sql.SQL("INSERT INTO {} ({}) SELECT {} ").format(sql.Identifier(table), columns, chosen)
+            connection.execute(statement + sql.SQL(SOURCES[table]), values)
 
 
 def _value(table: str, column: str) -> sql.Composable:
@@ -144,44 +142,28 @@ def _value(table: str, column: str) -> sql.Composable:
     return sql.SQL(changed) if changed is not None else sql.SQL("t.{}").format(sql.Identifier(column))
 
 
-def _columns(connection: "psycopg.Connection[tuple[object, ...]]", table: str) -> list[str]:
+def _columns(connection: Connection, table: str) -> list[str]:
     rows = connection.execute(
         "SELECT column_name FROM information_schema.columns WHERE table_name = %s AND is_generated = 'NEVER'", (table,)
     )
     return [str(row[0]) for row in rows.fetchall()]
 
 
-def _drop_indexes(connection: "psycopg.Connection[tuple[object, ...]]") -> Sequence[bytes]:
-    rows = connection.execute(
-        "SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid) FROM pg_index i"
-        " WHERE i.indrelid = ANY(%s::regclass[]) AND NOT i.indisunique",
-        (list(GROWING),),
-    ).fetchall()
-    for name, _ in rows:
-        connection.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(str(name))))
-    return [str(definition).encode() for _, definition in rows]
+async def _count_hours(database: Database, organization_id: UUID) -> None:
+    """The totals of all sales in one pass, and the note that nothing is left to count."""
+    async with database.transaction() as tx:
+        await tx.execute("DELETE FROM hourly_totals WHERE organization_id = %s", (organization_id,))
+        end = last_id_at(tx.now)
+        await add_stretch(tx, organization_id, after=UUID(int=0), until=end)
+        await tx.execute(
+            "INSERT INTO hourly_totals_fills (organization_id, fence, walked_to, due_at) VALUES (%s, %s, %s, NULL)"
+            " ON CONFLICT (organization_id) DO UPDATE SET fence = excluded.fence, walked_to = excluded.walked_to,"
+            " due_at = excluded.due_at",
+            (organization_id, end, end),
+        )
 
 
-async def _count_hours(url: str, organization_id: UUID) -> None:
-    """The totals of all that was copied, by the job that counts what was stored before there were any."""
-    database = Database(url, pool_max=2, statement_timeout_ms=STATEMENT_TIMEOUT_MS)
-    await database.open()
-    try:
-        async with database.transaction() as tx:
-            await tx.execute("DELETE FROM hourly_totals WHERE organization_id = %s", (organization_id,))
-            await tx.execute(
-                "INSERT INTO hourly_totals_fills (organization_id, fence, walked_to, due_at) VALUES (%s, %s, %s, now())"
-                " ON CONFLICT (organization_id) DO UPDATE SET fence = excluded.fence, walked_to = excluded.walked_to,"
-                " due_at = excluded.due_at",
-                (organization_id, last_id_at(tx.now), UUID(int=0)),
-            )
-        while await take_bite(database, organization_id):
-            pass
-    finally:
-        await database.close()
-
-
-def _count(connection: "psycopg.Connection[tuple[object, ...]]", table: str) -> int:
+def _count(connection: Connection, table: str) -> int:
     row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
     return int(str(row[0])) if row else 0
 

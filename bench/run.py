@@ -50,6 +50,8 @@ WORK = ("queues", "webhooks")
 IDLE_S = 60
 # What is measured by itself, with `--only` and its name.
 ALONE: dict[str, "_Alone"] = {"pages": pages, "texts": texts, "journeys": journeys, "segments": segments}
+# Which of them end with an error when a bar was missed.
+BARS: dict[str, Callable[[Any], bool]] = {"pages": pages.is_reached}
 GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "latency", "growth", *ALONE, *WORK)
 
 
@@ -111,6 +113,9 @@ def _measure_alone(console: Console, options: argparse.Namespace, name: str, mea
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"machine": machine, name: measured.as_json(times)}, indent=2) + "\n", "utf-8")
     say(f"Written to {path}")
+    is_reached = BARS.get(name)
+    if is_reached is not None and not is_reached(times):
+        sys.exit(1)
 
 
 class _Alone(Protocol):

@@ -22,6 +22,16 @@ COLLECTIONS = 40
 DAYS = 1_095
 TIERS = ("Bronze", "Silver", "Gold", "Platinum")
 LINES_OF_TICKETS = (1, 1, 1, 2, 2, 2, 2, 3, 3, 2)
+# The organization's own customers where it has any, and others up to the number.
+NUMBERS = """
+INSERT INTO segment_customers (organization_id, epoch, profile_id, number)
+SELECT %(organization_id)s, 1, id, row_number() OVER () - 1
+FROM (
+    SELECT id FROM profiles WHERE organization_id = %(organization_id)s
+    UNION ALL SELECT gen_random_uuid() FROM generate_series(1, %(customers)s)
+) AS everybody
+LIMIT %(customers)s
+"""
 
 
 @dataclass
@@ -72,11 +82,7 @@ async def write_big(database: Database, organization_id: UUID, *, customers: int
             " next_run = %s, version = 1, tidy_at = NULL WHERE organization_id = %s",
             (customers, run_id, organization_id),
         )
-        await tx.execute(
-            "INSERT INTO segment_customers (organization_id, epoch, profile_id, number)"
-            " SELECT %s, 1, gen_random_uuid(), n - 1 FROM generate_series(1, %s) AS n",
-            (organization_id, customers),
-        )
+        await tx.execute(NUMBERS, {"organization_id": organization_id, "customers": customers})
     return big
 
 

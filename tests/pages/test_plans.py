@@ -19,13 +19,12 @@ from regulars.web.access import Role
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
-from large import GROWING, MESSAGES, Size, fill_large  # the folder of the benchmark has just been made importable
+from large import TABLES, Size, fill_large  # the folder of the benchmark has just been made importable
 
 # Enough that a plan which scans a table is a plan and no accident of a small one.
-SIZE = Size(customers=2_000, sales=10_000, times=10, messages=50_000)
+SIZE = Size(customers=2_000, sales=10_000, times=10, messages=50_000, runs=20_000)
 # An idle connection tells what it counted after ten seconds at the latest.
 COUNTED_AFTER_S = 11
-TABLES = (*GROWING, *MESSAGES)
 SCANS = "SELECT relname, seq_scan FROM pg_stat_user_tables WHERE relname = ANY(%s)"
 
 

@@ -40,7 +40,7 @@ class Seen:
         return self.is_html and "<html" in self.text
 
 
-def crawl(visitor: "Visitor", table: Sequence[Page]) -> list[Seen]:
+def crawl(visitor: "Visitor", table: Sequence[Page], *, addresses: int = ADDRESSES_PER_PAGE) -> list[Seen]:
     """Each page at a few of its addresses."""
     router = PageRouter(table)
     waiting = deque(_starts(visitor, table))
@@ -48,7 +48,7 @@ def crawl(visitor: "Visitor", table: Sequence[Page]) -> list[Seen]:
     while waiting:
         path = waiting.popleft()
         page = _page_of(router, path)
-        if page is None or counts[page] == ADDRESSES_PER_PAGE:
+        if page is None or counts[page] == addresses:
             continue
         counts[page] += 1
         answer = visitor.get(f"/{path}")

@@ -1,0 +1,31 @@
+"""Segments of a large organization, over columns that are written as a build and its merges leave them."""
+
+from uuid import UUID
+
+from regulars.kit.db import Database
+from regulars.kit.ids import SEGMENT
+from regulars.segments.definition import All, Any, Definition, InSegment, Nothing
+from regulars.segments.kept.manage import create_segment
+from regulars.segments.pages.starts import starts
+from segment_columns import write_big
+
+BY = "bench"
+# As long a history as pages show.
+SIZES = """
+INSERT INTO segment_sizes (organization_id, segment_id, day, version, total, may_be_texted, counted_at)
+SELECT organization_id, id, current_date - n, 1, 40000 + 97 * n, 21000 + 31 * n, now() - n * interval '1 day'
+FROM segments CROSS JOIN generate_series(0, 89) AS n WHERE organization_id = %s
+"""
+
+
+async def fill_segments(database: Database, organization_id: UUID, *, customers: int, sales: int) -> None:
+    """The columns first: whoever saves a segment finds them, and nothing is built."""
+    await write_big(database, organization_id, customers=customers, sales=sales)
+    lapsed, best, unasked, returned = (start.definition for start in starts() if start.key != "birthday")
+    async with database.transaction() as tx:
+        for definition in (lapsed, best, unasked, returned):
+            made = await create_segment(tx, organization_id, definition, created_by=BY)
+        asked = InSegment(id=SEGMENT.encode(made.row.id))
+        nested = All(of=(best.match, Any(of=(unasked.match, Nothing(of=(lapsed.match, asked))))))
+        await create_segment(tx, organization_id, Definition(name="Three levels", match=nested), created_by=BY)
+        await tx.execute(SIZES, (organization_id,))

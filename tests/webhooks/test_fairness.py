@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
@@ -12,6 +13,7 @@ from regulars.webhooks import look, manage, post, replay
 from regulars.webhooks.delivery import queue as queue_module
 from regulars.webhooks.delivery import send as sending
 from regulars.webhooks.delivery.schedule import AT_ONCE_MAX, CLAIMED_MAX
+from regulars.webhooks.errors import NotPossibleNow
 from regulars.webhooks.model import ENDPOINTS_MAX
 from regulars.webhooks.sweep import sweep
 from regulars.work.loop import Loop
@@ -195,6 +197,21 @@ async def test_only_what_never_arrived_is_replayed_if_asked_for(shop, receiver):
     await shop.send()
     assert receiver.received[-1].event["data"]["external_id"] == "fails"
     assert await shop.do(replay.replay_range, created.endpoint.id, since=since, only_failed=True) == 0
+
+
+async def test_a_range_is_read_in_bites_and_each_message_sent_once(shop, receiver, monkeypatch):
+    created = await shop.create(receiver.url)
+    for name in "abcde":
+        await shop.upsert(name)
+    await shop.deliver()
+    since = (await shop.deliveries())[-1].created_at
+    monkeypatch.setattr(replay, "BITE_DELIVERIES", 2)
+    assert await shop.do(replay.replay_range, created.endpoint.id, since=since) == 5
+    # Each has two deliveries now, and is one message still.
+    assert await shop.do(replay.replay_range, created.endpoint.id, since=datetime.min.replace(tzinfo=UTC)) == 5
+    monkeypatch.setattr(replay, "MESSAGES_MAX", 3)
+    with pytest.raises(NotPossibleNow, match="more than 3"):
+        await shop.do(replay.replay_range, created.endpoint.id, since=since)
 
 
 async def test_an_organization_has_a_limit_of_endpoints(shop, receiver):

@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import msgspec
@@ -18,6 +19,7 @@ SUFFIX_CHARACTERS = 26
 NEW_UUIDS_MAX = 1 << 12
 EXTERNAL_ID_CHARACTERS_MAX = 255
 _UUID_BITS = 128
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _VALUES = {character: value for value, character in enumerate(ALPHABET)}
 
 
@@ -145,6 +147,11 @@ def new_uuids(count: int) -> list[bytes]:
     first = milliseconds << 16 | 0x7 << 12 | fraction
     chance = random.getrandbits  # an id need only be unique; no secret hangs on it
     return [(time_ << 64 | 0x2 << 62 | chance(62)).to_bytes(16, "big") for time_ in range(first, first + count)]
+
+
+def first_id_at(moment: datetime) -> UUID:
+    """The smallest id that can be made in the millisecond of this moment."""
+    return UUID(int=max(0, (moment - _EPOCH) // timedelta(milliseconds=1)) << 80)
 
 
 _PROCESS = new_uuid().hex[:20]

@@ -99,6 +99,15 @@ class Attempt(NamedTuple):
     answer: str | None
 
 
+class Replayable(NamedTuple):
+    """A delivery whose message may be sent again, unless it was erased or arrived meanwhile."""
+
+    id: UUID
+    message_id: UUID
+    created_at: datetime
+    can_be_sent: bool
+
+
 def expand(event_types: Sequence[str]) -> frozenset[str]:
     """The names of events that the types stand for."""
     return frozenset(name for kind in event_types for name in FAMILIES.get(kind, (kind,)))

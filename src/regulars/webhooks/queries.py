@@ -5,9 +5,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from psycopg.sql import SQL
+
 from regulars.kit.db import Tx
 from regulars.webhooks.delivery.schedule import Health
-from regulars.webhooks.model import Attempt, Delivery, Endpoint, Message
+from regulars.webhooks.model import Attempt, Delivery, Endpoint, Message, Replayable
 
 
 class Sealed(NamedTuple):
@@ -251,43 +253,51 @@ async def list_attempts(tx: Tx, organization_id: UUID, delivery_id: UUID) -> lis
     return [Attempt(*row) for row in rows]
 
 
-async def find_messages_to_replay(
+async def list_deliveries_to_replay(
     tx: Tx,
     organization_id: UUID,
     endpoint_id: UUID,
     *,
-    since: datetime,
-    until: datetime,
+    after: UUID,
+    until: UUID,
     only_failed: bool,
     limit: int,
-) -> list[UUID]:
-    """Messages whose deliveries to the endpoint were made in this time and can still be sent, in their order.
+) -> list[Replayable]:
+    """A stretch of the endpoint's deliveries in the order of their ids, each with whether its message has a body still.
 
-    `only_failed` leaves out those of which any delivery to it arrived or still waits.
+    `only_failed` leaves out those of whose message any delivery to the endpoint arrived or still waits.
     """
+    conditions = SQL("AND state = 'failed'") if only_failed else SQL("")
     rows = await tx.fetch(
-        """
-        SELECT d.message_id
-        FROM webhook_deliveries d
-        JOIN webhook_messages m
-            ON m.organization_id = %(organization_id)s AND m.id = d.message_id AND m.body IS NOT NULL
-        WHERE d.organization_id = %(organization_id)s AND d.endpoint_id = %(endpoint_id)s
-          AND d.created_at >= %(since)s AND d.created_at < %(until)s
-        GROUP BY d.message_id
-        HAVING NOT %(only_failed)s OR bool_and(d.state = 'failed')
-        ORDER BY d.message_id
-        LIMIT %(limit)s
-        """,
+        SQL("""
+        SELECT d.id, d.message_id, d.created_at,
+               EXISTS (
+                   SELECT FROM webhook_messages m
+                   WHERE m.organization_id = %(organization_id)s AND m.id = d.message_id AND m.body IS NOT NULL
+               ) AND NOT (%(only_failed)s AND EXISTS (
+                   SELECT FROM webhook_deliveries o
+                   WHERE o.organization_id = %(organization_id)s AND o.message_id = d.message_id
+                     AND o.endpoint_id = %(endpoint_id)s AND o.state <> 'failed'
+               ))
+        FROM (
+            SELECT id, message_id, created_at FROM webhook_deliveries
+            WHERE organization_id = %(organization_id)s AND endpoint_id = %(endpoint_id)s
+              AND id > %(after)s AND id < %(until)s {conditions}
+            ORDER BY id
+            LIMIT %(limit)s
+        ) AS d
+        ORDER BY d.id
+        """).format(conditions=conditions),
         {
             "organization_id": organization_id,
             "endpoint_id": endpoint_id,
-            "since": since,
+            "after": after,
             "until": until,
             "only_failed": only_failed,
             "limit": limit,
         },
     )
-    return [row[0] for row in rows]
+    return [Replayable(*row) for row in rows]
 
 
 async def blank_messages(

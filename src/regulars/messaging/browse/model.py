@@ -1,10 +1,8 @@
 """What the pages on texts show, and which messages they ask for."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MessageLine(NamedTuple):
@@ -48,9 +46,3 @@ class NumberLine(NamedTuple):
     body: str
     first_name: str | None
     last_name: str | None
-
-
-def first_id_at(moment: datetime) -> UUID:
-    """The smallest id that can be made in the millisecond of this moment."""
-    milliseconds = max(0, (moment - _EPOCH) // timedelta(milliseconds=1))
-    return UUID(int=milliseconds << 80)

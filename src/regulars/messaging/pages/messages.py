@@ -14,9 +14,9 @@ from regulars.consent.find import find_by_hash
 from regulars.consent.phone import read_consent_number
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
-from regulars.kit.ids import PROFILE, REPLY, SUBSCRIPTION, TEXT, ById
+from regulars.kit.ids import PROFILE, REPLY, SUBSCRIPTION, TEXT, ById, first_id_at
 from regulars.messaging.browse.listing import count_undecided, list_messages, read_conversation
-from regulars.messaging.browse.model import MessageLine, Wanted, first_id_at
+from regulars.messaging.browse.model import MessageLine, Wanted
 from regulars.messaging.errors import MessagingError
 from regulars.messaging.find import find_text
 from regulars.messaging.inbox.suppress import find_suppressed

@@ -38,6 +38,7 @@ async def read_troubled(tx: Tx, organization_id: UUID) -> list[Fare]:
     troubled = [one for one in endpoints if Fare(one, [], Waiting()).needs_a_person]
     if not troubled:
         return []
+    await queries.walk_in_order(tx)
     waiting = await queries.count_waiting(
         tx, organization_id, [one.id for one in troubled], most=WAITING_COUNTED_MAX + 1
     )

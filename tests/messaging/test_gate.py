@@ -1,6 +1,7 @@
 """The gate and the queue: what leaves, what waits, what is skipped, and that nothing leaves twice."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from tests.messaging.desk import ALWAYS, NUMBER, OPEN
@@ -15,6 +16,11 @@ from regulars.messaging.resend import resend
 from regulars.messaging.rules import Cap
 from regulars.messaging.settings.model import Notice, SmsSettings
 from regulars.messaging.template import Missing
+
+ZONES = {
+    "Pacific/Kiritimati": "UPDATE organizations SET time_zone = 'Pacific/Kiritimati' WHERE id = %s",
+    "Pacific/Pago_Pago": "UPDATE organizations SET time_zone = 'Pacific/Pago_Pago' WHERE id = %s",
+}
 
 
 def test_a_subscribed_number_gets_its_text_with_the_brand_and_the_way_to_stop(desk):
@@ -219,6 +225,19 @@ def test_totals_count_what_became_of_texts(desk):
     desk.turn()
     rows = desk.sql("SELECT state, texts, parts FROM text_totals WHERE organization_id = %s ORDER BY state")
     assert rows == [("sent", 1, 1), ("skipped", 1, 1)]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_totals_are_of_the_organizations_own_day(desk, zone):
+    """One of the two is on another day than UTC at any hour."""
+    desk.alter(ZONES[zone])
+    desk.subscribe()
+    before = datetime.now(ZoneInfo(zone)).date()
+    desk.order()
+    desk.turn()
+    days = {row[0] for row in desk.sql("SELECT day FROM text_totals WHERE organization_id = %s")}
+    assert len(days) == 1
+    assert days <= {before, datetime.now(ZoneInfo(zone)).date()}
 
 
 def test_a_text_that_was_written_before_its_country_had_a_notice_does_not_leave_without_it(desk):

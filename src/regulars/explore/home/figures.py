@@ -1,7 +1,7 @@
 """The figures of the first page: a period, the one before it, the stores' rhythm, and what needs a person."""
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -20,7 +20,6 @@ from regulars.sales.totals.model import PerCurrency, add_up
 from regulars.sales.totals.read import Day, Rhythm, filled_until, list_days, read_rhythms
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
-from regulars.webhooks.browse.listing import read_troubled
 from regulars.webhooks.browse.model import Fare
 
 PERIODS: Final = {"today": 1, "7d": 7, "30d": 30}
@@ -69,7 +68,9 @@ class Overview:
         return [line for line in self.stores if line.rhythm.is_silent]
 
 
-async def read_overview(tx: Tx, organization_id: UUID, *, period: str, now: datetime, zone: ZoneInfo) -> Overview:
+async def read_overview(
+    tx: Tx, organization_id: UUID, *, period: str, now: datetime, zone: ZoneInfo, webhooks: list[Fare]
+) -> Overview:
     today = now.astimezone(zone).date()
     length = PERIODS[period]
     # A single day makes no chart, so the days shown are thirty then; the figures above stay those of the day.
@@ -91,12 +92,12 @@ async def read_overview(tx: Tx, organization_id: UUID, *, period: str, now: date
         stores=sorted(lines, key=lambda line: (not line.rhythm.is_silent, line.name.casefold())),
         has_more_stores=len(stores) > STORES_MAX,
         answers=Counts(sum(one.answers for one in counts), sum(one.refusals for one in counts)),
-        texts=await read_day(tx, organization_id, now.astimezone(UTC).date()),
+        texts=await read_day(tx, organization_id, today),
         troubled=await find_troubled(tx, organization_id),
         open_collisions=await count_open(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),
         undecided_replies=await count_undecided(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),
         held=texting if texting is not None and texting.is_held else None,
-        webhooks=await read_troubled(tx, organization_id),
+        webhooks=webhooks,
         filled_until=await filled_until(tx, organization_id),
     )
 

@@ -14,7 +14,7 @@ from regulars.web.format import Format
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
-from regulars.webhooks.browse.listing import WAITING_COUNTED_MAX
+from regulars.webhooks.browse.listing import WAITING_COUNTED_MAX, read_troubled
 from regulars.webhooks.browse.model import Fare
 
 STORES_SHOWN: Final = 8
@@ -56,8 +56,13 @@ async def show_home(visit: Visit) -> Response:
     period = visit.query.get("period", "")
     period = period if period in PERIODS else "30d"
     zone = visit.format.zone
+    # A transaction of its own: it tells the planner how to walk, and that holds until its end.
+    async with visit.database.transaction() as tx:
+        webhooks = await read_troubled(tx, visit.organization_id)
     async with visit.database.reading() as tx:
-        overview = await read_overview(tx, visit.organization_id, period=period, now=visit.now, zone=zone)
+        overview = await read_overview(
+            tx, visit.organization_id, period=period, now=visit.now, zone=zone, webhooks=webhooks
+        )
     consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
     if not overview.stores and not overview.total.tickets:
         return render(visit, "explore/home_empty.html")

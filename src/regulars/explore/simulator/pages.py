@@ -94,9 +94,10 @@ async def show_phone(visit: Visit) -> Response:
 
 
 async def _show(visit: Visit, reference: str | None, form: FormState) -> Response:
+    async with visit.database.transaction() as tx:
+        phones = await list_phones(tx, visit.organization_id, limit=PHONES_SHOWN)
     async with visit.database.reading() as tx:
         texting = await _texting(tx, visit)
-        phones = await list_phones(tx, visit.organization_id, limit=PHONES_SHOWN)
         if reference is None and phones:
             reference = phones[0].number_hash.hex()
         phone = None if reference is None else await _open(tx, visit, reference, texting)

@@ -49,6 +49,7 @@ async def list_answers(tx: Tx, organization_id: UUID, reply_id: UUID) -> Sequenc
 
 async def list_phones(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:
     """The numbers that the simulator heard of last, each with its last line."""
+    await queries.walk_in_order(tx)
     lines = await queries.list_last_simulated(tx, organization_id, limit=LOOKED_AT_MAX)
     lines += await queries.list_last_replies(tx, organization_id, limit=LOOKED_AT_MAX)
     lines.sort(key=lambda line: line.at, reverse=True)

@@ -143,8 +143,16 @@ async def list_last_simulated(tx: Tx, organization_id: UUID, *, limit: int) -> l
             ORDER BY id DESC
             LIMIT %(limit)s
         ) AS s
-        JOIN texts t ON t.organization_id = %(organization_id)s AND t.id = s.text_id AND t.number_hash IS NOT NULL
-        LEFT JOIN profiles p ON p.organization_id = %(organization_id)s AND p.id = t.profile_id
+        CROSS JOIN LATERAL (
+            SELECT number_hash, profile_id FROM texts
+            WHERE organization_id = %(organization_id)s AND id = s.text_id AND number_hash IS NOT NULL
+            LIMIT 1
+        ) AS t
+        LEFT JOIN LATERAL (
+            SELECT first_name, last_name FROM profiles
+            WHERE organization_id = %(organization_id)s AND id = t.profile_id
+            LIMIT 1
+        ) AS p ON true
         ORDER BY s.id DESC
         """,
         {"organization_id": organization_id, "limit": limit},
@@ -163,7 +171,11 @@ async def list_last_replies(tx: Tx, organization_id: UUID, *, limit: int) -> lis
             ORDER BY id DESC
             LIMIT %(limit)s
         ) AS r
-        LEFT JOIN profiles p ON p.organization_id = %(organization_id)s AND p.id = r.profile_id
+        LEFT JOIN LATERAL (
+            SELECT first_name, last_name FROM profiles
+            WHERE organization_id = %(organization_id)s AND id = r.profile_id
+            LIMIT 1
+        ) AS p ON true
         ORDER BY r.id DESC
         """,
         {"organization_id": organization_id, "limit": limit},

@@ -75,7 +75,12 @@ async def list_totals(tx: Tx, organization_id: UUID, day: date) -> list[tuple[st
     return [(row[0], row[1], row[2]) for row in rows]
 
 
-async def add_totals(tx: Tx, organization_id: UUID, counts: Sequence[tuple[str, int, int]]) -> None:
+async def find_zone(tx: Tx, organization_id: UUID) -> str:
+    rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
+    return str(rows[0][0]) if rows else "UTC"
+
+
+async def add_totals(tx: Tx, organization_id: UUID, day: date, counts: Sequence[tuple[str, int, int]]) -> None:
     """Count texts and parts by the state they reached, states in order, so that two senders never wait in a circle."""
     await tx.execute(
         """
@@ -88,7 +93,7 @@ async def add_totals(tx: Tx, organization_id: UUID, counts: Sequence[tuple[str, 
         """,
         {
             "organization_id": organization_id,
-            "day": tx.now.date(),
+            "day": day,
             "states": [state for state, _, _ in counts],
             "texts": [texts for _, texts, _ in counts],
             "parts": [parts for _, _, parts in counts],

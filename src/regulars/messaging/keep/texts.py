@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from regulars.kit.db import Tx
 from regulars.messaging.keep import queries
@@ -43,10 +44,11 @@ async def forget_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, l
 
 
 async def read_day(tx: Tx, organization_id: UUID, day: date) -> dict[str, int]:
-    """How many texts reached each state on a day of UTC, which totals are kept by."""
+    """How many texts reached each state on a day of the organization."""
     return {state: texts for state, texts, _ in await queries.list_totals(tx, organization_id, day)}
 
 
 async def add_totals(tx: Tx, organization_id: UUID, counts: Sequence[tuple[str, int, int]]) -> None:
-    """State, texts and parts of what just changed."""
-    await queries.add_totals(tx, organization_id, counts)
+    """State, texts and parts of what just changed, on the organization's own day."""
+    zone = ZoneInfo(await queries.find_zone(tx, organization_id))
+    await queries.add_totals(tx, organization_id, tx.now.astimezone(zone).date(), counts)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,12 @@ STOP_SECONDS_MAX = 30
 
 @pytest.fixture(scope="session")
 def analysis(server: Server) -> Iterator[None]:
+    with running_analysis(server):
+        yield
+
+
+@contextmanager
+def running_analysis(server: Server) -> Iterator[None]:
     environment = server.environment
     path = socket_path(Settings(data_dir=Path(environment["REGULARS_DATA_DIR"])))
     process = subprocess.Popen([sys.executable, "-m", "regulars.cli", "analysis"], cwd=ROOT, env=environment)

@@ -51,15 +51,17 @@ def chromium() -> Iterator[Browser]:
 
 
 def context_of(
-    browser: Browser, visitor: Visitor, *, theme: str = "light", viewport: dict[str, int] | None = None, **options
+    browser: Browser,
+    visitor: Visitor,
+    *,
+    theme: str | None = "light",
+    viewport: dict[str, int] | None = None,
+    **options,
 ) -> BrowserContext:
-    """A browser profile in which this person is signed in."""
+    """A browser profile in which this person is signed in. Without a theme the system decides: `emulate_media`."""
     context = browser.new_context(viewport=viewport or DESKTOP, **options)
     context.set_default_timeout(WAIT_MS)
-    context.add_cookies(
-        [
-            {"name": cookies.SESSION_HTTP, "value": visitor.who.token, "url": visitor.base_url},
-            {"name": cookies.THEME, "value": theme, "url": visitor.base_url},
-        ]
-    )
+    context.add_cookies([{"name": cookies.SESSION_HTTP, "value": visitor.who.token, "url": visitor.base_url}])
+    if theme is not None:
+        context.add_cookies([{"name": cookies.THEME, "value": theme, "url": visitor.base_url}])
     return context

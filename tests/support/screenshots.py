@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import date
 from pathlib import Path
+from typing import Literal
 from uuid import UUID
 
 import httpx
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 from tests.support import database
+from tests.support.analysis import running_analysis
 from tests.support.aside import run_aside
 from tests.support.browser import DESKTOP, PHONE, context_of, launched
 from tests.support.client import new_http
@@ -33,6 +35,8 @@ from regulars.kit.db import Database
 from regulars.kit.settings import Settings
 from regulars.organizations import manage
 from regulars.organizations.model import Permission
+from regulars.segments.kept.manage import create_segment
+from regulars.segments.pages.starts import starts
 from regulars.server import page_table
 from regulars.web.access import Role
 
@@ -41,6 +45,7 @@ NAME = "Maison Corvelle"
 SALES = 20_000
 # README's pictures: a name, and the page it shows, or the first address of a page that the crawl finds.
 SHOWN = {"home": "/", "customer": "/customers/C0000012", "catalog": "/attributes/loyalty_tier", "keys": "/keys"}
+COLOURS: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 TILLS = ("Lyon tills", "Annecy tills", "Nightly resync")
 
 
@@ -67,6 +72,7 @@ def demo_house(sales: int) -> Iterator[Visitor]:
         organization_id, who, keys = run_aside(fill_demo(url, sales))
         server = stack.enter_context(running_server(url))
         visitor = Visitor(stack.enter_context(new_http()), server.url, who)
+        stack.enter_context(running_analysis(server))
         _call(server.url, keys)
         # These pages ask for figures that are counted afterwards.
         visitor.get("/")
@@ -76,6 +82,7 @@ def demo_house(sales: int) -> Iterator[Visitor]:
         work_through(url, organization_id)
         visitor.post("/attributes/loyalty_tier/preview", type="enum", values="bronze\nsilver\ngold")
         work_through(url, organization_id)
+        visitor.post("/segments/count")
         yield visitor
 
 
@@ -100,6 +107,8 @@ async def fill_demo(url: str, sales: int) -> tuple[UUID, SignedIn, list[str]]:
             progress=lambda _part, _count: None,
         )
         async with opened.transaction() as tx:
+            for start in starts(birthday="birthday"):
+                await create_segment(tx, organization.id, start.definition, created_by="Claire Renaud")
             person = await people.create_person(tx, email="claire@corvelle.example", name="Claire Renaud")
             await people.join(tx, organization.id, NAME, person.id, Role.OWNER)
             token = await sessions.start_session(tx, person.id, is_kept=False, address="127.0.0.1", agent="Chromium")
@@ -133,20 +142,18 @@ def show_in_readme(browser: Browser, visitor: Visitor) -> None:
 
 
 def show_everything(browser: Browser, visitor: Visitor, folder: Path) -> None:
+    """Each page is opened once for each width, and the colours are changed on it."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = {one.page: one for one in reversed(crawl(visitor, page_table(Settings()))) if one.is_document}
-    for theme in ("light", "dark"):
-        for width, viewport in ((1280, DESKTOP), (390, PHONE)):
-            with context_of(browser, visitor, theme=theme, viewport=viewport) as context:
-                tab = context.new_page()
-                for page, one in pages.items():
-                    name = re.sub(r"\W+", "-", page.path).strip("-") or "home"
-                    _show(tab, f"{visitor.base_url}{one.path}", folder / f"{name}-{width}-{theme}.png")
-
-
-def _show(tab: Page, url: str, path: Path) -> None:
-    tab.goto(url)
-    tab.screenshot(path=path, full_page=True)
+    for width, viewport in ((1280, DESKTOP), (390, PHONE)):
+        with context_of(browser, visitor, theme=None, viewport=viewport) as context:
+            tab = context.new_page()
+            for page, one in pages.items():
+                name = re.sub(r"\W+", "-", page.address.removeprefix("/o/{slug}")).strip("-") or "home"
+                tab.goto(f"{visitor.base_url}{one.path}")
+                for theme in COLOURS:
+                    tab.emulate_media(color_scheme=theme)
+                    tab.screenshot(path=folder / f"{name}-{width}-{theme}.png", full_page=True)
 
 
 if __name__ == "__main__":

@@ -1108,6 +1108,8 @@ CREATE INDEX simulated_texts_of ON simulated_texts USING btree (organization_id,
 
 CREATE INDEX sms_settings_due ON sms_settings USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX stores_by_name ON stores USING btree (organization_id, "left"(lower(COALESCE(name, external_id)), 100) COLLATE "C", id);
+
 CREATE INDEX subscriptions_by_change ON subscriptions USING btree (organization_id, updated_at, id);
 
 CREATE INDEX subscriptions_by_profile ON subscriptions USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 from psycopg.rows import TupleRow
+from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
 from regulars.stores.model import Address, Store, StoreRef
@@ -86,6 +87,85 @@ async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limi
         (organization_id, after or _BEFORE_ALL, limit),
     )
     return [_store(row) for row in rows]
+
+
+# As the index has it.
+_BY_NAME = SQL('(left(lower(COALESCE(name, external_id)), 100)) COLLATE "C"')
+
+
+async def list_stores_by_name(
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    word: str,
+    identifier: UUID | None,
+    beyond: tuple[str, UUID] | None,
+    is_backward: bool,
+    looked_at: int,
+    limit: int,
+) -> list[tuple[str, Store]]:
+    """Each with its name as it is sorted; only those with the word where there is one, among a bounded stretch."""
+    order = SQL("DESC" if is_backward else "ASC")
+    after = SQL("AND ({name}, id) {than} (%(name)s, %(id)s)").format(
+        name=_BY_NAME, than=SQL("<" if is_backward else ">")
+    )
+    rows = await tx.fetch(
+        SQL("""
+        SELECT s.sorted, s.id, s.external_id, s.name, s.address, s.created_at, s.updated_at
+        FROM (
+            SELECT {name} AS sorted, id, external_id, name, address, created_at, updated_at
+            FROM stores
+            WHERE organization_id = %(organization_id)s {after}
+            ORDER BY {name} {order}, id {order}
+            LIMIT %(looked_at)s
+        ) AS s
+        WHERE %(word)s = '' OR s.id = %(identifier)s::uuid
+           OR position(%(word)s IN lower(concat_ws(' ', s.name, s.external_id, s.address ->> 'locality',
+                                                   s.address ->> 'postal_code'))) > 0
+        ORDER BY s.sorted {order}, s.id {order}
+        LIMIT %(limit)s
+        """).format(name=_BY_NAME, order=order, after=SQL("") if beyond is None else after),
+        {
+            "organization_id": organization_id,
+            "word": word,
+            "identifier": identifier,
+            "name": None if beyond is None else beyond[0],
+            "id": None if beyond is None else beyond[1],
+            "looked_at": looked_at,
+            "limit": limit,
+        },
+    )
+    return [(row[0], _store(row[1:])) for row in rows]
+
+
+async def find_store_beyond(
+    tx: Tx, organization_id: UUID, *, beyond: tuple[str, UUID] | None, skipped: int
+) -> tuple[str, UUID] | None:
+    """The place of the store that comes after so many others, by name."""
+    after = SQL("AND ({name}, id) > (%(name)s, %(id)s)").format(name=_BY_NAME)
+    rows = await tx.fetch(
+        SQL("""
+        SELECT {name}, id FROM stores
+        WHERE organization_id = %(organization_id)s {after}
+        ORDER BY {name}, id
+        LIMIT 1 OFFSET %(skipped)s
+        """).format(name=_BY_NAME, after=SQL("") if beyond is None else after),
+        {
+            "organization_id": organization_id,
+            "name": None if beyond is None else beyond[0],
+            "id": None if beyond is None else beyond[1],
+            "skipped": skipped,
+        },
+    )
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+async def count_stores(tx: Tx, organization_id: UUID, *, most: int) -> int:
+    rows = await tx.fetch(
+        "SELECT count(*) FROM (SELECT FROM stores WHERE organization_id = %s LIMIT %s) AS counted",
+        (organization_id, most),
+    )
+    return int(rows[0][0])
 
 
 async def lock_stores(tx: Tx, organization_id: UUID, external_ids: Sequence[str]) -> list[Store]:

@@ -1,4 +1,5 @@
-"""Search over customers, numbers, tickets, stores and journeys: an exact id goes to its page, a name to a list."""
+"""Search over customers, numbers, tickets, stores, segments and journeys: an exact id goes to its page, a name to a
+list."""
 
 from typing import Final, NamedTuple
 
@@ -9,11 +10,14 @@ from regulars.journeys.browse.read import name_journeys
 from regulars.journeys.manage import list_journeys
 from regulars.journeys.model import JourneyRow
 from regulars.kit.db import Tx
-from regulars.kit.ids import JOURNEY, PROFILE, STORE, SUBSCRIPTION, read_reference
+from regulars.kit.ids import JOURNEY, PROFILE, SEGMENT, STORE, SUBSCRIPTION, read_reference
 from regulars.profiles.browse.search import search_by_name, search_exactly
 from regulars.profiles.model import Profile
 from regulars.sales.listing import find_sale
-from regulars.stores.find import find_store, list_stores
+from regulars.segments.kept.manage import find_names, list_segments
+from regulars.segments.kept.model import SegmentRow
+from regulars.stores.find import find_store
+from regulars.stores.listing import list_by_name
 from regulars.stores.model import Store
 from regulars.web.access import Action
 from regulars.web.render import redirect, render
@@ -23,8 +27,8 @@ from regulars.web.visit import Visit
 PATH: Final = "/search"
 TEXT_CHARACTERS_MAX: Final = 255
 CUSTOMERS_SHOWN: Final = 10
-STORES_LOOKED_AT_MAX: Final = 1_000
 STORES_SHOWN: Final = 10
+SEGMENTS_SHOWN: Final = 10
 JOURNEYS_LOOKED_AT_MAX: Final = 1_000
 JOURNEYS_SHOWN: Final = 10
 
@@ -33,22 +37,31 @@ class Found(NamedTuple):
     customers: list[Profile]
     has_more_customers: bool
     stores: list[Store]
+    segments: list[SegmentRow]
     journeys: list[JourneyRow]
 
 
 async def search(visit: Visit) -> Response:
     text = visit.query.get("q", "").strip()[:TEXT_CHARACTERS_MAX]
     if not text:
-        return render(
-            visit, "explore/search.html", text="", found=None, customer_id=PROFILE.encode, journey_id=JOURNEY.encode
-        )
+        return _show(visit, "", None)
     async with visit.database.reading() as tx:
         target = await find_exactly(tx, visit, text)
         if target is not None:
             return redirect(visit, target)
         found = await _find_by_words(tx, visit, text)
+    return _show(visit, text, found)
+
+
+def _show(visit: Visit, text: str, found: Found | None) -> Response:
     return render(
-        visit, "explore/search.html", text=text, found=found, customer_id=PROFILE.encode, journey_id=JOURNEY.encode
+        visit,
+        "explore/search.html",
+        text=text,
+        found=found,
+        customer_id=PROFILE.encode,
+        segment_id=SEGMENT.encode,
+        journey_id=JOURNEY.encode,
     )
 
 
@@ -75,6 +88,9 @@ async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
     journey = JOURNEY.decode(text)
     if journey is not None and await name_journeys(tx, visit.organization_id, [journey]):
         return visit.url("/journeys", text)
+    segment = SEGMENT.decode(text) if visit.may(Action.READ_SEGMENTS) else None
+    if segment is not None and await find_names(tx, visit.organization_id, [segment]):
+        return visit.url("/segments", text)
     number = await search_subscription(
         tx, visit.organization_id, text, secret=visit.place.secret, sees_personal=visit.sees_personal
     )
@@ -91,12 +107,17 @@ async def _find_by_words(tx: Tx, visit: Visit, text: str) -> Found:
             hits = await search_by_name(tx, visit.organization_id, text, beyond=None, limit=CUSTOMERS_SHOWN + 1)
             customers = [hit.profile for hit in hits]
     wanted = text.casefold()
-    stores = await list_stores(tx, visit.organization_id, after=None, limit=STORES_LOOKED_AT_MAX)
-    fitting = [store for store in stores if wanted in f"{store.name or ''} {store.external_id}".casefold()]
+    stores = await list_by_name(tx, visit.organization_id, word=text, limit=STORES_SHOWN)
+    segments = await list_segments(tx, visit.organization_id) if visit.may(Action.READ_SEGMENTS) else []
+    described = [row for row in segments if wanted in row.name.casefold()]
     journeys = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_LOOKED_AT_MAX)
     named = [row for row in journeys if wanted in row.name.casefold()]
     return Found(
-        customers[:CUSTOMERS_SHOWN], len(customers) > CUSTOMERS_SHOWN, fitting[:STORES_SHOWN], named[:JOURNEYS_SHOWN]
+        customers[:CUSTOMERS_SHOWN],
+        len(customers) > CUSTOMERS_SHOWN,
+        [one.store for one in stores.found],
+        described[:SEGMENTS_SHOWN],
+        named[:JOURNEYS_SHOWN],
     )
 
 

@@ -1,5 +1,11 @@
-"""What each store sold lately: the lines of the list, and the days of one."""
+"""What each store sold lately: the lines of the list.
 
+A chain of up to a thousand stores can be ranked by what they sold. One with more is looked through by name: a rank
+needs the figures of all of them, a page of names only its own.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
@@ -7,14 +13,14 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.kit.db import Tx
+from regulars.kit.ids import STORE
 from regulars.sales.totals.model import PerCurrency
-from regulars.sales.totals.read import Rhythm, filled_until, read_rhythms, sum_stores
+from regulars.sales.totals.read import Rhythm, read_rhythms, sum_stores
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
 
 DAYS: Final = 30
-# A chain with more stores sees these, and that there are more.
-STORES_MAX: Final = 1_000
+RANKED_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,40 +31,58 @@ class StoreLine:
 
     @property
     def name(self) -> str:
-        return self.store.name or self.store.external_id
-
-    @property
-    def currency(self) -> str:
-        """The one it sells most in; a store without tickets has none, and stands last."""
-        return next((currency for currency, _ in self.total.by_size()), "")
-
-    @property
-    def net_cents(self) -> int:
-        """Of that currency."""
-        return next((sums.net_cents for _, sums in self.total.by_size()), 0)
+        return name_of(self.store)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stores:
-    lines: list[StoreLine]
-    has_more: bool
-    filled_until: datetime | None
-    first: date
+def first_day(now: datetime, zone: ZoneInfo) -> date:
+    return now.astimezone(zone).date() - timedelta(days=DAYS - 1)
 
 
-async def read_stores(tx: Tx, organization_id: UUID, *, now: datetime, zone: ZoneInfo) -> Stores:
-    today = now.astimezone(zone).date()
-    first = today - timedelta(days=DAYS - 1)
-    stores = await list_stores(tx, organization_id, after=None, limit=STORES_MAX + 1)
-    totals = await sum_stores(tx, organization_id, first=first, last=today, zone=zone)
-    rhythms = await read_rhythms(tx, organization_id, [store.id for store in stores[:STORES_MAX]], now=now, zone=zone)
-    lines = [
-        StoreLine(store=store, total=totals.get(store.id, PerCurrency()), rhythm=rhythms[store.id])
-        for store in stores[:STORES_MAX]
+async def read_lines(
+    tx: Tx, organization_id: UUID, stores: Sequence[Store], *, now: datetime, zone: ZoneInfo
+) -> list[StoreLine]:
+    """The figures of these stores, in the order given."""
+    ids = [store.id for store in stores]
+    totals = await _sum(tx, organization_id, now=now, zone=zone, store_ids=ids)
+    rhythms = await read_rhythms(tx, organization_id, ids, now=now, zone=zone)
+    return [
+        StoreLine(store=store, total=totals.get(store.id, PerCurrency()), rhythm=rhythms[store.id]) for store in stores
     ]
-    return Stores(
-        lines=lines,
-        has_more=len(stores) > STORES_MAX,
-        filled_until=await filled_until(tx, organization_id),
-        first=first,
-    )
+
+
+async def rank_stores(tx: Tx, organization_id: UUID, *, word: str, now: datetime, zone: ZoneInfo) -> list[Store]:
+    """Those with the word in their name, place or code, by what they sold."""
+    stores = await list_stores(tx, organization_id, after=None, limit=RANKED_MAX)
+    totals = await _sum(tx, organization_id, now=now, zone=zone, store_ids=None)
+    sold = {store.id: _largest(totals.get(store.id, PerCurrency())) for store in stores}
+    # Amounts of two currencies do not compare: the currency of more stores comes first, and inside it the larger sum.
+    stores_of = Counter(currency for currency, _ in sold.values())
+    fitting = [store for store in stores if word.casefold() in _searchable(store)]
+
+    def rank(store: Store) -> tuple[bool, int, str, int, str]:
+        currency, net_cents = sold[store.id]
+        return not currency, -stores_of[currency], currency, -net_cents, name_of(store)
+
+    return sorted(fitting, key=rank)
+
+
+def name_of(store: Store) -> str:
+    return store.name or store.external_id
+
+
+def _largest(total: PerCurrency) -> tuple[str, int]:
+    """The currency that a store sells most in, and how much; one without tickets has none, and stands last."""
+    return next(((currency, sums.net_cents) for currency, sums in total.by_size()), ("", 0))
+
+
+def _searchable(store: Store) -> str:
+    address = store.address
+    place = "" if address is None else f"{address.locality} {address.postal_code}"
+    return f"{store.name or ''} {store.external_id} {STORE.encode(store.id)} {place}".casefold()
+
+
+async def _sum(
+    tx: Tx, organization_id: UUID, *, now: datetime, zone: ZoneInfo, store_ids: Sequence[UUID] | None
+) -> dict[UUID, PerCurrency]:
+    today = now.astimezone(zone).date()
+    return await sum_stores(tx, organization_id, first=first_day(now, zone), last=today, zone=zone, store_ids=store_ids)

@@ -1,26 +1,29 @@
 """Stores: the list, by what they sold or by name, and the page of one."""
 
-from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
 from regulars.consent.browse.figures import read_figures
 from regulars.explore.draw import bar_chart, hours
-from regulars.explore.shops.figures import DAYS, StoreLine, read_stores
+from regulars.explore.shops.figures import DAYS, RANKED_MAX, StoreLine, first_day, rank_stores, read_lines
+from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, read_reference
 from regulars.sales.browse.model import Filters
 from regulars.sales.browse.tickets import list_tickets
 from regulars.sales.totals.model import add_up
 from regulars.sales.totals.read import Day, filled_until, list_days, read_rhythms
 from regulars.stores.find import find_store
+from regulars.stores.listing import count_stores, list_by_name
+from regulars.stores.model import Store
 from regulars.web.access import Action
 from regulars.web.csv import csv_response
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
-from regulars.web.listing import Filter, ListView, read_view
+from regulars.web.listing import Filter, ListView, cut, read_view
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
@@ -28,6 +31,8 @@ from regulars.web.visit import Visit
 PATH: Final = "/stores"
 FILTERS: Final = (Filter("q", "Find a store", kind="search", placeholder="Name, place or code"),)
 SORTS: Final = ("sales", "name")
+SORTS_OF_MANY: Final = ("name",)
+CSV_STORES: Final = 500
 LAST_TICKETS: Final = 10
 CSV_HEADER: Final = (
     "id", "external_id", "name", "currency", "net_cents", "gross_cents", "returned_cents", "tickets", "returns",
@@ -35,57 +40,92 @@ CSV_HEADER: Final = (
 )  # fmt: skip
 
 
+class Found(NamedTuple):
+    """One look at the list, and where one at some thousands of stores ended that found too little."""
+
+    stores: list[Store]
+    position_of: Callable[[Store], tuple[str, ...]]
+    ended_at: tuple[str, str] | None = None
+
+
 async def show_stores(visit: Visit) -> Response:
-    view = read_view(visit, "stores", PATH, filters=FILTERS, sorts=SORTS)
+    zone = visit.format.zone
     async with visit.database.reading() as tx:
-        stores = await read_stores(tx, visit.organization_id, now=visit.now, zone=visit.format.zone)
-    lines = arrange(stores.lines, view)
-    consent = await read_figures(visit.database, visit.organization_id, time_zone=visit.format.zone.key)
+        known = await count_stores(tx, visit.organization_id, most=RANKED_MAX + 1)
+        view = _view(visit, known)
+        found = await _look(tx, visit, view, limit=view.fetch_limit)
+        page = cut(view, found.stores, found.position_of)
+        lines = await read_lines(tx, visit.organization_id, page.rows, now=visit.now, zone=zone)
+        filling = await filled_until(tx, visit.organization_id)
+    consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
     return render(
         visit,
         "explore/stores.html",
         view=view,
-        stores=stores,
+        page=page,
         lines=lines,
+        known=known,
+        ranked_max=RANKED_MAX,
+        further=None if found.ended_at is None else view.go_on_url(found.ended_at),
+        first=first_day(visit.now, zone),
+        filled_until=filling,
         consent=consent.figures,
     )
 
 
-def arrange(lines: list[StoreLine], view: ListView) -> list[StoreLine]:
-    wanted = view.value("q").casefold()
-    fitting = [line for line in lines if wanted in _searchable(line)]
-    if view.sort == "name":
-        return sorted(fitting, key=_by_name)
-    # Amounts of two currencies do not compare: the currency of more stores comes first, and inside it the larger sum.
-    stores_of = Counter(line.currency for line in lines)
-    return sorted(fitting, key=lambda line: (-stores_of[line.currency], line.currency, -line.net_cents, line.name))
+def _view(visit: Visit, known: int) -> ListView:
+    return read_view(visit, "stores", PATH, filters=FILTERS, sorts=SORTS if known <= RANKED_MAX else SORTS_OF_MANY)
 
 
-def _searchable(line: StoreLine) -> str:
-    address = line.store.address
-    place = "" if address is None else f"{address.locality} {address.postal_code}"
-    return f"{line.name} {line.store.external_id} {STORE.encode(line.store.id)} {place}".casefold()
+async def _look(tx: Tx, visit: Visit, view: ListView, *, limit: int) -> Found:
+    word = view.value("q")
+    if view.sort == "sales":
+        ranked = await rank_stores(tx, visit.organization_id, word=word, now=visit.now, zone=visit.format.zone)
+        return Found(_beyond(ranked, view)[:limit], lambda store: (str(store.id),))
+    stretch = await list_by_name(
+        tx, visit.organization_id, word=word, beyond=view.position, is_backward=view.is_backward, limit=limit
+    )
+    places = {one.store.id: one.place for one in stretch.found}
+    return Found([one.store for one in stretch.found], lambda store: places[store.id], stretch.ended_at)
 
 
-def _by_name(line: StoreLine) -> str:
-    return line.name.casefold()
+def _beyond(ranked: list[Store], view: ListView) -> list[Store]:
+    """What follows the view's position in its direction; a store that is not there any more begins the list anew."""
+    turned = ranked[::-1] if view.is_backward else ranked
+    if view.position is None:
+        return turned
+    return turned[1 + next((place for place, one in enumerate(turned) if str(one.id) == view.position[0]), -1) :]
 
 
 async def export_stores(visit: Visit) -> Response:
-    view = read_view(visit, "stores", PATH, filters=FILTERS, sorts=SORTS)
     async with visit.database.reading() as tx:
-        stores = await read_stores(tx, visit.organization_id, now=visit.now, zone=visit.format.zone)
-    return csv_response("stores.csv", CSV_HEADER, _csv_rows(arrange(stores.lines, view)))
+        known = await count_stores(tx, visit.organization_id, most=RANKED_MAX + 1)
+    return csv_response("stores.csv", CSV_HEADER, _csv_rows(visit, replace(_view(visit, known), position=None)))
 
 
-async def _csv_rows(lines: list[StoreLine]) -> AsyncIterator[list[str]]:
-    for line in lines:
-        start = [STORE.encode(line.store.id), line.store.external_id, line.store.name or ""]
-        for currency, sums in line.total.by_size():
-            figures = (sums.net_cents, sums.gross_cents, sums.returned_cents, sums.tickets, sums.returns)
-            yield [*start, currency, *map(str, figures), str(sums.identified)]
-        if not line.total.sums:
-            yield [*start, "", *["0"] * 6]
+async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
+    while True:
+        async with visit.database.reading() as tx:
+            found = await _look(tx, visit, view, limit=CSV_STORES)
+            lines = await read_lines(tx, visit.organization_id, found.stores, now=visit.now, zone=visit.format.zone)
+        for line in lines:
+            for row in _csv_rows_of(line):
+                yield row
+        if len(found.stores) == CSV_STORES:
+            view = view.at(found.position_of(found.stores[-1]))
+        elif found.ended_at is not None:
+            view = view.at(found.ended_at)
+        else:
+            return
+
+
+def _csv_rows_of(line: StoreLine) -> Iterator[list[str]]:
+    start = [STORE.encode(line.store.id), line.store.external_id, line.store.name or ""]
+    for currency, sums in line.total.by_size():
+        figures = (sums.net_cents, sums.gross_cents, sums.returned_cents, sums.tickets, sums.returns)
+        yield [*start, currency, *map(str, figures), str(sums.identified)]
+    if not line.total.sums:
+        yield [*start, "", *["0"] * 6]
 
 
 async def show_store(visit: Visit) -> Response:

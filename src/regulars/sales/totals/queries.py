@@ -145,23 +145,27 @@ class StoreRow(NamedTuple):
     amount_cents: int
 
 
-async def sum_by_store(tx: Tx, organization_id: UUID, *, start: datetime, end: datetime) -> list[StoreRow]:
+async def sum_by_store(
+    tx: Tx, organization_id: UUID, *, start: datetime, end: datetime, store_ids: Sequence[UUID] | None = None
+) -> list[StoreRow]:
+    """Of all stores, or of some of them."""
+    some = SQL("") if store_ids is None else SQL("AND store_id = ANY(%(store_ids)s::uuid[])")
     rows = await tx.fetch(
-        """
+        SQL("""
         SELECT store_id, currency, type, sum(tickets)::bigint, sum(identified_tickets)::bigint, sum(amount_cents)
         FROM hourly_totals
-        WHERE organization_id = %(organization_id)s AND hour >= %(start)s AND hour < %(end)s
+        WHERE organization_id = %(organization_id)s AND hour >= %(start)s AND hour < %(end)s {some}
         GROUP BY store_id, currency, type
-        """,
-        {"organization_id": organization_id, "start": start, "end": end},
+        """).format(some=some),
+        {"organization_id": organization_id, "start": start, "end": end, "store_ids": store_ids and list(store_ids)},
     )
     return [StoreRow(row[0], row[1], row[2], row[3], row[4], int(row[5])) for row in rows]
 
 
 async def list_hours(
-    tx: Tx, organization_id: UUID, stretches: Sequence[tuple[datetime, datetime]]
+    tx: Tx, organization_id: UUID, stretches: Sequence[tuple[datetime, datetime]], store_ids: Sequence[UUID]
 ) -> list[tuple[UUID, datetime, int]]:
-    """Tickets of each store in each hour of the stretches."""
+    """Tickets of these stores in each hour of the stretches."""
     rows = await tx.fetch(
         """
         SELECT t.store_id, t.hour, sum(t.tickets)::bigint
@@ -170,6 +174,7 @@ async def list_hours(
             SELECT store_id, hour, tickets
             FROM hourly_totals
             WHERE organization_id = %(organization_id)s AND hour >= stretch.starts AND hour < stretch.ends
+              AND store_id = ANY(%(store_ids)s::uuid[])
             OFFSET 0
         ) AS t
         GROUP BY t.store_id, t.hour
@@ -178,6 +183,7 @@ async def list_hours(
             "organization_id": organization_id,
             "starts": [start for start, _ in stretches],
             "ends": [end for _, end in stretches],
+            "store_ids": list(store_ids),
         },
     )
     return [(row[0], row[1], row[2]) for row in rows]

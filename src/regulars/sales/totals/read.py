@@ -1,7 +1,7 @@
 """What pages ask of the totals: days, stores, and the rhythm in which each store sends its tickets."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Final
@@ -80,11 +80,21 @@ async def list_days(
 
 
 async def sum_stores(
-    tx: Tx, organization_id: UUID, *, first: date, last: date, zone: ZoneInfo
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    first: date,
+    last: date,
+    zone: ZoneInfo,
+    store_ids: Sequence[UUID] | None = None,
 ) -> dict[UUID, PerCurrency]:
-    """The sums of each store that had a ticket from the first to the last day."""
+    """The sums of each store that had a ticket from the first to the last day; of some stores, or of all."""
     rows = await queries.sum_by_store(
-        tx, organization_id, start=start_of(first, zone), end=start_of(last + timedelta(days=1), zone)
+        tx,
+        organization_id,
+        start=start_of(first, zone),
+        end=start_of(last + timedelta(days=1), zone),
+        store_ids=store_ids,
     )
     sums: dict[UUID, list[tuple[str, Sums]]] = defaultdict(list)
     for row in rows:
@@ -102,7 +112,7 @@ async def read_rhythms(
     stretches = [_whole_day(today - timedelta(weeks=week), zone) for week in weeks]
     sent: dict[UUID, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     usual: dict[UUID, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    for store_id, hour, tickets in await queries.list_hours(tx, organization_id, stretches):
+    for store_id, hour, tickets in await queries.list_hours(tx, organization_id, stretches, store_ids):
         local = hour.astimezone(zone)
         if local.date() == today:
             sent[store_id][local.hour] += tickets

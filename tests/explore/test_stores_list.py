@@ -1,0 +1,91 @@
+"""The list of stores of a small chain and of one with more stores than can be ranked; and that search finds them."""
+
+import html
+import re
+from collections.abc import Iterator
+
+import psycopg
+from tests.support import samples
+from tests.support.draining import work_through
+
+from regulars.explore.shops.figures import RANKED_MAX
+from regulars.kit.ids import SEGMENT
+from regulars.web.access import Role
+from regulars.web.listing import PAGE_ROWS
+
+NAME = re.compile(r'<a class="name" href="[^"]*/stores/([^"]+)"')
+NEXT = re.compile(r'rel="next" href="/o/[^/]+([^"]+)"')
+PREVIOUS = re.compile(r'rel="prev" href="/o/[^/]+([^"]+)"')
+ADD = """
+INSERT INTO stores (organization_id, id, external_id, name, address, created_at, updated_at)
+SELECT %(organization_id)s, gen_random_uuid(), 'S' || lpad(n::text, 5, '0'), 'Shop ' || lpad(n::text, 5, '0'),
+       json_build_object('address_line1', 'x', 'postal_code', '69' || n, 'locality',
+                         CASE WHEN n = %(many)s THEN 'Xanten' ELSE 'Lyon' END, 'country_code', 'FR'), now(), now()
+FROM generate_series(1, %(many)s) AS n
+"""
+
+
+def add_stores(url: str, tenant, many: int) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(ADD, {"organization_id": tenant.organization_id, "many": many})
+
+
+def pages(visitor, path: str, direction: re.Pattern[str] = NEXT) -> Iterator[str]:
+    """Each page that the pager leads to, from one on."""
+    while True:
+        text = visitor.get(path).text
+        yield text
+        found = direction.search(text)
+        if found is None:
+            return
+        path = html.unescape(found[1])
+
+
+def names(text: str) -> list[str]:
+    return NAME.findall(text)
+
+
+def test_a_small_chain_is_ranked_and_paged(visitor_as, api_database_url, tenant, api):
+    add_stores(api_database_url, tenant, PAGE_ROWS + 10)
+    assert api.post("/v1/sales-events", samples.sale("S00042")).status == 201
+    work_through(api_database_url, tenant.organization_id)
+    owner = visitor_as(Role.OWNER)
+    first, second = pages(owner, "/stores")
+    assert names(first)[0] == "S00042"
+    assert (len(names(first)), len(names(second))) == (PAGE_ROWS, 10)
+    assert len({*names(first), *names(second)}) == PAGE_ROWS + 10
+    found = PREVIOUS.search(second)
+    assert found is not None
+    assert names(owner.get(html.unescape(found[1])).text) == names(first)
+    assert owner.get("/stores.csv").text.count("\r\n") == PAGE_ROWS + 11
+
+
+def test_a_large_chain_is_looked_through_by_name_to_its_end(visitor_as, api_database_url, tenant):
+    many = RANKED_MAX + 10
+    add_stores(api_database_url, tenant, many)
+    owner = visitor_as(Role.OWNER)
+    first, second, *_ = walked = list(pages(owner, "/stores"))
+    assert [name for text in walked for name in names(text)] == [f"S{n:05d}" for n in range(1, many + 1)]
+    assert f"More than {RANKED_MAX:,} stores" in first
+    found = PREVIOUS.search(second)
+    assert found is not None
+    assert names(owner.get(html.unescape(found[1])).text) == names(first)
+    assert names(owner.get("/stores", q="xanten").text) == [f"S{many:05d}"]
+    assert names(owner.get("/search", q="xanten").text) == [f"S{many:05d}"]
+    assert "No store matches" in owner.get("/stores", q="%").text
+    assert owner.get("/stores", sort="sales", after="nonsense").status_code == 200
+    assert owner.get("/stores.csv").text.count("\r\n") == many + 1
+
+
+def test_search_finds_segments_for_who_may_read_them(visitor_as):
+    marketer = visitor_as(Role.MARKETER)
+    leaf = {"r~kind": "all", "r.0~kind": "bought", "r.0~low": "1", "r.0~days": "30"}
+    saved = marketer.post("/segments/save", name="Autumn coats", **leaf)
+    assert saved.status_code == 303, saved.text
+    identifier = saved.headers["location"].rpartition("/")[2]
+    assert SEGMENT.decode(identifier) is not None
+    assert identifier in marketer.get("/search", q="coats").text
+    assert marketer.get("/search", q=identifier).headers["location"].endswith(f"/segments/{identifier}")
+    developer = visitor_as(Role.DEVELOPER)
+    assert identifier not in developer.get("/search", q="coats").text
+    assert developer.get("/search", q=identifier).status_code == 200

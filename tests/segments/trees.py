@@ -1,6 +1,7 @@
-"""Definitions by chance, of every kind of condition that needs no more than a shop."""
+"""Definitions by chance, of every kind of condition."""
 
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,8 +17,10 @@ DAYS = [0, 1, 7, 30, 60, 365]
 class Trees:
     """Definitions by chance, of every kind of condition."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, journeys: Sequence[str] = (), segments: Sequence[str] = ()) -> None:
         self.chance = random.Random(seed)
+        self.journeys = journeys
+        self.segments = segments
 
     def group(self, depth: int = 3) -> dict[str, Any]:
         size = self.chance.choice([1, 2, 3])
@@ -28,7 +31,7 @@ class Trees:
 
     def leaf(self) -> dict[str, Any]:
         makers = (self.attribute, self.attribute, self.consent, self.times, self.spend, self.articles, self.ticket,
-                  self.purchase, self.created, self.named)  # fmt: skip
+                  self.purchase, self.created, self.named, self.texts, self.other)  # fmt: skip
         return self.chance.choice(makers)()
 
     def comparison(self, key: str, values: list[str]) -> dict[str, Any]:
@@ -135,6 +138,15 @@ class Trees:
 
     def created(self) -> dict[str, Any]:
         return {"type": "created", "when": self.when(may_be_missing=False)}
+
+    def texts(self) -> dict[str, Any]:
+        journey = self.chance.choice([None, *self.journeys])
+        of = {} if journey is None else {"journey": journey}
+        return {"type": "texts", "days": self.chance.choice(DAYS), "got": self.chance.random() < 0.5, **of}
+
+    def other(self) -> dict[str, Any]:
+        """One who has none to ask for asks for names."""
+        return {"type": "segment", "id": self.chance.choice(self.segments)} if self.segments else self.named()
 
     def named(self) -> dict[str, Any]:
         return self.chance.choice(

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 # Columns that were written in another format are built again.
-FORMAT: Final = 1
+FORMAT: Final = 2
 BLOCK_CUSTOMERS: Final = 1 << 16
 # Under this name a fact waits that the feeder failed on; it never changes.
 SALES_LISTENER: Final = "segments.sales"

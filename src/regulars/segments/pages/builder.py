@@ -15,7 +15,7 @@ from regulars.kit.ids import PROFILE, SEGMENT, read_reference
 from regulars.profiles.browse.search import search_exactly
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
-from regulars.segments.analysis.ask import Analysis
+from regulars.segments.analysis.ask import DEADLINE_S, Analysis
 from regulars.segments.analysis.model import AnalysisAway, Asked, NotReady
 from regulars.segments.check import EMPTY_GROUP, Types
 from regulars.segments.columns import life
@@ -47,6 +47,8 @@ from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
 SAMPLE: Final = 5
+# A page that asks again by itself shows how far a first reading is, instead of nothing for long.
+LIVE_DEADLINE_S: Final = 2.0
 SEEDS: Final = 1_000
 
 
@@ -187,7 +189,10 @@ class Builder:
             known = await self._look(tx, visit, work)
         resolved, built = known.resolved, known.built
         asked = asked_of(resolved, is_faulty=bool(known.faults))
-        counted = await count(self._analysis, visit.organization_id, asked, progress=known.progress)
+        deadline_s = LIVE_DEADLINE_S if visit.is_htmx else DEADLINE_S
+        counted = await count(
+            self._analysis, visit.organization_id, asked, progress=known.progress, deadline_s=deadline_s
+        )
         is_counted = counted.figures is not None
         wanted = known.difference if is_counted else None
         difference = await find_difference(self._analysis, visit.organization_id, wanted)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.segments.analysis.ask import Analysis
+from regulars.segments.analysis.ask import DEADLINE_S, Analysis
 from regulars.segments.analysis.model import AnalysisAway, Asked, Figures, NotReady
 from regulars.segments.columns.model import Progress
 from regulars.segments.definition import All, Nothing, Path
@@ -25,14 +25,24 @@ class Counted:
     counts: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
 
 
-async def count(analysis: Analysis, organization_id: UUID, asked: Asked, *, progress: Progress | None) -> Counted:
-    """`progress` is that of the columns, by the table: without any the analysis process need not even run."""
+async def count(
+    analysis: Analysis,
+    organization_id: UUID,
+    asked: Asked,
+    *,
+    progress: Progress | None,
+    deadline_s: float = DEADLINE_S,
+) -> Counted:
+    """`progress` is that of the columns, by the table: without any the analysis process need not even run.
+
+    What takes longer than the deadline goes on: who asks again is told how far it is, and then gets the figures.
+    """
     if progress is None:
         return Counted(is_without_columns=True)
     if progress.state == "building":
         return Counted(progress=progress)
     try:
-        figures = await analysis.figures(organization_id, asked)
+        figures = await analysis.figures(organization_id, asked, deadline_s=deadline_s)
     except NotReady as error:
         return Counted(progress=error.progress, is_without_columns=error.progress is None)
     except AnalysisAway as error:

@@ -64,8 +64,8 @@ class Engine:
             return Answer(is_ready=False, progress=await find_progress(tx, question.organization_id))
         held = self.memory.find(question.organization_id, snapshot)
         need = need_of(asked.match, asked.segments)
-        await load(tx, question.organization_id, held, need, zone=asked.zone)
         zone = self._zones.setdefault(asked.zone, Zone(asked.zone))
+        await load(tx, question.organization_id, held, need, zone=zone)
         if question.want == "figures":
             figures = await asyncio.to_thread(_figures, held, question, zone, tx.now)
             took_ms = round((time.perf_counter() - started) * 1000, 1)

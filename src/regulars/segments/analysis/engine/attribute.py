@@ -2,7 +2,7 @@
 
 import calendar
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
@@ -12,14 +12,16 @@ import numpy as np
 
 from regulars.catalog.model import AttributeType, day_of, fold_text, interpret
 from regulars.segments.analysis.engine.blobs import Array, Dictionary
-from regulars.segments.analysis.engine.days import EPOCH_ORDINAL, number_of
+from regulars.segments.analysis.engine.dates import NO_DAY, read_days
+from regulars.segments.analysis.engine.days import EPOCH_ORDINAL, Zone, number_of
+from regulars.segments.analysis.engine.reading import Reading
 from regulars.segments.definition import OfAttribute, OfProperty
 from regulars.segments.values import FEBRUARY, LEAP_DAY, ValueTest
 
 YES, NO, UNREADABLE = np.int8(1), np.int8(0), np.int8(-1)
 # Fewer values than this are asked one by one: the test of one value is what everything else is held against.
 FEW: Final = 2_000
-_NO_DAY: Final = np.iinfo(np.int32).min
+VALUES_AT_ONCE: Final = 1 << 16
 _NO_RANK: Final = -1
 
 
@@ -36,14 +38,21 @@ class Read:
         self._sorted: list[Decimal] = []
         self._ranks = np.zeros(0, np.int64)
 
-    def truth(self, asked: OfAttribute | OfProperty, values: Sequence[str], today: date) -> Array:
+    def truth(
+        self, asked: OfAttribute | OfProperty, values: Sequence[str], today: date, reading: Reading | None = None
+    ) -> Array:
         """For each value whether the comparison holds: YES, NO, or UNREADABLE."""
         if len(values) >= FEW and asked.comparison not in {"is_set", "is_not_set"}:
             match self._declared:
                 case AttributeType.DATE:
-                    return self._truth_of_days(asked, values, today)
+                    self._read_days(values, reading or Reading())
+                    holds = _holds_on_days(asked, self._days, today)
+                    return np.where(self._days == NO_DAY, UNREADABLE, holds.astype(np.int8))
                 case AttributeType.NUMBER | AttributeType.CURRENCY:
-                    return self._truth_of_numbers(asked, values)
+                    self._read_numbers(values, reading or Reading())
+                    low, high, is_within = self._ranks_asked(asked)
+                    within = (self._ranks >= low) & (self._ranks < high)
+                    return np.where(self._ranks == _NO_RANK, UNREADABLE, (within == is_within).astype(np.int8))
                 case AttributeType.TEXT:
                     return self._truth_of_texts(asked, values)
                 case _:
@@ -51,35 +60,27 @@ class Read:
         test = ValueTest(asked, declared=self._declared, allowed_values=self._allowed, today=today, zone=self._zone)
         return np.fromiter((_mark(test(value)) for value in values), np.int8, len(values))
 
-    def _truth_of_days(self, asked: OfAttribute | OfProperty, values: Sequence[str], today: date) -> Array:
-        known = self._days.size
-        if known < len(values):
-            more = np.fromiter((self._day(value) for value in values[known:]), np.int32, len(values) - known)
-            self._days = np.concatenate((self._days, more))
-        days = self._days
-        holds = _holds_on_days(asked, days, today)
-        return np.where(days == _NO_DAY, UNREADABLE, holds.astype(np.int8))
+    def _read_days(self, values: Sequence[str], reading: Reading) -> None:
+        zone = Zone(self._zone.key)
+        more = [read_days(some, zone, self._day) for some in _unread(values, self._days.size, reading)]
+        self._days = np.concatenate([self._days, *more])
 
     def _day(self, value: str) -> int:
         read = interpret(AttributeType.DATE, value)
-        return day_of(read, self._zone).toordinal() - EPOCH_ORDINAL if isinstance(read, date) else _NO_DAY
+        return day_of(read, self._zone).toordinal() - EPOCH_ORDINAL if isinstance(read, date) else NO_DAY
 
-    def _truth_of_numbers(self, asked: OfAttribute | OfProperty, values: Sequence[str]) -> Array:
+    def _read_numbers(self, values: Sequence[str], reading: Reading) -> None:
         """Numbers are compared as decimals: by their rank among all distinct ones, which is exact and quick."""
-        if len(self._numbers) < len(values):
-            for value in values[len(self._numbers) :]:
-                read = interpret(AttributeType.NUMBER, value)
-                self._numbers.append(read if isinstance(read, Decimal) else None)
-            self._sorted = sorted({number for number in self._numbers if number is not None})
-            ranks = {number: rank for rank, number in enumerate(self._sorted)}
-            self._ranks = np.fromiter(
-                (_NO_RANK if number is None else ranks[number] for number in self._numbers),
-                np.int64,
-                len(self._numbers),
-            )
-        low, high, is_within = self._ranks_asked(asked)
-        within = (self._ranks >= low) & (self._ranks < high)
-        return np.where(self._ranks == _NO_RANK, UNREADABLE, (within == is_within).astype(np.int8))
+        if len(self._numbers) == len(values):
+            return
+        for some in _unread(values, len(self._numbers), reading):
+            read = [interpret(AttributeType.NUMBER, value) for value in some]
+            self._numbers += [number if isinstance(number, Decimal) else None for number in read]
+        self._sorted = sorted({number for number in self._numbers if number is not None})
+        ranks = {number: rank for rank, number in enumerate(self._sorted)}
+        self._ranks = np.fromiter(
+            (_NO_RANK if number is None else ranks[number] for number in self._numbers), np.int64, len(self._numbers)
+        )
 
     def _ranks_asked(self, asked: OfAttribute | OfProperty) -> tuple[int, int, bool]:
         """The ranks that hold, from the first to before the last; or, where the third is false, all others."""
@@ -141,6 +142,15 @@ class Values:
         return self._read[key]
 
 
+def _unread(values: Sequence[str], known: int, reading: Reading) -> Iterator[Sequence[str]]:
+    """The values from there on, some at a time, so that it can be said how far it is."""
+    reading.total += len(values) - known
+    for first in range(known, len(values), VALUES_AT_ONCE):
+        some = values[first : first + VALUES_AT_ONCE]
+        yield some
+        reading.done += len(some)
+
+
 def _mark(answer: bool | None) -> np.int8:
     if answer is None:
         return UNREADABLE
@@ -177,7 +187,7 @@ def _has_anniversary(days: Array, today: date, count: int) -> Array:
         if (day.month, day.day) == (FEBRUARY, LEAP_DAY - 1) and not calendar.isleap(day.year):
             # In this year there is no 29th, and the anniversary is the day before.
             wanted[FEBRUARY * 32 + LEAP_DAY] = True
-    readable = np.where(days == _NO_DAY, 0, days).astype("datetime64[D]")
+    readable = np.where(days == NO_DAY, 0, days).astype("datetime64[D]")
     months = readable.astype("datetime64[M]")
     month = months.astype(np.int64) % 12 + 1
     day = (readable - months).astype(np.int64) + 1

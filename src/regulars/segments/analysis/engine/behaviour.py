@@ -1,9 +1,9 @@
 """Conditions about sales: which customers they hold for, over runs of sales in memory."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -11,9 +11,9 @@ import polars as pl
 from regulars.catalog.model import AttributeType, spell
 from regulars.segments.analysis.engine.attribute import UNREADABLE, YES, Read
 from regulars.segments.analysis.engine.blobs import Array
+from regulars.segments.analysis.engine.chosen import EVER, Chosen, Lines, in_window, of_lines
 from regulars.segments.analysis.engine.days import DAY_S, Zone, number_of
 from regulars.segments.analysis.engine.memory import Held, Result
-from regulars.segments.analysis.engine.sales import SalesRun
 from regulars.segments.analysis.model import Asked
 from regulars.segments.check import is_askable
 from regulars.segments.definition import (
@@ -35,7 +35,7 @@ from regulars.segments.values import NEGATIVE, days_of, holds_on
 EXACT_MAX: Final = 2**53
 # A day here is at most this far from the same day of UTC.
 _SLACK_DAYS: Final = 2
-_BEFORE_ALL, _AFTER_ALL = number_of(date.min), number_of(date.max)
+_BEFORE_ALL, _AFTER_ALL = EVER
 
 Types = dict[str, tuple[AttributeType, tuple[str, ...]]]
 
@@ -57,13 +57,6 @@ class Bounds:
         if self.high is not None:
             held &= values <= self.high
         return held
-
-
-class Lines(NamedTuple):
-    """Which products pass, by their codes; and those whose property its type cannot read."""
-
-    passing: Array
-    unreadable: Array
 
 
 class Behaviour:
@@ -104,13 +97,20 @@ class Behaviour:
                 empty = ~self._has(condition, lines, window)
                 return empty if (bounds.low or 0) == 0 else np.zeros_like(empty)
             return self._has(condition, lines, window) if bounds.low == 1 else np.ones(self._held.size, bool)
-        customers = [run.parts["customer"][chosen] for run, chosen in self._chosen(condition, lines, window)]
-        return bounds.hold_all(np.bincount(_joined(customers), minlength=self._held.size))
+        kinds = tuple(np.flatnonzero(self._kinds(condition)).tolist())
+        times = self._kept(("times", kinds, window, *self._depends(condition)), lambda: self._times(condition, lines))
+        return bounds.hold_all(times)
+
+    def _times(self, condition: Bought | Tickets | Returned, lines: Lines | None) -> Array:
+        times = np.zeros(self._held.size, np.int64)
+        for chosen in self._chosen(condition, lines, self._window(condition)):
+            times += np.bincount(chosen.of("customer"), minlength=self._held.size)
+        return times
 
     def _holds_on_day(self, condition: FirstPurchase | LastPurchase, lines: Lines | None) -> Array:
         """By what was bought in stretches of days: the last purchase lies in one if there is none after it."""
         when = condition.when
-        bought = self._has(condition, lines, (_BEFORE_ALL, _AFTER_ALL))
+        bought = self._has(condition, lines, EVER)
         low, high = self._stretch(when)
         inside = self._has(condition, lines, (low, high))
         if isinstance(condition, LastPurchase):
@@ -134,85 +134,89 @@ class Behaviour:
                 return today - (when.days or 0), today
 
     def _sums_within(self, condition: Spend | Articles, lines: Lines | None, bounds: Bounds) -> Array:
-        window = self._window(condition)
-        customers: list[Array] = []
-        values: list[Array] = []
-        largest = 0
-        for run, chosen in self._chosen(condition, lines, window):
-            if isinstance(condition, Spend) and lines is None:
-                customer, value = run.parts["customer"][chosen], run.parts["amount"][chosen]
-            else:
-                customer, value = self._of_lines(run, chosen, lines, by_money=isinstance(condition, Spend))
-            if value.size:
-                customers.append(customer)
-                values.append(value)
-                largest = max(largest, abs(int(value.max())), abs(int(value.min())))
-        return self._sum_within(_joined(customers), _joined(values), largest, bounds)
-
-    def _sum_within(self, customers: Array, values: Array, largest: int, bounds: Bounds) -> Array:
         """Whose values sum within the bounds. Whoever has none has 0.
 
         Doubles hold every integer up to 2^53, so sums that cannot pass it are exact in them, and adding into an array
-        by number takes a fifteenth of the time that grouping takes. Others are made in 128 bits.
+        by number takes a fifteenth of the time that grouping takes. Others are made in 128 bits. The sums are kept:
+        whoever moves a bound asks for the same again.
         """
-        if largest * values.size <= EXACT_MAX:
-            return bounds.hold_all(np.bincount(customers, values, self._held.size))
-        frame = pl.DataFrame({"c": customers, "s": values})
+        kinds = tuple(np.flatnonzero(self._kinds(condition)).tolist())
+        key = ("sums", isinstance(condition, Spend), kinds, self._window(condition), *self._depends(condition))
+        known = self._held.results.get(key)
+        if known is not None:
+            self._held.results.move_to_end(key)
+            return bounds.hold_all(known[0])
+        values = [one for one in self._values(condition, lines) if one[1].size]
+        most = sum(value.size * max(abs(int(value.max())), abs(int(value.min()))) for _, value in values)
+        if most > EXACT_MAX:
+            return self._sums_in_128_bits(values, bounds)
+        sums = np.zeros(self._held.size)
+        for customer, value in values:
+            sums += np.bincount(customer, value, self._held.size)
+        self._held.results[key] = (sums, None)
+        return bounds.hold_all(sums)
+
+    def _sums_in_128_bits(self, values: list[tuple[Array, Array]], bounds: Bounds) -> Array:
+        customers, measured = (np.concatenate(parts) for parts in zip(*values, strict=True))
+        frame = pl.DataFrame({"c": customers, "s": measured})
         sums = frame.group_by("c").agg(pl.col("s").cast(pl.Int128).sum())
         held = np.full(self._held.size, bounds.hold(0))
         held[sums["c"].to_numpy()] = _inside(sums["s"], bounds)
         return held
 
-    def _of_lines(self, run: SalesRun, chosen: Array, lines: Lines | None, *, by_money: bool) -> tuple[Array, Array]:
-        product = run.parts["product"]
-        passing = product > 0 if lines is None else lines.passing[product]
-        places = np.flatnonzero(passing)
-        sale = run.line_sale()[places]
-        if not chosen.all():
-            among = chosen[sale]
-            places, sale = places[among], sale[among]
-        return run.parts["customer"][sale], run.parts["total" if by_money else "quantity"][places]
+    def _values(self, condition: Spend | Articles, lines: Lines | None) -> Iterator[tuple[Array, Array]]:
+        """What there is to sum: of each run the customers, and a value for each."""
+        for chosen in self._chosen(condition, lines, self._window(condition)):
+            if isinstance(condition, Spend) and lines is None:
+                yield chosen.of("customer"), chosen.of("amount")
+            else:
+                yield of_lines(chosen, lines, "total" if isinstance(condition, Spend) else "quantity")
 
     def _has(self, condition: OfSales, lines: Lines | None, window: tuple[int, int]) -> Array:
         """Who has a sale that passes, of those that the condition speaks of.
 
         Who ever bought is asked beside whatever days a condition names, so it is kept by itself.
         """
-        if window != (_BEFORE_ALL, _AFTER_ALL):
+        if window != EVER:
             return self._scattered(condition, lines, window)
+        key = ("ever", isinstance(condition, Returned), *self._depends(condition))
+        return self._kept(key, lambda: self._scattered(condition, lines, window)).copy()
+
+    def _depends(self, condition: OfSales) -> tuple[object, ...]:
+        """Whatever an answer about these sales depends on, besides their days and kinds."""
         declared = None if condition.property is None else self._asked.properties.get(condition.property.key)
         stores = tuple(self._asked.stores.get(reference) for reference in condition.stores)
-        asked = (isinstance(condition, Returned), condition.products, condition.property, declared, stores)
-        key = ("ever", asked, self._asked.today, self._asked.zone, self._held.size, self._held.sales_as_of)
+        about = (condition.products, condition.property, declared, stores, self._asked.today, self._asked.zone)
+        return *about, self._held.size, self._held.sales_as_of
+
+    def _kept(self, key: tuple[object, ...], compute: Callable[[], Array]) -> Array:
         if key not in self._held.results:
-            self._held.results[key] = (self._scattered(condition, lines, window), None)
+            self._held.results[key] = (compute(), None)
         self._held.results.move_to_end(key)
-        return self._held.results[key][0].copy()
+        return self._held.results[key][0]
 
     def _scattered(self, condition: OfSales, lines: Lines | None, window: tuple[int, int]) -> Array:
         held = np.zeros(self._held.size, bool)
-        for run, chosen in self._chosen(condition, lines, window):
-            held[run.parts["customer"][chosen]] = True
+        for chosen in self._chosen(condition, lines, window):
+            held[chosen.of("customer")] = True
         return held
 
     def _has_ticket(self, condition: TicketValue, lines: Lines | None, bounds: Bounds) -> Array:
         """Who has a purchase of such a value; by product, of such a value of its lines."""
         held = np.zeros(self._held.size, bool)
-        for run, chosen in self._chosen(condition, lines, self._window(condition)):
+        for chosen in self._chosen(condition, lines, self._window(condition)):
             if lines is None:
-                held[run.parts["customer"][chosen & bounds.hold_all(run.parts["amount"])]] = True
+                held[chosen.of("customer")[bounds.hold_all(chosen.of("amount"))]] = True
                 continue
-            places = np.flatnonzero(lines.passing[run.parts["product"]])
-            frame = pl.DataFrame({"c": run.line_sale()[places], "s": run.parts["total"][places]})
+            sale, total = chosen.run.pick(lines.passing, "sale", "total")
+            frame = pl.DataFrame({"c": sale, "s": total})
             # A ticket has at most a thousand lines, of at most 2^53 each: their sum may pass 63 bits.
             sums = frame.group_by("c").agg(pl.col("s").cast(pl.Int128).sum())
             sales = sums["c"].to_numpy()[_inside(sums["s"], bounds)]
-            held[run.parts["customer"][sales[chosen[sales]]]] = True
+            held[chosen.run.parts["customer"][sales[chosen.has(sales)]]] = True
         return held
 
-    def _chosen(
-        self, condition: OfSales, lines: Lines | None, window: tuple[int, int]
-    ) -> Iterator[tuple[SalesRun, Array]]:
+    def _chosen(self, condition: OfSales, lines: Lines | None, window: tuple[int, int]) -> Iterator[Chosen]:
         """The runs that have sales in the window, each with which of its sales pass."""
         kinds = self._kinds(condition)
         stores = self._stores(condition)
@@ -220,17 +224,19 @@ class Behaviour:
             if not _overlaps(meta.first_s, meta.last_s, window):
                 continue
             run = self._held.sales[meta.id]
-            chosen = _is_one_of(run.parts["kind"], kinds)
+            chosen = in_window(run, window, self._zone)
+            if chosen.first >= chosen.last:
+                continue
+            kind = chosen.all_of("kind")
+            if not kinds[kind.min() : kind.max() + 1].all():
+                chosen = chosen.where(_is_one_of(kind, kinds))
             if stores is not None:
-                chosen &= stores[run.parts["store"]]
-            if window != (_BEFORE_ALL, _AFTER_ALL):
-                days = run.days(self._zone, self._asked.zone)
-                chosen &= (days >= window[0]) & (days <= window[1])
-            if lines is not None and not isinstance(condition, Spend | Articles):
-                with_line = np.zeros(chosen.size, bool)
-                with_line[run.line_sale()[lines.passing[run.parts["product"]]]] = True
-                chosen &= with_line
-            yield run, chosen
+                chosen = chosen.where(stores[chosen.all_of("store")])
+            if lines is not None and not isinstance(condition, Spend | Articles | TicketValue):
+                with_line = np.zeros(run.size, bool)
+                with_line[run.pick(lines.passing, "sale")[0]] = True
+                chosen = chosen.where(with_line[chosen.first : chosen.last])
+            yield chosen
 
     def _kinds(self, condition: OfSales) -> Array:
         """By kind of sale: purchases, returns or both, in one currency or in any."""
@@ -292,7 +298,7 @@ class Behaviour:
         held = np.zeros(self._held.size, bool)
         for meta in self._held.runs("sales"):
             run = self._held.sales[meta.id]
-            held[run.parts["customer"][run.line_sale()[lines.unreadable[run.parts["product"]]]]] = True
+            held[run.parts["customer"][run.pick(lines.unreadable, "sale")[0]]] = True
         return held
 
     def _window(self, condition: Bought | Tickets | Returned | Spend | Articles | TicketValue) -> tuple[int, int]:
@@ -329,7 +335,3 @@ def _overlaps(first_s: int | None, last_s: int | None, window: tuple[int, int]) 
     if first_s is None or last_s is None:
         return True
     return first_s // DAY_S - _SLACK_DAYS <= window[1] and last_s // DAY_S + _SLACK_DAYS >= window[0]
-
-
-def _joined(parts: list[Array]) -> Array:
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)

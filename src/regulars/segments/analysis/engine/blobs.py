@@ -1,6 +1,7 @@
 """Arrays and dictionaries as bytes: Arrow IPC, compressed, written and read by Polars."""
 
 import io
+import itertools
 import zlib
 from collections.abc import Sequence
 from typing import Any, Final
@@ -36,10 +37,10 @@ def decode(content: bytes) -> Array:
     return pl.read_ipc(content)["v"].to_numpy()
 
 
-class Coded(msgspec.Struct):
-    """Values of which many are equal: each once, and for each row its place among them; NONE is no value."""
+class Coded(msgspec.Struct, array_like=True):
+    """Values, compressed, and numbers that speak of them, which are compressed by themselves."""
 
-    values: list[Any]
+    values: bytes
     codes: bytes
 
 
@@ -47,22 +48,21 @@ _coded = msgspec.msgpack.Decoder(Coded)
 
 
 def encode_coded(values: Sequence[Any], codes: Array) -> bytes:
-    """Only the values that a row still has are written."""
+    """Only the values that a row still has are written; for each row its place among them, or NONE."""
     used = np.unique(codes[codes >= 0])
     place = np.full(len(values) + 1, NONE, np.int32)
     place[used] = np.arange(used.size, dtype=np.int32)
-    left = Coded([values[number] for number in used.tolist()], encode(place[codes]))
-    return zlib.compress(msgspec.msgpack.encode(left), 1)
+    return encode_kept([values[number] for number in used.tolist()], place[codes])
 
 
 def encode_kept(values: Sequence[Any], rows: Array) -> bytes:
     """Values and rows that speak of them, as they are."""
-    return zlib.compress(msgspec.msgpack.encode(Coded(list(values), encode(rows))), 1)
+    return msgspec.msgpack.encode(Coded(zlib.compress(msgspec.msgpack.encode(list(values)), 1), encode(rows)))
 
 
 def decode_coded(content: bytes) -> tuple[list[Any], Array]:
-    coded = _coded.decode(zlib.decompress(content))
-    return coded.values, decode(coded.codes)
+    coded = _coded.decode(content)
+    return msgspec.msgpack.decode(zlib.decompress(coded.values)), decode(coded.codes)
 
 
 class Dictionary:
@@ -90,7 +90,10 @@ class Dictionary:
 
     def map(self, values: Sequence[Any]) -> Array:
         """From places in a list to codes here; the last element answers for NONE."""
-        return np.array([*(self.code(value) for value in values), NONE], np.int32)
+        known = self._codes
+        codes = [known.setdefault(value, len(known)) for value in values]
+        self.values += itertools.islice(known, len(self.values), None)
+        return np.array([*codes, NONE], np.int32)
 
     @property
     def nbytes(self) -> int:

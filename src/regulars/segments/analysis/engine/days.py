@@ -1,5 +1,6 @@
 """Calendar days in a zone, for many moments at once, by the same tables of zones as everywhere else."""
 
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -11,8 +12,9 @@ from regulars.segments.analysis.engine.blobs import Array
 DAY_S: Final = 86_400
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
-# Zones change their offset on a quarter of an hour of UTC.
-_STEP_S: Final = 900
+_FEW_DAYS: Final = 15_000
+# No zone changes its offset twice within an hour.
+_STEP_S: Final = 3600
 _FIRST_S: Final = -62_135_596_800 + DAY_S
 _LAST_S: Final = 253_402_300_799 - DAY_S
 
@@ -25,46 +27,71 @@ class Zone:
     """The offsets of a zone on the days that were asked for."""
 
     def __init__(self, name: str) -> None:
+        self.name = name
         self._zone = ZoneInfo(name)
         self._offsets: dict[int, list[tuple[int, int]]] = {}
 
     def days(self, seconds: Array) -> Array:
-        """The number of the local day of each moment, counted from 1970."""
+        """The number of the local day of each moment, counted from 1970.
+
+        That is the day of UTC, or the one before or after it, as the offset has it. All is done in as few bytes as the
+        moments have: there are millions of them.
+        """
         if not seconds.size:
             return seconds.astype(np.int32)
         utc = seconds // DAY_S
         first, last = int(utc.min()), int(utc.max())
-        present = np.zeros(last - first + 1, bool)
-        present[utc - first] = True
-        offsets = np.zeros(last - first + 1, np.int64)
+        offsets = np.zeros(last - first + 1, np.int32)
         changing = []
-        for place in np.flatnonzero(present).tolist():
+        for place in self._present(utc, first, last):
             stretches = self._of_day(first + place)
             offsets[place] = stretches[0][1]
             if len(stretches) > 1:
                 changing.append((first + place, stretches))
-        local = seconds + offsets[utc - first]
-        for day, stretches in changing:
-            among = np.flatnonzero(utc == day)
-            for since, offset in stretches[1:]:
-                later = among[seconds[among] >= since]
-                local[later] = seconds[later] + offset
-        days: Array = (local // DAY_S).astype(np.int32)
+        days: Array = utc.astype(np.int32)
+        if offsets.any() or changing:
+            clock = (seconds - utc * DAY_S).astype(np.int32) + offsets[utc - first]
+            for day, stretches in changing:
+                among = np.flatnonzero(utc == day)
+                for since, offset in stretches[1:]:
+                    later = among[seconds[among] >= since]
+                    clock[later] = seconds[later] - day * DAY_S + offset
+            days += clock >= DAY_S
+            days -= clock < 0
         return days
+
+    def _present(self, utc: Array, first: int, last: int) -> Iterable[int]:
+        """Which days there are, as places from the first; over a few decades it may as well be all of them."""
+        if last - first < _FEW_DAYS:
+            return range(last - first + 1)
+        present = np.zeros(last - first + 1, bool)
+        present[utc - first] = True
+        places: list[int] = np.flatnonzero(present).tolist()
+        return places
 
     def _of_day(self, day: int) -> list[tuple[int, int]]:
         """The offsets of a day of UTC: each with the moment from which it counts."""
         known = self._offsets.get(day)
         if known is None:
-            start = day * DAY_S
+            start, end = day * DAY_S, (day + 1) * DAY_S - 1
             known = [(start, self._offset(start))]
-            if self._offset(start + DAY_S - 1) != known[0][1]:
-                for moment in range(start, start + DAY_S, _STEP_S):
+            if self._offset(end) != known[0][1]:
+                before = start
+                for moment in (*range(start + _STEP_S, end, _STEP_S), end):
                     offset = self._offset(moment)
                     if offset != known[-1][1]:
-                        known.append((moment, offset))
+                        known.append((self._change(before, moment), offset))
+                    before = moment
             self._offsets[day] = known
         return known
+
+    def _change(self, before: int, after: int) -> int:
+        """The second at which the offset changes, between two moments; long ago it was no round one."""
+        offset = self._offset(after)
+        while after - before > 1:
+            middle = (before + after) // 2
+            before, after = (before, middle) if self._offset(middle) == offset else (middle, after)
+        return after
 
     def _offset(self, second: int) -> int:
         moment = _EPOCH + timedelta(seconds=min(max(second, _FIRST_S), _LAST_S))

@@ -157,7 +157,7 @@ class Evaluation:
             return np.zeros(self._held.size, bool), None
         column = self._values(ATTRIBUTE + condition.key)
         read = column.read_as(declared[0], declared[1], self._asked.zone)
-        truth = read.truth(condition, column.dictionary.values, self._asked.today)
+        truth = read.truth(condition, column.dictionary.values, self._asked.today, self._held.reading)
         of_none = condition.comparison == "is_not_set" or (
             condition.comparison in NEGATIVE and bool(condition.without_value)
         )

@@ -1,7 +1,7 @@
 """Bring what a question needs into memory: patches, columns of customers, and arrays of sales."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 from uuid import UUID
 
@@ -9,15 +9,19 @@ import numpy as np
 
 from regulars.kit.db import Tx
 from regulars.segments.analysis.engine import queries
-from regulars.segments.analysis.engine.customers import apply, empty, place_block
+from regulars.segments.analysis.engine.customers import Column, apply, empty, place_block
+from regulars.segments.analysis.engine.days import Zone
 from regulars.segments.analysis.engine.memory import Held
 from regulars.segments.analysis.engine.need import Need
-from regulars.segments.analysis.engine.sales import WORDS, SalesRun, read_part, unpack
+from regulars.segments.analysis.engine.parts import read_part, unpack_grouped
+from regulars.segments.analysis.engine.reading import Reading
+from regulars.segments.analysis.engine.sales import SalesRun
 from regulars.segments.columns.model import WHOLE, Run, unpack_customers, unpack_sales
 
 # Read at a time: what is on its way is in memory twice.
 BYTES_AT_ONCE: Final = 32 << 20
 PATCHES_AT_ONCE: Final = 64
+BLOCKS_AT_ONCE: Final = 4
 
 Item = TypeVar("Item")
 
@@ -26,19 +30,27 @@ class RunGoneError(Exception):
     """A run was merged into another after the snapshot; a newer snapshot names that one."""
 
 
-async def load(tx: Tx, organization_id: UUID, held: Held, need: Need, *, zone: str) -> None:
+async def load(tx: Tx, organization_id: UUID, held: Held, need: Need, *, zone: Zone) -> None:
     await load_patches(tx, organization_id, held)
     held.apply_patches()
     if held.forbidden_as_of != held.snapshot.consents:
         hashes = await queries.find_forbidden(tx, organization_id)
         held.forbidden = np.frombuffer(hashes, ">u8").astype(np.uint64)
         held.forbidden_as_of = held.snapshot.consents
-    for name in sorted(need.customers - held.columns.keys()):
+    columns = sorted(need.customers - held.columns.keys())
+    held.reading = Reading(total=held.size * len(columns) + _count_missing(held, need.sales, zone))
+    for name in columns:
         await _load_column(tx, organization_id, held, name)
     for name in need.customers:
         held.columns.move_to_end(name)
     if need.sales:
         await _load_sales(tx, organization_id, held, need.sales, zone=zone)
+
+
+def _count_missing(held: Held, parts: set[str], zone: Zone) -> int:
+    """How many values of sales are to be read; of lines there are about twice as many, which is left aside."""
+    known = {run.id: held.sales.get(run.id, SalesRun(run)) for run in held.runs("sales")} if parts else {}
+    return sum(run.run.rows * len(_missing(run, parts, zone)) for run in known.values())
 
 
 async def load_patches(tx: Tx, organization_id: UUID, held: Held) -> None:
@@ -50,23 +62,38 @@ async def load_patches(tx: Tx, organization_id: UUID, held: Held) -> None:
 
 
 async def _load_column(tx: Tx, organization_id: UUID, held: Held, name: str) -> None:
+    """Some blocks are put into their place, in a thread, while the next are on their way."""
     column = empty(name, held.size)
-    blocks = held.runs("block")
-    for some in _in_steps(blocks, 4):
-        found = await queries.find_blobs(
-            tx, organization_id, held.snapshot.epoch, [run.id for run in some], [name, "alive"]
-        )
-        for run in some:
-            if (run.id, "alive") not in found:
-                raise RunGoneError
-            if (run.id, name) in found:
-                # Of a block, the ordinal is its place.
-                place_block(column, run.ordinal, found[run.id, name])
+    is_gone = False
+    placed: asyncio.Task[None] | None = None
+    async with asyncio.TaskGroup() as placing:
+        for some in _in_steps(held.runs("block"), BLOCKS_AT_ONCE):
+            found = await queries.find_blobs(
+                tx, organization_id, held.snapshot.epoch, [run.id for run in some], [name, "alive"]
+            )
+            is_gone = any((run.id, "alive") not in found for run in some)
+            if is_gone:
+                break
+            if placed is not None:
+                await placed
+            placed = placing.create_task(asyncio.to_thread(_place, held, name, column, some, found))
+    if is_gone:
+        raise RunGoneError
     apply(name, column, held.all_patches())
     held.columns[name] = column
 
 
-async def _load_sales(tx: Tx, organization_id: UUID, held: Held, parts: set[str], *, zone: str) -> None:
+def _place(
+    held: Held, name: str, column: Column, blocks: Sequence[Run], found: Mapping[tuple[int, str], bytes]
+) -> None:
+    for run in blocks:
+        if (run.id, name) in found:
+            # Of a block, the ordinal is its place.
+            place_block(column, run.ordinal, found[run.id, name])
+        held.reading.done += run.rows
+
+
+async def _load_sales(tx: Tx, organization_id: UUID, held: Held, parts: set[str], *, zone: Zone) -> None:
     for run in held.runs("sales"):
         if run.id not in held.sales:
             held.sales[run.id] = SalesRun(run)
@@ -75,7 +102,7 @@ async def _load_sales(tx: Tx, organization_id: UUID, held: Held, parts: set[str]
         blobs = await find_parts(tx, organization_id, held, some, [WHOLE])
         for run in some:
             # Its arrays are small, and all of them are here now.
-            held.sales[run.id].parts = unpack(unpack_sales(blobs[run.id, WHOLE]), held.words)
+            held.sales[run.id].parts = unpack_grouped(unpack_sales(blobs[run.id, WHOLE]), held.words)
     is_gone = False
     try:
         await _load_merged(tx, organization_id, held, parts, zone=zone)
@@ -85,7 +112,7 @@ async def _load_sales(tx: Tx, organization_id: UUID, held: Held, parts: set[str]
         raise RunGoneError
 
 
-async def _load_merged(tx: Tx, organization_id: UUID, held: Held, parts: set[str], *, zone: str) -> None:
+async def _load_merged(tx: Tx, organization_id: UUID, held: Held, parts: set[str], *, zone: Zone) -> None:
     merged = [run for run in held.runs("sales") if run.level > 0]
     async with asyncio.TaskGroup() as decoding:
         for part in sorted(parts):
@@ -93,21 +120,23 @@ async def _load_merged(tx: Tx, organization_id: UUID, held: Held, parts: set[str
             for some in _by_bytes(lacking):
                 blobs = await find_parts(tx, organization_id, held, some, [part])
                 for run in some:
-                    decoding.create_task(_decode(held, run, part, blobs.pop((run.id, part))))
+                    content = blobs.pop((run.id, part))
+                    decoding.create_task(asyncio.to_thread(_decode, held, run, part, content, zone))
             held.parts[part] = None
             held.parts.move_to_end(part)
 
 
-async def _decode(held: Held, run: Run, part: str, content: bytes) -> None:
-    """Beside the reading of the next; words are shared, so parts that have some take turns."""
-    if part in WORDS:
-        held.sales[run.id].parts[part] = read_part(part, content, held.words)
-    else:
-        held.sales[run.id].parts[part] = await asyncio.to_thread(read_part, part, content, held.words)
+def _decode(held: Held, run: Run, part: str, content: bytes, zone: Zone) -> None:
+    """In a thread, beside the reading of the next."""
+    of_run = held.sales[run.id]
+    of_run.parts |= read_part(part, content, held.words)
+    if part == "at_s":
+        of_run.days(zone)
+    held.reading.done += run.rows
 
 
-def _missing(run: SalesRun, parts: set[str], zone: str) -> set[str]:
-    here = {"at_s", *run.parts} if f"day:{zone}" in run.parts else set(run.parts)
+def _missing(run: SalesRun, parts: set[str], zone: Zone) -> set[str]:
+    here = {"at_s", *run.parts} if f"day:{zone.name}" in run.parts else set(run.parts)
     return parts - here
 
 

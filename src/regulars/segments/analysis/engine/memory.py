@@ -8,6 +8,7 @@ import numpy as np
 from regulars.segments.analysis.engine.blobs import Array
 from regulars.segments.analysis.engine.customers import Column, apply, grown, last_of_each
 from regulars.segments.analysis.engine.queries import Snapshot
+from regulars.segments.analysis.engine.reading import Reading
 from regulars.segments.analysis.engine.sales import SalesRun, Words
 from regulars.segments.columns.model import CustomerState, Run
 
@@ -32,6 +33,7 @@ class Held:
         self.forbidden = np.zeros(0, np.uint64)
         self.forbidden_as_of: int | None = None
         self.results: OrderedDict[tuple[object, ...], Result] = OrderedDict()
+        self.reading = Reading()
 
     @property
     def size(self) -> int:
@@ -107,7 +109,11 @@ class Held:
 
 
 def _is_made_of(key: str, part: str) -> bool:
-    return (key.startswith("day:") and part == "at_s") or (key == "line_sale" and part == "lines")
+    return (
+        (key.startswith("day:") and part == "at_s")
+        or (key == "starts" and part == "product")
+        or (key == "unit" and part == "quantity")
+    )
 
 
 class Memory:
@@ -135,6 +141,10 @@ class Memory:
     def purges_of(self, organization_id: UUID) -> tuple[int, int] | None:
         held = self._held.get(organization_id)
         return None if held is None else (held.snapshot.epoch, held.snapshot.purges)
+
+    def reading_of(self, organization_id: UUID) -> Reading:
+        held = self._held.get(organization_id)
+        return Reading() if held is None else held.reading
 
     def forget(self, organization_id: UUID) -> None:
         self._held.pop(organization_id, None)

@@ -78,7 +78,7 @@ def _of_sales(condition: OfSales) -> set[str]:
     if condition.stores:
         parts.add("store")
     if has_lines or isinstance(condition, Articles):
-        parts |= {"lines", "product"}
+        parts |= {"product", "sale"}
     if isinstance(condition, Articles):
         parts.add("quantity")
     elif isinstance(condition, Spend | TicketValue):

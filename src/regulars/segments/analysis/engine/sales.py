@@ -2,29 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from regulars.segments.analysis.engine.blobs import (
-    Array,
-    Dictionary,
-    decode,
-    decode_coded,
-    encode,
-    encode_kept,
-    narrow,
-)
+from regulars.segments.analysis.engine.blobs import Array, Dictionary, narrow
 from regulars.segments.analysis.engine.days import Zone
-from regulars.segments.columns.model import Run, SalesPack
+from regulars.segments.columns.model import Run
 
-# Of each sale, and of each line.
-OF_SALES: Final = ("customer", "at_s", "store", "kind", "amount", "lines")
-OF_LINES: Final = ("product", "quantity", "total")
-# The values that codes stand for.
-WORDS: Final = {"store": "stores", "kind": "currencies", "product": "products"}
-PARTS: Final = (*OF_SALES, *OF_LINES)
+# Of more products than this, lines are picked one by one, and not product by product.
+SLICES_MAX: Final = 2_000
 
 
 class _Product(msgspec.Struct):
@@ -41,7 +30,7 @@ class Product(msgspec.Struct, frozen=True):
 
 
 class Words:
-    """What the codes of all runs of an organization mean."""
+    """What the codes of all runs of an organization mean. Runs are read in threads, which take turns here."""
 
     def __init__(self) -> None:
         self.stores = Dictionary()
@@ -49,6 +38,7 @@ class Words:
         # No product is 0, so the codes of products begin at 1.
         self.products = Dictionary([b""])
         self._read: list[Product] = [Product(None, {})]
+        self._turn = Lock()
 
     def list_products(self) -> Sequence[Product]:
         for raw in self.products.values[len(self._read) :]:
@@ -56,115 +46,100 @@ class Words:
             self._read.append(Product(told.external_id, told.properties or {}))
         return self._read
 
+    def map(self, name: str, values: Sequence[Any]) -> Array:
+        """From the places in a list of a run to codes here."""
+        dictionary = {"store": self.stores, "kind": self.currencies, "product": self.products}[name]
+        with self._turn:
+            return dictionary.map(values)
+
 
 @dataclass(slots=True)
 class SalesRun:
-    """Those arrays of a run that were asked for so far, in the codes of the organization."""
+    """Those arrays of a run that were asked for so far, in the codes of the organization.
+
+    Lines lie product by product: `product` has the codes of those there are, each once, `starts` where the lines of
+    each begin, and `sale` the place of the sale of each line. Lines without a product are nowhere: no condition asks
+    for them.
+    """
 
     run: Run
     parts: dict[str, Array] = field(default_factory=dict)
+    # Whether the days ascend, so that a window is a stretch of the run.
+    is_in_order: bool = False
+
+    @property
+    def size(self) -> int:
+        return self.parts["customer"].size
 
     @property
     def nbytes(self) -> int:
         return sum(part.nbytes for part in self.parts.values())
 
-    def line_sale(self) -> Array:
-        """For each line the place of its sale."""
-        if "line_sale" not in self.parts:
-            counts = self.parts["lines"]
-            self.parts["line_sale"] = np.repeat(np.arange(counts.size, dtype=np.int32), counts)
-        return self.parts["line_sale"]
-
-    def days(self, zone: Zone, name: str) -> Array:
-        key = f"day:{name}"
+    def days(self, zone: Zone) -> Array:
+        """The local days of the sales; they are all that is asked of the times, which go."""
+        key = f"day:{zone.name}"
         if key not in self.parts:
-            for other in [other for other in self.parts if other.startswith("day:")]:
+            days = zone.days(self.parts["at_s"])
+            for other in [other for other in list(self.parts) if other.startswith("day:")]:
                 del self.parts[other]
-            self.parts[key] = zone.days(self.parts["at_s"].astype(np.int64))
-            # The days are all that is asked of the times.
+            self.is_in_order = bool((days[1:] >= days[:-1]).all())
+            self.parts[key] = days
             del self.parts["at_s"]
         return self.parts[key]
 
+    def pick(self, passing: Array | None, *names: str) -> list[Array]:
+        """Of the lines whose product passes, or of all, these arrays."""
+        parts = [self.parts[name] for name in names]
+        if passing is None:
+            return parts
+        starts, is_picked = self.parts["starts"], passing[self.parts["product"]]
+        groups = np.flatnonzero(is_picked)
+        if groups.size == is_picked.size:
+            return parts
+        if groups.size > SLICES_MAX:
+            lines = np.repeat(is_picked, np.diff(starts))
+            return [part[lines] for part in parts]
+        stretches = list(zip(starts[groups].tolist(), starts[groups + 1].tolist(), strict=True))
+        return [
+            np.concatenate([part[first:last] for first, last in stretches]) if stretches else part[:0] for part in parts
+        ]
 
-def unpack(pack: SalesPack, words: Words) -> dict[str, Array]:
-    """All arrays of a run that was packed row by row."""
-    parts = {
-        "customer": np.array(pack.customer, np.int64),
-        "at_s": np.array(pack.at_s, np.int64),
-        "store": np.array(pack.store, np.int64),
-        "kind": np.array(pack.kind, np.int64),
-        "amount": np.array(pack.amount, np.int64),
-        "lines": np.array(pack.lines, np.int64),
-        "product": np.array(pack.product, np.int64),
-        "quantity": np.array(pack.quantity, np.int64),
-        "total": np.array(pack.total, np.int64),
+    def measures(self, name: str, lines: Array) -> Array:
+        """What these lines measure: totals as they are; quantities, kept by what divides all of them, in millionths."""
+        return lines.astype(np.int64) * self.parts["unit"][0] if name == "quantity" else lines
+
+
+def grouped(flat: Mapping[str, Array]) -> dict[str, Array]:
+    """From lines that each name their product, in the order of products, to products with their lines."""
+    product, counts = np.unique(flat["product"], return_counts=True)
+    parts = {name: narrow(part) for name, part in flat.items() if name != "product"}
+    return parts | {"product": product, "starts": np.concatenate(([0], np.cumsum(counts))), "unit": np.ones(1, int)}
+
+
+def arranged(flat: Mapping[str, Array]) -> dict[str, Array]:
+    """Sales in the order of their times, so that a window is a stretch, and lines in the order of their products."""
+    order = np.argsort(flat["at_s"], kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    sale = place[flat["sale"]]
+    lines = np.lexsort((sale, flat["product"]))
+    lines = lines[np.searchsorted(flat["product"][lines], 1) :]
+    return {
+        **{name: flat[name][order] for name in ("customer", "at_s", "store", "kind", "amount")},
+        **{name: flat[name][lines] for name in ("product", "quantity", "total")},
+        "sale": sale[lines],
     }
-    named: dict[str, Sequence[Any]] = {"store": pack.stores, "kind": pack.currencies, "product": pack.products}
-    return {name: narrow(recoded(name, part, named.get(name), words)) for name, part in parts.items()}
-
-
-def read_part(name: str, content: bytes, words: Words) -> Array:
-    if name in WORDS:
-        values, codes = decode_coded(content)
-        return narrow(recoded(name, codes, values, words))
-    return decode(content)
-
-
-def recoded(name: str, codes: Array, values: Sequence[Any] | None, words: Words) -> Array:
-    """From the codes of a run to those of its organization."""
-    if values is None:
-        return codes
-    again: Array
-    match name:
-        case "store":
-            again = words.stores.map(values)[codes]
-        case "kind":
-            again = 2 * words.currencies.map(values)[codes >> 1] + (codes & 1)
-        case _:
-            # Below the first is no product.
-            again = np.concatenate((np.zeros(1, np.int32), words.products.map(values)))[codes]
-    return again
 
 
 def merge(runs: Sequence[Mapping[str, Array]], dead: Array | None = None) -> dict[str, Array]:
-    """The arrays of runs one after the other, without the sales of customers who are gone."""
-    together = {name: np.concatenate([run[name].astype(np.int64) for run in runs]) for name in PARTS}
-    if dead is None or not dead.size:
-        return together
-    kept = ~np.isin(together["customer"], dead)
-    lines = np.repeat(kept, together["lines"])
-    return {name: part[lines if name in OF_LINES else kept] for name, part in together.items()}
-
-
-def encode_parts(parts: Mapping[str, Array], words: Words) -> dict[str, bytes]:
-    """Each array by itself, so that only those are read that are asked for; only words that are used go along."""
-    encoded: dict[str, bytes] = {}
-    for name in PARTS:
-        part = parts[name]
-        if name == "store":
-            encoded[name] = _with_words(part, words.stores.values)
-        elif name == "kind":
-            encoded[name] = _kinds(part, words)
-        elif name == "product":
-            encoded[name] = _products(part, words)
-        else:
-            encoded[name] = encode(part)
-    return encoded
-
-
-def _with_words(codes: Array, values: Sequence[Any]) -> bytes:
-    used, places = np.unique(codes, return_inverse=True)
-    return encode_kept([values[code] for code in used.tolist()], places)
-
-
-def _kinds(kinds: Array, words: Words) -> bytes:
-    used, places = np.unique(kinds >> 1, return_inverse=True)
-    return encode_kept([words.currencies.values[code] for code in used.tolist()], 2 * places + (kinds & 1))
-
-
-def _products(codes: Array, words: Words) -> bytes:
-    used = np.unique(codes)
-    used = used[used > 0]
-    places = np.zeros(len(words.products) + 1, np.int64)
-    places[used] = np.arange(1, used.size + 1)
-    return encode_kept([words.products.values[code] for code in used.tolist()], places[codes])
+    """The arrays of flat runs together, without the sales of customers who are gone."""
+    sizes = np.cumsum([0, *(run["customer"].size for run in runs)])
+    moved = [{**run, "sale": run["sale"].astype(np.int64) + first} for run, first in zip(runs, sizes[:-1], strict=True)]
+    together = {name: np.concatenate([run[name].astype(np.int64) for run in moved]) for name in moved[0]}
+    if dead is not None and dead.size:
+        kept = ~np.isin(together["customer"], dead)
+        lines = kept[together["sale"]]
+        together["sale"] = (np.cumsum(kept) - 1)[together["sale"]]
+        for name, part in together.items():
+            together[name] = part[lines if name in {"sale", "product", "quantity", "total"} else kept]
+    return arranged(together)

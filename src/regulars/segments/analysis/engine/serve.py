@@ -114,7 +114,8 @@ class Desk:
         try:
             return await asyncio.wait_for(asyncio.shield(task), min(question.deadline_s, DEADLINE_S_MAX))
         except TimeoutError:
-            return Answer(is_ready=False, progress=Progress("building", "reading", 0, 0))
+            reading = self._engine.memory.reading_of(question.organization_id)
+            return Answer(is_ready=False, progress=Progress("building", "reading", reading.done, reading.total))
         except Exception as error:  # noqa: BLE001  # whoever asked hears that it failed, and the log has why
             _log.error("analysis.failed", organization_id=str(question.organization_id), exc_info=error)
             return Answer(fault="The question could not be answered; the log of the analysis process says why.")

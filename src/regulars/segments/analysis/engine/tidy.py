@@ -19,7 +19,8 @@ from regulars.segments import queries as columns
 from regulars.segments.analysis.engine import queries
 from regulars.segments.analysis.engine.blobs import Array, decode
 from regulars.segments.analysis.engine.customers import fold, last_of_each
-from regulars.segments.analysis.engine.sales import PARTS, Words, encode_parts, merge, read_part, unpack
+from regulars.segments.analysis.engine.parts import PARTS, encode_parts, read_flat, unpack
+from regulars.segments.analysis.engine.sales import Words, merge
 from regulars.segments.columns.model import (
     BLOCK_CUSTOMERS,
     FORMAT,
@@ -145,7 +146,7 @@ def _arrays(run: Run, blobs: Blobs, words: Words) -> dict[str, Array]:
         return unpack(unpack_sales(blobs[run.id, WHOLE]), words)
     if any((run.id, part) not in blobs for part in PARTS):
         raise _TakenError
-    return {part: read_part(part, blobs[run.id, part], words) for part in PARTS}
+    return read_flat({part: blobs[run.id, part] for part in PARTS}, words)
 
 
 def _merged_patches(runs: Sequence[Run], blobs: Blobs, _dead: Array | None) -> Made:

@@ -1,0 +1,68 @@
+"""Which sales of a run a condition speaks of, and their lines. A window is mostly a stretch, and costs nothing."""
+
+from datetime import date
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from regulars.segments.analysis.engine.blobs import Array
+from regulars.segments.analysis.engine.days import Zone, number_of
+from regulars.segments.analysis.engine.sales import SalesRun
+
+# The first and the last day there are.
+EVER: Final = (number_of(date.min), number_of(date.max))
+
+
+class Lines(NamedTuple):
+    """Which products pass, by their codes; and those whose property its type cannot read."""
+
+    passing: Array
+    unreadable: Array
+
+
+class Chosen(NamedTuple):
+    """Sales of a run, from the first to before the last; or of these only some."""
+
+    run: SalesRun
+    first: int
+    last: int
+    some: Array | None = None
+
+    def all_of(self, part: str) -> Array:
+        return self.run.parts[part][self.first : self.last]
+
+    def of(self, part: str) -> Array:
+        return self.all_of(part) if self.some is None else self.all_of(part)[self.some]
+
+    def where(self, some: Array) -> "Chosen":
+        return self._replace(some=some if self.some is None else self.some & some)
+
+    def has(self, sales: Array) -> Array:
+        """Of sales by their places, which are among these."""
+        among: Array = (sales >= self.first) & (sales < self.last)
+        if self.some is not None:
+            among[among] = self.some[sales[among] - self.first]
+        return among
+
+    @property
+    def is_whole(self) -> bool:
+        return self.some is None and self.last - self.first == self.run.size
+
+
+def in_window(run: SalesRun, window: tuple[int, int], zone: Zone) -> Chosen:
+    if window == EVER:
+        return Chosen(run, 0, run.size)
+    days = run.days(zone)
+    if run.is_in_order:
+        first, last = np.int32(window[0]), np.int32(window[1])
+        return Chosen(run, int(np.searchsorted(days, first)), int(np.searchsorted(days, last, "right")))
+    return Chosen(run, 0, run.size, (days >= window[0]) & (days <= window[1]))
+
+
+def of_lines(chosen: Chosen, lines: Lines | None, part: str) -> tuple[Array, Array]:
+    run = chosen.run
+    sale, measured = run.pick(None if lines is None else lines.passing, "sale", part)
+    if not chosen.is_whole:
+        among = chosen.has(sale)
+        sale, measured = sale[among], measured[among]
+    return run.parts["customer"][sale], run.measures(part, measured)

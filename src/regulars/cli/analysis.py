@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from regulars.cli import database
+from regulars.cli import database, ending
 from regulars.kit import log
-from regulars.kit.settings import load
+from regulars.kit.settings import Settings, load
 from regulars.processes import in_use
 from regulars.segments.analysis.wire import socket_path
 
@@ -25,3 +25,15 @@ def analysis(
     with database.opened(settings) as url, in_use.shared(url):
         database.refuse_pending(url)
         engine.run(settings, url, path=socket or socket_path(settings), lifeline=lifeline)
+
+
+def main() -> None:
+    """This command alone."""
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.callback()(_begin)
+    app.command("analysis")(analysis)
+    ending.run(app)
+
+
+def _begin() -> None:
+    log.configure(Settings())

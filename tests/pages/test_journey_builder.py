@@ -201,6 +201,34 @@ def test_a_branch_asks_what_it_is_told(blank):
     assert blank.names() == ["May not be texted now?"]
 
 
+def test_a_segment_is_picked_at_the_entry_and_in_a_branch_and_the_trace_names_it(api, blank, tenant, api_database_url):
+    saved = blank.visitor.post("/segments/save", name="Known by name", **{"r~kind": "all", "r.0~kind": "named"})
+    segment = saved.headers["location"].rpartition("/")[2]
+    panel = blank.page(of="filter", into="", type="segment").partition('id="panel"')[2]
+    assert f'<option value="{segment}">Known by name</option>' in panel
+    picked = {"type": "segment", "segment": segment, "is": "yes"}
+    assert condition(blank, of="filter", into="", **{**picked, "segment": ""}).status_code == 400
+    assert condition(blank, of="filter", into="", **picked).status_code == 303
+    blank.add("1", "branch")
+    assert condition(blank, of="1", at="", **{**picked, "is": "no"}).status_code == 303
+    assert condition(blank, of="1", at="", **picked).status_code == 303
+    assert blank.names() == [f"In the segment {segment}?"]
+    blank.add("1.then.1", "wait", days="3")
+    assert blank.save().status_code == 303
+    assert blank.visitor.post(f"/journeys/{blank.journey}/activate").status_code == 303
+    store = api.post("/v1/stores", samples.store()).json()["id"]
+    for name in ("Odile", None):
+        profile = api.post("/v1/profiles", samples.profile(first_name=name, last_name=None)).json()
+        api.post("/v1/sales-events", samples.sale(store, profile_id=profile["id"]))
+    for _ in range(2):
+        work_through(api_database_url, tenant.organization_id)
+    runs = re.findall(r"runs/(run_\w+)", blank.visitor.get(f"/journeys/{blank.journey}/runs").text)
+    trace = blank.visitor.get(f"/journeys/{blank.journey}/runs/{runs[0]}").text
+    assert len(set(runs)) == 1
+    # At the entry, and at the branch.
+    assert trace.count("In the segment Known by name, version 1") == 2
+
+
 def test_the_text_is_counted_and_a_costly_character_replaced(api, blank, tenant, api_database_url):
     store = api.post("/v1/stores", samples.store(name="Lyon")).json()
     customer = api.post("/v1/profiles", samples.profile(first_name="Odile")).json()

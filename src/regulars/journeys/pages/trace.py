@@ -35,33 +35,46 @@ class Line(NamedTuple):
     body: str | None = None
 
 
+class Around(NamedTuple):
+    """What a trace names: the texts of the run, and the segments that were looked at, by their ids."""
+
+    texts: Sequence[TextRow]
+    segments: Mapping[str, str]
+
+
+def segments_seen(rows: Sequence[TraceRow]) -> set[str]:
+    """The ids of the segments that were looked at."""
+    details = [row.detail for row in rows if isinstance(row.detail, dict)]
+    return {segment_id for detail in details for segment_id in _segments_of(detail)}
+
+
 def tell_trace(
-    run: RunRow, rows: Sequence[TraceRow], definition: Definition, texts: Sequence[TextRow], formats: Format
+    run: RunRow, rows: Sequence[TraceRow], definition: Definition, around: Around, formats: Format
 ) -> list[Line]:
-    by_step = {text.step: text for text in texts}
-    return [_tell(row, definition, by_step, formats) for row in rows] + _tell_now(run, formats)
+    return [_tell(row, definition, around, formats) for row in rows] + _tell_now(run, formats)
 
 
-def _tell(row: TraceRow, definition: Definition, texts: Mapping[str, TextRow], formats: Format) -> Line:
+def _tell(row: TraceRow, definition: Definition, around: Around, formats: Format) -> Line:
     node = program_of(definition).nodes.get(row.step or "")
     name = tell_step(node.step).name if node is not None else row.step or ""
     detail = row.detail if isinstance(row.detail, dict) else {}
     match row.event:
         case "entered":
-            return Line("ticket", "yes", "Entered", f"By version {detail.get('version', '')}.", row.at)
+            seen = _tell_seen(detail, around.segments)
+            return Line("ticket", "yes", "Entered", f"By version {detail.get('version', '')}. {seen}".strip(), row.at)
         case "waits":
             reason = "for a purchase, " if detail.get("for") else ""
             return Line("clock", "", f"Waits: {name}", f"{reason}until {_moment(detail.get('until'), formats)}", row.at)
         case "went on":
             return Line("check", "yes", f"Waited: {name}", "", row.at)
         case "texts":
-            text = texts.get(row.step or "")
+            text = next((text for text in around.texts if text.step == (row.step or "")), None)
             return Line("message", _kind_of_text(text), "Asks for a text", _tell_text(text), row.at, text and text.body)
         case "then" | "else" as way:
             ways = tell_ways(node.step) if node is not None else ("Yes", "No")
             is_then = way == "then"
-            answer = ways[0] if is_then else ways[1]
-            return Line("branch", "yes" if is_then else "no", f"{name} {answer}", _tell_seen(detail), row.at)
+            title = f"{name} {ways[0] if is_then else ways[1]}"
+            return Line("branch", "yes" if is_then else "no", title, _tell_seen(detail, around.segments), row.at)
         case "set":
             return Line("tag", "", f"Sets {name}", "", row.at)
         case "failed":
@@ -97,17 +110,15 @@ def _tell_text(text: TextRow | None) -> str:
     return f"{said} {text.reason}." if text.state == "failed" and text.reason else said
 
 
-def _tell_seen(detail: Mapping[str, Any]) -> str:
-    """What a fork looked at."""
+def _tell_seen(detail: Mapping[str, Any], segments: Mapping[str, str]) -> str:
+    """What a fork looked at, or whoever let somebody in."""
     told = []
     if "subscribed" in detail:
         told.append("Could be texted" if detail["subscribed"] else "Could not be texted")
     purchases = detail.get("purchases")
     if isinstance(purchases, dict):
         told += [f"{times} other purchases in {tell_length(days=int(days))}" for days, times in purchases.items()]
-    segments = detail.get("segments")
-    if isinstance(segments, dict):
-        told += [_tell_segment(segment_id, seen) for segment_id, seen in segments.items() if isinstance(seen, dict)]
+    told += [_tell_segment(segments.get(one, one), seen) for one, seen in _segments_of(detail).items()]
     if "share" in detail:
         told.append(f"Drew {detail['share']} of 100")
     if "bought" in detail:
@@ -115,10 +126,17 @@ def _tell_seen(detail: Mapping[str, Any]) -> str:
     return "; ".join(told) + "." if told else ""
 
 
-def _tell_segment(segment_id: str, seen: Mapping[str, Any]) -> str:
+def _segments_of(detail: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    segments = detail.get("segments")
+    if not isinstance(segments, dict):
+        return {}
+    return {segment_id: seen for segment_id, seen in segments.items() if isinstance(seen, dict)}
+
+
+def _tell_segment(name: str, seen: Mapping[str, Any]) -> str:
     where = "In" if seen.get("in") else "Not in"
     faulty = ", which matched nobody" if seen.get("has_fault") else ""
-    return f"{where} the segment {segment_id}, version {seen.get('version')}{faulty}"
+    return f"{where} the segment {name}, version {seen.get('version')}{faulty}"
 
 
 def _moment(text: object, formats: Format) -> str:

@@ -106,7 +106,8 @@ def _measure_alone(console: Console, options: argparse.Namespace, name: str, mea
         console.print(text, highlight=False)
 
     with running_cluster() as cluster:
-        times = measured.measure(cluster, say, is_quick=options.quick)
+        sized = {"scale": options.scale} if name == "segments" else {}
+        times = measured.measure(cluster, say, is_quick=options.quick, **sized)
         machine = _machine(cluster)
     measured.show(times, say)
     path = options.output or RESULTS / "local" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}.json"
@@ -121,7 +122,7 @@ def _measure_alone(console: Console, options: argparse.Namespace, name: str, mea
 class _Alone(Protocol):
     """A module of this folder that measures something by itself."""
 
-    def measure(self, cluster: Cluster, say: Callable[[str], None], *, is_quick: bool) -> Any: ...
+    def measure(self, cluster: Cluster, say: Callable[[str], None], *, is_quick: bool, **sized: Any) -> Any: ...
     def show(self, times: Any, say: Callable[[str], None]) -> None: ...
     def as_json(self, times: Any) -> Any: ...
 
@@ -277,6 +278,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=3, help="how often each is measured")
     parser.add_argument("--warm-up", type=int, default=WARM_S, help="seconds of load before each measurement")
     parser.add_argument("--quick", action="store_true", help="3 seconds, once: to see that everything runs")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="of segments: the share of a million customers and ten million sales"
+    )
     parser.add_argument("--long", action="store_true", help="also the growth to 10 million stored sales")
     parser.add_argument("--output", type=Path, help="where the JSON goes; default bench/results/local/")
     parser.add_argument("--document", action="store_true", help="put the results into docs/performance.md")

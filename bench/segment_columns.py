@@ -12,7 +12,8 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.segments import queries as columns
 from regulars.segments.analysis.engine.blobs import Dictionary, encode, encode_coded
-from regulars.segments.analysis.engine.sales import Words, encode_parts
+from regulars.segments.analysis.engine.parts import encode_parts
+from regulars.segments.analysis.engine.sales import Words, arranged
 from regulars.segments.columns.model import BLOCK_CUSTOMERS, FORMAT, MAY_BE_TEXTED, WITHDRAWN, Run
 
 RUN_SALES = 1_600_000
@@ -162,12 +163,12 @@ async def _write_sales(
             "store": chance.integers(0, STORES, size),
             "kind": is_return.astype(np.int64),
             "amount": sign * chance.integers(500, 25_000, size),
-            "lines": lines,
+            "sale": np.repeat(np.arange(size), lines),
             "product": product,
             "quantity": line_sign * chance.choice([1, 1, 1, 2, 3], count) * 1_000_000,
             "total": line_sign * chance.integers(200, 12_000, count),
         }
-        encoded = encode_parts(parts, words)
+        encoded = encode_parts(arranged(parts), words)
         run = Run(run_id, "sales", 2, run_id, size, sum(map(len, encoded.values())), int(at_s.min()), int(at_s.max()))
         async with database.transaction() as tx:
             await _write(tx, organization_id, run, encoded)

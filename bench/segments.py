@@ -23,7 +23,6 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from database import Cluster
-from processes import cpu_s, free_port, regulars_command, running_server, wait_until_settled
 from regulars.catalog.model import AttributeType
 from regulars.kit.db import Database
 from regulars.kit.migrate import migrate
@@ -31,20 +30,21 @@ from regulars.kit.settings import Settings
 from regulars.organizations.manage import create_organization
 from regulars.segments.analysis.ask import Analysis, running
 from regulars.segments.analysis.model import Asked, Figures
-from regulars.segments.columns import life
 from regulars.segments.columns.model import CustomerState, Run, pack_customers
-from regulars.segments.queries import insert_blob, insert_run, lock_state, update_state
+from regulars.segments.queries import insert_blob, insert_run, list_runs, lock_state, update_state
 from regulars.segments.read import read_definition
 from segment_columns import COLLECTIONS, TIERS, Big, write_big
 from segment_feed import measure_feeding
+from segment_idle import IDLE_ORGANIZATIONS, WITH_SEGMENTS, measure_idling
+from segment_load import WITHOUT, BesideTheApi, measure_beside_the_api
 
 DATABASE = "bench_segments"
 CUSTOMERS, SALES = 1_000_000, 10_000_000
 QUICK_CUSTOMERS, QUICK_SALES = 20_000, 200_000
 FED_SALES, QUICK_FED_SALES = 200_000, 5_000
-IDLE_ORGANIZATIONS, WITH_SEGMENTS = 10_000, 20
 IDLE_S, QUICK_IDLE_S = 60.0, 5.0
 REPEATS = 5
+CHANGES_S = 40
 DEADLINE_S = 60.0
 Say = Callable[[str], None]
 
@@ -56,30 +56,41 @@ class SegmentTimes:
     warm_ms: dict[str, float] = field(default_factory=dict)
     warm_cpu_ms: dict[str, float] = field(default_factory=dict)
     edited_ms: float = 0.0
+    edited_cpu_ms: float = 0.0
     after_restart_s: float = 0.0
     after_restart_cpu_s: float = 0.0
     memory_mib: float = 0.0
     distinct_first_s: float = 0.0
+    distinct_first_cpu_s: float = 0.0
     distinct_again_ms: float = 0.0
     beside_changes_ms: float = 0.0
     feed_per_s: float = 0.0
     feed_us: float = 0.0
     disk_ratio: float = 0.0
     idle_share: float = 0.0
+    idle_by_process: dict[str, float] = field(default_factory=dict)
+    patches_max: int = 0
+    beside_the_api: BesideTheApi | None = None
 
 
-def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> SegmentTimes:
+def measure(cluster: Cluster, say: Say, *, is_quick: bool, scale: float = 1.0) -> SegmentTimes:
     cluster.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
     cluster.execute(f"CREATE DATABASE {DATABASE}")
     url = cluster.url_of(DATABASE)
     migrate(url)
-    times = SegmentTimes(QUICK_CUSTOMERS, QUICK_SALES) if is_quick else SegmentTimes(CUSTOMERS, SALES)
+    times = SegmentTimes(QUICK_CUSTOMERS, QUICK_SALES)
+    if not is_quick:
+        times = SegmentTimes(int(CUSTOMERS * scale), int(SALES * scale))
+    times.beside_the_api = measure_beside_the_api(cluster, say, is_quick=is_quick)
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"DATABASE_URL": url, "REGULARS_DATA_DIR": folder, "REGULARS_SECRET_KEY": "k" * 40}
-        fed = asyncio.run(measure_feeding(cluster, url, say, sales=QUICK_FED_SALES if is_quick else FED_SALES))
+        sales = QUICK_FED_SALES if is_quick else int(FED_SALES * scale)
+        fed = asyncio.run(measure_feeding(cluster, url, say, sales=sales))
         times.feed_per_s, times.feed_us, times.disk_ratio = fed
         asyncio.run(_measure_counting(url, Path(folder), times, say))
-        _measure_idling(cluster, url, folder, times, say, seconds=QUICK_IDLE_S if is_quick else IDLE_S)
+        idle_s = QUICK_IDLE_S if is_quick else IDLE_S
+        times.idle_by_process = measure_idling(cluster, url, folder, seconds=idle_s)
+        times.idle_share = sum(times.idle_by_process.values())
         for name in ("DATABASE_URL", "REGULARS_DATA_DIR", "REGULARS_SECRET_KEY"):
             del os.environ[name]
     return times
@@ -89,17 +100,38 @@ def show(times: SegmentTimes, say: Say) -> None:
     say(f"{times.customers:,} customers, {times.sales:,} sales")
     for name, taken in times.warm_ms.items():
         say(f"  {name}: {taken:.0f} ms (bar: 300), {times.warm_cpu_ms[name]:.0f} ms of processor time")
-    say(f"  one condition edited: {times.edited_ms:.0f} ms (bar: 200)")
+    say(f"  one condition edited: {times.edited_ms:.0f} ms (bar: 200), {times.edited_cpu_ms:.0f} ms of processor time")
     say(f"  first count after a restart: {times.after_restart_s:.2f} s (bar: 2)")
     say(f"    {times.after_restart_cpu_s:.2f} s of processor time, its start included")
     say(f"  memory of the analysis process: {times.memory_mib:,.0f} MiB (bar: 1,536)")
     say(f"  a date with as many values as customers: {times.distinct_first_s:.2f} s at first (bar: 5),")
+    say(f"    {times.distinct_first_cpu_s:.2f} s of processor time;")
     say(f"    {times.distinct_again_ms:.0f} ms with another constant (bar: 300)")
-    say(f"  nested, while 100 attributes a second change: {times.beside_changes_ms:.0f} ms (bar: 500)")
+    say(f"  nested, while 100 attributes a second change: {times.beside_changes_ms:.0f} ms (bar: 500),")
+    say(f"    {times.patches_max} patches at most")
     say(f"  feed: {times.feed_per_s:,.0f} sales/s (bar: 5,000), {times.feed_us:.0f} µs a sale (bar: 100)")
     say(f"  size on disk / sales table: {times.disk_ratio:.3f} (bar: 0.1)")
     say(
         f"  {IDLE_ORGANIZATIONS:,} idle organizations, {WITH_SEGMENTS} with segments: {times.idle_share:.1%} (bar: 2 %)"
+    )
+    for name, share in times.idle_by_process.items():
+        say(f"    {name}: {share:.2%}")
+    if times.beside_the_api is not None:
+        _show_beside_the_api(times.beside_the_api, say)
+
+
+def _show_beside_the_api(beside: BesideTheApi, say: Say) -> None:
+    without = beside.sale_us[WITHOUT]
+    for name, taken in beside.sale_us.items():
+        say(f"  a sale {name}: {taken:.0f} µs of processor time, {taken / without - 1:+.1%}")
+    say("    (bars: 5 % with segments and the feeder paused, 0 without)")
+    say(
+        f"  at {beside.rate:,.0f} sales/s, half the load: one counts after {beside.seen_s:.2f} s,"
+        f" {beside.seen_s_max:.2f} s at most (bar: 5)"
+    )
+    say(
+        f"  a resync of {beside.resync_customers:,} with 1 % changed: counts in {beside.resync_count_ms:.0f} ms"
+        f" (bar: 500), {beside.resync_runs} runs at most, {beside.resync_grew_kib:.0f} KiB more"
     )
 
 
@@ -205,15 +237,20 @@ async def _measure_counting(url: str, folder: Path, times: SegmentTimes, say: Sa
                     raise AssertionError(f"{name}: {figures.total}, and not {wanted[name]}")
                 times.warm_ms[name], times.warm_cpu_ms[name] = await _warm_ms(analysis, big, match, place=place)
                 say(f"{name}: {figures.total:,}, {times.warm_ms[name]:.0f} ms")
+            before = _worked_s()
             times.edited_ms = await _edited_ms(analysis, big, definitions["three levels"])
+            times.edited_cpu_ms = 1000 * (_worked_s() - before) / REPEATS
+            before = _worked_s()
             times.distinct_first_s = (await _timed(analysis, big, _joined("2019-01-01")))[1]
+            times.distinct_first_cpu_s = _worked_s() - before
             times.distinct_again_ms = 1000 * (await _timed(analysis, big, _joined("2018-06-01")))[1]
-            times.beside_changes_ms = await _beside_changes(database, analysis, big, definitions["three levels"])
+            times.beside_changes_ms, times.patches_max = await _beside_changes(
+                database, analysis, big, definitions["three levels"]
+            )
             times.memory_mib = _memory_mib()
         async with running(settings) as analysis:
             times.after_restart_s = (await _timed(analysis, big, definitions["three levels"]))[1]
-            used = _analysis_process().cpu_times()
-            times.after_restart_cpu_s = used.user + used.system
+            times.after_restart_cpu_s = _worked_s()
     finally:
         await database.close()
 
@@ -234,13 +271,11 @@ async def _timed(analysis: Analysis, big: Big, match: dict[str, Any]) -> tuple[F
 
 async def _warm_ms(analysis: Analysis, big: Big, match: dict[str, Any], *, place: int) -> tuple[float, float]:
     """With the columns in memory, and every condition new: another constant each time. Also by processor time."""
-    process = _analysis_process()
     taken, worked = [], []
     for number in range(1, REPEATS + 1):
-        before = process.cpu_times()
+        before = _worked_s()
         taken.append((await _timed(analysis, big, _varied(match, place * REPEATS + number)))[1])
-        after = process.cpu_times()
-        worked.append(after.user + after.system - before.user - before.system)
+        worked.append(_worked_s() - before)
     return 1000 * statistics.median(taken), 1000 * statistics.mean(worked)
 
 
@@ -275,11 +310,11 @@ async def _edited_ms(analysis: Analysis, big: Big, match: dict[str, Any]) -> flo
     return 1000 * statistics.median(taken)
 
 
-async def _beside_changes(database: Database, analysis: Analysis, big: Big, match: dict[str, Any]) -> float:
-    """While a patch of a hundred customers comes each second, as the feeder writes it."""
+async def _beside_changes(database: Database, analysis: Analysis, big: Big, match: dict[str, Any]) -> tuple[float, int]:
+    """While a patch of a hundred customers comes each second, as the feeder writes it, and the process tidies up."""
     chance = np.random.default_rng(3)
-    taken = []
-    for _ in range(REPEATS):
+    taken, patches = [], []
+    for _ in range(CHANGES_S):
         states = [
             CustomerState(int(number), is_alive=True, attributes={"tier": "Gold", "points": str(int(number) % 9_999)})
             for number in chance.integers(0, big.customers, 100)
@@ -291,12 +326,20 @@ async def _beside_changes(database: Database, analysis: Analysis, big: Big, matc
             run = Run(state.next_run, "patch", 0, state.next_run, len(states), len(content))
             state.next_run += 1
             state.version += 1
+            state.tidy_at = state.tidy_at or tx.now
             await insert_run(tx, big.organization_id, 1, run)
             await insert_blob(tx, big.organization_id, 1, run.id, part="*", content=content)
             await update_state(tx, big.organization_id, state)
+            patches.append(sum(run.kind == "patch" for run in await list_runs(tx, big.organization_id, 1)))
         taken.append((await _timed(analysis, big, match))[1])
         await asyncio.sleep(1)
-    return 1000 * statistics.median(taken)
+    return 1000 * statistics.median(taken), max(patches)
+
+
+def _worked_s() -> float:
+    """Processor time of the analysis process so far."""
+    used = _analysis_process().cpu_times()
+    return used.user + used.system
 
 
 def _memory_mib() -> float:
@@ -310,39 +353,3 @@ def _analysis_process() -> psutil.Process:
     processes = psutil.Process().children(recursive=True)
     [found] = [process for process in processes if "regulars.cli analysis" in " ".join(process.cmdline())]
     return found
-
-
-# Idling.
-
-
-def _measure_idling(cluster: Cluster, url: str, folder: str, times: SegmentTimes, say: Say, *, seconds: float) -> None:
-    asyncio.run(_make_idle(url))
-    port = free_port()
-    environment = {"DATABASE_URL": url, "REGULARS_SECRET_KEY": "k" * 40, "REGULARS_PORT": str(port)}
-    with running_server(
-        regulars_command(with_worker=True), {**environment, "REGULARS_DATA_DIR": folder}, port=port
-    ) as server:
-        time.sleep(5)
-        wait_until_settled(server.pid)
-        before = cpu_s(server.pid) + cpu_s(cluster.postmaster_pid)
-        time.sleep(seconds)
-        times.idle_share = (cpu_s(server.pid) + cpu_s(cluster.postmaster_pid) - before) / seconds
-    say(f"{IDLE_ORGANIZATIONS:,} idle organizations cost {times.idle_share:.1%} of a core")
-
-
-async def _make_idle(url: str) -> None:
-    database = Database(url, pool_max=2)
-    await database.open()
-    try:
-        async with database.transaction() as tx:
-            await tx.execute(
-                "INSERT INTO organizations (id, name, secret, created_at)"
-                " SELECT gen_random_uuid(), 'idle ' || n, decode(repeat('00', 32), 'hex'), now()"
-                " FROM generate_series(1, %s) AS n",
-                (IDLE_ORGANIZATIONS,),
-            )
-            rows = await tx.fetch("SELECT id FROM organizations WHERE name LIKE 'idle %%' LIMIT %s", (WITH_SEGMENTS,))
-            for (organization_id,) in rows:
-                await life.settle(tx, organization_id, is_needed=True)
-    finally:
-        await database.close()

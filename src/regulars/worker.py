@@ -73,7 +73,6 @@ LISTENERS: Final[Listeners] = {
         # Those who are in hear a sale before it brings anybody in: it does not end the run it begins.
         "journeys.hear_sales": hear_sales,
         "journeys.enter_by_sales": enter_by_sales,
-        # Last: it holds the state of the organization's columns until the commit.
         SEGMENT_SALES: feed_sales,
     },
     ProfileErased: {"privacy.stragglers": anonymise_stragglers},
@@ -87,6 +86,9 @@ LISTENERS: Final[Listeners] = {
     },
     MessagesChanged: {"journeys.hear_messages": hear_messages, "segments.messages": feed_messages},
 }
+
+# They hold the state of the organization's columns until the commit, so they come last.
+FEEDERS: Final = frozenset(name for by in LISTENERS.values() for name in by if name.startswith("segments."))
 
 # What is kept for a time, and the column that says since when.
 IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", delay=IDEMPOTENCY_RETENTION)
@@ -102,7 +104,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
     """Everything that waits in a table for its time, new for each worker."""
     deliveries = DeliveryQueue(Sender(Guard(settings.webhook_allow)), vault.of(settings), Watch(PROCESS))
     return [
-        OutboxQueue(LISTENERS),
+        OutboxQueue(LISTENERS, last=FEEDERS),
         RetryQueue(LISTENERS),
         TextQueue(gateways.providers),
         RunQueue(),

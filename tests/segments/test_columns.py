@@ -1,5 +1,8 @@
 """Columns are fed exactly once, whatever the order, and say what the rows say."""
 
+import gc
+import weakref
+import zlib
 from datetime import timedelta
 
 import pytest
@@ -142,6 +145,48 @@ def test_an_erased_customer_leaves_nothing_in_the_stored_bytes(fed):
     assert fed.members({"type": "attribute", "key": "shared", "comparison": "is_set"}) == {"n0", "n2"}
 
 
+def test_after_a_vacuum_nothing_of_an_erased_customer_is_on_the_disk_or_in_memory(fed):
+    fed.customer("dan", secret="needle")
+    fed.drain()
+    assert fed.members({"type": "attribute", "key": "secret", "comparison": "is", "value": "needle"}) == {"dan"}
+    [held] = fed.engine.memory.list_held()
+    assert "needle" in held.columns["a:secret"].dictionary.values
+    held = weakref.ref(held)
+    # Compressed, so they are recognized as a whole.
+    packed = [
+        bytes(content)
+        for (content,) in fed.sql("SELECT content FROM segment_blobs WHERE organization_id = %s AND part = '*'")
+        if b"needle" in zlib.decompress(content)
+    ]
+    assert packed
+    assert all(content in vacuumed_bytes(fed) for content in packed)
+    fed.erase("dan")
+    fed.drain()
+    assert fed.tidy(purge_after=timedelta(0))
+    assert not any(content in vacuumed_bytes(fed) for content in packed)
+    fed.runner.run(fed.engine.forget_purged())
+    gc.collect()
+    assert held() is None
+    assert "dan" not in fed.members()
+
+
+def vacuumed_bytes(shop) -> bytes:
+    """The files of the blobs, after a vacuum that writes them anew, as PostgreSQL reads them."""
+
+    async def read() -> bytes:
+        async with await shop.database.dial() as connection:
+            await connection.set_autocommit(True)
+            await connection.execute("VACUUM FULL segment_blobs")
+            await connection.execute("CHECKPOINT")
+            rows = await connection.execute(
+                "SELECT pg_read_binary_file(pg_relation_filepath(it.file)) FROM pg_class, LATERAL"
+                " (VALUES (pg_class.oid), (pg_class.reltoastrelid)) AS it (file) WHERE relname = 'segment_blobs'"
+            )
+            return b"".join([bytes(row[0]) for row in await rows.fetchall()])
+
+    return shop.runner.run(read())
+
+
 def stored_words(shop) -> set[str]:
     found: set[str] = set()
     rows = shop.sql(
@@ -224,6 +269,15 @@ def test_a_run_that_is_gone_is_told_and_no_wrong_count(fed):
     assert fed.do(lambda tx: life.rebuild(tx, fed.organization_id))
     fed.build()
     assert fed.members(spend(16)) == {"ann", "bob", "cat"}
+
+
+def test_a_first_count_says_how_far_it_is(fed):
+    fed.count({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}, spend(600))
+    [held] = fed.engine.memory.list_held()
+    assert held.reading.total == held.reading.done > 0
+    fed.count(spend(700))
+    # What is in memory is not read again.
+    assert held.reading.total == 0
 
 
 def test_columns_beyond_the_budget_go_and_come_back(fed):

@@ -13,7 +13,7 @@ from regulars.kit.ids import new_uuid
 from regulars.work import outbox
 from regulars.work.facts import Fact
 from regulars.work.interest import register_interest, withdraw_interest
-from regulars.work.outbox import RETRIES
+from regulars.work.outbox import RETRIES, OutboxQueue
 from regulars.work.queue import BITE_ROWS
 from regulars.work.retries import RetryQueue
 
@@ -93,6 +93,32 @@ async def retry(database, organization_id, listeners):
 def query(database, sql, *params):
     with psycopg.connect(database.url, autocommit=True) as connection:
         return connection.execute(sql, params).fetchall()
+
+
+def test_whoever_holds_something_until_the_commit_hears_last_of_all_kinds(database, organization_id):
+    heard = []
+
+    def noting(name):
+        async def listen(tx, organization_id, facts):
+            heard.append(name)
+
+        return listen
+
+    listeners = {
+        SaleSeen: {"holder.sales": noting("holder.sales"), "other.sales": noting("other.sales")},
+        StoreOpened: {"holder.stores": noting("holder.stores"), "other.stores": noting("other.stores")},
+    }
+
+    async def work():
+        async with database.transaction() as tx:
+            await outbox.record(tx, organization_id, [SaleSeen(number=1), StoreOpened(name="Ré")])
+        queue = OutboxQueue(listeners, last={"holder.sales", "holder.stores"})
+        assert not await queue.take_turn(database, organization_id)
+
+    run(database, work)
+    assert sorted(heard[:2]) == ["other.sales", "other.stores"]
+    assert sorted(heard[2:]) == ["holder.sales", "holder.stores"]
+    assert query(database, "SELECT 1 FROM outbox") == []
 
 
 def test_facts_of_one_topic_become_one_row_in_the_order_given(database, organization_id):

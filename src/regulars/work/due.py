@@ -1,6 +1,7 @@
 """The one place that reads across organizations: which of them have something due."""
 
 from datetime import datetime
+from functools import cache
 from uuid import UUID
 
 from psycopg.sql import SQL, Identifier
@@ -16,12 +17,19 @@ async def find_due_organizations(tx: Tx, due: Due, *, after: datetime | None) ->
     older rows wait or none.
     """
     rows = await tx.fetch(
-        SQL(
-            """
-            SELECT DISTINCT organization_id FROM {table}
-            WHERE {column} > COALESCE(%(after)s, '-infinity'::timestamptz) AND {column} <= %(until)s
-            """
-        ).format(table=Identifier(due.table), column=Identifier(due.column)),
+        _statement(due.table, due.column),
         {"after": None if after is None else after - due.delay, "until": tx.now - due.delay},
     )
     return [row[0] for row in rows]
+
+
+@cache
+def _statement(table: str, column: str) -> str:
+    """Put together once: an idle worker does little else than to ask."""
+    statement = SQL(
+        """
+        SELECT DISTINCT organization_id FROM {table}
+        WHERE {column} > COALESCE(%(after)s, '-infinity'::timestamptz) AND {column} <= %(until)s
+        """
+    )
+    return statement.format(table=Identifier(table), column=Identifier(column)).as_string(None)

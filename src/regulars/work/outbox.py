@@ -4,7 +4,7 @@ Listeners of one fact do not know each other. If one fails, the others' success 
 that failed (`retries.py`), which is tried again alone.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -35,7 +35,7 @@ RETRIES: Final = Schedule(waits_s=(1, 5, 30, 120, 600, 1800, 3600))
 # Some 6,000 sales; one that is bigger by itself is taken alone.
 BITE_CHARACTERS_MAX: Final = 1 << 18
 
-Tell = Callable[[Tx, UUID, str, Sequence[OutboxRow]], Awaitable[None]]
+Tell = Callable[[Tx, UUID, type[Fact], Mapping[str, Listener], Sequence[OutboxRow]], Awaitable[None]]
 
 
 async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, due_at: datetime | None = None) -> None:
@@ -66,14 +66,25 @@ class OutboxQueue(Queue):
 
     Rows whose topic no listener table names are left alone: they may belong to a newer version of the code that is
     starting up beside this one.
+
+    The listeners in `last` hear their facts when all others have heard theirs, of whatever kind. They hold something of
+    the organization until the commit: if another took a lock of its own after that, two workers that drain the same
+    organization could wait for each other.
     """
 
     name = "outbox"
     due = Due(table="outbox")
     turns_at_once = 4
 
-    def __init__(self, listeners: Listeners) -> None:
-        self._listeners = {kind.topic: (kind, by_name) for kind, by_name in listeners.items()}
+    def __init__(self, listeners: Listeners, *, last: Collection[str] = ()) -> None:
+        self._kinds = {kind.topic: kind for kind in listeners}
+        self._rounds = [
+            {
+                kind: {name: listener for name, listener in by_name.items() if (name in last) is is_last}
+                for kind, by_name in listeners.items()
+            }
+            for is_last in (False, True)
+        ]
         self._bite_rows = BITE_ROWS
 
     async def take_turn(self, database: Database, organization_id: UUID) -> bool:
@@ -85,15 +96,18 @@ class OutboxQueue(Queue):
     async def _hand_over(self, database: Database, organization_id: UUID, tell: Tell) -> bool:
         async with database.transaction() as tx:
             limit = self._bite_rows
-            taken = await queries.take_due_rows(tx, organization_id, list(self._listeners), limit=limit)
+            taken = await queries.take_due_rows(tx, organization_id, list(self._kinds), limit=limit)
             rows = self._bite(taken)
             if rows:
                 failpoint.hit("fact.taken", tx.connection.cut_off)
             by_topic: dict[str, list[OutboxRow]] = {}
             for row in rows:
                 by_topic.setdefault(row.topic, []).append(row)
-            for topic, together in by_topic.items():
-                await tell(tx, organization_id, topic, together)
+            for listeners in self._rounds:
+                for topic, together in by_topic.items():
+                    kind = self._kinds[topic]
+                    if listeners[kind]:
+                        await tell(tx, organization_id, kind, listeners[kind], together)
             if rows:
                 await queries.delete_rows(tx, organization_id, [row.id for row in rows])
         return len(rows) < len(taken) or len(taken) == limit
@@ -112,9 +126,15 @@ class OutboxQueue(Queue):
         self._bite_rows = min(BITE_ROWS, self._bite_rows * 2)
         return taken
 
-    async def _tell_all(self, tx: Tx, organization_id: UUID, topic: str, rows: Sequence[OutboxRow]) -> None:
+    async def _tell_all(
+        self,
+        tx: Tx,
+        organization_id: UUID,
+        kind: type[Fact],
+        listeners: Mapping[str, Listener],
+        rows: Sequence[OutboxRow],
+    ) -> None:
         """The usual case, with as few round trips as there are: if any row fails, none has taken effect."""
-        kind, listeners = self._listeners[topic]
         try:
             facts = decode_facts(kind, rows)
             for listener in listeners.values():
@@ -123,9 +143,15 @@ class OutboxQueue(Queue):
             raise_if_lost(tx, error)
             raise RowsFailedError from error
 
-    async def _tell_each(self, tx: Tx, organization_id: UUID, topic: str, rows: Sequence[OutboxRow]) -> None:
+    async def _tell_each(
+        self,
+        tx: Tx,
+        organization_id: UUID,
+        kind: type[Fact],
+        listeners: Mapping[str, Listener],
+        rows: Sequence[OutboxRow],
+    ) -> None:
         """Each listener by itself, in halves where it fails; what it fails on waits for it alone."""
-        kind, listeners = self._listeners[topic]
         for name, listener in listeners.items():
 
             async def tell(some: Sequence[OutboxRow], listener: Listener = listener) -> None:
@@ -133,7 +159,7 @@ class OutboxQueue(Queue):
 
             guilty = await find_guilty(tx, rows, tell)
             for row, error in guilty:
-                about = {"row": str(row.id), "topic": topic, "listener": name}
+                about = {"row": str(row.id), "topic": kind.topic, "listener": name}
                 log_failure(self.name, organization_id, error, attempts=1, is_parked=False, **about)
             if guilty:
                 due_at = RETRIES.due_at(tx.now, attempts=1)

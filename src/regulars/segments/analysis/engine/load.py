@@ -38,7 +38,8 @@ async def load(tx: Tx, organization_id: UUID, held: Held, need: Need, *, zone: Z
         held.forbidden = np.frombuffer(hashes, ">u8").astype(np.uint64)
         held.forbidden_as_of = held.snapshot.consents
     columns = sorted(need.customers - held.columns.keys())
-    held.reading = Reading(total=held.size * len(columns) + _count_missing(held, need.sales, zone))
+    in_blocks = sum(run.rows for run in held.runs("block"))
+    held.reading = Reading(total=in_blocks * len(columns) + _count_missing(held, need.sales, zone))
     for name in columns:
         await _load_column(tx, organization_id, held, name)
     for name in need.customers:
@@ -101,6 +102,7 @@ async def _load_sales(tx: Tx, organization_id: UUID, held: Held, parts: set[str]
     for some in _by_bytes(packed):
         blobs = await find_parts(tx, organization_id, held, some, [WHOLE])
         for run in some:
+            held.reading.done += run.rows * len(_missing(held.sales[run.id], parts, zone))
             # Its arrays are small, and all of them are here now.
             held.sales[run.id].parts = unpack_grouped(unpack_sales(blobs[run.id, WHOLE]), held.words)
     is_gone = False

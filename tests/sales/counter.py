@@ -12,7 +12,7 @@ from tests.sales.desk import TOLERANCE, Desk
 from tests.support import samples
 from tests.support.room import request
 
-from regulars.http.route import Answer, MakeBody, Mutation, Quick
+from regulars.http.route import Answer, MakeBody, Mutation, Quick, QuickTogether
 from regulars.http.writes import Writes
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
@@ -127,8 +127,21 @@ def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> C
 
         return counted
 
+    def counting_together(way: QuickTogether | None) -> QuickTogether | None:
+        if way is None:
+            return None
+
+        async def counted(batches: Sequence[tuple[UUID, Sequence[Any]]]) -> Sequence[Sequence[MakeBody | None]]:
+            answers = await way(batches)
+            sizes.append(sum(answer is not None for some in answers for answer in some))
+            return answers
+
+        return counted
+
     routes = {
-        route.operation_id: route if route.quick is None else replace(route, quick=counting(route.quick))
+        route.operation_id: route
+        if route.quick is None
+        else replace(route, quick=counting(route.quick), quick_together=counting_together(route.quick_together))
         for route in api.routes(tolerance=TOLERANCE, recorder=recorder)
         if isinstance(route, Mutation)
     }

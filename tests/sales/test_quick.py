@@ -19,6 +19,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE as PROFILE_ID
 from regulars.kit.ids import new_uuid
+from regulars.sales import statements
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
@@ -101,16 +102,22 @@ async def profile_of(quick: Counter, ticket: str) -> Any:
     return dict(await quick.desk.rows(query))[ticket]
 
 
-async def test_a_customer_committed_just_before_the_statement_is_found_by_it(quick, monkeypatch):
+# A few sales go by small statements, and more by a wide one.
+BY_EITHER_WAY = pytest.mark.parametrize("small_sales_max", [0, statements.SMALL_SALES_MAX])
+
+
+@BY_EITHER_WAY
+async def test_a_customer_committed_just_before_the_statement_is_found_by_it(quick, monkeypatch, small_sales_max):
     """The answer that is kept for the key names the customer whom the statement found, to the byte."""
+    monkeypatch.setattr(statements, "SMALL_SALES_MAX", small_sales_max)
     identifier = new_uuid()
-    insert = quick.recorder._insert
+    insert = statements.insert_together
 
     async def be_overtaken(*arguments: Any, **options: Any) -> Any:
         await elsewhere(quick, PROFILE + " ON CONFLICT DO NOTHING", quick.desk.organization_id, identifier)
         return await insert(*arguments, **options)
 
-    monkeypatch.setattr(quick.recorder, "_insert", be_overtaken)
+    monkeypatch.setattr(statements, "insert_together", be_overtaken)
     first = told("A", profile_id="ada", key="k")
     [answer, *_] = await quick.send([first, told("B"), told("C", profile_id="eve")])
     assert quick.sent_quickly == [3]
@@ -122,8 +129,12 @@ async def test_a_customer_committed_just_before_the_statement_is_found_by_it(qui
     assert replay == {**answer, "headers": [(b"idempotent-replayed", b"true")]}
 
 
-async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sale_is_not_written(quick, monkeypatch):
-    insert = quick.recorder._insert
+@BY_EITHER_WAY
+async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sale_is_not_written(
+    quick, monkeypatch, small_sales_max
+):
+    monkeypatch.setattr(statements, "SMALL_SALES_MAX", small_sales_max)
+    insert = statements.insert_together
     body = {**samples.sale(STORE), "external_id": "A", "profile_id": "ghost"}
     print_of = fingerprint("POST", TARGET, samples.json_bytes(body))
 
@@ -136,7 +147,7 @@ async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sal
         )
         return await insert(*arguments, **options)
 
-    monkeypatch.setattr(quick.recorder, "_insert", be_overtaken)
+    monkeypatch.setattr(statements, "insert_together", be_overtaken)
     answers = await quick.send([Told(body, "k"), told("B", key="k2", profile_id="ada")])
     assert answers[0] == {"status": 201, "headers": [(b"idempotent-replayed", b"true")], "body": {"stored": 1}}
     assert answers[1]["status"] == 201

@@ -39,7 +39,7 @@ class Outcome(msgspec.Struct, frozen=True):
 class Pending:
     """A write on its way. `reply` is called once, with its outcome; others with the same key may wait for it too."""
 
-    __slots__ = ("arrived_at", "outcome", "refusal", "reply", "waited_for", "write")
+    __slots__ = ("arrived_at", "is_for_the_careful_way", "outcome", "refusal", "reply", "waited_for", "write")
 
     def __init__(self, write: Write, refusal: ApiError | None, reply: Callable[[Outcome], None]) -> None:
         self.write = write
@@ -47,6 +47,8 @@ class Pending:
         self.reply = reply
         self.arrived_at = monotonic()
         self.outcome: Outcome | None = None
+        # Whether the quick way has been tried and left it over.
+        self.is_for_the_careful_way = False
         # Made when somebody first waits, which is rare.
         self.waited_for: asyncio.Event | None = None
 

@@ -1,17 +1,23 @@
-"""The quick try: one statement for what it can decide of a batch, where the route has one."""
+"""The quick try: one statement for what it can decide of a batch, where the route has one.
+
+Small batches of several organizations may be tried together, in one transaction. If that is refused, nobody knows whose
+fault it was and nothing was written: each is tried again by itself, and one that is refused then too stays apart from
+the others for a while.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from uuid import UUID
 
 import psycopg
 from psycopg.errors import DeadlockDetected, LockNotAvailable
 
 from regulars.http.in_flight import InFlight, Pending
-from regulars.http.route import MakeBody, Mutation, Quick
+from regulars.http.route import MakeBody, Mutation, Quick, QuickTogether
 from regulars.kit import failpoint
 
 ALONE_S = 1.0
+APART_S = 10.0
 
 # The statement wrote nothing; the careful way finds out why.
 _REFUSED = (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable)
@@ -22,6 +28,33 @@ class QuickTry:
         self._in_flight = in_flight
         # Queues whose writes had better not share a statement for now.
         self.alone: set[Hashable] = set()
+        # Queues that had better not share a transaction with those of other organizations for now.
+        self.apart: set[Hashable] = set()
+
+    async def answer_together(
+        self, route: Mutation, quick: QuickTogether, batches: Sequence[tuple[UUID, list[Pending]]]
+    ) -> list[list[Pending]]:
+        """Answer what one transaction can decide of several organizations' batches; give back the rest of each."""
+        able = [[pending for pending in batch if pending.refusal is None] for _, batch in batches]
+        rest = [[pending for pending in batch if pending.refusal is not None] for _, batch in batches]
+        organizations = [organization_id for organization_id, _ in batches]
+        writes = [[pending.write for pending in some] for some in able]
+        failpoint.hit("write.before_commit")
+        try:
+            made = await quick(list(zip(organizations, writes, strict=True)))
+        except _REFUSED:
+            if len(batches) > 1:
+                return [batch for _, batch in batches]
+            made = [[None] * len(writes[0])]
+        else:
+            failpoint.hit("write.committed")
+        written: list[tuple[Pending, MakeBody]] = []
+        for some, bodies, left in zip(able, made, rest, strict=True):
+            written += _sort_out(some, bodies, left)
+            for pending in left:
+                pending.is_for_the_careful_way = True
+        self._in_flight.settle(written, status=route.quick_status)
+        return rest
 
     async def answer(
         self,
@@ -41,12 +74,11 @@ class QuickTry:
         try:
             return [*rest, *await self._try(route, quick, organization_id, able)]
         except _REFUSED:
+            _set_aside(self.apart, queue, APART_S)
             if len(able) == 1 or not route.tries_alone:
                 return batch
         # Where requests come again, more will: their neighbours had better not share a statement with them.
-        if queue not in self.alone:
-            self.alone.add(queue)
-            asyncio.get_running_loop().call_later(ALONE_S, self.alone.discard, queue)
+        _set_aside(self.alone, queue, ALONE_S)
         for pending in able:
             if not await self._is_answered_alone(route, quick, organization_id, pending):
                 # Now, and not with the rest: those that came after it must not overtake it.
@@ -58,13 +90,7 @@ class QuickTry:
         bodies = await quick(organization_id, [pending.write for pending in batch])
         failpoint.hit("write.committed")
         rest: list[Pending] = []
-        written: list[tuple[Pending, MakeBody]] = []
-        for pending, make_body in zip(batch, bodies, strict=True):
-            if make_body is None:
-                rest.append(pending)
-            else:
-                written.append((pending, make_body))
-        self._in_flight.settle(written, status=route.quick_status)
+        self._in_flight.settle(_sort_out(batch, bodies, rest), status=route.quick_status)
         return rest
 
     async def _is_answered_alone(self, route: Mutation, quick: Quick, organization_id: UUID, pending: Pending) -> bool:
@@ -72,3 +98,22 @@ class QuickTry:
             return not await self._try(route, quick, organization_id, [pending])
         except _REFUSED:
             return False
+
+
+def _sort_out(
+    batch: Sequence[Pending], bodies: Sequence[MakeBody | None], rest: list[Pending]
+) -> list[tuple[Pending, MakeBody]]:
+    """Those that were written; the others are put to the rest."""
+    written: list[tuple[Pending, MakeBody]] = []
+    for pending, make_body in zip(batch, bodies, strict=True):
+        if make_body is None:
+            rest.append(pending)
+        else:
+            written.append((pending, make_body))
+    return written
+
+
+def _set_aside(queues: set[Hashable], queue: Hashable, seconds: float) -> None:
+    if queue not in queues:
+        queues.add(queue)
+        asyncio.get_running_loop().call_later(seconds, queues.discard, queue)

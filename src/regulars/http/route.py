@@ -76,6 +76,9 @@ MakeBody = Callable[[], bytes]
 # One statement for a whole batch, where a room has one; it commits by itself. It gives None for each item that it did
 # not write and that must take the path of several statements.
 Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[MakeBody | None]]]
+# The same for batches of several organizations in one transaction, each by statements of its own: if it raises, nothing
+# of any of them was written.
+QuickTogether = Callable[[Sequence[tuple[UUID, Sequence[Write]]]], Awaitable[Sequence[Sequence[MakeBody | None]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,7 @@ class Mutation(Route):
     run: Callable[[Tx, UUID, Sequence[Write]], Awaitable[Sequence[Answer | ApiError]]]
     # Tried first, where there is one, and the status of what it wrote.
     quick: Quick | None = None
+    quick_together: QuickTogether | None = None
     quick_status: int = 201
     body_bytes_max: int = BODY_BYTES_MAX
     # A batch request is one item of its own queue, whatever its size.

@@ -44,6 +44,7 @@ class Writes:
         erased: ApiError,
         trouble: Callable[[BaseException], str] = trouble,
     ) -> None:
+        self._database = database
         self._routes = {route.operation_id: route for route in routes}
         self._trouble = trouble
         self._large = LargeBodies()
@@ -52,7 +53,12 @@ class Writes:
         self.in_flight = InFlight()
         self._quick_try = QuickTry(self.in_flight)
         self._careful_way = CarefulWay(database, self.in_flight, erased=erased, ask_again=self._queue_again)
-        self.coalescer: Coalescer[QueueKey, Pending] = Coalescer(self._flush, items_max=self._writes_per_batch)
+        self.coalescer: Coalescer[QueueKey, Pending] = Coalescer(
+            self._flush,
+            items_max=self._writes_per_batch,
+            shared_as=self._shared_as,
+            flush_together=self._flush_together,
+        )
 
     async def submit(
         self,
@@ -128,27 +134,54 @@ class Writes:
     def _writes_per_batch(self, queue_key: QueueKey) -> int:
         return 1 if queue_key in self._quick_try.alone else self._routes[queue_key[1]].writes_per_batch_max
 
+    def _shared_as(self, queue_key: QueueKey) -> str | None:
+        """The operation, if batches of several organizations may be one transaction of it."""
+        # On a cluster these lie on several nodes, and committing on all of them costs more than it saves.
+        if self._database.is_cluster or queue_key in self._quick_try.apart:
+            return None
+        name = queue_key[1]
+        return None if self._routes[name].quick_together is None else name
+
+    async def _flush_together(self, turn: Sequence[tuple[QueueKey, list[Pending]]]) -> list[list[Pending]]:
+        """Try small batches of several organizations as one transaction; give back what is left of each."""
+        route = self._routes[turn[0][0][1]]
+        batches = [(key[0], [pending for pending in batch if pending.outcome is None]) for key, batch in turn]
+        everybody = [pending for _, batch in batches for pending in batch]
+        self._batch_sizes[route.operation_id].observe(len(everybody))
+        if route.quick_together is None:
+            raise AssertionError("only a route that has a way to do it is flushed together")
+        try:
+            return await self._quick_try.answer_together(route, route.quick_together, batches)
+        except Exception as error:  # noqa: BLE001  # whatever happened, every waiting caller gets an answer
+            self._refuse_all(route, everybody, error)
+            return [[] for _ in turn]
+
     async def _flush(self, queue_key: QueueKey, batch: list[Pending]) -> None:
         organization_id, name, _ = queue_key
         batch = [pending for pending in batch if pending.outcome is None]
-        self._batch_sizes[name].observe(len(batch))
         route = self._routes[name]
         carefully = partial(self._careful_way.run, route, organization_id)
+        is_left_over = bool(batch) and batch[0].is_for_the_careful_way
+        if not is_left_over:
+            self._batch_sizes[name].observe(len(batch))
         try:
-            if route.quick is not None:
+            if route.quick is not None and not is_left_over:
                 batch = await self._quick_try.answer(
                     route, route.quick, organization_id, batch, queue=queue_key, otherwise=carefully
                 )
             if batch:
                 await carefully(batch)
-        except CONNECTION_ERRORS as error:
+        except Exception as error:  # noqa: BLE001  # as above
+            self._refuse_all(route, batch, error)
+
+    def _refuse_all(self, route: Mutation, batch: Sequence[Pending], error: Exception) -> None:
+        about = {"operation": route.operation_id, "request_ids": ids_of(batch)}
+        if isinstance(error, CONNECTION_ERRORS):
             # Whether the commit happened is unknown: the caller's retry converges through the unique keys.
-            _log.warning(
-                "writes.database_unavailable", operation=name, error=type(error).__name__, request_ids=ids_of(batch)
-            )
+            _log.warning("writes.database_unavailable", error=type(error).__name__, **about)
             self.in_flight.refuse(batch, Unavailable(self._trouble(error)))
-        except Exception:  # noqa: BLE001  # whatever happened, every waiting caller gets an answer
-            _log.exception("writes.failed", operation=name, request_ids=ids_of(batch))
+        else:
+            _log.error("writes.failed", exc_info=error, **about)
             self.in_flight.refuse(batch, InternalError("The request could not be carried out; nothing was written."))
 
     def _queue_again(self, route: Mutation, pending: Pending) -> None:

@@ -16,7 +16,7 @@ from psycopg.pq import Format
 _HEADER = Struct(">iiIii")
 _LENGTH = Struct(">i")
 _INT8 = Struct(">iq")
-_MICROSECONDS = Struct(">q")
+_LONG = Struct(">q")
 _pack_length = _LENGTH.pack
 _NULL = _pack_length(-1)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -95,7 +95,15 @@ class Timestamps(BinaryArray):
 
 def timestamp(value: datetime) -> bytes:
     """A single moment, as the arrays have it."""
-    return _MICROSECONDS.pack((value - _EPOCH) // _MICROSECOND)
+    return _LONG.pack((value - _EPOCH) // _MICROSECOND)
+
+
+def text(value: str | None) -> bytes | None:
+    return None if value is None else value.encode()
+
+
+def bigint(value: int | None) -> bytes | None:
+    return None if value is None else _LONG.pack(value)
 
 
 def read_timestamp(payload: bytes) -> datetime:

@@ -52,6 +52,7 @@ FOR_RECORDING: Final[LiteralString] = """
 SELECT set_config('enable_seqscan', 'off', false), set_config('plan_cache_mode', CASE
     WHEN EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN 'auto' ELSE 'force_generic_plan' END, false)
 """
+PLANNED_ON_A_CLUSTER: Final = "auto"
 
 
 def connect(url: str, *, application_name: str = APPLICATION_NAME) -> psycopg.Connection[TupleRow]:

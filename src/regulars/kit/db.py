@@ -33,7 +33,7 @@ IDLE_IN_TRANSACTION_MS = 60_000
 LOCK_TIMEOUT_MS = 500
 # Connections that reads leave to writes.
 RESERVED_FOR_WRITES = 2
-# As many as recording batches may be in flight.
+# As many as recording batches may usually be in flight: one of several organizations, and others beside it.
 RECORDING_MAX = 8
 LOOKING_UP_MAX = 2
 
@@ -74,6 +74,8 @@ class Database:
         # Called for each queue that a transaction touched, once it is committed; whoever has a worker to wake sets it.
         self.after_commit: Callable[[str, UUID], None] | None = None
         self.clock = DatabaseClock()
+        # Whether organizations lie on several nodes (Citus); known when the first connection that records is dialled.
+        self.is_cluster = False
         self._lent_s_max = lent_s_max
         self._connect_arguments = connecting.arguments(
             url,
@@ -110,7 +112,8 @@ class Database:
             with _lent(connection, monotonic() + connecting.CONNECT_TIMEOUT_S):
                 await connecting.pin(connection)
                 if for_recording:
-                    await connection.execute(connecting.FOR_RECORDING)
+                    [(_, planning)] = await connection.fetch(connecting.FOR_RECORDING)
+                    self.is_cluster = planning == connecting.PLANNED_ON_A_CLUSTER
         except BaseException:
             connection.hang_up()
             raise

@@ -220,6 +220,7 @@ def routes(*, tolerance: timedelta, recorder: QuickRecorder | None = None) -> tu
             prepare=_prepare,
             run=partial(_run, tolerance=tolerance),
             quick=None if recorder is None else recorder.record,
+            quick_together=None if recorder is None else recorder.record_together,
         ),
         Mutation(
             path="/v1/sales-events/batch",

@@ -1,6 +1,6 @@
-"""The hot path: a whole batch of sales in one statement that commits by itself.
+"""The hot path: a whole batch of sales in one statement that commits by itself, or a few in small ones together.
 
-What the statement (`statements.py`) inserts is exactly what is answered, or nothing:
+What the statements (`statements.py`) insert is exactly what is answered, or nothing:
 
 - a customer who is not known gets a candidate id, and the same statement inserts the profile without `ON CONFLICT`: if
   another process creates that customer meanwhile, the whole statement fails;
@@ -10,6 +10,7 @@ What the statement (`statements.py`) inserts is exactly what is answered, or not
 - a sale whose external_id is taken is left out, with its profile, its record and its fact;
 - of a batch request, which has one answer for all its sales, either all go in or none. A few of them share a statement:
   one with a sale that the statement cannot decide is left out whole, and one that repeats a stored sale fails it all;
+- small batches of several organizations share a transaction, each with statements of its own: if one fails, all do;
 - nothing goes in when the prepared time is more than a second from the database's.
 
 Whatever was not inserted takes the careful path (`record.py`), a new statement that sees the winner.
@@ -18,7 +19,7 @@ Whatever was not inserted takes the careful path (`record.py`), a new statement 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -26,13 +27,13 @@ import msgspec
 
 from regulars.idempotency.model import Headers
 from regulars.kit.clock import truncate_to_milliseconds
-from regulars.kit.connection import Connection, Prepared
+from regulars.kit.connection import Connection
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuids
 from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, Split, encode_new, split_at_profile
 from regulars.sales.model import Sale, is_in_future
-from regulars.sales.statements import Inserted, Kept, NewSale
+from regulars.sales.statements import Inserted, Kept, New, NewSale
 from regulars.work.automation import freshness
 from regulars.work.outbox import OutboxQueue
 
@@ -79,27 +80,29 @@ class QuickRecorder:
 
     async def record(self, organization_id: UUID, writes: Sequence[KeyedSale]) -> list[Encode | None]:
         """The answer to each sale that went in, and None for each that did not."""
-        async with self._database.recording() as connection:
-            batch = await self._prepare(connection, organization_id, [write.command for write in writes])
-            if not batch.chosen:
-                return [None] * len(writes)
-            kept = {
-                one.new.id: Kept(one.new.id, write.key, write.fingerprint, batch.encode_halves(one), write.notes)
-                for one in batch.chosen
-                if (write := writes[one.place]).key is not None
-            }
-            # In key order, so that two processes that share keys seldom wait for each other; a deadlock is run again.
-            in_order = sorted(kept.values(), key=_BY_KEY)
-            inserted = await self._insert(connection, statements.RECORD, organization_id, batch, in_order, status=201)
-        went_in = _WentIn(batch, inserted.profiles)
-        answers: list[Encode | None] = [None] * len(writes)
-        for one in batch.chosen:
-            if one.new.id in inserted.profiles:
-                answer = kept.get(one.new.id)
-                answers[one.place] = (
-                    partial(went_in.encode, one) if answer is None else partial(went_in.join, one, answer.body)
-                )
+        [answers] = await self.record_together([(organization_id, writes)])
         return answers
+
+    async def record_together(self, batches: Sequence[tuple[UUID, Sequence[KeyedSale]]]) -> list[list[Encode | None]]:
+        """The same for several organizations in one transaction; it writes something of all or nothing of any.
+
+        They are taken in the order of their ids, so that two processes do not wait for each other crosswise.
+        """
+        answers: dict[UUID, list[Encode | None]] = {of: [None] * len(writes) for of, writes in batches}
+        prepared: list[tuple[_Batch, New]] = []
+        async with self._database.recording() as connection:
+            if len(batches) == 1 or not self._database.is_cluster:
+                for organization_id, writes in sorted(batches, key=_BY_ORGANIZATION):
+                    batch = await self._prepare(connection, organization_id, [write.command for write in writes])
+                    if batch.chosen:
+                        prepared.append((batch, batch.as_new(organization_id, batch.keep(writes))))
+            if not prepared:
+                return list(answers.values())
+            inserted = await statements.insert_together(connection, [new for _, new in prepared], status=201)
+        for (batch, new), went_in in zip(prepared, inserted, strict=True):
+            self._note(new.organization_id, went_in)
+            batch.answer(new.kept, went_in, answers[new.organization_id])
+        return list(answers.values())
 
     async def record_all(
         self, organization_id: UUID, requests: Sequence[SalesRequest], *, status: int
@@ -121,9 +124,9 @@ class QuickRecorder:
                     body = known_before.answer(ones, request.join)
                     kept[number] = Kept(ones[0].new.id, key, request.fingerprint, Split(body, None), request.notes)
             in_order = sorted(kept.values(), key=_BY_KEY)
-            inserted = await self._insert(
-                connection, statements.RECORD_ALL, organization_id, batch, in_order, status=status
-            )
+            new = batch.as_new(organization_id, in_order)
+            inserted = await statements.insert(connection, statements.RECORD_ALL, new, status=status)
+        self._note(organization_id, inserted)
         answers: list[Encode | None] = [None] * len(requests)
         if inserted.profiles:
             went_in = _WentIn(batch, inserted.profiles)
@@ -176,30 +179,11 @@ class QuickRecorder:
         chosen.sort(key=_BY_EXTERNAL_ID)
         return _Batch(chosen, [(identifier, name) for name, identifier in candidates.items()], now)
 
-    async def _insert(
-        self,
-        connection: Connection,
-        statement: Prepared,
-        organization_id: UUID,
-        batch: "_Batch",
-        kept: Sequence[Kept],
-        *,
-        status: int,
-    ) -> Inserted:
-        inserted = await statements.insert(
-            connection,
-            statement,
-            organization_id,
-            [one.new for one in batch.chosen],
-            candidates=batch.candidates,
-            kept=kept,
-            status=status,
-            now=batch.now,
-        )
-        self._database.clock.set(inserted.now)
+    def _note(self, organization_id: UUID, inserted: Inserted) -> None:
+        if inserted.now is not None:
+            self._database.clock.set(inserted.now)
         if inserted.profiles:
             self._database.tell_committed([(OutboxQueue.name, organization_id)])
-        return inserted
 
     async def _learn(self, connection: Connection, organization_id: UUID, sales: Sequence[Sale]) -> "_Known":
         """What is known of the organization, with the stores and the property keys of these sales if they exist."""
@@ -274,6 +258,7 @@ class _Chosen(msgspec.Struct, frozen=True, gc=False):
 
 _BY_EXTERNAL_ID = attrgetter("new.told.external_id")
 _BY_KEY = attrgetter("key")
+_BY_ORGANIZATION = itemgetter(0)
 
 
 class _Batch:
@@ -283,6 +268,28 @@ class _Batch:
         self.chosen = chosen
         self.candidates = candidates
         self.now = now
+
+    def as_new(self, organization_id: UUID, kept: Sequence[Kept]) -> New:
+        return New(organization_id, [one.new for one in self.chosen], self.candidates, kept, self.now)
+
+    def keep(self, writes: Sequence[KeyedSale]) -> list[Kept]:
+        """The answers that are kept, in key order, so that two processes that share keys seldom wait for each other; a
+        deadlock is run again."""
+        kept = [
+            Kept(one.new.id, key, write.fingerprint, self.encode_halves(one), write.notes)
+            for one in self.chosen
+            if (key := (write := writes[one.place]).key) is not None
+        ]
+        return sorted(kept, key=_BY_KEY)
+
+    def answer(self, kept: Sequence[Kept], inserted: Inserted, answers: list[Encode | None]) -> None:
+        """Put the answer to each sale that went in into its place."""
+        went_in = _WentIn(self, inserted.profiles)
+        halves = {one.sale: one.body for one in kept}
+        for one in self.chosen:
+            if one.new.id in inserted.profiles:
+                body = halves.get(one.new.id)
+                answers[one.place] = partial(went_in.encode, one) if body is None else partial(went_in.join, one, body)
 
     def keep_whole(self, sizes: Iterable[int]) -> dict[int, list[_Chosen]]:
         """Of sales that were asked for in groups of these sizes, keep the groups of which all were chosen.

@@ -21,6 +21,10 @@ from regulars.work.queue import Queue
 # Rows carry the time their transaction began, and show when it commits: a look goes back by this much.
 COMMITS_LATE_BY: Final = timedelta(seconds=5)
 FULL_LOOK_EVERY_S: Final = 60.0
+# Of a queue that gathers: how much later an organization has its next turn for each one that has turns like it, and at
+# most. A turn costs about as much for one row as for twenty.
+APART_S: Final = 0.005
+APART_S_MAX: Final = 1.0
 # After a turn that failed; a database that is gone is not asked in a tight circle.
 AFTER_FAILURE_S: Final = 1.0
 
@@ -74,20 +78,37 @@ class Loop:
 
 
 class _Ring:
-    """Organizations that wait for a turn, each once; one that is asked for during its turn gets another."""
+    """Organizations that wait for a turn, each once; one that is asked for during its turn gets another.
 
-    def __init__(self) -> None:
+    Where turns gather, one that had its turn a moment ago waits until more has come together for it: the longer, the
+    more organizations there are that take turns.
+    """
+
+    def __init__(self, *, gathers: bool) -> None:
+        self._gathers = gathers
         self._waiting: asyncio.Queue[UUID] = asyncio.Queue()
         self._queued: set[UUID] = set()
         self._running: set[UUID] = set()
         self._again: set[UUID] = set()
+        # Those that had a turn lately, and when; the oldest first.
+        self._served: dict[UUID, float] = {}
 
     def add(self, organization_id: UUID) -> None:
         if organization_id in self._running:
             self._again.add(organization_id)
         elif organization_id not in self._queued:
             self._queued.add(organization_id)
-            self._waiting.put_nowait(organization_id)
+            wait_s = self._wait_s(organization_id)
+            if wait_s > 0:
+                asyncio.get_running_loop().call_later(wait_s, self._waiting.put_nowait, organization_id)
+            else:
+                self._waiting.put_nowait(organization_id)
+
+    def _wait_s(self, organization_id: UUID) -> float:
+        served_at = self._served.get(organization_id)
+        if served_at is None:
+            return 0.0
+        return served_at + min(APART_S_MAX, APART_S * len(self._served)) - monotonic()
 
     async def next(self) -> UUID:
         organization_id = await self._waiting.get()
@@ -97,9 +118,19 @@ class _Ring:
 
     def release(self, organization_id: UUID, *, has_more: bool) -> None:
         self._running.discard(organization_id)
+        self._served.pop(organization_id, None)
+        if self._gathers:
+            self._note_served(organization_id, has_more=has_more)
         if has_more or organization_id in self._again:
             self._again.discard(organization_id)
             self.add(organization_id)
+
+    def _note_served(self, organization_id: UUID, *, has_more: bool) -> None:
+        now = monotonic()
+        if not has_more:
+            self._served[organization_id] = now
+        while self._served and now - (oldest := next(iter(self._served.items())))[1] > APART_S_MAX:
+            del self._served[oldest[0]]
 
 
 class _Server:
@@ -107,7 +138,7 @@ class _Server:
 
     def __init__(self, database: Database, queue: Queue) -> None:
         self.queue = queue
-        self.ring = _Ring()
+        self.ring = _Ring(gathers=queue.gathers)
         self._database = database
         self._looked_until: datetime | None = None
         self._looked_fully_at = float("-inf")

@@ -75,6 +75,7 @@ class OutboxQueue(Queue):
     name = "outbox"
     due = Due(table="outbox")
     turns_at_once = 4
+    gathers = True
 
     def __init__(self, listeners: Listeners, *, last: Collection[str] = ()) -> None:
         self._kinds = {kind.topic: kind for kind in listeners}

@@ -60,6 +60,8 @@ class Queue(abc.ABC):
     look_every_s: float = 1.0
     # How many organizations are served at the same time; one organization has one turn at a time.
     turns_at_once: int = 2
+    # Whether an organization's next turn may wait for up to a second, where many have turns, so that it has more to do.
+    gathers: bool = False
 
     @abc.abstractmethod
     async def take_turn(self, database: Database, organization_id: UUID) -> bool:

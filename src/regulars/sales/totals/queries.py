@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from psycopg.sql import SQL
@@ -10,7 +10,7 @@ from psycopg.sql import SQL
 from regulars.kit.db import Tx
 
 # Totals are locked in the order of their key, so that two who count together do not wait for each other in a circle.
-_ADD = SQL("""
+_ADD: Final[LiteralString] = """
 GROUP BY 1, 2, 3, 4, 5
 ORDER BY 2, 3, 4, 5
 ON CONFLICT (organization_id, hour, store_id, currency, type) DO UPDATE
@@ -18,21 +18,25 @@ SET tickets = t.tickets + excluded.tickets,
     identified_tickets = t.identified_tickets + excluded.identified_tickets,
     amount_cents = t.amount_cents + excluded.amount_cents,
     discount_cents = t.discount_cents + excluded.discount_cents
-""")
-_SUMS = SQL("""
+"""
+_SUMS: Final[LiteralString] = """
 INSERT INTO hourly_totals AS t
     (organization_id, hour, store_id, currency, type, tickets, identified_tickets, amount_cents, discount_cents)
 SELECT %(organization_id)s::uuid, date_trunc('hour', e.occurred_at, 'UTC'), e.store_id, e.currency, e.type,
        count(*), count(e.profile_id), sum(e.total_amount_cents), sum(e.total_discount_cents)
-""")
+"""
 
 
 async def add_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
-    """Count these sales, but for those that the fill counts."""
+    """Count these sales, but for those that the fill counts.
+
+    The list stands in a sub-select, where the planner does not see how long it is: a plan for one that is known to be
+    short looks cheaper than one for any, so it would be planned anew each time, which takes longer than running it.
+    """
     await tx.execute(
-        _SUMS
-        + SQL("""
-        FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+        _SUMS  # noqa: S608  # the parts are ours
+        + """
+        FROM unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
         CROSS JOIN LATERAL (
             SELECT store_id, currency, type, occurred_at, profile_id, total_amount_cents, total_discount_cents
             FROM sales_events
@@ -43,7 +47,7 @@ async def add_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
             SELECT FROM hourly_totals_fills AS f
             WHERE f.organization_id = %(organization_id)s AND wanted.id <= f.fence
         )
-        """)
+        """
         + _ADD,
         {"organization_id": organization_id, "ids": list(ids)},
     )
@@ -53,10 +57,10 @@ async def add_stretch(tx: Tx, organization_id: UUID, *, after: UUID, until: UUID
     """Count every sale with an id in this stretch."""
     await tx.execute(
         _SUMS
-        + SQL("""
+        + """
         FROM sales_events AS e
         WHERE e.organization_id = %(organization_id)s AND e.id > %(after)s AND e.id <= %(until)s
-        """)
+        """
         + _ADD,
         {"organization_id": organization_id, "after": after, "until": until},
     )

@@ -1,0 +1,188 @@
+"""Sales of several organizations share a transaction, and nothing else: not a fault, not a wait, not an answer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from tests.sales.conftest import open_shop
+from tests.sales.counter import TARGET, Counter, open_counter
+from tests.sales.desk import AN_HOUR_AGO, STORE
+from tests.support import samples
+from tests.support.room import request
+
+from regulars.http import in_flight
+from regulars.http.route import Answer
+from regulars.kit import connecting
+from regulars.kit.db import Database
+from regulars.kit.errors import ApiError
+from regulars.sales import api
+
+pytestmark = pytest.mark.anyio
+
+SHOPS = 4
+
+
+class Mall:
+    """Several organizations at one server."""
+
+    def __init__(self, counter: Counter, shops: list[UUID]) -> None:
+        self.counter = counter
+        self.shops = shops
+
+    def sell(
+        self, shop: int, name: str, *, key: str | None = None, **changes: Any
+    ) -> "asyncio.Task[Answer | ApiError]":
+        body = samples.json_bytes({**samples.sale(STORE), "external_id": name, "occurred_at": AN_HOUR_AGO, **changes})
+        return asyncio.create_task(self._submit(self.shops[shop], body, key))
+
+    async def _submit(self, shop: UUID, body: bytes, key: str | None) -> Answer | ApiError:
+        route = self.counter.routes[api.RECORD_SALE]
+        asked = request(shop, body=body)
+        try:
+            return await self.counter.writes.submit(route, asked, target=TARGET, key=key, charge=lambda _: None)
+        except ApiError as error:
+            return error
+
+    async def rows(self, query: str) -> list[Any]:
+        async with self.counter.desk.database.reading() as tx:
+            return await tx.fetch(query)  # type: ignore[arg-type]  # each caller passes a literal
+
+    async def tickets(self) -> list[tuple[int, str]]:
+        rows = await self.rows("SELECT organization_id, external_id FROM sales_events")
+        return sorted((self.shops.index(shop), name) for shop, name in rows)
+
+
+@pytest.fixture
+async def mall(database: Database) -> AsyncIterator[Mall]:
+    shops = [uuid4() for _ in range(SHOPS)]
+    for shop in shops:
+        await open_shop(open_counter(database, shop, quick=True))
+    counter = open_counter(database, shops[0], quick=True)
+    yield Mall(counter, shops)
+    await counter.close()
+
+
+def statuses(answers: list[Answer | ApiError]) -> list[int]:
+    return [answer.status for answer in answers]
+
+
+async def test_they_are_one_transaction_and_each_organization_has_its_own(mall):
+    selling = [mall.sell(shop, "A", key="k", profile_id=f"ada-{shop}") for shop in range(SHOPS)]
+    selling += [mall.sell(1, f"more-{number}", profile_id="ada-1") for number in range(5)]
+    answers = await asyncio.gather(*selling)
+    assert statuses(answers) == [201] * len(answers)
+    assert mall.counter.sent_quickly == [len(answers)]
+    for table in ("sales_events", "profiles", "idempotency_keys", "outbox"):
+        [(transactions, organizations)] = await mall.rows(
+            f"SELECT count(DISTINCT xmin::text), count(DISTINCT organization_id) FROM {table}"  # noqa: S608  # names of ours
+            + (" WHERE topic = 'sales.recorded'" if table == "outbox" else "")
+        )
+        assert (table, transactions, organizations) == (table, 1, SHOPS)
+    names = await mall.rows("SELECT organization_id, external_id FROM profiles")
+    assert sorted(names) == sorted((shop, f"ada-{number}") for number, shop in enumerate(mall.shops))
+
+
+async def test_what_is_known_already_is_answered_beside_what_is_new(mall):
+    first = await mall.sell(0, "A", key="k")
+    answers = await asyncio.gather(
+        mall.sell(0, "A", key="k"), mall.sell(0, "B", key="k"), mall.sell(1, "A"), mall.sell(2, "C", key="k")
+    )
+    assert statuses(answers) == [201, 409, 201, 201]
+    assert isinstance(first, Answer)
+    assert answers[0].body == first.body
+    # Nobody failed the others' transaction.
+    assert mall.counter.sent_quickly == [1, 2]
+    assert await mall.tickets() == [(0, "A"), (1, "A"), (2, "C")]
+
+
+async def test_one_organization_s_fault_is_not_its_neighbours(mall):
+    async with mall.counter.desk.database.transaction() as tx:
+        await tx.execute("ALTER TABLE sales_events ADD CHECK (external_id <> 'cursed')")
+    answers = await asyncio.gather(*(mall.sell(shop, "cursed" if shop == 2 else "A") for shop in range(SHOPS)))
+    assert statuses(answers) == [201, 201, 500, 201]
+    assert await mall.tickets() == [(0, "A"), (1, "A"), (3, "A")]
+    # From then on it stays apart, and nobody is run twice because of it.
+    mall.counter.sent_quickly.clear()
+    answers = await asyncio.gather(*(mall.sell(shop, "cursed" if shop == 2 else "B") for shop in range(SHOPS)))
+    assert statuses(answers) == [201, 201, 500, 201]
+    assert mall.counter.sent_quickly == [3]
+
+
+async def test_nobody_waits_for_a_row_that_another_organization_needs(mall):
+    """The other process holds the first one's ticket; those who come after it are answered meanwhile."""
+    await mall.sell(0, "warm-up")
+    async with await mall.counter.desk.elsewhere() as other:
+        await other.execute(
+            "INSERT INTO sales_events SELECT organization_id, gen_random_uuid(), store_id, profile_id, occurred_at,"
+            " created_at, 1, 0, NULL, 'A', type, currency, source, payments, loyalty, metadata, line_items"
+            " FROM sales_events"
+        )
+        held = mall.sell(0, "A")
+        await _until_it_waits(mall)
+        async with asyncio.timeout(5):
+            answers = await asyncio.gather(*(mall.sell(shop, "B") for shop in range(1, SHOPS)))
+        assert statuses(answers) == [201] * (SHOPS - 1)
+        assert not held.done()
+        await other.commit()
+    assert (await held).status == 200
+
+
+async def test_when_the_connection_is_lost_all_are_told_to_ask_again_and_nothing_is_half_written(mall):
+    await mall.sell(0, "warm-up")
+    async with await mall.counter.desk.elsewhere() as other:
+        await other.execute(
+            "INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)"
+            " SELECT id, gen_random_uuid(), 'held', now(), now() FROM unnest(%s::uuid[]) AS id",
+            ([max(mall.shops)],),
+        )
+        selling = [mall.sell(shop, "A", profile_id="held") for shop in range(SHOPS)]
+        waiting = await _until_it_waits(mall)
+        async with await psycopg.AsyncConnection.connect(mall.counter.desk.database.url, autocommit=True) as killer:
+            await killer.execute("SELECT pg_terminate_backend(%s)", (waiting,))
+        answers = await asyncio.gather(*selling)
+        await other.rollback()
+    assert statuses(answers) == [503] * SHOPS
+    assert await mall.tickets() == [(0, "warm-up")]
+    answers = await asyncio.gather(*(mall.sell(shop, "A", profile_id="held") for shop in range(SHOPS)))
+    assert statuses(answers) == [201] * SHOPS
+
+
+async def test_all_have_an_answer_when_their_time_is_over(mall, monkeypatch):
+    monkeypatch.setattr(in_flight, "REQUEST_S", 0.5)
+    monkeypatch.setattr(in_flight, "LOOK_FOR_LATE_EVERY_S", 0.05)
+    await mall.sell(0, "warm-up")
+    async with await mall.counter.desk.elsewhere() as other:
+        await other.execute("LOCK TABLE outbox IN ACCESS EXCLUSIVE MODE")
+        answers = await asyncio.gather(*(mall.sell(shop, "A") for shop in range(SHOPS)))
+        assert statuses(answers) == [503] * SHOPS
+        await other.rollback()
+    # Their transaction went on, and the retry meets what it left.
+    await mall.counter.writes.coalescer.drain()
+    monkeypatch.setattr(in_flight, "REQUEST_S", 9.0)
+    answers = await asyncio.gather(*(mall.sell(shop, "A") for shop in range(SHOPS)))
+    assert set(statuses(answers)) <= {200, 201}
+    assert await mall.tickets() == sorted([(0, "warm-up"), *((shop, "A") for shop in range(SHOPS))])
+
+
+async def test_on_a_cluster_each_organization_has_a_transaction_of_its_own(mall, monkeypatch):
+    monkeypatch.setattr(connecting, "PLANNED_ON_A_CLUSTER", "force_generic_plan")
+    await mall.sell(0, "warm-up")
+    answers = await asyncio.gather(*(mall.sell(shop, "A") for shop in range(SHOPS)))
+    assert statuses(answers) == [201] * SHOPS
+    assert mall.counter.desk.database.is_cluster
+    assert await mall.rows("SELECT count(DISTINCT xmin::text) FROM sales_events") == [(SHOPS + 1,)]
+
+
+async def _until_it_waits(mall: Mall) -> int:
+    """The number of the server's process that waits for a lock."""
+    async with asyncio.timeout(10):
+        while True:
+            rows = await mall.rows(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            if rows:
+                return int(rows[0][0])
+            await asyncio.sleep(0.02)

@@ -15,7 +15,7 @@ from psycopg import sql
 from regulars.kit.migrate import migrate
 from regulars.organizations.manage import create_key, create_organization
 from regulars.postgres import embedded
-from tickets import CUSTOMERS, STORES
+from tickets import CUSTOMERS, CUSTOMERS_OF_MANY, STORES
 
 # Conventionally on disk, where /tmp may live in memory.
 DATA_PARENT = Path("/var/tmp")  # noqa: S108  # the folder in it is made by mkdtemp
@@ -111,17 +111,14 @@ def make_templates(cluster: Cluster) -> list[Organization]:
     organizations = asyncio.run(_create_organizations(url, range(1)))
     with psycopg.connect(url, autocommit=True) as connection:
         _fill(connection, organizations)
-        connection.execute(
-            "INSERT INTO profiles (organization_id, id, external_id, first_name, created_at, updated_at)"
-            " SELECT %s::uuid, ('00000000-0000-7000-9000-' || lpad(n::text, 12, '0'))::uuid,"
-            " 'C' || lpad(n::text, 6, '0'), 'Camille', now(), now() FROM generate_series(1, %s) n",
-            (organizations[0].id, CUSTOMERS),
-        )
+        _register(connection, organizations[0], CUSTOMERS)
         connection.execute("VACUUM ANALYZE")
     url = cluster.clone(TEMPLATE_OF_MANY)
     others = asyncio.run(_create_organizations(url, range(1, ORGANIZATIONS)))
     with psycopg.connect(url, autocommit=True) as connection:
         _fill(connection, others)
+        for organization in others:
+            _register(connection, organization, CUSTOMERS_OF_MANY)
         connection.execute("VACUUM ANALYZE")
     return [*organizations, *others]
 
@@ -134,6 +131,15 @@ def _fill(connection: "psycopg.Connection[Any]", organizations: Sequence[Organiz
             " 'S' || lpad(n::text, 3, '0'), 'Store ' || n, now(), now() FROM generate_series(1, %s) n",
             (organization.id, STORES),
         )
+
+
+def _register(connection: "psycopg.Connection[Any]", organization: Organization, customers: int) -> None:
+    connection.execute(
+        "INSERT INTO profiles (organization_id, id, external_id, first_name, created_at, updated_at)"
+        " SELECT %s::uuid, ('00000000-0000-7000-9000-' || lpad(n::text, 12, '0'))::uuid,"
+        " 'C' || lpad(n::text, 6, '0'), 'Camille', now(), now() FROM generate_series(1, %s) n",
+        (organization.id, customers),
+    )
 
 
 async def _create_organizations(url: str, numbers: range) -> list[Organization]:

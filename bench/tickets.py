@@ -8,6 +8,8 @@ from typing import Any
 # The same numbers as in load/tickets.lua.
 STORES = 20
 CUSTOMERS = 10_000
+# Of each organization, where there are many.
+CUSTOMERS_OF_MANY = 500
 NEW_CUSTOMERS_SHARE = 0.2
 THREE_LINES_SHARE = 0.2
 AGE_SECONDS_MAX = 172_800

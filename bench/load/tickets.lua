@@ -4,6 +4,7 @@
 
 local STORES = 20
 local CUSTOMERS = 10000
+local CUSTOMERS_OF_MANY = 500
 local NEW_CUSTOMERS_PERCENT = 20
 local THREE_LINES_PERCENT = 20
 local AGE_SECONDS_MAX = 172800
@@ -69,11 +70,11 @@ local function ticket(name, customer, store)
         '","source":"pos","line_items":[', lines, ']}' })
 end
 
-local function known_customer() return format("C%06d", random(CUSTOMERS)) end
+local function known_customer(count) return format("C%06d", random(count or CUSTOMERS)) end
 
-local function some_customer(name)
+local function some_customer(name, count)
     if random(100) <= NEW_CUSTOMERS_PERCENT then return "N" .. name end
-    return known_customer()
+    return known_customer(count)
 end
 
 local function post(path, body, key, extra)
@@ -95,7 +96,7 @@ end
 
 makers["sales-organizations"] = function()
     local name = next_name()
-    return post("/v1/sales-events", ticket(name, some_customer(name)), keys[random(keys_count)])
+    return post("/v1/sales-events", ticket(name, some_customer(name, CUSTOMERS_OF_MANY)), keys[random(keys_count)])
 end
 
 -- The same tickets in turn, equal in every run: their first appearance, in the warm-up, is the only one recorded.

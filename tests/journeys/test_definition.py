@@ -89,6 +89,7 @@ def test_what_cannot_be_read_says_where_and_why(content, reason):
         ((), {"filter": attribute("points", "between", "1")}, ("filter", "Between needs two values.")),
         ((), {"filter": attribute("tier", "any_of", "silver")}, ("filter", "none of the values of the attribute tier")),
         ((), {"filter": attribute("birthday", "in_last_days", "x")}, ("filter", "The number of days")),
+        ((), {"filter": attribute("birthday", "in_last_days", "9" * 5000)}, ("filter", "The number of days")),
         ((), {"reentry": {"policy": "after_days"}}, ("reentry", "Days go with the policy after_days")),
         (tuple({"do": "wait", "days": 1} for _ in range(101)), {}, ("steps", "at most 100 steps")),
     ],

@@ -114,7 +114,19 @@ def test_an_answer_is_read_for_whether_the_text_has_left(status, body, kind):
 
 def test_too_many_requests_means_that_nothing_left():
     outcome, _ = send(told=lambda _: web.Response(status=429, headers={"Retry-After": "7"}))
-    assert outcome == NotReached("The provider asked to come again later.", 7.0)
+    assert outcome == NotReached("The provider asked to come again later.", timedelta(seconds=7))
+
+
+@pytest.mark.parametrize("seconds", ["99999999999999", "9" * 5000])
+def test_a_provider_that_asks_to_come_again_in_a_thousand_years_is_asked_within_one(seconds):
+    outcome, _ = send(told=lambda _: web.Response(status=429, headers={"Retry-After": seconds}))
+    assert outcome == NotReached("The provider asked to come again later.", timedelta(days=366))
+
+
+def test_what_a_provider_says_can_be_kept():
+    said = {"code": 21211, "message": "Not\0 a number"}
+    outcome, _ = send(told=lambda _: web.json_response(said, status=400))
+    assert outcome == Refused("21211", "Not a number")
 
 
 def test_a_connection_that_breaks_after_the_request_is_unclear():

@@ -156,3 +156,14 @@ def test_a_difference_names_what_came_and_what_went():
         (True, "All of these: Bought at least 1 times, ever"),
     ]
     assert draft.path_of("r.1.0") == (1, 0)
+
+
+def test_a_place_that_no_form_has_is_left_out():
+    far = "9" * 5000
+    root = read_tree(
+        {"r~kind": ["all"], f"r.{far}~kind": ["bought"], "r.\u0663~kind": ["bought"], "r.0~kind": ["named"]}
+    )
+    assert [node.kind for node in root.inner] == ["named"]
+    for act in (f"remove r.{far}", f"add r.{far}", "remove r.\u0663", "remove r.7"):
+        assert apply(root, act) is None
+    assert [node.kind for node in root.inner] == ["named"]

@@ -8,7 +8,7 @@ from regulars.kit.guard import Guard
 from regulars.webhooks import look, manage, post
 from regulars.webhooks.delivery import send as sending
 from regulars.webhooks.delivery.schedule import RETRIES
-from regulars.webhooks.delivery.send import ANSWER_KEPT_BYTES, read_retry_after
+from regulars.webhooks.delivery.send import ANSWER_KEPT_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -183,13 +183,6 @@ async def test_a_receiver_may_ask_for_a_later_attempt(shop, receiver, header, at
     await shop.deliver()
     delivery = (await only(shop)).delivery
     assert at_least <= delivery.due_at - delivery.attempted_at <= at_most
-
-
-def test_a_date_in_retry_after_is_read():
-    assert read_retry_after("Mon, 02 Mar 2026 09:40:00 GMT", now=NOW) == timedelta(minutes=10)
-    assert read_retry_after("Mon, 02 Mar 2026 09:00:00 GMT", now=NOW) == timedelta(0)
-    assert read_retry_after("soon", now=NOW) is None
-    assert read_retry_after(None, now=NOW) is None
 
 
 async def test_an_address_that_is_not_public_is_not_dialled(shop, receiver):

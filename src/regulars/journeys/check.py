@@ -1,5 +1,6 @@
 """Why a definition cannot run: every fault with its place, in words for people."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -36,6 +37,7 @@ CONDITIONS_MAX: Final = 50
 DEPTH_MAX: Final = 5
 FAULTS_MAX: Final = 50
 _ABOUT_A_SALE: Final = (OfStore, OfAmount, OfCurrency, OfProduct)
+_DAYS: Final = re.compile(r"[0-9]{1,4}")
 _SALE_FIELDS: Final = frozenset({"ticket.total", "store.name"})
 
 
@@ -170,7 +172,7 @@ def _faults_of_comparison(
         yield Fault(place, _what_is_missing(comparison))
         return
     if comparison == "in_last_days":
-        if not wanted[0].isdecimal() or not 1 <= int(wanted[0]) <= 3_650:  # noqa: PLR2004  # ten years
+        if not _DAYS.fullmatch(wanted[0]) or not 1 <= int(wanted[0]) <= 3_650:  # noqa: PLR2004  # ten years
             yield Fault(place, "The number of days is from 1 to 3650.")
         return
     for value in wanted:

@@ -247,9 +247,9 @@ def _again_at(row: TextRow, outcome: Outcome | Dropped, now: datetime) -> dateti
     if not isinstance(outcome, NotReached):
         return None
     again_at = RETRIES.due_at(now, attempts=row.attempts + 1)
-    if again_at is None or outcome.after_s is None:
+    if again_at is None or outcome.retry_after is None:
         return again_at
-    return max(again_at, now + timedelta(seconds=outcome.after_s))
+    return max(again_at, now + outcome.retry_after)
 
 
 def _ended(text_id: UUID, outcome: Outcome | Dropped) -> queries.Ended:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -44,7 +44,7 @@ class NotReached:
     """Nothing left: no connection was made, or the provider asked to come again later."""
 
     message: str
-    after_s: float | None = None
+    retry_after: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 import aiohttp
 import msgspec
 
+from regulars.kit.retry_after import read_http_date, read_retry_after
 from regulars.kit.vault import VaultError
 from regulars.messaging.model import State
 from regulars.messaging.providers.base import (
@@ -98,7 +98,9 @@ class Twilio:
             async with self._opened().post(
                 self._address(account.account_sid), data=form, headers=self._headers(texting), allow_redirects=False
             ) as response:
-                return _outcome(response.status, await response.content.read(ANSWER_BYTES_MAX), response.headers)
+                body = await response.content.read(ANSWER_BYTES_MAX)
+                after = read_retry_after(response.headers.get("Retry-After"), now=text.sent_at)
+                return _outcome(response.status, body, after)
         except VaultError:
             return NotReached("The token of the account cannot be opened with this key.")
         except aiohttp.ClientConnectorError as error:
@@ -123,7 +125,7 @@ class Twilio:
                 response.raise_for_status()
                 page = msgspec.json.decode(await response.read(), type=_Page)
             found += [
-                Inbound(it.sid, it.from_, it.body, _moment(it.date_sent))
+                Inbound(it.sid, it.from_, it.body, read_http_date(it.date_sent))
                 for it in page.messages
                 if it.direction == "inbound" and _is_since(it.date_sent, since)
             ]
@@ -175,13 +177,14 @@ def is_stop_code(code: str | None) -> bool:
     return code == str(_UNSUBSCRIBED)
 
 
-def _outcome(status: int, body: bytes, headers: Mapping[str, Any]) -> Outcome:
+def _outcome(status: int, body: bytes, retry_after: timedelta | None) -> Outcome:
     try:
-        said = msgspec.json.decode(body, type=_Message)
+        # PostgreSQL takes no NUL in a text.
+        said = msgspec.json.decode(body.replace(b"\\u0000", b""), type=_Message)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         said = _Message()
     if status == _TOO_MANY:
-        return NotReached("The provider asked to come again later.", _seconds(headers.get("Retry-After")))
+        return NotReached("The provider asked to come again later.", retry_after)
     if status < _OK and said.sid:
         return Accepted(said.sid)
     if _OK <= status < _REFUSED:
@@ -194,17 +197,6 @@ def _validity_s(text: Outgoing) -> int:
     return max(1, min(VALIDITY_S_MAX, int((text.until - text.sent_at) / timedelta(seconds=1))))
 
 
-def _seconds(text: str | None) -> float | None:
-    return float(text) if text is not None and text.isdecimal() else None
-
-
 def _is_since(sent: str | None, since: datetime) -> bool:
-    moment = _moment(sent)
+    moment = read_http_date(sent)
     return moment is None or moment >= since
-
-
-def _moment(sent: str | None) -> datetime | None:
-    try:
-        return None if sent is None else parsedate_to_datetime(sent)
-    except ValueError:
-        return None

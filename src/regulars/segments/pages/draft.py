@@ -4,6 +4,7 @@ A field is named after the place of its condition: `r.0.1~key` is the key of the
 Whoever has no script sends the whole tree with every button; the tree comes back changed.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -26,6 +27,7 @@ _PICKED: Final = {
     "more_countries": "countries",
 }
 _VALUES_MAX: Final = 200
+_NUMBER: Final = re.compile(r"[0-9]{1,4}")
 # What a new condition begins with, so that it says something at once.
 _FIRST: Final = {
     "bought": {"low": "1", "days": "30"},
@@ -85,7 +87,7 @@ def _read_node(
         return _with_picked(Node(kind, dict(fields.get(place, {}))))
     if kind not in GROUPS or depth > DEPTH_MAX:
         return None
-    below = [it for it in kinds if it.startswith(f"{place}.") and it[len(place) + 1 :].isdecimal()]
+    below = [it for it in kinds if it.startswith(f"{place}.") and _NUMBER.fullmatch(it, len(place) + 1)]
     node = Node(kind, dict(fields.get(place, {})))
     for inner in sorted(below, key=lambda it: int(it[len(place) + 1 :])):
         read = _read_node(inner, kinds, fields, depth=depth + 1)
@@ -115,7 +117,7 @@ def place_of(path: Path) -> str:
 
 def path_of(place: str) -> Path | None:
     first, *rest = place.split(".")
-    return tuple(int(it) for it in rest) if first == ROOT and all(it.isdecimal() for it in rest) else None
+    return tuple(int(it) for it in rest) if first == ROOT and all(_NUMBER.fullmatch(it) for it in rest) else None
 
 
 def apply(root: Node, act: str) -> Path | None:

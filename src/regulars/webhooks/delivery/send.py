@@ -3,14 +3,14 @@
 import asyncio
 import ssl
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 import aiohttp
 
 from regulars.kit.clock import monotonic
 from regulars.kit.guard import Guard, GuardedResolver, GuardRefusal
+from regulars.kit.retry_after import read_retry_after
 from regulars.webhooks.delivery.schedule import Outcome
 from regulars.webhooks.delivery.sign import sign
 
@@ -121,19 +121,6 @@ async def _read_beginning(content: aiohttp.StreamReader) -> str:
             break
     # PostgreSQL takes no NUL in a text.
     return kept.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-
-
-def read_retry_after(text: str | None, *, now: datetime) -> timedelta | None:
-    """Seconds or a date, as RFC 9110 has it; anything else says nothing."""
-    if text is None:
-        return None
-    if text.isascii() and text.isdigit():
-        return timedelta(seconds=min(int(text[:9]), 1 << 30))
-    try:
-        moment = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return max(timedelta(0), moment.replace(tzinfo=moment.tzinfo or UTC) - now)
 
 
 def _complaint(error: Exception) -> str:

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
-from regulars.kit.clock import parse_timestamp
+from regulars.kit.clock import in_zone, parse_timestamp
 
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _LEADING_ZEROS = re.compile(r"-?0[0-9]+(?:\.[0-9]+)?")
@@ -89,11 +89,7 @@ def day_of(read: date | datetime, zone: tzinfo) -> date:
     """The calendar day in a zone: of a moment the day it falls on there, of a date without a time that day."""
     if not isinstance(read, datetime):
         return read
-    try:
-        return read.astimezone(zone).date()
-    except OverflowError:
-        # The first and the last hours there are, in a zone that has them in no year.
-        return read.date()
+    return in_zone(read, zone).date()
 
 
 def fold_text(value: str) -> str:

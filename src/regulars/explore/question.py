@@ -12,6 +12,7 @@ from regulars.consent.subscription import Subscription
 from regulars.consent.verify import Verification, verify_subscription
 from regulars.explore.draw import Change, Strip, consent_strip
 from regulars.explore.entries import SOURCES, EntryWords, describe
+from regulars.kit.clock import in_zone
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY
 from regulars.organizations.manage import list_keys
@@ -34,7 +35,7 @@ class Tell:
 
     def field(self, moment: datetime | None) -> str:
         """A moment as the field for a date and time holds it."""
-        return "" if moment is None else moment.astimezone(self.formats.zone).strftime("%Y-%m-%dT%H:%M")
+        return "" if moment is None else in_zone(moment, self.formats.zone).strftime("%Y-%m-%dT%H:%M")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

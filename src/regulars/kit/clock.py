@@ -2,7 +2,7 @@
 
 import re
 import time
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 import msgspec
 
@@ -39,6 +39,15 @@ def _in_utc(moment: datetime) -> datetime:
         return moment.astimezone(UTC)
     except OverflowError:
         raise ValueError("it is outside the years 0001 to 9999 in UTC") from None
+
+
+def in_zone(moment: datetime, zone: tzinfo) -> datetime:
+    """The moment as clocks show it there; the first and the last hours there are, which some zones have in no year, as
+    clocks of UTC show them."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment.astimezone(UTC)
 
 
 def _parse_any_timestamp(text: str) -> datetime:

@@ -14,7 +14,7 @@ from babel.dates import format_date, format_skeleton
 from babel.numbers import format_currency, format_decimal, format_percent
 from markupsafe import Markup
 
-from regulars.kit.clock import format_timestamp
+from regulars.kit.clock import format_timestamp, in_zone
 
 NOTHING: Final = "\N{EN DASH}"
 MINUS: Final = "\N{MINUS SIGN}"
@@ -126,7 +126,7 @@ class Format:
         return first if first == last else f"from {first} back to {last}"
 
     def clock(self, moment: datetime, *, seconds: bool = False) -> str:
-        return moment.astimezone(self.zone).strftime("%H:%M:%S" if seconds else "%H:%M")
+        return in_zone(moment, self.zone).strftime("%H:%M:%S" if seconds else "%H:%M")
 
     def moment(self, moment: datetime, *, seconds: bool = False) -> str:
         return f"{self.day(moment)}, {self.clock(moment, seconds=seconds)}"
@@ -152,7 +152,7 @@ class Format:
         return self.now.astimezone(self.zone).date()
 
     def _local_day(self, value: datetime | date) -> date:
-        return value.astimezone(self.zone).date() if isinstance(value, datetime) else value
+        return in_zone(value, self.zone).date() if isinstance(value, datetime) else value
 
     def _money(self, amount: Decimal, currency: str, *, is_negative: bool) -> str:
         text = format_currency(amount, currency, locale=self.locale)

@@ -9,6 +9,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from regulars.explore.draw import Dot, dots, months_back
+from regulars.kit.clock import in_zone
 from regulars.sales.browse.model import CustomerTicket
 from regulars.sales.totals.model import PerCurrency, add_up, one_sum
 
@@ -58,12 +59,12 @@ def read_history(tickets: Sequence[CustomerTicket], *, now: datetime, zone: Zone
 
 
 def _month(moment: datetime, zone: ZoneInfo) -> tuple[int, int]:
-    local = moment.astimezone(zone)
+    local = in_zone(moment, zone)
     return local.year, local.month - 1
 
 
 def _usual_days(bought: Sequence[datetime], zone: ZoneInfo) -> int | None:
-    days = sorted({moment.astimezone(zone).date() for moment in bought})
+    days = sorted({in_zone(moment, zone).date() for moment in bought})
     if len(days) < VISITS_MIN:
         return None
     return round(median((later - earlier).days for earlier, later in pairwise(days)))

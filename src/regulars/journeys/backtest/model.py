@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from regulars.kit.clock import format_timestamp
+from regulars.kit.clock import format_timestamp, in_zone
 
 NOTE: Final = (
     "It uses today's attributes, segments, links of numbers to customers, suppressed numbers and texting settings;"
@@ -89,4 +89,4 @@ def sorted_counts(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _day(moment: datetime, zone: str) -> date:
-    return moment.astimezone(ZoneInfo(zone)).date()
+    return in_zone(moment, ZoneInfo(zone)).date()

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -23,7 +24,7 @@ from tests.support.crawl import crawl, unseen
 from audience import fill_segments
 from database import Cluster
 from large import LARGE, STATEMENT_TIMEOUT_MS, Size, fill_large
-from processes import free_port, regulars_command, running_server, wait_until_settled
+from processes import cpu_s, free_port, regulars_command, running_server, wait_until_settled
 from regulars.accounts import people, sessions
 from regulars.catalog.counts import ask
 from regulars.catalog.counts.queue import CountQueue
@@ -67,6 +68,8 @@ class PageTime:
     path: str
     median_ms: float
     slowest_ms: float
+    # Of the server, the counting process and the database together, whatever else the machine does meanwhile.
+    processor_ms: float
     bytes: int
     # What is streamed as a file is timed to its first bytes.
     is_file: bool = False
@@ -145,7 +148,8 @@ def measure(cluster: Cluster, say: Callable[[str], None], *, is_quick: bool) -> 
         with running_server(regulars_command(with_worker=False), environment, port=port) as server:
             _wait_for_analysis(Path(folder))
             wait_until_settled(server.pid)
-            return _read_all(_Reader(port, slug, token))
+            used = partial(_processor_s, server.pid, cluster.postmaster_pid)
+            return _read_all(_Reader(port, slug, token), used)
 
 
 @contextmanager
@@ -167,7 +171,11 @@ def _wait_for_analysis(folder: Path) -> None:
         time.sleep(0.1)
 
 
-def _read_all(reader: _Reader) -> PageTimes:
+def _processor_s(*pids: int) -> float:
+    return sum(map(cpu_s, pids))
+
+
+def _read_all(reader: _Reader, used: Callable[[], float]) -> PageTimes:
     """Each page at the addresses that links led to first, and by its slowest of them."""
     table = page_table(Settings())
     seen = crawl(reader, table, addresses=ADDRESSES_SEEN)  # type: ignore[arg-type]  # it only asks for get and who
@@ -177,20 +185,25 @@ def _read_all(reader: _Reader) -> PageTimes:
         measured_of[one.page.address] += 1
         if measured_of[one.page.address] > ADDRESSES_MEASURED:
             continue
-        measured = _read(reader, one.page.address, one.path, status=one.status, is_file=not one.is_html)
+        is_file = one.status == 200 and not one.is_html
+        measured = _read(reader, used, one.page.address, one.path, status=one.status, is_file=is_file)
         if measured.path not in slowest or slowest[measured.path].median_ms < measured.median_ms:
             slowest[measured.path] = measured
-    typed = [_read(reader, path, f"/o/{reader.who.slug}{path}", status=200, is_file=False) for path in TYPED]
+    typed = [_read(reader, used, path, f"/o/{reader.who.slug}{path}", status=200, is_file=False) for path in TYPED]
     left_out = [path for path in sorted(unseen(seen, table)) if not WITHOUT_A_LINK.fullmatch(path)]
     return PageTimes(sorted([*slowest.values(), *typed], key=lambda one: -one.median_ms), left_out)
 
 
-def _read(reader: _Reader, name: str, path: str, *, status: int, is_file: bool) -> PageTime:
-    answers = [reader.get(path) for _ in range(WARM_REQUESTS + REQUESTS)][WARM_REQUESTS:]
+def _read(reader: _Reader, used: Callable[[], float], name: str, path: str, *, status: int, is_file: bool) -> PageTime:
+    for _ in range(WARM_REQUESTS):
+        reader.get(path)
+    before = used()
+    answers = [reader.get(path) for _ in range(REQUESTS)]
+    processor_ms = (used() - before) * 1000 / REQUESTS
     if any(answer.status_code != status for answer in answers) or status >= 400:
         raise RuntimeError(f"{path} answered {status}, then {[answer.status_code for answer in answers]}")
     took = [answer.took_ms for answer in answers]
-    return PageTime(name, statistics.median(took), max(took), len(answers[0].text), is_file)
+    return PageTime(name, statistics.median(took), max(took), processor_ms, len(answers[0].text), is_file)
 
 
 async def _enter(url: str, organization_id: UUID, size: Size) -> tuple[str, str]:
@@ -218,7 +231,10 @@ async def _enter(url: str, organization_id: UUID, size: Size) -> tuple[str, str]
 def show(times: PageTimes, say: Callable[[str], None]) -> None:
     width = max(len(one.path) for one in times.pages)
     for one in times.pages:
-        shown = f"median {one.median_ms:7.1f} ms   slowest {one.slowest_ms:7.1f} ms   {one.bytes:>9,} bytes"
+        shown = (
+            f"median {one.median_ms:7.1f} ms   slowest {one.slowest_ms:7.1f} ms"
+            f"   processor {one.processor_ms:6.1f} ms   {one.bytes:>9,} bytes"
+        )
         kind = "   a file, to its first bytes" if one.is_file else ""
         say(f"{one.path:<{width}}  {shown}{kind}{'   OVER THE BAR' if one in times.missed else ''}")
     for path in times.unseen:

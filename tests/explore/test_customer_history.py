@@ -91,7 +91,8 @@ def test_bars_start_at_nought_and_returns_hang_below():
 
 
 @pytest.mark.parametrize(
-    ("value", "top"), [(0, 1.0), (-5, 1.0), (1, 1), (1.1, 2), (2.1, 2.5), (3, 5), (83_860, 100_000)]
+    ("value", "top"),
+    [(0, 1.0), (-5, 1.0), (1, 2), (1.1, 2), (2.1, 4), (5, 6), (12, 20), (2_510, 3_000), (83_860, 100_000)],
 )
 def test_the_top_of_an_axis_is_a_round_number(value, top):
     assert nice_top(value) == top

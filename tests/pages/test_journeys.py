@@ -162,7 +162,7 @@ def test_the_home_page_and_search_know_journeys(api, buyer, marketer, tenant, ap
     opt_in(api, buyer[1])
     for _ in range(3):
         work_through(api_database_url, tenant.organization_id)
-    assert re.search(r'Texts today</span><span class="stat-figure">1<', marketer.get("/").text)
+    assert re.search(r'Sent</span><span class="stat-figure">1<', marketer.get("/").text)
     assert "is paused" not in marketer.get("/").text
     marketer.post(f"/journeys/{journey}/pause")
     assert "Greeting of Lyon is paused" in marketer.get("/").text

@@ -43,6 +43,8 @@ from regulars.web.access import Role
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 NAME = "Maison Corvelle"
 SALES = 20_000
+# The one that the server of tests is started with.
+SECRET_KEY = "a key for tests, of more than 32 characters"
 # README's pictures: a name, and the page it shows, or the first address of a page that the crawl finds.
 SHOWN = {"home": "/", "customer": "/customers/C0000012", "catalog": "/attributes/loyalty_tier", "keys": "/keys"}
 COLOURS: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
@@ -103,7 +105,7 @@ async def fill_demo(url: str, sales: int) -> tuple[UUID, SignedIn, list[str]]:
             organization.id,
             story,
             secret=secret,
-            vault=vault.of(Settings()),
+            vault=vault.of(Settings(secret_key=SECRET_KEY)),
             progress=lambda _part, _count: None,
         )
         async with opened.transaction() as tx:
@@ -153,7 +155,7 @@ def show_everything(browser: Browser, visitor: Visitor, folder: Path) -> None:
                 tab.goto(f"{visitor.base_url}{one.path}")
                 for theme in COLOURS:
                     tab.emulate_media(color_scheme=theme)
-                    tab.screenshot(path=folder / f"{name}-{width}-{theme}.png", full_page=True)
+                    tab.screenshot(path=folder / f"{name}-{width}-{theme}.png", full_page=True, animations="disabled")
 
 
 if __name__ == "__main__":

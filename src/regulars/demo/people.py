@@ -31,6 +31,8 @@ PROOF = Proof(
     source_text="I would like to hear about offers by text message. I can stop at any time.",
 )
 SOURCES = ("LOYALTY_PROGRAM", "POINT_OF_SALE", "WEBSITE", "CHECKOUT", "MOBILE_APP", "QR_CODE", "PAPER_FORM")
+# Those are given at a till, and name its store.
+IN_STORES = frozenset({"LOYALTY_PROGRAM", "POINT_OF_SALE", "QR_CODE", "PAPER_FORM"})
 SOURCE_WEIGHTS = (30, 30, 12, 12, 8, 5, 3)
 TIERS = ("bronze", "silver", "gold", "platinum")
 TIER_WEIGHTS = (60, 25, 12, 3)
@@ -81,13 +83,15 @@ def opinions(seed: int, customers: Sequence[Customer], last_day: date) -> Opinio
         if customer.phone_number is None or customer.is_light or source.random() > CONSENT_SHARE:
             continue
         consented_at = _moment(source, end - timedelta(days=DAYS), end)
+        asked_by = source.choices(SOURCES, weights=SOURCE_WEIGHTS)[0]
         consent = Consent(
             phone_number=customer.phone_number,
-            source=source.choices(SOURCES, weights=SOURCE_WEIGHTS)[0],
+            source=asked_by,
             consented_at=consented_at,
             origin=ORIGIN,
             proof=PROOF,
             profile=ByExternalId(customer.external_id),
+            store=ByExternalId(customer.shop.external_id) if asked_by in IN_STORES else None,
         )
         said.opt_ins.append(consent)
         if source.random() > WITHDRAWAL_SHARE:
@@ -111,6 +115,7 @@ def opinions(seed: int, customers: Sequence[Customer], last_day: date) -> Opinio
                     origin=ORIGIN,
                     proof=PROOF,
                     profile=ByExternalId(customer.external_id),
+                    store=ByExternalId(customer.shop.external_id),
                 )
             )
     return said

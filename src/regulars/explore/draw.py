@@ -10,7 +10,7 @@ WIDTH: Final = 640.0
 LEFT: Final = 46.0
 TOP: Final = 8.0
 FLOOR: Final = 144.0
-STEPS: Final = (1, 2, 2.5, 5, 10)
+STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 LABELS_MAX: Final = 6
 SPARK_WIDTH: Final = 160.0
 SPARK_HEIGHT: Final = 32.0
@@ -65,11 +65,13 @@ def bar_chart(values: Sequence[float], *, titles: Sequence[str], labels: Sequenc
 
 
 def nice_top(value: float) -> float:
-    """The next round number above, so that the rules stand on numbers that people read."""
+    """The next round number above, so that the rules stand on numbers that people read; half of it is whole too, since
+    nobody counts half a customer."""
     if value <= 0:
         return 1.0
     size = 10.0 ** math.floor(math.log10(value))
-    return next(step * size for step in STEPS if step * size >= value)
+    tops = [step * size for step in STEPS if step * size >= value]
+    return next((top for top in tops if (top / 2).is_integer()), tops[0])
 
 
 def short(value: float) -> str:

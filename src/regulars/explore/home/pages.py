@@ -75,6 +75,7 @@ async def show_home(visit: Visit) -> Response:
         before_words=BEFORE_WORDS[period],
         overview=overview,
         first=first,
+        today=overview.days[-1].day.isoformat(),
         money=_money(visit, overview, first.isoformat()),
         figures=[_figure(visit.format, overview, currency) for currency, _ in _currencies(overview)],
         tickets_url=visit.url("/tickets") + f"?from={first.isoformat()}",

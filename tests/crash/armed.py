@@ -8,12 +8,11 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import socket
 import sys
 import threading
 import time
-import traceback
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 
@@ -28,49 +27,12 @@ from regulars.processes.server_process import uvicorn_config
 from regulars.server import create_app
 
 PREFIX: Final = "REGULARS_TEST_CRASH_"
-TRAPS, CONTROL, SPRUNG, CLOCK, PLANTED, SHARED = (
-    PREFIX + it for it in ("TRAPS", "CONTROL", "SPRUNG", "CLOCK_S", "PLANTED", "SHARED")
-)
+TRAPS, CONTROL, SPRUNG, CLOCK, PLANTED = (PREFIX + it for it in ("TRAPS", "CONTROL", "SPRUNG", "CLOCK_S", "PLANTED"))
 
 
-def main() -> None:
-    """The nursery: it has read all programs already, and each line it reads asks it for one, as a fork of itself."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    for line in sys.stdin:
-        asked = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            _become(asked)
-        sys.stdout.write(f"{pid}\n")
-        sys.stdout.flush()
-
-
-def _become(asked: dict[str, Any]) -> None:
-    """What the process of a command is when it begins: its own session, environment, output and reaction to signals."""
+def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
+    """Started by the nursery. A server gets the block that it shares with its siblings, and what it listens on."""
     os.setsid()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    log_file = os.open(asked["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((nothing, 0), (log_file, 1), (log_file, 2)):
-        os.dup2(source, target)
-    os.environ.clear()
-    os.environ.update(asked["environment"])
-    sys.argv = ["armed", *asked["arguments"]]
-    code = 1
-    try:
-        run()
-        code = 0
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else 1
-    except BaseException:  # noqa: BLE001  # it is the last frame of a forked process
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def run() -> None:
     for trap in json.loads(os.environ.get(TRAPS) or "[]"):
         _arm(trap)
     if CONTROL in os.environ:
@@ -79,10 +41,10 @@ def run() -> None:
         _shift_clock(float(os.environ[CLOCK]))
     if os.environ.get(PLANTED):
         planted.plant(os.environ[PLANTED])
-    if sys.argv[1] == "server":
-        _serve([socket.socket(fileno=int(number)) for number in sys.argv[2].split(",")])
+    if arguments[0] == "server":
+        _serve(descriptors[0], [socket.socket(fileno=it) for it in descriptors[1:]])
     else:
-        sys.argv = ["regulars", *sys.argv[1:]]
+        sys.argv = ["regulars", *arguments]
         commands.main()
 
 
@@ -113,11 +75,11 @@ def _listen(path: str) -> None:
             _arm(json.loads(control.recv(4096)))
 
 
-def _serve(listening: list[socket.socket]) -> None:
+def _serve(block: int, listening: list[socket.socket]) -> None:
     loaded = settings.load()
     log.configure(loaded)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        server = uvicorn.Server(uvicorn_config(loaded, create_app(loaded, shared=map_block(int(os.environ[SHARED])))))
+        server = uvicorn.Server(uvicorn_config(loaded, create_app(loaded, shared=map_block(block))))
         runner.run(server.serve(sockets=listening))
 
 
@@ -139,7 +101,3 @@ def _shift_clock(seconds: float) -> None:
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("regulars.") and getattr(module, "datetime", None) is datetime:
             vars(module)["datetime"] = Wrong
-
-
-if __name__ == "__main__":
-    main()

@@ -80,9 +80,7 @@ def break_migration(scene: "Scene", how: str) -> bool:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     url = with_database(world.url, name)
     try:
-        command = Process(
-            "migrate", world.folder, world.nursery, ["migrate"], {**world.environment, "DATABASE_URL": url}
-        )
+        command = Process("migrate", world.folder, ["migrate"], {**world.environment, "DATABASE_URL": url})
         trap = {
             "place": "migration",
             "act": how,

@@ -3,11 +3,8 @@
 import contextlib
 import json
 import os
-import select
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,59 +12,32 @@ from typing import Any, Final
 
 from tests.crash import armed
 from tests.crash.shops import KEY
-from tests.support.server import READY_REQUEST, ROOT
+from tests.support.nursery import Child, nursery
+from tests.support.server import READY_REQUEST
 
 READY_SECONDS_MAX: Final = 60
 STOP_SECONDS_MAX: Final = 30
 Traps = Sequence[dict[str, Any]]
 
 
-class Nursery:
-    """Starts processes quickly: it has imported everything, and each of them is a fork of it.
-
-    A command takes seconds to import what it needs, and a trial starts several; what runs in the end is the same.
-    """
-
-    def __init__(self, log: Path, descriptors: Sequence[int]) -> None:
-        environment = {it: value for it, value in os.environ.items() if not it.startswith("REGULARS_")}
-        with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.crash.armed"],
-                cwd=ROOT,
-                env={**environment, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
-                pass_fds=list(descriptors),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=output,
-                text=True,
-            )
-
-    def start(self, arguments: Sequence[str], environment: dict[str, str], log: Path) -> int:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        asked = {"arguments": list(arguments), "environment": environment, "log": str(log)}
-        self._process.stdin.write(json.dumps(asked) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-    def close(self) -> None:
-        self._process.kill()
-        # Also closes the pipes.
-        self._process.communicate(timeout=10)
-
-
 class Process:
     """One of our programs through `armed`; it can be started again after it ended."""
 
     def __init__(
-        self, name: str, folder: Path, nursery: Nursery, arguments: Sequence[str], environment: dict[str, str]
+        self,
+        name: str,
+        folder: Path,
+        arguments: Sequence[str],
+        environment: dict[str, str],
+        *,
+        descriptors: Sequence[int] = (),
     ) -> None:
         self.name = name
         self.log = folder / f"{name}.log"
         self._sprung = folder / f"{name}.sprung"
         self._control = folder / f"{name}.control"
-        self._nursery = nursery
         self._arguments = list(arguments)
+        self._descriptors = list(descriptors)
         self._environment = {
             **{it: value for it, value in os.environ.items() if not it.startswith("REGULARS_")},
             "REGULARS_SECRET_KEY": KEY,
@@ -77,23 +47,26 @@ class Process:
             armed.CONTROL: str(self._control),
             **environment,
         }
-        self._pid: int | None = None
-        self._handle = -1
+        self._child: Child | None = None
 
     def start(self, *, traps: Traps = (), **variables: str) -> None:
         environment = {**self._environment, armed.TRAPS: json.dumps(list(traps)), **variables}
-        if self._handle >= 0:
-            os.close(self._handle)
-        self._pid = self._nursery.start(self._arguments, environment, self.log)
-        self._handle = os.pidfd_open(self._pid)
+        self.let_go()
+        self._child = nursery().start(
+            "tests.crash.armed",
+            *self._arguments,
+            environment=environment,
+            log=self.log,
+            descriptors=self._descriptors,
+        )
 
     @property
     def pid(self) -> int:
-        assert self._pid is not None, f"{self.name} was never started"
-        return self._pid
+        assert self._child is not None, f"{self.name} was never started"
+        return self._child.pid
 
     def is_alive(self) -> bool:
-        return self._handle >= 0 and not select.select([self._handle], [], [], 0)[0]
+        return self._child is not None and self._child.is_alive()
 
     def arm(self, place: str, act: str, *, passes: int = 0, seconds: float = 0.0) -> None:
         self._tell({"place": place, "act": act, "passes": passes, "seconds": seconds})
@@ -134,13 +107,12 @@ class Process:
             raise AssertionError(f"STUCK: {self.name} does not stop") from None
 
     def wait(self, seconds: float = STOP_SECONDS_MAX) -> None:
-        if self._handle >= 0 and not select.select([self._handle], [], [], seconds)[0]:
-            raise TimeoutError(self.name)
+        if self._child is not None:
+            self._child.wait(seconds)
 
     def let_go(self) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        if self._child is not None:
+            self._child.let_go()
 
     def memory_bytes(self) -> int:
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -159,15 +131,15 @@ class ServerProcess(Process):
         self,
         name: str,
         folder: Path,
-        nursery: Nursery,
         environment: dict[str, str],
         *,
+        block: int,
         shared: socket.socket,
         own: socket.socket,
     ) -> None:
         self.address: tuple[str, int] = own.getsockname()
-        numbers = f"{shared.fileno()},{own.fileno()}"
-        super().__init__(name, folder, nursery, ["server", numbers], environment)
+        given = [block, shared.fileno(), own.fileno()]
+        super().__init__(name, folder, ["server"], environment, descriptors=given)
 
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + READY_SECONDS_MAX

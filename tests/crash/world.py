@@ -17,10 +17,10 @@ from uuid import UUID, uuid4
 
 import psycopg
 from psycopg import sql
-from tests.crash import armed, planted
+from tests.crash import planted
 from tests.crash.clients import Address
 from tests.crash.outside import Outside, outside
-from tests.crash.processes import Nursery, Process, ServerProcess, Traps, listening
+from tests.crash.processes import Process, ServerProcess, Traps, listening
 from tests.support.commands import postmaster_pid
 from tests.support.database import with_database
 from tests.support.server import ROOT
@@ -79,7 +79,6 @@ class World:
     address: Address
     public_url: str
     environment: dict[str, str]
-    nursery: Nursery
     kills: dict[str, int] = field(default_factory=dict)
 
     def count(self, what: str) -> None:
@@ -195,15 +194,9 @@ def world(
         # What server processes of one node share: the count of the rate limit.
         block = new_block()
         stack.callback(os.close, block)
-        nursery = Nursery(folder / "nursery.log", [block, *(it.fileno() for it in (shared, *own))])
-        stack.callback(nursery.close)
         address = shared.getsockname()
         public_url = f"http://127.0.0.1:{address[1]}"
-        environment = {
-            **_environment(url, road, beyond, public_url, planted_bug),
-            armed.SHARED: str(block),
-            **variables,
-        }
+        environment = {**_environment(url, road, beyond, public_url, planted_bug), **variables}
         made = World(
             folder,
             place.data_dir,
@@ -211,14 +204,13 @@ def world(
             road,
             beyond,
             [
-                ServerProcess(f"server-{number}", folder, nursery, environment, shared=shared, own=mine)
+                ServerProcess(f"server-{number}", folder, environment, block=block, shared=shared, own=mine)
                 for number, mine in enumerate(own)
             ],
-            Process("worker", folder, nursery, ["worker"], environment),
+            Process("worker", folder, ["worker"], environment),
             Address(address),
             public_url,
             environment,
-            nursery,
         )
         stack.callback(_end, made)
         for server in made.servers:

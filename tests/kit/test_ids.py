@@ -1,4 +1,7 @@
+import os
 import random
+import subprocess
+import sys
 import time
 from uuid import UUID
 
@@ -108,3 +111,11 @@ def test_ids_made_together_sort_in_their_order_and_keep_their_millisecond(monkey
 
 def test_ids_made_in_a_hurry_do_not_repeat():
     assert len({ids.new_uuid() for _ in range(20_000)}) == 20_000
+
+
+def test_a_fork_does_not_give_the_request_ids_of_its_parent_again():
+    program = "import os; from regulars.kit import ids; os.fork(); print(ids.new_request_id())"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program]
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert len(set(printed.stdout.split())) == 2

@@ -5,17 +5,17 @@ import asyncio
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 from tests.messaging.desk import ALWAYS, ORIGIN
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN, FakeTwilio, fake_twilio
-from tests.support.server import ROOT, Server
+from tests.support.nursery import Child, nursery
+from tests.support.server import Server
 from tests.support.tenant import Tenant
 
 from regulars.consent.opt_in import Consent, opt_in
@@ -35,6 +35,7 @@ from regulars.profiles.upsert import upsert_profiles
 KEY = "a key for tests, of more than 32 characters"
 CHUNK = 200
 QUIET_S_MAX = 240.0
+END_SECONDS_MAX = 60
 # Long enough that withdrawals meet texts on their way.
 PROVIDER_S = 0.8
 WITHDRAW_FOR_S = 8.0
@@ -75,22 +76,19 @@ class Worker:
             "REGULARS_SECRET_KEY": KEY,
             "REGULARS_TWILIO_URL": twilio_url,
             "REGULARS_PUBLIC_URL": public_url,
-            "PYTHONPATH": str(ROOT / "src"),
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
 
     def start(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "regulars.cli", "worker"],
-            env=self._environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+        self._process = nursery().start(
+            "tests.support.commanded", "worker", environment=self._environment, log=Path(os.devnull)
         )
 
     def end(self, how: signal.Signals = signal.SIGKILL) -> None:
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait()
+            self._process.wait(END_SECONDS_MAX)
+            self._process.let_go()
             self._process = None
 
 

@@ -1,15 +1,14 @@
 """The analysis process beside the test server, as `regulars serve` would have it."""
 
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.server import ROOT, Server
+from tests.support.nursery import nursery
+from tests.support.server import Server
 
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.wire import socket_path
@@ -28,12 +27,14 @@ def analysis(server: Server) -> Iterator[None]:
 def running_analysis(server: Server) -> Iterator[None]:
     environment = server.environment
     path = socket_path(Settings(data_dir=Path(environment["REGULARS_DATA_DIR"])))
-    process = subprocess.Popen([sys.executable, "-m", "regulars.cli", "analysis"], cwd=ROOT, env=environment)
+    log = Path(environment["REGULARS_DATA_DIR"]) / "analysis.log"
+    process = nursery().start("tests.support.commanded", "analysis", environment=environment, log=log)
     deadline = time.monotonic() + START_SECONDS_MAX
     while not path.exists():
-        assert process.poll() is None
+        assert process.is_alive()
         assert time.monotonic() < deadline
         time.sleep(0.1)
     yield
     process.send_signal(signal.SIGTERM)
     process.wait(STOP_SECONDS_MAX)
+    process.let_go()

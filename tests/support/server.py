@@ -5,11 +5,11 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.support.nursery import Child, nursery
 
 ROOT = Path(__file__).parents[2]
 STOP_SECONDS_MAX = 15
@@ -44,7 +44,7 @@ class Server:
             "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
             **{f"REGULARS_{name.upper()}": value for name, value in settings.items()},
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -52,16 +52,13 @@ class Server:
         return dict(self._environment)
 
     def start(self) -> None:
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.serve", str(self._socket.fileno()), self._patience],
-                cwd=ROOT,
-                env=self._environment,
-                pass_fds=[self._socket.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        self._process = nursery().start(
+            "tests.support.serve",
+            self._patience,
+            environment=self._environment,
+            log=self._log,
+            descriptors=[self._socket.fileno()],
+        )
         self._wait_until_ready()
 
     def stop(self) -> None:
@@ -99,11 +96,12 @@ class Server:
         self._process.send_signal(how)
         try:
             self._process.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        except TimeoutError:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait(STOP_SECONDS_MAX)
             raise
         finally:
+            self._process.let_go()
             self._process = None
 
     def _wait_until_ready(self) -> None:

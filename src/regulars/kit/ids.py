@@ -5,6 +5,7 @@ An *external* id is the caller's own and never starts with one of our prefixes. 
 """
 
 import itertools
+import os
 import random
 import time
 from collections.abc import Collection, Sequence
@@ -156,6 +157,14 @@ def first_id_at(moment: datetime) -> UUID:
 
 _PROCESS = new_uuid().hex[:20]
 _requests = itertools.count(1)
+
+
+def _begin_anew() -> None:
+    global _PROCESS  # noqa: PLW0603  # a fork is another process
+    _PROCESS = new_uuid().hex[:20]
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def new_request_id() -> str:

@@ -1,0 +1,144 @@
+"""Starts our processes quickly: it has imported everything, and each of them is a fork of it.
+
+A process takes two seconds of computing to import what it needs, and a run of the tests starts a hundred of them; what
+runs in the end is the same.
+"""
+
+import atexit
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+MESSAGE_BYTES_MAX = 1 << 17
+DESCRIPTORS_MAX = 8
+ENDS_SECONDS_MAX = 30
+
+
+class Child:
+    """A process that the nursery started: seen through a handle, so that its number is never mistaken for another's."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        try:
+            self._handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._handle = -1
+
+    def is_alive(self) -> bool:
+        return self._handle >= 0 and not select.select([self._handle], [], [], 0)[0]
+
+    def send_signal(self, how: signal.Signals) -> None:
+        if self.is_alive():
+            os.kill(self.pid, how)
+
+    def wait(self, seconds: float) -> None:
+        """Until it has ended, at most so long."""
+        if self._handle >= 0 and not select.select([self._handle], [], [], seconds)[0]:
+            raise TimeoutError(f"process {self.pid} runs after {seconds} s")
+
+    def let_go(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+
+class Nursery:
+    """One for each test process; it ends when that does."""
+
+    def __init__(self) -> None:
+        # Each message is one, with its files.
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("REGULARS_")}
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.nursery", str(theirs.fileno())],
+                cwd=ROOT,
+                env={**environment, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+
+    def start(
+        self,
+        program: str,
+        *arguments: str,
+        environment: dict[str, str],
+        log: Path,
+        descriptors: Sequence[int] = (),
+    ) -> Child:
+        """Run the `main` of a module with these arguments and open files, which it gets in this order."""
+        asked = {"program": program, "arguments": arguments, "environment": environment, "log": str(log)}
+        socket.send_fds(self._socket, [json.dumps(asked).encode()], list(descriptors))
+        told = self._socket.recv(64)
+        assert told, "the nursery has ended"
+        return Child(int(told))
+
+    def close(self) -> None:
+        self._socket.close()
+        self._process.wait(ENDS_SECONDS_MAX)
+
+
+@cache
+def nursery() -> Nursery:
+    opened = Nursery()
+    atexit.register(opened.close)
+    return opened
+
+
+def _serve_requests(asking: socket.socket) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    # Ctrl-C is for the test process, which ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        message, descriptors, _flags, _address = socket.recv_fds(asking, MESSAGE_BYTES_MAX, DESCRIPTORS_MAX)
+        if not message:
+            return
+        asked = json.loads(message)
+        # Here, so that the next one need not.
+        program = importlib.import_module(asked["program"])
+        pid = os.fork()
+        if pid == 0:
+            asking.close()
+            _become(program, asked, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        asking.sendall(str(pid).encode())
+
+
+def _become(program: ModuleType, asked: dict[str, Any], descriptors: list[int]) -> None:
+    """What a process is when it begins: its own environment, output and reaction to signals."""
+    code = 1
+    try:
+        for signal_number in (signal.SIGCHLD, signal.SIGINT):
+            signal.signal(signal_number, signal.SIG_DFL)
+        log = os.open(asked["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        for target in (1, 2):
+            os.dup2(log, target)
+        os.environ.clear()
+        os.environ.update(asked["environment"])
+        program.main(asked["arguments"], descriptors)
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    except BaseException:  # noqa: BLE001  # it is the last frame of a forked process
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    _serve_requests(socket.socket(fileno=int(sys.argv[1])))

@@ -21,6 +21,7 @@ from tests.crash import planted
 from tests.crash.clients import Address
 from tests.crash.outside import Outside, outside
 from tests.crash.processes import Process, ServerProcess, Traps, listening
+from tests.support import claims
 from tests.support.commands import postmaster_pid
 from tests.support.database import with_database
 from tests.support.server import ROOT
@@ -31,7 +32,6 @@ from regulars.postgres import embedded
 
 ON_DISK: Final = Path("/var/tmp")  # noqa: S108  # a folder with a random name is made in it
 DURABLE: Final = ("fsync", "synchronous_commit", "full_page_writes")
-CLAIMS: Final = ("texts", "webhook_deliveries")
 # What waits for a time of its schedule, where nobody has it in hand.
 WAITS: Final = {
     "texts": "state = 'queued'",
@@ -109,8 +109,7 @@ class World:
 
     def lapse(self) -> None:
         with contextlib.suppress(psycopg.OperationalError):
-            for table in CLAIMS:
-                self.execute(f"UPDATE {table} SET due_at = now() WHERE owner IS NOT NULL AND due_at > now()")  # noqa: S608  # a name above
+            claims.lapse(self.url)
 
     def heal(self) -> None:
         """Whatever was broken is in order again: what is dead is started, what was blocked is open."""

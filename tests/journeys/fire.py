@@ -5,7 +5,6 @@ import asyncio
 import json
 import random
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +17,8 @@ import aiohttp
 from tests.messaging.desk import ALWAYS, ORIGIN
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN, fake_twilio
 from tests.messaging.fire import KEY, Worker
-from tests.support.server import ROOT, Server
+from tests.support.nursery import nursery
+from tests.support.server import Server
 from tests.support.tenant import Tenant
 
 from regulars.consent.opt_in import Consent, opt_in
@@ -214,15 +214,12 @@ class _Game:
         numbers = self._chance.sample(range(self._facts), self._facts)
         file.write_text("".join(json.dumps(self._ticket("file", it)) + "\n" for it in numbers), "utf-8")
         arguments = ("import", "sales", str(file), "--organization", await self._name(), "--json")
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "regulars.cli", *arguments),
-            env={"DATABASE_URL": self._database_url, "PYTHONPATH": str(ROOT / "src"), "REGULARS_SECRET_KEY": KEY},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        said, complained = await asyncio.wait_for(process.communicate(), DEADLINE_S)
-        assert process.returncode == 0, complained.decode()
-        self._report.imported = json.loads(said)
+        environment = {"DATABASE_URL": self._database_url, "REGULARS_SECRET_KEY": KEY}
+        said = self._folder / "imported.json"
+        process = nursery().start("tests.support.commanded", *arguments, environment=environment, log=said)
+        await asyncio.to_thread(process.wait, DEADLINE_S)
+        process.let_go()
+        self._report.imported = json.loads(said.read_text())
 
     async def _name(self) -> str:
         database = Database(self._database_url, pool_max=2)

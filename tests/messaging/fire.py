@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 from tests.messaging.desk import ALWAYS, ORIGIN
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN, FakeTwilio, fake_twilio
+from tests.support.claims import lapse
 from tests.support.nursery import Child, nursery
 from tests.support.server import Server
 from tests.support.tenant import Tenant
@@ -80,6 +81,8 @@ class Worker:
         self._process: Child | None = None
 
     def start(self) -> None:
+        """What the last one held is due at once."""
+        lapse(self._environment["DATABASE_URL"])
         self._process = nursery().start(
             "tests.support.commanded", "worker", environment=self._environment, log=Path(os.devnull)
         )

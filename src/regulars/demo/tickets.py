@@ -4,6 +4,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from itertools import accumulate
 
 from regulars.demo.assortment import DISCOUNTS_PERCENT, PROPERTY_KEYS, Line, lines_of
@@ -36,7 +37,7 @@ class Till:
         self.store = ByExternalId(shop.external_id)
         self.customers = customers
         self.currency = COUNTRIES[shop.country].currency
-        self.lines = LINES[shop.country]
+        self.lines = _lines(shop.country)
         self.next_number = 1
 
     def external_id(self) -> str:
@@ -45,8 +46,10 @@ class Till:
         return f"{self.shop.external_id}:{number:07d}"
 
 
-# Shared by the shops of a country: one list of lines for each discount.
-LINES = {code: [lines_of(country, discount) for discount in DISCOUNTS_PERCENT] for code, country in COUNTRIES.items()}
+@cache
+def _lines(country: str) -> list[list[Line]]:
+    """One list of lines for each discount, shared by the shops of a country."""
+    return [lines_of(COUNTRIES[country], discount) for discount in DISCOUNTS_PERCENT]
 
 
 def make_tickets(seed: int, customers: Sequence[Customer], *, count: int, last_day: date) -> Iterator[Sale]:

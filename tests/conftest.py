@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from tests.support import database
 
@@ -59,6 +60,14 @@ def pytest_configure_node(node) -> None:  # the worker, known to xdist only
     shared.start(node.config.getoption("--database-url"))
     node.workerinput["server_url"] = shared.server_url
     node.workerinput["template"] = shared.template
+
+
+@pytest.fixture(autouse=True)
+def plain_log() -> Iterator[None]:
+    """Failures on purpose are logged in one plain line; the default draws their tracebacks for seconds."""
+    structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()])
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

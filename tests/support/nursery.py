@@ -14,11 +14,13 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from tests.support.shortened import shorten
 
 ROOT = Path(__file__).parents[2]
 MESSAGE_BYTES_MAX = 1 << 17
@@ -29,8 +31,10 @@ ENDS_SECONDS_MAX = 30
 class Child:
     """A process that the nursery started: seen through a handle, so that its number is never mistaken for another's."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, farewell: int) -> None:
         self.pid = pid
+        # It writes here how it ended, unless it was killed.
+        self._farewell = farewell
         try:
             self._handle = os.pidfd_open(pid)
         except ProcessLookupError:
@@ -43,15 +47,19 @@ class Child:
         if self.is_alive():
             os.kill(self.pid, how)
 
-    def wait(self, seconds: float) -> None:
-        """Until it has ended, at most so long."""
+    def wait(self, seconds: float) -> int | None:
+        """Until it has ended, at most so long: with which code, or None when it was killed or is long forgotten."""
         if self._handle >= 0 and not select.select([self._handle], [], [], seconds)[0]:
             raise TimeoutError(f"process {self.pid} runs after {seconds} s")
+        said = os.read(self._farewell, 16) if self._farewell >= 0 else b""
+        self.let_go()
+        return int(said) if said else None
 
     def let_go(self) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        for descriptor in (self._handle, self._farewell):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._handle = self._farewell = -1
 
 
 class Nursery:
@@ -77,13 +85,29 @@ class Nursery:
         environment: dict[str, str],
         log: Path,
         descriptors: Sequence[int] = (),
+        folder: Path = ROOT,
+        shortened: Mapping[str, Any] | None = None,
     ) -> Child:
-        """Run the `main` of a module with these arguments and open files, which it gets in this order."""
-        asked = {"program": program, "arguments": arguments, "environment": environment, "log": str(log)}
-        socket.send_fds(self._socket, [json.dumps(asked).encode()], list(descriptors))
+        """Run the `main` of a module with these arguments and open files, which it gets in this order.
+
+        Constants of the program that are waits may be `shortened`; a fork has them for itself.
+        """
+        asked = {
+            "program": program,
+            "arguments": arguments,
+            "environment": environment,
+            "log": str(log),
+            "folder": str(folder),
+            "shortened": shortened or {},
+        }
+        farewell, theirs = os.pipe()
+        try:
+            socket.send_fds(self._socket, [json.dumps(asked).encode()], [theirs, *descriptors])
+        finally:
+            os.close(theirs)
         told = self._socket.recv(64)
         assert told, "the nursery has ended"
-        return Child(int(told))
+        return Child(int(told), farewell)
 
     def close(self) -> None:
         self._socket.close()
@@ -119,6 +143,8 @@ def _serve_requests(asking: socket.socket) -> None:
 
 def _become(program: ModuleType, asked: dict[str, Any], descriptors: list[int]) -> None:
     """What a process is when it begins: its own environment, output and reaction to signals."""
+    farewell, *given = descriptors
+    os.set_inheritable(farewell, False)
     code = 1
     try:
         for signal_number in (signal.SIGCHLD, signal.SIGINT):
@@ -128,7 +154,9 @@ def _become(program: ModuleType, asked: dict[str, Any], descriptors: list[int]) 
             os.dup2(log, target)
         os.environ.clear()
         os.environ.update(asked["environment"])
-        program.main(asked["arguments"], descriptors)
+        os.chdir(asked["folder"])
+        shorten(asked["shortened"])
+        program.main(asked["arguments"], given)
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
@@ -137,6 +165,7 @@ def _become(program: ModuleType, asked: dict[str, Any], descriptors: list[int]) 
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+        os.write(farewell, str(code).encode())
         os._exit(code)
 
 

@@ -8,6 +8,7 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.support.nursery import Child, nursery
 
@@ -26,9 +27,16 @@ class Server:
     """
 
     def __init__(
-        self, database_url: str, folder: Path, *, patience: dict[str, float] | None = None, **settings: str
+        self,
+        database_url: str,
+        folder: Path,
+        *,
+        patience: dict[str, float] | None = None,
+        shortened: dict[str, Any] | None = None,
+        **settings: str,
     ) -> None:
         self._patience = json.dumps(patience or {})
+        self._shortened = shortened
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
         self._socket.listen(512)
@@ -58,6 +66,7 @@ class Server:
             environment=self._environment,
             log=self._log,
             descriptors=[self._socket.fileno()],
+            shortened=self._shortened,
         )
         self._wait_until_ready()
 
@@ -116,10 +125,16 @@ class Server:
 
 
 @contextlib.contextmanager
-def running_server(database_url: str, *, patience: dict[str, float] | None = None, **settings: str) -> Iterator[Server]:
+def running_server(
+    database_url: str,
+    *,
+    patience: dict[str, float] | None = None,
+    shortened: dict[str, Any] | None = None,
+    **settings: str,
+) -> Iterator[Server]:
     """A server for the time of the block; a traceback in its log is a failure whatever the answers said."""
     with tempfile.TemporaryDirectory(prefix="regulars-server-") as folder:
-        server = Server(database_url, Path(folder), patience=patience, **settings)
+        server = Server(database_url, Path(folder), patience=patience, shortened=shortened, **settings)
         try:
             server.start()
             yield server

@@ -215,10 +215,12 @@ class _Game:
         file.write_text("".join(json.dumps(self._ticket("file", it)) + "\n" for it in numbers), "utf-8")
         arguments = ("import", "sales", str(file), "--organization", await self._name(), "--json")
         environment = {"DATABASE_URL": self._database_url, "REGULARS_SECRET_KEY": KEY}
-        said = self._folder / "imported.json"
-        process = nursery().start("tests.support.commanded", *arguments, environment=environment, log=said)
-        await asyncio.to_thread(process.wait, DEADLINE_S)
-        process.let_go()
+        said, complained = self._folder / "imported.json", self._folder / "imported.log"
+        process = nursery().start(
+            "tests.support.commanded", *arguments, environment=environment, log=complained, output=said
+        )
+        code = await asyncio.to_thread(process.wait, DEADLINE_S)
+        assert code == 0, complained.read_text()
         self._report.imported = json.loads(said.read_text())
 
     async def _name(self) -> str:

@@ -85,18 +85,21 @@ class Nursery:
         environment: dict[str, str],
         log: Path,
         descriptors: Sequence[int] = (),
+        output: Path | None = None,
         folder: Path = ROOT,
         shortened: Mapping[str, Any] | None = None,
     ) -> Child:
         """Run the `main` of a module with these arguments and open files, which it gets in this order.
 
-        Constants of the program that are waits may be `shortened`; a fork has them for itself.
+        What it writes goes to the log, its output elsewhere if asked. Constants of the program that are waits may be
+        `shortened`; a fork has them for itself.
         """
         asked = {
             "program": program,
             "arguments": arguments,
             "environment": environment,
             "log": str(log),
+            "output": str(output or log),
             "folder": str(folder),
             "shortened": shortened or {},
         }
@@ -149,9 +152,8 @@ def _become(program: ModuleType, asked: dict[str, Any], descriptors: list[int]) 
     try:
         for signal_number in (signal.SIGCHLD, signal.SIGINT):
             signal.signal(signal_number, signal.SIG_DFL)
-        log = os.open(asked["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        for target in (1, 2):
-            os.dup2(log, target)
+        for target, file in ((1, asked["output"]), (2, asked["log"])):
+            os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), target)
         os.environ.clear()
         os.environ.update(asked["environment"])
         os.chdir(asked["folder"])

@@ -1,0 +1,103 @@
+"""Runs of sales in memory: what is picked by stretches is what looking at each would find."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+from regulars.segments.analysis.engine import sales
+from regulars.segments.analysis.engine.chosen import EVER, in_window
+from regulars.segments.analysis.engine.days import EPOCH_ORDINAL, Zone
+from regulars.segments.analysis.engine.parts import encode_parts, read_flat, read_part
+from regulars.segments.analysis.engine.sales import SalesRun, Words, arranged, grouped, merge
+from regulars.segments.columns.model import Run
+
+RUN = Run(1, "sales", 1, 1, 0, 0)
+
+
+def flat_run(seed: int, *, size: int = 60, products: int = 9) -> dict[str, np.ndarray]:
+    """Sales in no order, lines of theirs in no order either; the product 0 is none."""
+    chance = np.random.default_rng(seed)
+    lines = 2 * size
+    return {
+        "customer": chance.integers(0, 12, size),
+        "at_s": chance.integers(1_700_000_000, 1_700_900_000, size),
+        "store": chance.integers(0, 3, size),
+        "kind": chance.integers(0, 4, size),
+        "amount": chance.integers(-500, 500, size),
+        "sale": chance.integers(0, size, lines),
+        "product": chance.integers(0, products, lines),
+        "quantity": chance.integers(-3, 4, lines) * 500_000,
+        "total": chance.integers(-900, 900, lines),
+    }
+
+
+def words() -> Words:
+    made = Words()
+    made.map("store", [bytes([number]) for number in range(3)])
+    made.map("kind", ["EUR", "CHF"])
+    made.map("product", [b'{"external_id":"%d"}' % number for number in range(1, 9)])
+    return made
+
+
+def lines_of(flat: dict[str, np.ndarray]) -> list[tuple[int, ...]]:
+    """Each line of a product with all that its sale says: the same whatever the order."""
+    of_sale = [flat[name][flat["sale"]] for name in ("customer", "at_s", "store", "kind", "amount")]
+    rows = zip(*of_sale, flat["product"], flat["quantity"], flat["total"], strict=True)
+    return sorted(tuple(int(value) for value in row) for row in rows if row[5] > 0)
+
+
+def test_a_merge_and_the_way_to_the_disk_and_back_change_no_line():
+    first, second = flat_run(1), flat_run(2)
+    together = merge([arranged(first), arranged(second)])
+    assert (np.diff(together["at_s"]) >= 0).all()
+    assert lines_of(together) == sorted(lines_of(first) + lines_of(second))
+    # Whoever reads it knows its words in another order.
+    others = Words()
+    others.map("store", [b"\x02", b"x", b"\x00"])
+    others.map("kind", ["CHF"])
+    others.map("product", [b'{"external_id":"7"}'])
+    back = read_flat(encode_parts(together, words()), others)
+    assert back["customer"].tolist() == together["customer"].tolist()
+    assert sum(back["quantity"]) == sum(together["quantity"])
+    spelled = [words().products.values[code] for code in together["product"].tolist()]
+    assert [others.products.values[code] for code in back["product"].tolist()] == spelled
+    kinds = [(others.currencies.values[kind >> 1], kind & 1) for kind in back["kind"].tolist()]
+    assert kinds == [(words().currencies.values[kind >> 1], kind & 1) for kind in together["kind"].tolist()]
+    assert read_part("quantity", encode_parts(together, words())["quantity"], others)["unit"].tolist() == [500_000]
+
+
+def test_the_sales_of_whoever_is_gone_go_with_their_lines():
+    flat = flat_run(3)
+    left = merge([arranged(flat)], np.array([2, 5]))
+    assert not set(left["customer"].tolist()) & {2, 5}
+    assert lines_of(left) == [line for line in lines_of(flat) if line[0] not in {2, 5}]
+
+
+@pytest.mark.parametrize("slices_max", [0, 2_000])
+@pytest.mark.parametrize("passing", [[], [3], [1, 2, 8], [*range(1, 9)]])
+def test_lines_are_picked_by_their_products(monkeypatch, slices_max, passing):
+    monkeypatch.setattr(sales, "SLICES_MAX", slices_max)
+    flat = arranged(flat_run(4))
+    run = SalesRun(RUN, grouped(flat))
+    table = np.isin(np.arange(9), passing)
+    sale, total = run.pick(table, "sale", "total")
+    wanted = table[flat["product"]]
+    assert (sale.tolist(), total.tolist()) == (flat["sale"][wanted].tolist(), flat["total"][wanted].tolist())
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/St_Johns"])
+def test_a_window_is_the_same_where_the_day_goes_back(zone):
+    """In St. John's the clock went from one minute past midnight back to the day before."""
+    midnight = int(datetime(2010, 11, 7, 2, 30, tzinfo=UTC).timestamp())
+    at_s = np.arange(midnight - 3_600, midnight + 7_200, 20)
+    days = [datetime.fromtimestamp(int(at), ZoneInfo(zone)).date().toordinal() - EPOCH_ORDINAL for at in at_s]
+    first = min(days)
+    run = SalesRun(RUN, {"customer": np.arange(at_s.size), "at_s": at_s})
+    for window in ((first, first), (first + 1, first + 1), (first, first + 1), (first + 1, first), EVER):
+        chosen = in_window(run, window, Zone(zone))
+        wanted = [place for place, day in enumerate(days) if window[0] <= day <= window[1]]
+        assert chosen.of("customer").tolist() == wanted
+        assert np.flatnonzero(chosen.has(np.arange(at_s.size))).tolist() == wanted
+    assert run.is_in_order is (zone == "UTC")

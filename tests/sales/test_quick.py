@@ -8,11 +8,12 @@ import msgspec
 import psycopg
 import pytest
 from tests.sales.counter import TARGET, Counter, Told
-from tests.sales.desk import STORE, database_time
+from tests.sales.desk import AN_HOUR_AGO, STORE, database_time
 from tests.sales.traffic import Traffic
 from tests.support import samples
 from tests.support.draining import drain
 
+from regulars.http import quick_try
 from regulars.idempotency.model import fingerprint
 from regulars.kit import connecting
 from regulars.kit.clock import monotonic
@@ -26,7 +27,11 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_random_traffic_has_the_same_answers_and_leaves_the_same_rows_on_both_paths(quick, plain, seed):
+async def test_random_traffic_has_the_same_answers_and_leaves_the_same_rows_on_both_paths(
+    quick, plain, seed, monkeypatch
+):
+    # However much of it comes again, the quick way is tried.
+    monkeypatch.setattr(quick_try, "REPEATS_MIN", 1_000)
     traffic = Traffic(seed)
     for counter in (quick, plain):
         await counter.send(
@@ -95,6 +100,18 @@ async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sa
     assert left["told"] == ["A", "B", "C", "warm-up"]
     assert [key for key, _, _ in left["keys"]] == ["k"]
     assert quick.sent_quickly == [1]
+
+
+async def test_where_everything_comes_again_the_quick_way_is_not_tried_for_a_while(quick, monkeypatch):
+    monkeypatch.setattr(quick_try, "REPEATS_MIN", 5)
+    monkeypatch.setattr(quick_try, "REPEATING_S", 3600.0)
+    tickets = [told(f"T{number}", occurred_at=AN_HOUR_AGO) for number in range(5)]
+    assert {answer["status"] for answer in await quick.send(tickets)} == {201}
+    assert {answer["status"] for answer in await quick.send(tickets)} == {200}
+    assert quick.sent_quickly == [5, 0]
+    answers = await quick.send([*tickets, told("new")])
+    assert [answer["status"] for answer in answers] == [200] * 5 + [201]
+    assert quick.sent_quickly == [5, 0]
 
 
 async def profile_of(quick: Counter, ticket: str) -> Any:

@@ -1,5 +1,7 @@
 """The headers of an answer of the API, the same on every way to the caller."""
 
+from collections.abc import Iterable
+
 from regulars.http.asgi import Send
 from regulars.http.problem import PROBLEM_STATUS_MIN
 from regulars.http.route import Answer, Headers
@@ -29,6 +31,21 @@ def answer_headers(answer: Answer, request_id: str, rate_headers: Headers = ()) 
 
 
 def answer_head(answer: Answer, request_id: str, rate_headers: Headers = ()) -> bytes:
-    """The same headers as they are written, with the blank line."""
-    lines = answer_headers(answer, request_id, rate_headers)
-    return b"".join([b"%b: %b\r\n" % line for line in lines]) + b"\r\n"
+    """The same headers as they are written, with the blank line; in one piece where they are the usual ones."""
+    if answer.status >= PROBLEM_STATUS_MIN or answer.status == NO_CONTENT:
+        return _written(answer_headers(answer, request_id, rate_headers)) + b"\r\n"
+    others = (*rate_headers, *answer.headers)
+    return _USUAL % (request_id.encode(), _written(others) if others else b"", len(answer.body))
+
+
+def _written(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    return b"".join([b"%b: %b\r\n" % line for line in headers])
+
+
+_USUAL = (
+    b"x-request-id: %b\r\n"
+    + _written(_ALWAYS)
+    + b"%b"
+    + _written([(b"content-type", _PLAIN_JSON), (b"content-length", b"%d")])
+    + b"\r\n"
+)

@@ -18,9 +18,15 @@ from regulars.kit import failpoint
 
 ALONE_S = 1.0
 APART_S = 10.0
+# Of so many that are left over none is worth a try for a while.
+REPEATS_MIN = 24
+REPEATING_S = 1.0
 
 # The statement wrote nothing; the careful way finds out why.
 _REFUSED = (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable)
+
+# The organization, the operation, and one of the queues it has for that organization.
+QueueKey = tuple[UUID, str, int]
 
 
 class QuickTry:
@@ -30,27 +36,29 @@ class QuickTry:
         self.alone: set[Hashable] = set()
         # Queues that had better not share a transaction with those of other organizations for now.
         self.apart: set[Hashable] = set()
+        # Queues of which nothing came of a try lately: what comes there has come before.
+        self.repeating: set[Hashable] = set()
 
     async def answer_together(
-        self, route: Mutation, quick: QuickTogether, batches: Sequence[tuple[UUID, list[Pending]]]
+        self, route: Mutation, quick: QuickTogether, batches: Sequence[tuple[QueueKey, list[Pending]]]
     ) -> list[list[Pending]]:
-        """Answer what one transaction can decide of several organizations' batches; give back the rest of each."""
+        """Answer what one transaction can decide of several queues' batches; give back the rest of each."""
         able = [[pending for pending in batch if pending.refusal is None] for _, batch in batches]
         rest = [[pending for pending in batch if pending.refusal is not None] for _, batch in batches]
-        organizations = [organization_id for organization_id, _ in batches]
+        organizations = [queue[0] for queue, _ in batches]
         writes = [[pending.write for pending in some] for some in able]
         failpoint.hit("write.before_commit")
         try:
             made = await quick(list(zip(organizations, writes, strict=True)))
         except _REFUSED:
-            if len(batches) > 1:
-                return [batch for _, batch in batches]
-            made = [[None] * len(writes[0])]
-        else:
-            failpoint.hit("write.committed")
+            for pending in batches[0][1] if len(batches) == 1 else ():
+                pending.is_for_the_careful_way = True
+            return [batch for _, batch in batches]
+        failpoint.hit("write.committed")
         written: list[tuple[Pending, MakeBody]] = []
-        for some, bodies, left in zip(able, made, rest, strict=True):
+        for (queue, batch), some, bodies, left in zip(batches, able, made, rest, strict=True):
             written += _sort_out(some, bodies, left)
+            self._note_repeats(queue, batch, left)
             for pending in left:
                 pending.is_for_the_careful_way = True
         self._in_flight.settle(written, status=route.quick_status)
@@ -72,11 +80,14 @@ class QuickTry:
         if not able:
             return rest
         try:
-            return [*rest, *await self._try(route, quick, organization_id, able)]
+            rest += await self._try(route, quick, organization_id, able)
         except _REFUSED:
             _set_aside(self.apart, queue, APART_S)
             if len(able) == 1 or not route.tries_alone:
                 return batch
+        else:
+            self._note_repeats(queue, batch, rest)
+            return rest
         # Where requests come again, more will: their neighbours had better not share a statement with them.
         _set_aside(self.alone, queue, ALONE_S)
         for pending in able:
@@ -84,6 +95,10 @@ class QuickTry:
                 # Now, and not with the rest: those that came after it must not overtake it.
                 await otherwise([pending])
         return rest
+
+    def _note_repeats(self, queue: Hashable, batch: Sequence[Pending], left: Sequence[Pending]) -> None:
+        if len(left) == len(batch) >= REPEATS_MIN:
+            _set_aside(self.repeating, queue, REPEATING_S)
 
     async def _try(self, route: Mutation, quick: Quick, organization_id: UUID, batch: list[Pending]) -> list[Pending]:
         failpoint.hit("write.before_commit")

@@ -12,7 +12,7 @@ from uuid import UUID
 from regulars.http.careful import CarefulWay
 from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S, InFlight, Outcome, Pending, ids_of, in_progress
 from regulars.http.large_bodies import LARGE_BYTES, LargeBodies
-from regulars.http.quick_try import QuickTry
+from regulars.http.quick_try import QueueKey, QuickTry
 from regulars.http.replay import replayed
 from regulars.http.route import Answer, Mutation, Request, Write
 from regulars.idempotency.model import fingerprint
@@ -27,10 +27,6 @@ from regulars.kit.writable import trouble
 ASK_AGAIN_AFTER_S = 0.05
 
 _log = log.get(__name__)
-
-
-# The organization, the operation, and one of the queues it has for that organization.
-QueueKey = tuple[UUID, str, int]
 
 
 class Writes:
@@ -137,7 +133,8 @@ class Writes:
     def _shared_as(self, queue_key: QueueKey) -> str | None:
         """The operation, if batches of several organizations may be one transaction of it."""
         # On a cluster these lie on several nodes, and committing on all of them costs more than it saves.
-        if self._database.is_cluster or queue_key in self._quick_try.apart:
+        tries = self._quick_try
+        if self._database.is_cluster or queue_key in tries.apart or queue_key in tries.repeating:
             return None
         name = queue_key[1]
         return None if self._routes[name].quick_together is None else name
@@ -145,7 +142,7 @@ class Writes:
     async def _flush_together(self, turn: Sequence[tuple[QueueKey, list[Pending]]]) -> list[list[Pending]]:
         """Try small batches of several organizations as one transaction; give back what is left of each."""
         route = self._routes[turn[0][0][1]]
-        batches = [(key[0], [pending for pending in batch if pending.outcome is None]) for key, batch in turn]
+        batches = [(key, [pending for pending in batch if pending.outcome is None]) for key, batch in turn]
         everybody = [pending for _, batch in batches for pending in batch]
         self._batch_sizes[route.operation_id].observe(len(everybody))
         if route.quick_together is None:
@@ -164,8 +161,9 @@ class Writes:
         is_left_over = bool(batch) and batch[0].is_for_the_careful_way
         if not is_left_over:
             self._batch_sizes[name].observe(len(batch))
+        is_tried = route.quick is not None and not is_left_over and queue_key not in self._quick_try.repeating
         try:
-            if route.quick is not None and not is_left_over:
+            if is_tried and route.quick is not None:
                 batch = await self._quick_try.answer(
                     route, route.quick, organization_id, batch, queue=queue_key, otherwise=carefully
                 )

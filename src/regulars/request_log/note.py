@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -12,7 +13,8 @@ import msgspec
 
 from regulars.kit import log
 from regulars.kit.clock import monotonic, truncate_to_milliseconds
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
+from regulars.kit.halves import by_halves
 from regulars.kit.ids import new_uuid
 from regulars.request_log import queries
 from regulars.request_log.model import (
@@ -28,6 +30,10 @@ from regulars.request_log.model import (
 WRITE_EVERY_S: Final = 2.0
 # What one process writes of one key each time: the last successes, and more of the refusals, which people look for.
 SUCCESSES_PER_WRITE_MAX: Final = 20
+# Of all keys together; where many are busy, each has its share of it, and a few at least.
+SUCCESSES_TOGETHER_MAX: Final = 1_000
+SUCCESSES_PER_WRITE_MIN: Final = 4
+ORGANIZATIONS_TOGETHER_MAX: Final = 32
 REFUSALS_PER_WRITE_MAX: Final = 100
 KEYS_PER_WRITE_MAX: Final = 1_000
 PROBLEM_BYTES_MAX: Final = 8 << 10
@@ -117,22 +123,31 @@ class RequestLog:
         by_organization: dict[UUID, dict[UUID, _OfKey]] = {}
         for api_key_id, of_key in noted.items():
             by_organization.setdefault(of_key.organization_id, {})[api_key_id] = of_key
-        for organization_id, keys in by_organization.items():
-            try:
-                async with self._database.transaction() as tx:
-                    await self._write(tx, organization_id, keys)
-            except Exception as error:  # noqa: BLE001  # nobody starts the writing again: the other organizations' comes, and the next
-                _log.warning("request_log.lost", organization_id=str(organization_id), error=type(error).__name__)
+        share = max(SUCCESSES_PER_WRITE_MIN, SUCCESSES_TOGETHER_MAX // max(1, len(noted)))
+        # In the order of organizations, so that two processes do not wait for each other crosswise.
+        in_order = sorted(by_organization)
+        for start in range(0, len(in_order), ORGANIZATIONS_TOGETHER_MAX):
+            some = in_order[start : start + ORGANIZATIONS_TOGETHER_MAX]
+            await by_halves(some, partial(self._write_together, by_organization, share), _lost)
 
-    async def _write(self, tx: Tx, organization_id: UUID, keys: Mapping[UUID, _OfKey]) -> None:
+    async def _write_together(
+        self, noted: Mapping[UUID, Mapping[UUID, _OfKey]], share: int, organization_ids: Sequence[UUID]
+    ) -> Sequence[None]:
+        async with self._database.transaction() as tx:
+            for organization_id in organization_ids:
+                await self._write(tx, organization_id, noted[organization_id], share=share)
+        return ()
+
+    async def _write(self, tx: Tx, organization_id: UUID, keys: Mapping[UUID, _OfKey], *, share: int) -> None:
         hour = tx.now.replace(minute=0, second=0, microsecond=0)
         counts = {api_key_id: Counts(of_key.answers, of_key.refusals) for api_key_id, of_key in keys.items()}
-        before = await queries.sum_counts(tx, organization_id, since=hour - DAY)
-        await queries.add_counts(tx, organization_id, counts, hour=hour)
-        room = max(0, REFUSALS_PER_DAY_MAX - before.refusals)
         moment = _clock(tx.now)
-        refused = [_entry(key, one, moment) for key, of_key in keys.items() for one in of_key.refused][:room]
-        succeeded = [_entry(key, one, moment) for key, of_key in keys.items() for one in of_key.succeeded]
+        refused = [_entry(key, one, moment) for key, of_key in keys.items() for one in of_key.refused]
+        if refused:
+            before = await queries.sum_counts(tx, organization_id, since=hour - DAY)
+            refused = refused[: max(0, REFUSALS_PER_DAY_MAX - before.refusals)]
+        await queries.add_counts(tx, organization_id, counts, hour=hour)
+        succeeded = [_entry(key, one, moment) for key, of_key in keys.items() for one in [*of_key.succeeded][-share:]]
         entries = sorted([*refused, *succeeded], key=lambda entry: entry.answered_at)
         await queries.insert_entries(tx, organization_id, entries)
         self._untrimmed.update(entry.api_key_id for entry in entries)
@@ -140,6 +155,15 @@ class RequestLog:
             if self._untrimmed[api_key_id] >= TRIM_AFTER_ENTRIES:
                 del self._untrimmed[api_key_id]
                 await queries.delete_all_but_last(tx, organization_id, api_key_id, kept=ENTRIES_PER_KEY_MAX)
+
+
+def _lost(organization_ids: Sequence[UUID], error: Exception) -> Sequence[None] | None:
+    """Whoever is alone with a failure has lost what was noted; several are tried in halves."""
+    if len(organization_ids) > 1 and not isinstance(error, CONNECTION_ERRORS):
+        return None
+    for organization_id in organization_ids:
+        _log.warning("request_log.lost", organization_id=str(organization_id), error=type(error).__name__)
+    return ()
 
 
 def _clock(now: datetime) -> Callable[[float], datetime]:

@@ -51,8 +51,10 @@ async def record_sales(
     ]
     valid = [sale for sale, outcome in zip(sales, outcomes, strict=True) if outcome is None]
     stored = await queries.find_sales_by_external_id(tx, organization_id, {sale.external_id for sale in valid})
-    stores = await find_stores(tx, organization_id, {sale.store for sale in valid})
-    found = await find_profiles(tx, organization_id, {sale.profile for sale in valid if sale.profile is not None})
+    # What a ticket that came again calls its store and its customer is what it called them before, mostly.
+    unsure = [sale for sale in valid if not _names_the_same(sale, stored.get(sale.external_id))]
+    stores = await find_stores(tx, organization_id, {sale.store for sale in unsure})
+    found = await find_profiles(tx, organization_id, {sale.profile for sale in unsure if sale.profile is not None})
     # Found and locked are two statements; a profile that was erased in between is not known to this batch either. Those
     # of sales that are stored already are only compared.
     named = {sale.profile for sale in valid if sale.profile is not None and sale.external_id not in stored}
@@ -169,5 +171,21 @@ def _outcome(
         if first[external_id] == index:
             return Recorded(own, is_new=True)
         winner = own
-    same = is_same_ticket(winner, sale, store=known.store(sale), profile=known.profile(sale))
+    if _names_the_same(sale, winner):
+        same = is_same_ticket(winner, sale, store=winner.store, profile=winner.profile)
+    else:
+        same = is_same_ticket(winner, sale, store=known.store(sale), profile=known.profile(sale))
     return Recorded(winner, is_new=False, differs=not same)
+
+
+def _names_the_same(sale: Sale, stored: StoredSale | None) -> bool:
+    """Whether a ticket calls its store and its customer, if any, by the names that the stored one's have."""
+    if stored is None or not _names(sale.store, stored.store):
+        return False
+    if sale.profile is None or stored.profile is None:
+        return sale.profile is None and stored.profile is None
+    return _names(sale.profile, stored.profile)
+
+
+def _names(reference: Reference, found: StoreRef | ProfileRef) -> bool:
+    return isinstance(reference, ByExternalId) and reference.external_id == found.external_id

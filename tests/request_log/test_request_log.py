@@ -161,3 +161,18 @@ async def test_a_database_that_is_gone_costs_entries_and_no_request(caller, data
     log_of_a_dead_server.note(caller, answered())
     await log_of_a_dead_server.write()
     log_of_a_dead_server.note(caller, answered())
+
+
+async def test_of_many_organizations_each_has_its_share_and_only_the_one_that_fails_loses_it(request_log, database):
+    callers = [KeyHolder(uuid4(), uuid4(), b"", None) for _ in range(300)]
+    for caller in callers:
+        for _ in range(note.SUCCESSES_PER_WRITE_MIN + 3):
+            request_log.note(caller, answered())
+    async with database.transaction() as tx:
+        await tx.execute(f"ALTER TABLE request_counts ADD CHECK (organization_id <> '{callers[7].organization_id}')")  # type: ignore[arg-type]  # an id of ours
+    await request_log.write()
+    async with database.reading() as tx:
+        rows = await tx.fetch("SELECT organization_id, count(*) FROM request_log GROUP BY 1")
+    assert dict(rows) == {
+        caller.organization_id: note.SUCCESSES_PER_WRITE_MIN for caller in callers if caller is not callers[7]
+    }

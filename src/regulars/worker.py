@@ -14,15 +14,10 @@ from regulars.demo.runs.queue import DemoQueue
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
 from regulars.journeys.backtest.asked.queue import BacktestQueue
-from regulars.journeys.jobs import (
-    enter_by_consents,
-    enter_by_sales,
-    hear_consents,
-    hear_messages,
-    hear_sales,
-)
 from regulars.journeys.kept.forget import KEPT_FOR as RUNS_KEPT_FOR
 from regulars.journeys.kept.forget import sweep_runs
+from regulars.journeys.runs.enter import enter_by_consents, enter_by_sales
+from regulars.journeys.runs.hear import hear_consents, hear_messages, hear_sales
 from regulars.journeys.runs.queue import RunQueue
 from regulars.kit import vault
 from regulars.kit.db import Database
@@ -49,8 +44,8 @@ from regulars.sales.totals.fill import HourlyTotalsFill
 from regulars.sales.values.read import PropertyValues
 from regulars.segments.analysis.ask import Analysis
 from regulars.segments.columns.model import SALES_LISTENER as SEGMENT_SALES
+from regulars.segments.feed import hear as feed
 from regulars.segments.feed.build import ColumnsBuild
-from regulars.segments.jobs import feed_consents, feed_messages, feed_profiles, feed_sales
 from regulars.segments.kept.daily import SizeQueue
 from regulars.webhooks.delivery.queue import DeliveryQueue, ProbeQueue
 from regulars.webhooks.delivery.send import Sender
@@ -73,18 +68,18 @@ LISTENERS: Final[Listeners] = {
         # Those who are in hear a sale before it brings anybody in: it does not end the run it begins.
         "journeys.hear_sales": hear_sales,
         "journeys.enter_by_sales": enter_by_sales,
-        SEGMENT_SALES: feed_sales,
+        SEGMENT_SALES: feed.hear_sales,
     },
     ProfileErased: {"privacy.stragglers": anonymise_stragglers},
     AnswersUnread: {"privacy.answers": read_on},
-    ProfilesChanged: {"webhooks.profiles": post_profile_events, "segments.profiles": feed_profiles},
+    ProfilesChanged: {"webhooks.profiles": post_profile_events, "segments.profiles": feed.hear_profiles},
     SubscriptionsChanged: {
         "webhooks.subscriptions": post_subscription_events,
         "journeys.hear_consents": hear_consents,
         "journeys.enter_by_consents": enter_by_consents,
-        "segments.consents": feed_consents,
+        "segments.consents": feed.hear_consents,
     },
-    MessagesChanged: {"journeys.hear_messages": hear_messages, "segments.messages": feed_messages},
+    MessagesChanged: {"journeys.hear_messages": hear_messages, "segments.messages": feed.hear_messages},
 }
 
 # They hold the state of the organization's columns until the commit, so they come last.

@@ -6,9 +6,9 @@ import pytest
 
 from regulars.journeys import manage
 from regulars.journeys.errors import ChangedMeanwhile, DefinitionRefused, NotPossible
-from regulars.journeys.jobs import hear_messages
 from regulars.journeys.kept.forget import erase_runs
 from regulars.journeys.read import read_definition
+from regulars.journeys.runs.hear import hear_messages
 from regulars.journeys.runs.resume import resume_run
 from regulars.messaging.facts import MessagesChanged
 

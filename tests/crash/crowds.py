@@ -1,14 +1,11 @@
-"""Many at once: one key from ten thousand callers, two thousand who never finish a sentence, five times too much work."""
+"""Many at once: one key from ten thousand callers, and two thousand who never finish a sentence."""
 
 import asyncio
 import contextlib
-import json
 import resource
-import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,7 +18,6 @@ HANDLES: Final = 20_000
 SLOW_CLIENTS: Final = 2_000
 SLOW_FOR_S: Final = 8.0
 ANSWER_SECONDS_MAX: Final = 60.0
-CONNECTIONS: Final = 400
 DIALLING: Final = 400
 Told = tuple[int, dict[str, str], bytes, float]
 
@@ -198,113 +194,3 @@ async def _be_slow(address: tuple[str, int], count: int, seconds: float) -> int:
         if line.transport is not None:
             line.transport.abort()
     return len(lines)
-
-
-@dataclass
-class Over:
-    """What became of too much work."""
-
-    sustainable_per_s: float
-    asked_per_s: float = 0.0
-    sent_per_s: float = 0.0
-    seconds: float = 0.0
-    statuses: dict[str, int] = field(default_factory=dict)
-    lost: int = 0
-    refused_p50_ms: float = 0.0
-    accepted_p50_ms: float = 0.0
-    missing: int = 0
-    normal_again_s: float = 0.0
-    memory_mib: float = 0.0
-
-
-def overload(world: World, shop: Shop, *, rate: float, seconds: float, sustainable: float) -> Over:
-    """Requests leave at fixed moments, whether or not earlier ones were answered."""
-    may_open_many()
-    count = int(rate * seconds)
-    sales = [samples.sale(STORE, external_id=f"{shop.tag}-over-{samples.unique()}") for _ in range(count)]
-    requests = [request_bytes(shop, sale) for sale in sales]
-    watch = Watch(world)
-    started = time.monotonic()
-    told = asyncio.run(_flood(world.address.address, requests, rate))
-    took = time.monotonic() - started
-    found = Over(round(sustainable), round(rate), round(count / took), round(took, 1))
-    found.memory_mib = round(watch.end() / (1 << 20), 1)
-    answers = [it for it in told if it is not None]
-    found.lost = count - len(answers)
-    found.statuses = {str(status): times for status, times in sorted(Counter(it[0] for it in answers).items())}
-    refused = [it[3] for it in answers if it[0] in {429, 503}]
-    accepted = [it for it in answers if it[0] in {200, 201}]
-    found.refused_p50_ms = round(statistics.median(refused) * 1000, 1) if refused else 0.0
-    found.accepted_p50_ms = round(statistics.median(it[3] for it in accepted) * 1000, 1) if accepted else 0.0
-    names = {json.loads(it[2])["sales_event"]["external_id"] for it in accepted}
-    rows = world.rows("SELECT external_id FROM sales_events WHERE organization_id = %s", shop.organization_id)
-    found.missing = len(names - {row[0] for row in rows})
-    return found
-
-
-async def _flood(address: tuple[str, int], requests: Sequence[bytes], rate: float) -> list[Told | None]:
-    loop = asyncio.get_running_loop()
-    lines = Lines(address, [(await loop.create_connection(Line, *address))[1] for _ in range(CONNECTIONS)])
-    under_way: set[asyncio.Task[None]] = set()
-    started = time.monotonic()
-    for number, request in enumerate(requests):
-        ahead = started + number / rate - time.monotonic()
-        if ahead > 0 or number % 50 == 0:
-            await asyncio.sleep(max(ahead, 0.0))
-        task = loop.create_task(lines.ask(request))
-        under_way.add(task)
-        task.add_done_callback(under_way.discard)
-    while under_way:
-        await asyncio.wait(under_way)
-    lines.close()
-    return lines.told
-
-
-class Lines:
-    """As many connections as are needed: whoever finds none idle dials another."""
-
-    def __init__(self, address: tuple[str, int], idle: list[Line]) -> None:
-        self._address = address
-        self._idle = idle
-        self.told: list[Told | None] = []
-
-    async def ask(self, request: bytes) -> None:
-        line = self._idle.pop() if self._idle else None
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS_MAX):
-                if line is None or not line.is_open:
-                    _, line = await asyncio.get_running_loop().create_connection(Line, *self._address)
-                self.told.append(await line.ask(request))
-        except (OSError, TimeoutError):
-            self.told.append(None)
-        else:
-            self._idle.append(line)
-
-    def close(self) -> None:
-        for line in self._idle:
-            if line.transport is not None:
-                line.transport.abort()
-
-
-def measure_rate(world: World, shop: Shop, *, seconds: float = 5.0, at_once: int = 64) -> float:
-    """How many single tickets a second are taken from callers who wait for their answers."""
-
-    async def run() -> float:
-        loop = asyncio.get_running_loop()
-        done = 0
-        until = time.monotonic() + seconds
-
-        async def sell() -> None:
-            nonlocal done
-            _, line = await loop.create_connection(Line, *world.address.address)
-            while time.monotonic() < until:
-                sale = samples.sale(STORE, external_id=samples.unique(f"{shop.tag}-rate"))
-                status, _, _, _ = await line.ask(request_bytes(shop, sale))
-                done += status == 201
-            if line.transport is not None:
-                line.transport.abort()
-
-        await asyncio.gather(*(sell() for _ in range(at_once)))
-        return done / seconds
-
-    return asyncio.run(run())

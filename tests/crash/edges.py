@@ -37,8 +37,10 @@ def break_at_the_edge(scene: "Scene", process: Process, place: str, how: str, se
             scene.world.start_worker(traps=[trap])
         _wait_for(process)
     has_sprung = bool(process.sprung())
-    if has_sprung and how == "kill":
+    if has_sprung and (how == "kill" or (how == "raise" and place != "sweep")):
+        # Also of a mistake at its beginning or end, a process dies.
         process.wait()
+    if has_sprung and how == "kill":
         scene.world.count(f"kill at {place}")
     return has_sprung
 

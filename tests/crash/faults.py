@@ -6,10 +6,10 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 import psycopg
-from tests.crash import armed, edges
+from tests.crash import armed, disks, edges
 from tests.crash.clients import Manner
 from tests.crash.crowds import SLOW_CLIENTS, be_slow
 from tests.crash.journal import Journal
@@ -25,6 +25,8 @@ SILENCE_S: Final = 30.0
 VICTIMS: Final = ("client backend", "client backend", "client backend", "checkpointer", "walwriter")
 MOODS: Final[tuple[Mood, ...]] = ("hangs", "resets", "twice", "refuses")
 CLOCK_OFF_S: Final = 600
+FULL: Final = "disk is full"
+FULL_SECONDS_MAX: Final = 20.0
 
 
 @dataclass
@@ -47,6 +49,10 @@ class Fault:
     name: str
     act: Callable[[Scene], bool]
     manner: Manner = "usual"
+    # Whether the database is away for a while: it is used again within five seconds of its return.
+    takes_database: bool = False
+    # Where the database must be for it, if not on the disk that all share.
+    needs: Literal["", "small disk"] = ""
 
 
 def trap_fault(place: Place, how: str) -> Fault:
@@ -175,6 +181,22 @@ def _wrong_clock(scene: Scene) -> bool:
     return True
 
 
+def _fill_disk(scene: Scene) -> bool:
+    """Nothing more fits on the database's disk, until somebody makes room."""
+    assert scene.world.disk is not None
+    filler = disks.fill(scene.world.disk)
+    try:
+        deadline = time.monotonic() + FULL_SECONDS_MAX
+        while time.monotonic() < deadline:
+            if any(answer.status == 503 and FULL in answer.body for answer in scene.journal.last(100)):
+                time.sleep(UNDER_WAY_S)
+                return True
+            time.sleep(0.05)
+    finally:
+        filler.unlink()
+    return False
+
+
 def _moody(scene: Scene, *, provider: bool) -> bool:
     mood = scene.chance.choice(MOODS)
     scene.journal.note(mood=mood)
@@ -191,16 +213,20 @@ RANDOM_KILLS: Final = (
     Fault("worker", lambda scene: _kill(scene, server=False, worker=True)),
     Fault("both", lambda scene: _kill(scene, server=True, worker=True)),
 )
-POSTGRESQL: Final = (Fault("postmaster", _kill_postmaster), Fault("backend", _kill_backend))
+POSTGRESQL: Final = (
+    Fault("postmaster", _kill_postmaster, takes_database=True),
+    Fault("backend", _kill_backend, takes_database=True),
+)
 OTHERS: Final = (
     Fault("calm", _go_on),
-    Fault("terminate", _terminate),
+    Fault("terminate", _terminate, takes_database=True),
     Fault("cut_commits", _cut_commits),
     Fault("cutting_clients", _go_on, "cutting"),
     Fault("shuffled", _go_on, "shuffling"),
     Fault("slow_clients", _crowd),
-    Fault("silent", _silence),
+    Fault("silent", _silence, takes_database=True),
     Fault("rolling", _roll),
+    Fault("disk_full", _fill_disk, takes_database=True, needs="small disk"),
     Fault("clock", _wrong_clock),
     Fault("receiver", lambda scene: _moody(scene, provider=False)),
     Fault("provider", lambda scene: _moody(scene, provider=True)),

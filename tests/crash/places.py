@@ -21,20 +21,20 @@ class Place:
 
 
 PLACES: Final = (
-    Place("authenticated", (SERVER,)),
+    Place("authenticated", (SERVER,), ("kill", "sleep", "raise")),
     Place("write.key_claimed", (SERVER,), EVERY_ACT),
-    Place("write.before_commit", (SERVER,), ("kill", "sleep", "raise")),
+    Place("write.before_commit", (SERVER,), EVERY_ACT),
     Place("write.committed", (SERVER,), ("kill", "sleep", "raise")),
-    Place("answer.half", (SERVER,)),
+    Place("answer.half", (SERVER,), ("kill", "sleep", "cut")),
     Place("fact.taken", (WORKER,), EVERY_ACT),
     Place("journey.entered", (WORKER,), EVERY_ACT),
-    Place("text.claimed", (WORKER,)),
-    Place("text.sent", (WORKER,)),
-    Place("delivery.claimed", (WORKER,)),
-    Place("delivery.answered", (WORKER,)),
+    Place("text.claimed", (WORKER,), ("kill", "sleep", "raise")),
+    Place("text.sent", (WORKER,), ("kill", "sleep", "raise")),
+    Place("delivery.claimed", (WORKER,), ("kill", "sleep", "raise")),
+    Place("delivery.answered", (WORKER,), ("kill", "sleep", "raise")),
     Place("sweep", (WORKER,), EVERY_ACT, is_at_the_edge=True),
-    Place("migration", (COMMAND,), ("kill", "cut"), is_at_the_edge=True),
-    Place("start", (SERVER, WORKER), ("kill", "sleep"), is_at_the_edge=True),
-    Place("drain", (SERVER, WORKER), ("kill", "sleep"), is_at_the_edge=True),
+    Place("migration", (COMMAND,), ("kill", "raise", "cut"), is_at_the_edge=True),
+    Place("start", (SERVER, WORKER), ("kill", "sleep", "raise"), is_at_the_edge=True),
+    Place("drain", (SERVER, WORKER), ("kill", "sleep", "raise"), is_at_the_edge=True),
 )
 BY_NAME: Final = {place.name: place for place in PLACES}

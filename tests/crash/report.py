@@ -18,6 +18,7 @@ def summary(
         "commit": commit,
         "seconds": round(seconds),
         "trials": len(results),
+        "skipped": sum(bool(result.skipped) for result in results),
         "happened": sum(result.happened for result in results),
         "violations": sum(len(result.violations) for result in results),
         "kills": dict(sorted(kills.items())),
@@ -26,6 +27,7 @@ def summary(
         "answers": dict(sorted(answers.items())),
         "texts": sum(result.texts for result in results),
         "events": sum(result.events for result in results),
+        "erased": sum(result.erased for result in results),
         "walks": sum(result.walks for result in results),
         "slowest_recovery_s": max((result.recovery_s for result in results), default=0.0),
         "results": [result.as_json() for result in results],
@@ -46,5 +48,7 @@ def show(results: Sequence[Result], found: dict[str, Any], say: Callable[[str], 
         )
     kills = ", ".join(f"{count} × {name}" for name, count in found["kills"].items())
     say(f"\n{found['trials']} trials in {found['seconds']} s: {found['calls']} calls, {found['texts']} texts,")
-    say(f"{found['events']} webhooks, {found['walks']} walks; {kills or 'no kills'}.")
+    say(f"{found['events']} webhooks, {found['erased']} erasures, {found['walks']} walks; {kills or 'no kills'}.")
+    if found["skipped"]:
+        say(f"{found['skipped']} were skipped: {next(it.skipped for it in results if it.skipped)}.")
     say(f"{found['violations']} violations." if found["violations"] else "No violation.")

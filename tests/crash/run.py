@@ -4,13 +4,15 @@
     bin/crash --trials 300 --only kill        kill -9 at every failpoint and at random
     bin/crash --trials 1 --seed 1234 --only postmaster --servers 1      one trial again
     bin/crash --only same_key                 ten thousand requests with one idempotency key
-    bin/crash --only overload                 half a minute of five times too much
+    bin/crash --only overload                 half a minute of five times what the machine can do
+    bin/crash --only rate_limit               half a minute of five times what a key may send
     bin/crash --soak                          half an hour under a quarter of what the machine can take
 
 Each trial's seed decides the traffic, the moment and the fault; not how the system's processes take turns.
 """
 
 import argparse
+import contextlib
 import json
 import random
 import signal
@@ -19,22 +21,24 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from tests.crash.crowds import measure_rate, overload, same_key
-from tests.crash.faults import choose
+from tests.crash.crowds import same_key
+from tests.crash.disks import CannotMountError, database_on, small_disk
+from tests.crash.faults import Fault, choose
+from tests.crash.overload import overload, rate_limit
 from tests.crash.report import show, summary
 from tests.crash.shops import Shop, open_shops
-from tests.crash.soak import soak
+from tests.crash.soak import WINDOWS, Soaked, soak
+from tests.crash.soak import show as show_soak
 from tests.crash.trial import Result, run_trial
 from tests.crash.world import Cluster, World, cluster, world
 from tests.support.server import ROOT
 
 SAME_KEY_REQUESTS: Final = 10_000
-OVERLOAD_S: Final = 30.0
-NORMAL_AGAIN_S_MAX: Final = 5.0
+SMALL_DISK: Final = "160m"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,7 +50,9 @@ def main(arguments: list[str] | None = None) -> int:
     seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
     commit = _commit()
     say(f"seed {seed}, commit {commit}, results in {folder}")
-    if options.soak is not None or options.only in MEASURES:
+    if options.soak is not None:
+        return _soak(options, folder, commit)
+    if options.only in MEASURES:
         return _measure(options, folder, commit)
     choose(options.only)
     results: list[Result] = []
@@ -84,56 +90,66 @@ def _run_trials(
         for _ in range(share):
             number = seed + len(results)
             fault = deck[number % len(deck)]
-            results.append(run_trial(running, fault, seed=number, folder=folder, keep=options.keep))
+            with _where(place, running, fault) as (where, skipped):
+                results.append(run_trial(where, fault, seed=number, folder=folder, keep=options.keep, skipped=skipped))
             _tell(results[-1], len(results), options)
             if results[-1].violations and options.planted:
                 break
         return Counter(running.kills)
 
 
+@contextlib.contextmanager
+def _where(place: Cluster, running: World, fault: Fault) -> Iterator[tuple[World, str]]:
+    """The world of all trials, or one of its own on a small disk; and why there is none, where there is none."""
+    if not fault.needs:
+        yield running, ""
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            disk = stack.enter_context(small_disk(size=SMALL_DISK))
+        except CannotMountError as error:
+            yield running, str(error)
+            return
+        url = stack.enter_context(database_on(disk, place.url))
+        yield stack.enter_context(world(place, servers=len(running.servers), url=url, disk=disk)), ""
+
+
 def _measure(options: argparse.Namespace, folder: Path, commit: str) -> int:
-    """What is no trial: many at once, too much at once, and for long."""
-    servers = options.servers or 2
+    """What is no trial: many at once, and too much at once."""
     with cluster() as place:
-        if options.soak is not None:
-            with world(place, servers=servers) as running:
-                name, found = "soak", soak(running, minutes=options.soak, say=say).as_json()
-        else:
-            name, found = options.only, MEASURES[options.only](place, servers)
+        found = MEASURES[options.only](place, options.servers or 2, say)
+    return _conclude(options.only, found, folder, commit)
+
+
+def _soak(options: argparse.Namespace, folder: Path, commit: str) -> int:
+    """Whoever ends it early gets what was seen so far, and it counts as failed."""
+    window_s = options.soak * 60 / WINDOWS
+    found = Soaked(options.soak, window_s, warm_up_s=window_s, violations=["ended early"])
+    try:
+        with cluster() as place, world(place, servers=options.servers or 2, is_measured=True) as running:
+            soak(running, found, say=say, rate=options.rate)
+    finally:
+        if found.is_whole:
+            found.violations.remove("ended early")
+        show_soak(found, say)
+        code = _conclude("soak", found.as_json(), folder, commit)
+    return code
+
+
+def _conclude(name: str, found: dict[str, Any], folder: Path, commit: str) -> int:
     (folder / f"{name}.json").write_text(json.dumps({"commit": commit, **found}, indent=1))
     for what, value in found.items():
-        say(f"{what}: {value}")
+        if what not in {"samples", "windows", "violations"}:
+            say(f"{what}: {value}")
+    for violation in found["violations"]:
+        say(f"VIOLATED {violation}")
+    say(f"{len(found['violations'])} violations." if found["violations"] else "No violation.")
     return 1 if found["violations"] else 0
 
 
-def _same_key(place: Cluster, servers: int) -> dict[str, Any]:
+def _same_key(place: Cluster, servers: int, _say: Callable[[str], None]) -> dict[str, Any]:
     with world(place, servers=servers) as running:
         return vars(same_key(running, _shop(running), count=SAME_KEY_REQUESTS))
-
-
-def _overload(place: Cluster, servers: int) -> dict[str, Any]:
-    """Five times what a key may send, for half a minute, and then as before.
-
-    What a key may send is set to a fifth of what the machine takes from callers who wait: our own client, which shares
-    the machine with the server, could not send five times as much as that.
-    """
-    with world(place, servers=servers) as running:
-        most = measure_rate(running, _shop(running))
-    allowed = max(1, int(most / 5))
-    say(f"{most:.0f} tickets a second from callers who wait; the key may send {allowed} a second")
-    limits = {"REGULARS_RATE_LIMIT_PER_S": str(allowed), "REGULARS_RATE_LIMIT_BURST": str(allowed)}
-    with world(place, servers=servers, **limits) as running:
-        shop = _shop(running)
-        found = overload(running, shop, rate=5 * allowed, seconds=OVERLOAD_S, sustainable=allowed)
-        started = time.monotonic()
-        while not measure_rate(running, shop, seconds=0.2, at_once=1):
-            if time.monotonic() - started > 2 * NORMAL_AGAIN_S_MAX:
-                break
-        found.normal_again_s = round(time.monotonic() - started, 2)
-    violations = [f"I10: answered {it}" for it in found.statuses if it not in {"200", "201", "429", "503"}]
-    violations += [f"I1: {found.missing} acknowledged tickets are missing"] if found.missing else []
-    violations += ["STUCK: not normal again in time"] if found.normal_again_s > NORMAL_AGAIN_S_MAX else []
-    return {**vars(found), "violations": violations}
 
 
 def _shop(running: World) -> Shop:
@@ -141,7 +157,11 @@ def _shop(running: World) -> Shop:
     return shop
 
 
-MEASURES: Final[dict[str, Callable[[Cluster, int], dict[str, Any]]]] = {"same_key": _same_key, "overload": _overload}
+MEASURES: Final[dict[str, Callable[[Cluster, int, Callable[[str], None]], dict[str, Any]]]] = {
+    "same_key": _same_key,
+    "overload": overload,
+    "rate_limit": rate_limit,
+}
 
 
 def say(line: str) -> None:
@@ -150,6 +170,9 @@ def say(line: str) -> None:
 
 
 def _tell(result: Result, number: int, options: argparse.Namespace) -> None:
+    if result.skipped:
+        say(f"{number}/{options.trials} seed {result.seed} {result.fault}: skipped, {result.skipped}")
+        return
     state = "ok" if not result.violations else "VIOLATED"
     about = f"{result.servers} server(s), {result.calls} calls, {result.lost} unknown, back in {result.recovery_s} s"
     missed = "" if result.happened else " (the fault did not happen)"
@@ -180,6 +203,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--soak", nargs="?", type=float, const=30.0, metavar="MINUTES", help="run for long (default 30 minutes)"
     )
+    parser.add_argument("--rate", type=float, help="of a soak, in tickets a second (default: a quarter of the most)")
     parser.add_argument(
         "--servers", type=int, choices=(1, 2), help="server processes (default: half with 1, half with 2)"
     )

@@ -1,166 +1,206 @@
 """Half an hour at a quarter of what the machine can take, with everything on: what grows, and what gets slower."""
 
-import asyncio
-import contextlib
 import statistics
+import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
-from tests.crash.crowds import Line, measure_rate, request_bytes
-from tests.crash.shops import CUSTOMERS, STORE, Shop, open_shops
-from tests.crash.world import World
-from tests.support import samples
+from tests.crash import levels
+from tests.crash.load import Report, Sender, read_accepted
+from tests.crash.shops import Shop, open_shops
+from tests.crash.world import World, wait_until
 
-WINDOW_S: Final = 300.0
-SAMPLE_EVERY_S: Final = 10.0
-LINES: Final = 8
+# The whole is six windows, so five minutes each of half an hour. One more comes before them and is not looked at: a
+# checkpoint falls into it as into every other, caches fill, tables get their first statistics.
+WINDOWS: Final = 6
+SAMPLES_PER_WINDOW: Final = 30
+SAMPLE_EVERY_S_MAX: Final = 10.0
+CHECKPOINT_S_MIN: Final = 30
+MEASURING_S: Final = 20.0
+CALLERS: Final = 64
+LINES: Final = 128
+REST_S_MAX: Final = 300.0
 P99_GROWS_MAX: Final = 1.2
-# Room for what a process keeps on purpose: caches of keys, stores, statements.
-MEMORY_GROWS_MAX: Final = 1.15
-MEMORY_SLACK_BYTES: Final = 24 << 20
-HANDLES_SLACK: Final = 24
-DEAD_SHARE_MAX: Final = 0.3
-BLOAT: Final = """
-SELECT relname, n_dead_tup, n_live_tup FROM pg_stat_user_tables
-WHERE n_dead_tup > 5000 AND n_dead_tup > %s * (n_live_tup + n_dead_tup)
-ORDER BY n_dead_tup DESC
-"""
 
 
 @dataclass
 class Soaked:
     minutes: float
-    rate_per_s: float
-    quarter_of_per_s: float = 0.0
+    window_s: float
+    warm_up_s: float
+    most_per_s: float = 0.0
+    rate_per_s: float = 0.0
+    windows: list[dict[str, Any]] = field(default_factory=list)
     sold: int = 0
-    statuses: dict[str, int] = field(default_factory=dict)
-    p99_ms_by_window: list[float] = field(default_factory=list)
-    p50_ms_by_window: list[float] = field(default_factory=list)
-    cpu_of_others: list[float] = field(default_factory=list)
-    memory_mib: dict[str, list[float]] = field(default_factory=dict)
-    handles: dict[str, list[int]] = field(default_factory=dict)
-    connections: list[int] = field(default_factory=list)
-    bloated: list[str] = field(default_factory=list)
-    waiting: int = 0
+    lost: int = 0
+    texts: int = 0
+    webhooks: int = 0
+    rest_s: float = 0.0
+    samples: list[dict[str, Any]] = field(default_factory=list)
+    # Until the last line was judged.
+    is_whole: bool = False
     violations: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def soak(world: World, *, minutes: float, say: Callable[[str], None], rate: float | None = None) -> Soaked:
+def soak(world: World, found: Soaked, *, say: Callable[[str], None], rate: float | None = None) -> None:
     [shop] = open_shops(world.url, ["50a4"], hooks_url=world.outside.hooks_url, public_url=world.public_url)
-    most = measure_rate(world, shop) if rate is None else rate * 4
-    found = Soaked(minutes, round(most / 4, 1), round(most, 1))
-    say(f"{most:.0f} tickets a second at most; {most / 4:.0f} for {minutes:.0f} minutes")
-    asyncio.run(_soak(world, shop, found, say))
-    _judge(world, shop, found)
-    return found
-
-
-async def _soak(world: World, shop: Shop, found: Soaked, say: Callable[[str], None]) -> None:
-    loop = asyncio.get_running_loop()
-    lines = [(await loop.create_connection(Line, *world.address.address))[1] for _ in range(LINES)]
-    seconds = found.minutes * 60
-    started = time.monotonic()
-    latencies: list[tuple[float, float]] = []
-    statuses: Counter[str] = Counter()
-    watching = asyncio.create_task(_watch(world, found, started, say))
-
-    async def till(number: int, line: Line) -> None:
-        """Tickets at fixed moments; a late one is measured from when it was due."""
-        pace_s = LINES / found.rate_per_s
-        due = started + number * pace_s / LINES
-        count = 0
-        while due < started + seconds and time.monotonic() < started + seconds:
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
-            count += 1
-            sale = samples.sale(STORE, external_id=f"{shop.tag}-soak-{number}-{count}")
-            if count % 5 == 0:
-                sale["profile_id"] = (
-                    shop.customer(count % CUSTOMERS) if count % 10 else f"{shop.tag}-n-{number}-{count}"
-                )
-            key = f"soak-{number}-{count}" if count % 2 else None
-            status, _, _, _ = await line.ask(request_bytes(shop, sale, key))
-            statuses[str(status)] += 1
-            latencies.append((due - started, time.monotonic() - due))
-            due += pace_s
-
-    await asyncio.gather(*(till(number, line) for number, line in enumerate(lines)))
-    watching.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await watching
-    for line in lines:
-        if line.transport is not None:
-            line.transport.abort()
-    found.statuses, found.sold = dict(statuses), statuses["201"]
-    for first in range(0, int(seconds), int(WINDOW_S)):
-        window = sorted(took for at, took in latencies if first <= at < first + WINDOW_S)
-        if window:
-            found.p99_ms_by_window.append(round(window[len(window) * 99 // 100] * 1000, 1))
-            found.p50_ms_by_window.append(round(statistics.median(window) * 1000, 1))
-
-
-async def _watch(world: World, found: Soaked, started: float, say: Callable[[str], None]) -> None:
-    processes = (*world.servers, world.worker)
-    while True:
-        for process in processes:
-            found.memory_mib.setdefault(process.name, []).append(round(process.memory_bytes() / (1 << 20), 1))
-            found.handles.setdefault(process.name, []).append(process.handles())
-        rows = await asyncio.to_thread(
-            world.rows, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
-        )
-        found.connections.append(rows[0][0])
-        load = (await asyncio.to_thread(_load)).split()[0]
-        found.cpu_of_others.append(float(load))
-        if len(found.connections) % 6 == 1:
-            now = {name: series[-1] for name, series in found.memory_mib.items()}
-            minutes = (time.monotonic() - started) / 60
-            say(f"{minutes:4.1f} min: MiB {now}, {rows[0][0]} connections, load {load}")
-        await asyncio.sleep(SAMPLE_EVERY_S)
-
-
-def _load() -> str:
-    with open("/proc/loadavg", encoding="ascii") as file:  # noqa: PTH123  # a file of the kernel
-        return file.read()
-
-
-def _judge(world: World, shop: Shop, found: Soaked) -> None:
-    say = found.violations.append
-    strange = {status: times for status, times in found.statuses.items() if status != "201"}
-    if strange:
-        say(f"I10: answered {strange}")
-    for name, series in found.memory_mib.items():
-        early, late = _level(series)
-        if late > early * MEMORY_GROWS_MAX + MEMORY_SLACK_BYTES / (1 << 20):
-            say(f"I12: {name} grew from {early:.0f} to {late:.0f} MiB")
-    for name, handles in found.handles.items():
-        early, late = _level(handles)
-        if late > early + HANDLES_SLACK:
-            say(f"I12: {name} went from {early:.0f} to {late:.0f} open files")
-    early, late = _level(found.connections)
-    if late > early + HANDLES_SLACK:
-        say(f"I12: from {early:.0f} to {late:.0f} connections")
-    world.execute("SELECT pg_stat_force_next_flush()")
-    time.sleep(2)
-    found.bloated = [f"{name}: {dead} dead of {dead + live}" for name, dead, live in world.rows(BLOAT, DEAD_SHARE_MAX)]
-    for table in found.bloated:
-        say(f"I12: dead rows are not taken away: {table}")
-    [(sold,)] = world.rows(
-        "SELECT count(*) FROM sales_events WHERE organization_id = %s AND external_id LIKE '%%-soak-%%'",
-        shop.organization_id,
+    _checkpoint_in_every_window(world, found.window_s)
+    found.most_per_s = round(_most(world, shop) if rate is None else rate * 4, 1)
+    found.rate_per_s = round(found.most_per_s / 4, 1)
+    say(f"{found.most_per_s:.0f} tickets a second at most, from {CALLERS} callers who wait, with everything on.")
+    say(f"{found.rate_per_s:.0f} a second for {found.minutes:g} minutes, after {found.warm_up_s:.0f} s of warming up")
+    _rest(world)
+    accepted = Path(tempfile.mkdtemp(prefix="regulars-soak-")) / "accepted"
+    sender = Sender(
+        shop,
+        world.address.address,
+        name="soak",
+        seconds=found.warm_up_s + found.minutes * 60,
+        rate=found.rate_per_s,
+        connections=LINES,
+        warm_up_s=found.warm_up_s,
+        window_s=found.window_s,
+        accepted=str(accepted),
     )
-    if sold != found.sold:
-        say(f"I1: {found.sold} were acknowledged, {sold} are there")
-    [(found.waiting,)] = world.rows("SELECT count(*) FROM outbox WHERE organization_id = %s", shop.organization_id)
-    if len(found.p99_ms_by_window) > 1 and found.p99_ms_by_window[-1] > P99_GROWS_MAX * found.p99_ms_by_window[0]:
-        say(f"I12: the 99th percentile went from {found.p99_ms_by_window[0]} to {found.p99_ms_by_window[-1]} ms")
+    watch = levels.Watch(world, time.monotonic())
+    try:
+        _watch(sender, watch, found, say)
+        report = sender.report()
+    finally:
+        sender.end()
+        found.samples = [asdict(it) for it in watch.samples]
+    found.violations += _judge_answers(world, shop, report, accepted, found)
+    _put_into_windows(report, watch, found)
+    ends_s = found.warm_up_s + found.minutes * 60
+    first = watch.between(found.warm_up_s, found.warm_up_s + found.window_s)
+    found.violations += levels.judge(first, watch.between(ends_s - found.window_s, ends_s), rate=found.rate_per_s)
+    early, late = found.windows[0]["p99_ms"], found.windows[-1]["p99_ms"]
+    if late > P99_GROWS_MAX * early:
+        found.violations.append(f"I12: the 99th percentile went from {early} to {late} ms, by {late / early:.2f}")
+    found.is_whole = True
 
 
-def _level(series: Sequence[float]) -> tuple[float, float]:
-    """The middle of the second tenth, when it has warmed up, and of the last."""
-    tenth = max(1, len(series) // 10)
-    return statistics.median(series[tenth : 2 * tenth] or series), statistics.median(series[-tenth:])
+def _checkpoint_in_every_window(world: World, window_s: float) -> None:
+    """Ours come every quarter of an hour: some windows would have none, and be quicker for it."""
+    world.execute(f"ALTER SYSTEM SET checkpoint_timeout = '{max(CHECKPOINT_S_MIN, int(window_s))}s'")
+    world.execute("SELECT pg_reload_conf()")
+
+
+def _most(world: World, shop: Shop) -> float:
+    """The first half of the time is for statements to be prepared and for the worker to get into step."""
+    sender = Sender(
+        shop,
+        world.address.address,
+        name="most",
+        seconds=MEASURING_S,
+        connections=CALLERS,
+        warm_up_s=MEASURING_S / 2,
+    )
+    try:
+        return sender.report().all.answers.get("201", 0) / (MEASURING_S / 2)
+    finally:
+        sender.end()
+
+
+def _rest(world: World) -> float:
+    return wait_until(
+        lambda: not any(world.rows(levels.WAITING)[0]),
+        seconds=REST_S_MAX,
+        what="the worker does not come to rest",
+        every_s=0.5,
+    )
+
+
+def _watch(sender: Sender, watch: levels.Watch, found: Soaked, say: Callable[[str], None]) -> None:
+    every_s = min(SAMPLE_EVERY_S_MAX, found.window_s / SAMPLES_PER_WINDOW)
+    told = 0.0
+    while sender.is_sending():
+        sample = watch.look()
+        # What came is counted in the tables.
+        watch.world.outside.forget()
+        if sample.at_s >= told:
+            told = sample.at_s + 60
+            say(
+                f"{sample.at_s / 60:4.1f} min: MiB {sample.memory_mib}, {sample.connections} connections,"
+                f" {sample.waiting} waiting, others use {sample.others_share:.0%} of the machine"
+            )
+        time.sleep(every_s)
+
+
+def _judge_answers(world: World, shop: Shop, report: Report, accepted: Path, found: Soaked) -> list[str]:
+    violations = []
+    strange = {status: times for status, times in report.all.answers.items() if status != "201"}
+    if strange or report.lost or report.unanswered:
+        violations.append(f"I10: answered {strange}, {report.lost} lost, {report.unanswered} without an answer")
+    numbers = set(read_accepted(accepted))
+    found.sold, found.lost = len(numbers), report.lost
+    rows = world.rows(
+        "SELECT right(external_id, 12)::bigint FROM sales_events WHERE organization_id = %s AND external_id LIKE %s",
+        shop.organization_id,
+        f"{shop.tag}-soak-%",
+    )
+    missing = len(numbers - {row[0] for row in rows})
+    if missing:
+        violations.append(f"I1: {missing} of {len(numbers)} acknowledged tickets are missing")
+    try:
+        found.rest_s = round(_rest(world), 1)
+    except AssertionError as error:
+        violations.append(str(error))
+    [(counted,)] = world.rows("SELECT coalesce(sum(tickets), 0) FROM hourly_totals")
+    [(sales,)] = world.rows("SELECT count(*) FROM sales_events")
+    if counted != sales:
+        violations.append(f"I3: {sales} sales, and {counted} were counted")
+    [(found.texts,)] = world.rows("SELECT count(*) FROM texts WHERE state IN ('sent', 'delivered')")
+    [(found.webhooks,)] = world.rows("SELECT count(*) FROM webhook_deliveries WHERE state = 'delivered'")
+    return violations
+
+
+def _put_into_windows(report: Report, watch: levels.Watch, found: Soaked) -> None:
+    for number, window in enumerate(report.windows[:WINDOWS]):
+        since_s = found.warm_up_s + number * found.window_s
+        samples = watch.between(since_s, since_s + found.window_s)
+        found.windows.append(
+            {
+                "p50_ms": window.p50_ms,
+                "p99_ms": window.p99_ms,
+                "answers": window.answers,
+                "memory_mib": {
+                    name: statistics.median(it.memory_mib[name] for it in samples) for name in samples[0].memory_mib
+                },
+                "handles": sum(statistics.median(it.handles[name] for it in samples) for name in samples[0].handles),
+                "connections": statistics.median(it.connections for it in samples),
+                "waiting": statistics.median(it.waiting for it in samples),
+                "dead_rows": statistics.median(sum(dead for dead, _ in it.dead.values()) for it in samples),
+                "others_share": round(statistics.mean(it.others_share for it in samples), 2),
+            }
+        )
+
+
+def show(found: Soaked, say: Callable[[str], None]) -> None:
+    """A column for each window, a line for each thing that must not grow."""
+    if not found.windows:
+        return
+    lines: dict[str, list[str]] = {
+        "minute": [f"{(number + 1) * found.window_s / 60:.3g}" for number in range(len(found.windows))],
+        "50th percentile, ms": [f"{it['p50_ms']:.1f}" for it in found.windows],
+        "99th percentile, ms": [f"{it['p99_ms']:.1f}" for it in found.windows],
+        "accepted": [str(it["answers"].get("201", 0)) for it in found.windows],
+        "open files": [f"{it['handles']:.0f}" for it in found.windows],
+        "connections": [f"{it['connections']:.0f}" for it in found.windows],
+        "waiting for the worker": [f"{it['waiting']:.0f}" for it in found.windows],
+        "dead rows": [f"{it['dead_rows']:.0f}" for it in found.windows],
+        "used by others": [f"{it['others_share']:.0%}" for it in found.windows],
+    }
+    for name in found.windows[0]["memory_mib"]:
+        lines[f"{name}, MiB"] = [f"{it['memory_mib'][name]:.0f}" for it in found.windows]
+    for name, values in lines.items():
+        say(f"{name:24}" + "".join(f"{value:>9}" for value in values))
+    say(
+        f"{found.sold} tickets, {found.texts} texts, {found.webhooks} webhooks; at rest {found.rest_s} s after the last."
+    )

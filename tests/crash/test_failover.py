@@ -1,23 +1,18 @@
 """A database that becomes read-only, or whose disk fills up, is told of as that, and writing resumes by itself."""
 
 import os
-import shutil
 import signal
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg import sql
 from tests.cli.conftest import Command, command
 from tests.crash.conftest import Durable
+from tests.crash.disks import CannotMountError, database_on, fill, small_disk
 from tests.support import samples
 from tests.support.commands import postmaster_pid
-from tests.support.database import with_database
 from tests.support.raw import Answer, send
 from tests.support.server import Server, running_server
 from tests.support.tenant import new_tenant
@@ -84,11 +79,11 @@ def _restart_as_standby(data_dir: Path) -> None:
     embedded.ensure_running(data_dir)
 
 
-def test_a_full_disk_is_told_of_and_writing_resumes_when_there_is_room(durable: Durable) -> None:
-    with _small_disk() as disk, _database_on(disk, durable.url) as url, running_server(url) as server:
+def test_a_full_disk_is_told_of_and_writing_resumes_when_there_is_room(durable: Durable, disk: Path) -> None:
+    with database_on(disk, durable.url) as url, running_server(url) as server:
         till = Till(server, url)
         assert till.sell().status == 201
-        filler = _fill(disk)
+        filler = fill(disk)
         notes = {"note": "x" * 15_000}
         _until(lambda: b"disk is full" in till.sell(metadata=notes).body)
         assert till.sell(metadata=notes).status == 503
@@ -100,54 +95,13 @@ def test_a_full_disk_is_told_of_and_writing_resumes_when_there_is_room(durable: 
         assert till.sell(metadata=notes).status == 201
 
 
-@contextmanager
-def _small_disk() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="regulars-disk-"))
-    folder.chmod(0o755)
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        folder.rmdir()
-        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.decode().strip()}")
+@pytest.fixture
+def disk() -> Iterator[Path]:
     try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-        folder.rmdir()
-
-
-@contextmanager
-def _database_on(disk: Path, url: str) -> Iterator[str]:
-    """A migrated database whose files are on the disk, while its log is on another."""
-    files = disk / "files"
-    files.mkdir(mode=0o700)
-    with psycopg.connect(url, autocommit=True) as connection:
-        [(cluster, origin)] = connection.execute("SELECT current_setting('data_directory'), current_database()")
-        owner = Path(cluster).stat()
-        os.chown(files, owner.st_uid, owner.st_gid)
-        connection.execute(sql.SQL("CREATE TABLESPACE small LOCATION {}").format(sql.Literal(str(files))))
-    admin = with_database(url, "postgres")
-    with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute(
-            sql.SQL("CREATE DATABASE small TEMPLATE {} TABLESPACE small STRATEGY FILE_COPY").format(
-                sql.Identifier(origin)
-            )
-        )
-    try:
-        yield with_database(url, "small")
-    finally:
-        with psycopg.connect(admin, autocommit=True) as connection:
-            connection.execute("DROP DATABASE small WITH (FORCE)")
-            connection.execute("DROP TABLESPACE small")
-
-
-def _fill(disk: Path) -> Path:
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file:
-        while shutil.disk_usage(disk).free > 0:
-            file.write(b"\0" * min(1 << 16, shutil.disk_usage(disk).free))
-    return filler
+        with small_disk() as folder:
+            yield folder
+    except CannotMountError as error:
+        pytest.skip(str(error))
 
 
 def _until(holds: Callable[[], bool]) -> None:

@@ -3,7 +3,7 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -15,6 +15,7 @@ from tests.crash import checker, effects
 from tests.crash.clients import SALES, STORE, Address, Caller, Till, at_work, settle
 from tests.crash.faults import Fault, Scene
 from tests.crash.journal import Call, Journal
+from tests.crash.leavers import Leavers, check_gone, of_leavers
 from tests.crash.outside import organization_name
 from tests.crash.processes import ServerProcess
 from tests.crash.shops import Shop, open_shops
@@ -25,8 +26,10 @@ from tests.support import samples
 TILLS: Final = (3, 2)
 BEFORE_S: Final = 0.5
 AFTER_S: Final = 0.5
+# On a machine that is there for this; `patience` is how much longer others may take.
 ANSWERS_WITHIN_S: Final = 10.0
 RECOVERS_WITHIN_S: Final = 10.0
+DATABASE_BACK_WITHIN_S: Final = 5.0
 QUIET_WITHIN_S: Final = 60.0
 ALLOWED: Final = {200, 201, 204, 400, 404, 409, 503}
 # What waits for the worker, or is with it. A run that waits for its text is woken by that.
@@ -44,6 +47,8 @@ class Result:
     seed: int
     fault: str
     servers: int
+    # Why it could not be tried at all.
+    skipped: str = ""
     happened: bool = False
     seconds: float = 0.0
     recovery_s: float = 0.0
@@ -51,6 +56,7 @@ class Result:
     calls: int = 0
     lost: int = 0
     walks: int = 0
+    erased: int = 0
     texts: int = 0
     events: int = 0
     answers: dict[str, int] = field(default_factory=dict)
@@ -61,14 +67,26 @@ class Result:
         return asdict(self)
 
 
-def run_trial(world: World, fault: Fault, *, seed: int, folder: Path, keep: bool = False) -> Result:
-    result = Result(seed, fault.name, len(world.servers))
+def run_trial(
+    world: World,
+    fault: Fault,
+    *,
+    seed: int,
+    folder: Path,
+    keep: bool = False,
+    skipped: str = "",
+    patience: float = 1.0,
+) -> Result:
+    """Nothing happens where it is skipped, but that it is told of."""
+    result = Result(seed, fault.name, len(world.servers), skipped=skipped)
+    if skipped:
+        return result
     started = time.monotonic()
     journal = Journal(folder / f"history-{seed}-{fault.name.replace(':', '-')}.jsonl")
     journal.note(seed=seed, fault=fault.name, servers=result.servers)
     try:
         with _judged(result, journal):
-            _play(world, fault, result, journal)
+            _play(world, fault, result, journal, patience)
     finally:
         journal.close()
     statuses = Counter(str(answer.status) for answer in journal.answers)
@@ -91,7 +109,7 @@ def _judged(result: Result, journal: Journal) -> Iterator[None]:
         journal.note(violation=str(error))
 
 
-def _play(world: World, fault: Fault, result: Result, journal: Journal) -> None:
+def _play(world: World, fault: Fault, result: Result, journal: Journal, patience: float) -> None:
     chance = random.Random(f"{result.seed}/{fault.name}")
     world.outside.forget()
     shops = _open_shops(world, chance)
@@ -112,10 +130,12 @@ def _play(world: World, fault: Fault, result: Result, journal: Journal) -> None:
         for number in range(count)
     ]
     walker = Walker(world.address, shops[0], journal)
+    leavers = [Leavers(world.address, shop, journal) for shop in shops]
     ledgers: dict[str, effects.Ledger] = {}
     journal.note(phase="selling")
     with at_work(tills):
-        walker.start()
+        for crowd in (walker, *leavers):
+            crowd.start()
         time.sleep(BEFORE_S)
         ledgers = _ledgers(world, shops)
         with _judged(result, journal):
@@ -124,21 +144,24 @@ def _play(world: World, fault: Fault, result: Result, journal: Journal) -> None:
         with _judged(result, journal):
             world.heal()
             journal.note(phase="healed")
-            result.recovery_s = _recover(world, shops, journal)
+            within_s = DATABASE_BACK_WITHIN_S if fault.takes_database else RECOVERS_WITHIN_S
+            result.recovery_s = _recover(world, shops, journal, within_s=within_s * patience)
         time.sleep(AFTER_S)
         journal.note(phase="closing")
-    walker.stop.set()
-    walker.join(60)
-    result.walks = walker.walks
+    for crowd in (walker, *leavers):
+        crowd.stop.set()
+    for crowd in (walker, *leavers):
+        crowd.join(60)
+    result.walks, result.erased = walker.walks, sum(len(it.gone) for it in leavers)
     result.violations += walker.faults
     for shop in shops:
         mine = journal.of(shop.tag)
         settle(server=world.address, api_key=shop.key, journal=journal, calls=mine.undecided)
     journal.note(phase="settled")
-    _probe(world, shops, journal)
-    result.quiet_s = _come_to_rest(scene)
+    _probe(world, shops, journal, within_s=ANSWERS_WITHIN_S * patience)
+    result.quiet_s = _come_to_rest(scene, within_s=QUIET_WITHIN_S * patience)
     journal.note(phase="at rest")
-    _check(scene, result, ledgers)
+    _check(scene, result, ledgers, leavers)
     journal.note(phase="judged")
 
 
@@ -182,20 +205,20 @@ def _each(world: World, shops: list[Shop], act: Callable[[ServerProcess, Shop], 
         return list(pool.map(lambda pair: act(*pair), pairs))
 
 
-def _recover(world: World, shops: list[Shop], journal: Journal) -> float:
+def _recover(world: World, shops: list[Shop], journal: Journal, *, within_s: float) -> float:
     """How long after healing it took until every process had taken a write of every organization."""
 
     def recovered(server: ServerProcess, shop: Shop) -> float:
         return wait_until(
             lambda: _sell(server, shop, journal),
-            seconds=RECOVERS_WITHIN_S,
+            seconds=within_s,
             what=f"{server.name} does not take a write of {shop.tag}",
         )
 
     return round(max(_each(world, shops, recovered)), 2)
 
 
-def _probe(world: World, shops: list[Shop], journal: Journal) -> None:
+def _probe(world: World, shops: list[Shop], journal: Journal, *, within_s: float) -> None:
     """After all is healed the next write of every organization at every process is answered with success, in time."""
 
     def probe(server: ServerProcess, shop: Shop) -> tuple[bool, float]:
@@ -204,10 +227,10 @@ def _probe(world: World, shops: list[Shop], journal: Journal) -> None:
 
     for is_sold, seconds in _each(world, shops, probe):
         assert is_sold, "STUCK: a write is refused after everything was healed"
-        assert seconds < ANSWERS_WITHIN_S, f"STUCK: a write took {seconds:.1f} s after everything was healed"
+        assert seconds < within_s, f"STUCK: a write took {seconds:.1f} s after everything was healed"
 
 
-def _come_to_rest(scene: Scene) -> float:
+def _come_to_rest(scene: Scene, *, within_s: float) -> float:
     """Until nothing waits for the worker any more; waits of the schedules are passed over."""
     organization_ids = [shop.organization_id for shop in scene.shops]
     seen: list[Any] = []
@@ -219,24 +242,25 @@ def _come_to_rest(scene: Scene) -> float:
         return not any(seen[0])
 
     try:
-        took_s = wait_until(is_quiet, seconds=QUIET_WITHIN_S, what="the worker does not come to rest", every_s=0.25)
+        took_s = wait_until(is_quiet, seconds=within_s, what="the worker does not come to rest", every_s=0.25)
     except AssertionError as error:
         names = ("facts", "retries", "texts", "runs", "deliveries")
         raise AssertionError(f"{error}: {dict(zip(names, seen[0], strict=True))} wait") from None
     for what, holds in scene.awaited:
-        wait_until(holds, seconds=QUIET_WITHIN_S, what=f"not true that {what}", every_s=0.25)
+        wait_until(holds, seconds=within_s, what=f"not true that {what}", every_s=0.25)
     return round(took_s, 2)
 
 
-def _check(scene: Scene, result: Result, ledgers: dict[str, effects.Ledger]) -> None:
+def _check(scene: Scene, result: Result, ledgers: dict[str, effects.Ledger], leavers: Sequence[Leavers]) -> None:
     world, shops = scene.world, list(scene.shops)
-    for shop in shops:
+    for shop, leaving in zip(shops, leavers, strict=True):
         mine = scene.journal.of(shop.tag)
         held = checker.read(world.url, shop.organization_id)
         followed = effects.read_followed(world.url, shop.organization_id)
-        arrivals = world.outside.arrivals(organization_name(shop.organization_id))
+        all_arrivals = world.outside.arrivals(organization_name(shop.organization_id))
+        arrivals = [it for it in all_arrivals if not of_leavers(shop, it.number)]
         received = world.outside.received(shop.tag)
-        result.texts += len(arrivals)
+        result.texts += len(all_arrivals)
         result.events += len(received)
         others = [it for it in shops if it is not shop]
         checks: list[Callable[[], None]] = [
@@ -246,6 +270,7 @@ def _check(scene: Scene, result: Result, ledgers: dict[str, effects.Ledger]) -> 
             lambda s=shop, f=followed, a=arrivals, m=mine: effects.check_consent(s, f, a, m),  # type: ignore[misc]  # bound now
             lambda s=shop, f=followed: effects.check_ledger(world.url, s, ledgers[s.tag], f),  # type: ignore[misc]  # bound now
             lambda s=shop, f=followed, r=received, m=mine: effects.check_webhooks(s, f, r, m),  # type: ignore[misc]  # bound now
+            lambda s=shop, g=leaving.gone, a=all_arrivals: check_gone(world.url, s, g, a),  # type: ignore[misc]  # bound now
             lambda s=shop, o=others, m=mine, r=received: effects.check_tenants(s, o, m, r),  # type: ignore[misc]  # bound now
         ]
         for check in checks:

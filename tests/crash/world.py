@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -79,6 +80,8 @@ class World:
     address: Address
     public_url: str
     environment: dict[str, str]
+    # The small one that its database is on, if it is.
+    disk: Path | None = None
     kills: dict[str, int] = field(default_factory=dict)
 
     def count(self, what: str) -> None:
@@ -176,48 +179,96 @@ def cluster() -> Iterator[Cluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@dataclass(frozen=True)
+class Stage:
+    """What worlds can have one after the other: the road, the world outside and the sockets."""
+
+    place: Cluster
+    road: Road
+    outside: Outside
+    shared: socket.socket
+    own: Sequence[socket.socket]
+    # What server processes of one node share: the count of the rate limit.
+    block: int
+    folder: Path
+
+
 @contextlib.contextmanager
-def world(
-    place: Cluster, *, servers: int, planted_bug: str = "", url: str | None = None, **variables: str
-) -> Iterator[World]:
-    folder = Path(tempfile.mkdtemp(prefix="regulars-crash-world-"))
-    url = url or place.new_database()
+def stage(place: Cluster, *, servers: int) -> Iterator[Stage]:
+    folder = Path(tempfile.mkdtemp(prefix="regulars-crash-stage-"))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        if planted_bug == "unique_key_dropped":
-            planted.drop_key(url)
-        road = Road(f"{parse_qs(urlsplit(url).query)['host'][0]}/.s.PGSQL.5432")
+        road = Road(f"{parse_qs(urlsplit(place.url).query)['host'][0]}/.s.PGSQL.5432")
         stack.callback(road.close)
         beyond = stack.enter_context(outside())
         shared, *own = (stack.enter_context(listening(2048)) for _ in range(servers + 1))
-        # What server processes of one node share: the count of the rate limit.
         block = new_block()
         stack.callback(os.close, block)
-        address = shared.getsockname()
-        public_url = f"http://127.0.0.1:{address[1]}"
-        environment = {**_environment(url, road, beyond, public_url, planted_bug), **variables}
-        made = World(
-            folder,
-            place.data_dir,
-            url,
-            road,
-            beyond,
-            [
-                ServerProcess(f"server-{number}", folder, environment, block=block, shared=shared, own=mine)
-                for number, mine in enumerate(own)
-            ],
-            Process("worker", folder, ["worker"], environment),
-            Address(address),
-            public_url,
-            environment,
-        )
-        stack.callback(_end, made)
+        yield Stage(place, road, beyond, shared, own, block, folder)
+
+
+@contextlib.contextmanager
+def world(place: Cluster, *, servers: int, **options: Any) -> Iterator[World]:
+    with stage(place, servers=servers) as on, world_on(on, **options) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def world_on(
+    on: Stage,
+    *,
+    planted_bug: str = "",
+    url: str | None = None,
+    is_measured: bool = False,
+    processor: int | None = None,
+    disk: Path | None = None,
+    **variables: str,
+) -> Iterator[World]:
+    """Where something is measured, the processes reach PostgreSQL as they usually do, and not by the road.
+
+    With a processor, all of the system that is started from here on stays on it: its connections to PostgreSQL, too.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="world-", dir=on.folder))
+    url = url or on.place.new_database()
+    if planted_bug == "unique_key_dropped":
+        planted.drop_key(url)
+    if processor is not None:
+        os.sched_setaffinity(postmaster_pid(on.place.data_dir), {processor})
+    address = on.shared.getsockname()
+    public_url = f"http://127.0.0.1:{address[1]}"
+    environment = {
+        **_environment(url, on.road, on.outside, public_url, planted_bug),
+        **({"DATABASE_URL": url} if is_measured else {}),
+        **variables,
+    }
+    made = World(
+        folder,
+        on.place.data_dir,
+        url,
+        on.road,
+        on.outside,
+        [
+            ServerProcess(f"server-{number}", folder, environment, block=on.block, shared=on.shared, own=mine)
+            for number, mine in enumerate(on.own)
+        ],
+        Process("worker", folder, ["worker"], environment),
+        Address(address),
+        public_url,
+        environment,
+        disk,
+    )
+    try:
         for server in made.servers:
             server.start()
         made.worker.start()
+        for process in (*made.servers, made.worker):
+            if processor is not None:
+                os.sched_setaffinity(process.pid, {processor})
         for server in made.servers:
             server.wait_until_ready()
         yield made
+    finally:
+        _end(made)
 
 
 def _environment(url: str, road: Road, beyond: Outside, public_url: str, bug: str) -> dict[str, str]:

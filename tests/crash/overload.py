@@ -1,0 +1,225 @@
+"""Five times too much for half a minute: what is refused is refused quickly, what is accepted is there, and then it is over.
+
+The system gets one processor and whoever sends gets another, where there are two: what a machine can take is found with
+the sender at work, and five times that can still be sent.
+"""
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any, Final
+
+from tests.crash.clients import SALES
+from tests.crash.crowds import may_open_many
+from tests.crash.levels import WAITING
+from tests.crash.load import Report, Sender, read_accepted, ticket_name
+from tests.crash.shops import STORE, Shop, open_shops
+from tests.crash.world import Cluster, World, wait_until, world
+from tests.support import samples
+
+TIMES: Final = 5
+SECONDS: Final = 30.0
+MEASURING_S: Final = 15.0
+WARMING_S: Final = 5.0
+CALLERS: Final = 256
+CONNECTIONS: Final = 1_000
+# More than the queues of both processes hold, so that they do overflow.
+CONNECTIONS_MAX: Final = 12_000
+REFUSED_MS_MAX: Final = 250.0
+NORMAL_AGAIN_S_MAX: Final = 5.0
+NORMAL_S: Final = 0.25
+NORMAL_IN_A_ROW: Final = 10
+REST_S_MAX: Final = 300.0
+# A clock that ticks does not let the last of them leave at the very end.
+REACHED_MIN: Final = 0.98
+
+
+@dataclass
+class Over:
+    """What became of too much work."""
+
+    sustainable_per_s: float
+    limit_per_s: int = 0
+    asked_per_s: float = 0.0
+    sent_per_s: float = 0.0
+    times: float = 0.0
+    answers: dict[str, int] = field(default_factory=dict)
+    lost: int = 0
+    refused_p50_ms: float = 0.0
+    accepted_p50_ms: float = 0.0
+    accepted: int = 0
+    missing: int = 0
+    normal_again_s: float = 0.0
+    rest_s: float = 0.0
+    sender_cpu_s: float = 0.0
+    violations: list[str] = field(default_factory=list)
+
+
+def overload(place: Cluster, servers: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """More than the machine can do: the queues fill, and what finds them full is refused with 503."""
+    may_open_many()
+    own, others = _processors()
+    with world(place, servers=servers, is_measured=True, processor=own) as running:
+        shop = _shop(running)
+        sustainable = _most(running, shop, others)
+        return vars(_flood(running, shop, Over(sustainable), others, say))
+
+
+def rate_limit(place: Cluster, servers: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """More than a key may send, which is a fifth of what the machine can do: 429."""
+    may_open_many()
+    own, others = _processors()
+    with world(place, servers=servers, is_measured=True, processor=own) as running:
+        most = _most(running, _shop(running), others)
+    limit = max(1, int(most / TIMES))
+    limits = {"REGULARS_RATE_LIMIT_PER_S": str(limit), "REGULARS_RATE_LIMIT_BURST": str(limit)}
+    with world(place, servers=servers, is_measured=True, processor=own, **limits) as running:
+        return vars(_flood(running, _shop(running), Over(limit, limit_per_s=limit), others, say))
+
+
+def _processors() -> tuple[int | None, int | None]:
+    allowed = sorted(os.sched_getaffinity(0))
+    return (allowed[0], allowed[1]) if len(allowed) > 1 else (None, None)
+
+
+def _shop(running: World) -> Shop:
+    [shop] = open_shops(running.url, ["c0de"], hooks_url=running.outside.hooks_url, public_url=running.public_url)
+    return shop
+
+
+def _most(running: World, shop: Shop, processor: int | None) -> float:
+    """How many a second are accepted from callers who wait for their answers."""
+    sender = Sender(
+        shop,
+        running.address.address,
+        name="most",
+        seconds=WARMING_S + MEASURING_S,
+        warm_up_s=WARMING_S,
+        connections=CALLERS,
+        processor=processor,
+    )
+    try:
+        return round(sender.report().all.answers.get("201", 0) / MEASURING_S, 1)
+    finally:
+        sender.end()
+        _rest(running)
+
+
+def _rest(running: World) -> float:
+    return wait_until(
+        lambda: not any(running.rows(WAITING)[0]),
+        seconds=REST_S_MAX,
+        what="the worker does not come to rest",
+        every_s=0.5,
+    )
+
+
+def _flood(running: World, shop: Shop, found: Over, processor: int | None, say: Callable[[str], None]) -> Over:
+    found.asked_per_s = round(found.sustainable_per_s * TIMES, 1)
+    say(f"{found.sustainable_per_s:.0f} tickets a second can be taken; now {found.asked_per_s:.0f} for {SECONDS:.0f} s")
+    accepted = Path(tempfile.mkdtemp(prefix="regulars-over-")) / "accepted"
+    sender = Sender(
+        shop,
+        running.address.address,
+        name="over",
+        seconds=SECONDS,
+        rate=found.asked_per_s,
+        connections=CONNECTIONS,
+        connections_max=CONNECTIONS_MAX,
+        counts_from_due=False,
+        accepted=str(accepted),
+        processor=processor,
+    )
+    lone = LoneTill(running, shop)
+    lone.start()
+    try:
+        report = sender.report()
+        lone.wait_until_normal()
+    finally:
+        sender.end()
+        lone.stop.set()
+        lone.join(15)
+    _note(found, report, lone)
+    names = {ticket_name(sender.order, number) for number in read_accepted(accepted)}
+    rows = running.rows("SELECT external_id FROM sales_events WHERE organization_id = %s", shop.organization_id)
+    found.accepted, found.missing = len(names), len(names - {row[0] for row in rows})
+    found.violations = _judge(running, found)
+    return found
+
+
+def _note(found: Over, report: Report, lone: "LoneTill") -> None:
+    found.sent_per_s = round(report.sent_in_time / report.sending_s, 1)
+    found.times = round(found.sent_per_s / found.sustainable_per_s, 2)
+    found.answers, found.lost = report.all.answers, report.lost + report.unanswered
+    found.refused_p50_ms, found.accepted_p50_ms = report.all.refused_p50_ms, report.all.accepted_p50_ms
+    found.normal_again_s = lone.normal_since(report.ended_at)
+    found.sender_cpu_s = report.cpu_s
+
+
+def _judge(running: World, found: Over) -> list[str]:
+    strange = [it for it in found.answers if it not in {"200", "201", "429", "503"}]
+    said = [f"I10: answered {strange}"] if strange else []
+    said += [f"I10: {found.lost} got no answer"] if found.lost else []
+    said += [f"I1: {found.missing} acknowledged tickets are missing"] if found.missing else []
+    said += ["STUCK: refused too slowly"] if found.refused_p50_ms > REFUSED_MS_MAX else []
+    said += ["STUCK: not normal again in time"] if found.normal_again_s > NORMAL_AGAIN_S_MAX else []
+    if found.times < TIMES * REACHED_MIN:
+        said.append(f"not shown: only {found.times} times as much could be sent")
+    try:
+        found.rest_s = round(_rest(running), 1)
+    except AssertionError as error:
+        said.append(str(error))
+    [(counted,)] = running.rows("SELECT coalesce(sum(tickets), 0) FROM hourly_totals")
+    [(sales,)] = running.rows("SELECT count(*) FROM sales_events")
+    return said + ([f"I3: {sales} sales, and {counted} were counted"] if counted != sales else [])
+
+
+class LoneTill(threading.Thread):
+    """Somebody who sells one ticket after the other, during the flood and after it."""
+
+    def __init__(self, running: World, shop: Shop) -> None:
+        super().__init__(name="lone-till", daemon=True)
+        self._address = running.address.address
+        self._headers = {"x-api-key": shop.key, "content-type": "application/json"}
+        self._name = f"{shop.tag}-lone"
+        # When each began, and whether it was accepted in a time that nobody would complain of.
+        self.tickets: list[tuple[float, bool]] = []
+        self.stop = threading.Event()
+
+    def run(self) -> None:
+        while not self.stop.wait(0.02):
+            began = time.monotonic()
+            is_sold = self._sell()
+            self.tickets.append((began, is_sold and time.monotonic() - began < NORMAL_S))
+
+    def _sell(self) -> bool:
+        connection = HTTPConnection(*self._address, timeout=10)
+        try:
+            body = samples.json_bytes(samples.sale(STORE, external_id=samples.unique(self._name)))
+            connection.request("POST", SALES, body, self._headers)
+            return connection.getresponse().status == 201
+        except (OSError, HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def wait_until_normal(self) -> None:
+        until = time.monotonic() + 4 * NORMAL_AGAIN_S_MAX
+        while time.monotonic() < until and not self._is_normal(self.tickets[-NORMAL_IN_A_ROW:]):
+            time.sleep(0.05)
+
+    def normal_since(self, moment: float) -> float:
+        """How long after the moment the first of so many good ones in a row began."""
+        after = [it for it in self.tickets if it[0] >= moment]
+        for place, (began, _) in enumerate(after):
+            if self._is_normal(after[place : place + NORMAL_IN_A_ROW]):
+                return round(began - moment, 2)
+        return round(time.monotonic() - moment, 2)
+
+    def _is_normal(self, tickets: list[tuple[float, bool]]) -> bool:
+        return len(tickets) == NORMAL_IN_A_ROW and all(is_good for _, is_good in tickets)

@@ -28,7 +28,7 @@ GROUP BY table_name
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Person:
     shop: Shop
     number: int

@@ -129,6 +129,10 @@ class World:
 
     def pass_time(self, organization_ids: Sequence[UUID]) -> None:
         """Waits of the schedules are over: what would be tried again later is due now."""
+        self.execute(
+            "UPDATE outbox SET not_before = NULL WHERE organization_id = ANY(%s) AND not_before > now()",
+            list(organization_ids),
+        )
         for table, which in WAITS.items():
             self.execute(
                 f"UPDATE {table} SET due_at = now() WHERE organization_id = ANY(%s) AND due_at > now() AND {which}",  # noqa: S608  # words above

@@ -12,6 +12,7 @@ from typing import Final, Generic, LiteralString, Protocol, TypeVar
 from uuid import UUID
 
 import psycopg
+from psycopg.errors import DiskFull, ReadOnlySqlTransaction
 
 from regulars.kit import log
 from regulars.kit.db import Database, Tx
@@ -164,8 +165,12 @@ async def find_guilty(
 
 
 def raise_if_lost(tx: Tx, error: Exception) -> None:
-    """A lost connection is nobody's guilt: the rows are still there for the next turn."""
-    if tx.connection.broken or isinstance(error, psycopg.InterfaceError):
+    """What the database cannot do for anybody is no row's guilt: the rows are still there for the next turn.
+
+    That is a lost connection, a full disk or a standby. All of them may last for longer than rows are tried again, and
+    nothing is to be parked for them.
+    """
+    if tx.connection.broken or isinstance(error, (psycopg.InterfaceError, DiskFull, ReadOnlySqlTransaction)):
         raise error
 
 

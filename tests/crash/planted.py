@@ -17,6 +17,8 @@ from regulars.work.facts import Fact
 
 # Wide enough for a kill to fall into.
 GAP_S: Final = 0.15
+# For a withdrawal, of which there are few.
+WIDE_GAP_S: Final = 1.0
 KEY_DROPPED: Final = "ALTER TABLE idempotency_keys DROP CONSTRAINT idempotency_keys_pkey"
 
 
@@ -46,7 +48,7 @@ def gate_after_claim() -> None:
         await tx.execute("SAVEPOINT looked")
         found = await lock_consents(tx, organization_id, hashes)
         await tx.execute("ROLLBACK TO SAVEPOINT looked")
-        await asyncio.sleep(GAP_S * 4)
+        await asyncio.sleep(WIDE_GAP_S)
         return found
 
     send.lock_consents = look

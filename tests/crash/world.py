@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import socket
@@ -33,6 +34,7 @@ from regulars.postgres import embedded
 
 ON_DISK: Final = Path("/var/tmp")  # noqa: S108  # a folder with a random name is made in it
 DURABLE: Final = ("fsync", "synchronous_commit", "full_page_writes")
+ENDS_WITHIN_S: Final = 20.0
 # What waits for a time of its schedule, where nobody has it in hand.
 WAITS: Final = {
     "texts": "state = 'queued'",
@@ -179,8 +181,19 @@ def cluster() -> Iterator[Cluster]:
                 assert connection.execute(f"SHOW {setting}").fetchone() == ("on",)
         yield Cluster(data_dir, url)
     finally:
+        _end_at_once(data_dir)
         embedded.release(data_dir)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_at_once(data_dir: Path) -> None:
+    """A cluster that goes with its folder need not write anything to it any more."""
+    with contextlib.suppress(OSError):
+        pid = postmaster_pid(data_dir)
+        handle = os.pidfd_open(pid)
+        os.kill(pid, signal.SIGQUIT)
+        select.select([handle], [], [], ENDS_WITHIN_S)
+        os.close(handle)
 
 
 @dataclass(frozen=True)

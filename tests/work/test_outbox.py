@@ -6,7 +6,6 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from psycopg.errors import DiskFull, ReadOnlySqlTransaction
 from tests.support.draining import drain
 
 from regulars.kit.db import Database
@@ -276,24 +275,6 @@ def test_a_failing_row_loses_only_its_own_writes_and_waits(database, organizatio
     assert (listener, attempts) == ("a", 1)
     assert before <= due_at - timedelta(seconds=RETRIES.waits_s[0]) <= after
     assert query(database, "SELECT count(*) FROM outbox") == [(0,)]
-
-
-@pytest.mark.parametrize("trouble", [DiskFull, ReadOnlySqlTransaction])
-def test_a_database_that_takes_no_writes_is_no_rows_guilt(database, organization_id, trouble):
-    listening = Listening()
-
-    async def cannot(*_) -> None:
-        raise trouble("planted")
-
-    async def work():
-        await record(database, organization_id, 1)
-        with pytest.raises(trouble):
-            await drain(database, organization_id, {SaleSeen: {"a": cannot}})
-        assert query(database, "SELECT count(*) FROM outbox_retries") == [(0,)]
-        await drain(database, organization_id, {SaleSeen: {"a": listening}})
-
-    run(database, work)
-    assert listening.heard == [1]
 
 
 def test_a_guilty_row_is_found_by_halves(database, organization_id):

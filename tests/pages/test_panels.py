@@ -1,0 +1,69 @@
+"""What opens inside a page is for everybody too: the panels of the builders, refused forms, questions without an answer."""
+
+import re
+
+import pytest
+from tests.support.browser import AXE, DESKTOP, PHONE, context_of
+from tests.support.journeys import make_journey
+
+from regulars.web.access import Role
+
+# Those with many controls; the pages themselves are looked at where every page is.
+SERIOUS = {"serious", "critical"}
+SCHEMES = ("light", "dark")
+RUN = "axe.run({resultTypes: ['violations']}).then((result) => result.violations)"
+PANELS = (
+    "entry=1",
+    "filter=1",
+    "step=1",
+    "step=1.then.1",
+    "step=1.then.2",
+    "add=1.then.1&kind=send_text",
+    "of=filter&into=&type=attribute&key=size",
+)
+
+
+BRANCH = {
+    "do": "branch",
+    "if": {"type": "all", "of": [{"type": "subscribed"}, {"type": "attribute", "key": "size", "comparison": "is_set"}]},
+    "then": [{"do": "send_text", "text": "Hello “you”"}, {"do": "wait", "days": 1}],
+    "else": [{"do": "exit"}],
+}
+
+
+def addresses(journey: str) -> list[str]:
+    edit = f"/journeys/{journey}/edit"
+    return [
+        *(f"{edit}?{panel}" for panel in PANELS),
+        "/segments/new?from=best",
+        "/search?q=nobody-has-this",
+        "/tickets?currency=USD",
+        "/messages?state=failed",
+        "/webhooks/deliveries?state=pending",
+    ]
+
+
+@pytest.mark.timeout(300)
+def test_panels_and_answers_keep_nobody_out_light_and_dark(visitor_as, tenant, api_database_url, chromium):
+    visitor = visitor_as(Role.OWNER)
+    amount = {"type": "amount", "at_least_cents": 100}
+    journey = make_journey(api_database_url, tenant.organization_id, BRANCH, is_live=False, filter=amount)
+    findings = []
+    with context_of(chromium, visitor, theme=None, viewport=DESKTOP, bypass_csp=True) as context:
+        # A part that refreshes itself is paler for a moment, which would be found and is no fault.
+        context.route(re.compile("htmx"), lambda route: route.abort())
+        tab = context.new_page()
+        for place, path in enumerate(addresses(journey)):
+            # Half of them on a phone: the window has no say in what most rules find.
+            tab.set_viewport_size(PHONE if place % 2 else DESKTOP)
+            assert tab.goto(visitor.url(path)).ok, path
+            tab.add_script_tag(path=AXE)
+            for scheme in SCHEMES:
+                tab.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+                findings += [
+                    (path, scheme, one["id"], node["html"][:200])
+                    for one in tab.evaluate(RUN)
+                    if one["impact"] in SERIOUS
+                    for node in one["nodes"][:3]
+                ]
+    assert findings == []

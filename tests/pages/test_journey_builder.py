@@ -212,7 +212,7 @@ def test_a_segment_is_picked_at_the_entry_and_in_a_branch_and_the_trace_names_it
     blank.add("1", "branch")
     assert condition(blank, of="1", at="", **{**picked, "is": "no"}).status_code == 303
     assert condition(blank, of="1", at="", **picked).status_code == 303
-    assert blank.names() == [f"In the segment {segment}?"]
+    assert blank.names() == ["In the segment “Known by name”?"]
     blank.add("1.then.1", "wait", days="3")
     assert blank.save().status_code == 303
     assert blank.visitor.post(f"/journeys/{blank.journey}/activate").status_code == 303
@@ -225,6 +225,7 @@ def test_a_segment_is_picked_at_the_entry_and_in_a_branch_and_the_trace_names_it
     runs = re.findall(r"runs/(run_\w+)", blank.visitor.get(f"/journeys/{blank.journey}/runs").text)
     trace = blank.visitor.get(f"/journeys/{blank.journey}/runs/{runs[0]}").text
     assert len(set(runs)) == 1
+    assert segment not in blank.visitor.get(f"/journeys/{blank.journey}").text
     # At the entry, and at the branch.
     assert trace.count("In the segment Known by name, version 1") == 2
 

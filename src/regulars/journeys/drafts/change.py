@@ -5,21 +5,22 @@ change is made, whatever happened elsewhere in the draft. If not, whoever came s
 """
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 import msgspec
 
 from regulars.journeys import queries as journeys
-from regulars.journeys.check import Fault
+from regulars.journeys.check import Fault, segments_of
 from regulars.journeys.definition import Definition
 from regulars.journeys.drafts import queries
 from regulars.journeys.drafts.queries import DraftRow
 from regulars.journeys.errors import ChangedMeanwhile, JourneyNotFound, NotPossible
 from regulars.journeys.manage import Journey, check_definition, load_journey, update_journey
 from regulars.journeys.model import JourneyRow
+from regulars.journeys.names import find_segment_names
 from regulars.journeys.read import read_definition, write_definition
 from regulars.kit.db import Tx
 
@@ -35,6 +36,8 @@ class Draft:
     revision: int
     changed_at: datetime | None = None
     changed_by: str | None = None
+    # The names of the segments it asks for, by their ids.
+    segments: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_new(self) -> bool:
@@ -116,7 +119,14 @@ async def _lock(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
 async def _draft(tx: Tx, organization_id: UUID, row: JourneyRow, found: DraftRow | None) -> Draft:
     if found is None:
         journey = await load_journey(tx, organization_id, row.id)
-        return Draft(row=row, definition=journey.definition, faults=journey.faults, based_on=row.version, revision=0)
+        return Draft(
+            row=row,
+            definition=journey.definition,
+            faults=journey.faults,
+            based_on=row.version,
+            revision=0,
+            segments=await find_segment_names(tx, organization_id, segments_of(journey.definition)),
+        )
     definition = read_definition(found.definition.encode())
     return Draft(
         row=row,
@@ -126,4 +136,5 @@ async def _draft(tx: Tx, organization_id: UUID, row: JourneyRow, found: DraftRow
         revision=found.revision,
         changed_at=found.changed_at,
         changed_by=found.changed_by,
+        segments=await find_segment_names(tx, organization_id, segments_of(definition)),
     )

@@ -7,6 +7,7 @@ from regulars.journeys.check import Fault
 from regulars.journeys.definition import Definition, Step
 from regulars.journeys.drafts.change import fingerprint
 from regulars.journeys.figures.read import JourneyFigures, StepFigures
+from regulars.journeys.names import name_segments
 from regulars.journeys.program import Forking
 from regulars.journeys.words import Told, kind_of, tell_step, tell_ways
 from regulars.web.format import Format
@@ -61,10 +62,15 @@ class Card:
 
 
 def draw(
-    definition: Definition, faults: list[Fault], *, figures: JourneyFigures | None = None, formats: Format | None = None
+    definition: Definition,
+    faults: list[Fault],
+    *,
+    segments: Mapping[str, str],
+    figures: JourneyFigures | None = None,
+    formats: Format | None = None,
 ) -> list[Card]:
-    """Without figures it is the builder's."""
-    return _Drawing(faults, figures, formats).cards(definition.steps, "")
+    """Without figures it is the builder's. `segments` are the names of those that it asks for."""
+    return _Drawing(faults, segments, figures, formats).cards(definition.steps, "")
 
 
 def faults_at(faults: list[Fault], *places: str) -> list[str]:
@@ -74,6 +80,7 @@ def faults_at(faults: list[Fault], *places: str) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class _Drawing:
     faults: list[Fault]
+    segments: Mapping[str, str]
     figures: JourneyFigures | None
     formats: Format | None
 
@@ -86,11 +93,12 @@ class _Drawing:
     def _card(self, step: Step, place: str, number: int, *, is_last: bool) -> Card:
         identifier = step.id or place
         figure, word, notes, waiting = self._figures(step, identifier)
+        told = tell_step(step)
         return Card(
             place=place,
             id=identifier,
             kind=kind_of(step),
-            told=tell_step(step),
+            told=told._replace(name=name_segments(told.name, self.segments)),
             number=number,
             is_last=is_last,
             figure=figure,

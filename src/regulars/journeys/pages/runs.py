@@ -1,6 +1,5 @@
 """The runs of a journey, and the trace of one: why did this happen, why not?"""
 
-from collections.abc import Collection
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -10,6 +9,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.journeys.browse.read import list_runs
 from regulars.journeys.figures.read import read_sums
 from regulars.journeys.manage import Journey
+from regulars.journeys.names import find_segment_names
 from regulars.journeys.pages.parts import PATH, STATES, find_journey, journey_url, refusals
 from regulars.journeys.pages.trace import WAITS, Around, segments_seen, tell_trace
 from regulars.journeys.program import program_of
@@ -21,12 +21,11 @@ from regulars.journeys.sight.look import find_people, find_sales
 from regulars.journeys.why.explain import Explained, explain
 from regulars.journeys.words import tell_step
 from regulars.kit.db import Tx
-from regulars.kit.ids import JOURNEY, PROFILE, RUN, SEGMENT, read_reference
+from regulars.kit.ids import JOURNEY, PROFILE, RUN, read_reference
 from regulars.messaging.find import list_texts_of
 from regulars.messaging.model import OriginKind
 from regulars.profiles.find import find_profile
 from regulars.sales.listing import find_sale
-from regulars.segments.kept.manage import find_names
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
 from regulars.web.listing import Filter, ListView, cut, read_view
@@ -137,7 +136,7 @@ async def show_run(visit: Visit) -> Response:
         definitions = await load_definitions(tx, visit.organization_id, {(run.journey_id, run.version)})
         rows = await read_trace(tx, visit.organization_id, run.id)
         texts = await list_texts_of(tx, visit.organization_id, OriginKind.JOURNEY, run.id)
-        around = Around(texts, await _name_segments(tx, visit.organization_id, segments_seen(rows)))
+        around = Around(texts, await find_segment_names(tx, visit.organization_id, segments_seen(rows)))
         people = await find_people(tx, visit.organization_id, {run.profile_id})
         sales = await find_sales(tx, visit.organization_id, [] if run.sale_id is None else [run.sale_id])
         ticket = await find_sale(tx, visit.organization_id, run.fact_id) if run.sale_id is not None else None
@@ -156,13 +155,6 @@ async def show_run(visit: Visit) -> Response:
         lines=tell_trace(run, rows, definitions[run.journey_id, run.version], around, visit.format),
         states=RUN_STATES,
     )
-
-
-async def _name_segments(tx: Tx, organization_id: UUID, ids: Collection[str]) -> dict[str, str]:
-    """Those that are still there; one that is gone is told by its id."""
-    decoded = [identifier for identifier in map(SEGMENT.decode, ids) if identifier is not None]
-    names = await find_names(tx, organization_id, decoded) if decoded else {}
-    return {SEGMENT.encode(identifier): name for identifier, name in names.items()}
 
 
 async def resume(visit: Visit) -> Response:

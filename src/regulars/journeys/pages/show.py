@@ -6,8 +6,10 @@ from starlette.responses import Response
 
 from regulars.journeys.browse.model import SpanRow
 from regulars.journeys.browse.read import list_spans
+from regulars.journeys.check import segments_of
 from regulars.journeys.drafts.change import load_draft
 from regulars.journeys.figures.read import JourneyFigures, count_parked, read_figures
+from regulars.journeys.names import find_segment_names, name_segments
 from regulars.journeys.pages.flow import Card, draw, faults_at
 from regulars.journeys.pages.listing import PARKED_COUNTED_MAX
 from regulars.journeys.pages.parts import STATES, find_journey, journey_url, read_version
@@ -30,8 +32,10 @@ async def show_journey(visit: Visit) -> Response:
         shown = asked if asked is not None and asked <= row.version else row.live_version or row.version
         if shown != row.version:
             journey = await find_journey(tx, visit, version=shown)
+        segments = await find_segment_names(tx, visit.organization_id, segments_of(journey.definition))
     of_version = figures.get(shown, JourneyFigures())
-    cards = draw(journey.definition, journey.faults, figures=of_version, formats=visit.format)
+    cards = draw(journey.definition, journey.faults, segments=segments, figures=of_version, formats=visit.format)
+    asked_first = journey.definition.filter
     return render(
         visit,
         "journeys/show.html",
@@ -53,7 +57,7 @@ async def show_journey(visit: Visit) -> Response:
         trigger=TRIGGERS[journey.definition.trigger],
         entry=tell_entry(journey.definition),
         exits=tell_exits(journey.definition),
-        condition=None if journey.definition.filter is None else tell_condition(journey.definition.filter),
+        condition=None if asked_first is None else name_segments(tell_condition(asked_first), segments),
         filter_faults=faults_at(journey.faults, "filter"),
         general_faults=faults_at(journey.faults, "steps", "reentry"),
     )

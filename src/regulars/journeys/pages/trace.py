@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from regulars.journeys.definition import Definition
+from regulars.journeys.names import name_segments
 from regulars.journeys.pages.flow import SKIPS
 from regulars.journeys.program import program_of
 from regulars.journeys.runs.model import RunRow, TraceRow
@@ -73,7 +74,7 @@ def _tell(row: TraceRow, definition: Definition, around: Around, formats: Format
         case "then" | "else" as way:
             ways = tell_ways(node.step) if node is not None else ("Yes", "No")
             is_then = way == "then"
-            title = f"{name} {ways[0] if is_then else ways[1]}"
+            title = f"{name_segments(name, around.segments)} {ways[0] if is_then else ways[1]}"
             return Line("branch", "yes" if is_then else "no", title, _tell_seen(detail, around.segments), row.at)
         case "set":
             return Line("tag", "", f"Sets {name}", "", row.at)

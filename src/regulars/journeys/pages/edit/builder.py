@@ -17,6 +17,7 @@ from regulars.journeys.drafts.tree import (
     step_at,
     steps_in,
 )
+from regulars.journeys.names import name_segments
 from regulars.journeys.pages.edit import panels
 from regulars.journeys.pages.edit.forms import CHOICES, KINDS, fill_form, new_form
 from regulars.journeys.pages.edit.message import Measure, measure_text, pick_fields
@@ -127,7 +128,7 @@ def entry_of(definition: Definition) -> object:
 def rules_panel(draft: Draft, owner: str) -> Panel:
     """The conditions of the filter or of a branch, as a tree."""
     root = condition_of(draft.definition, owner)
-    more = {"tree": panels.tree_of(root), "owner": owner, "kinds": panels.kinds_for(draft.definition)}
+    more = {"tree": panels.tree_of(root, draft.segments), "owner": owner, "kinds": panels.kinds_for(draft.definition)}
     return Panel(name="rules", form=FormState(), was=fingerprint(root), place=owner, more=more)
 
 
@@ -182,14 +183,16 @@ def render_builder(visit: Visit, draft: Draft, panel: Panel, *, status: int = 20
         edit=journey_url(visit, draft.row, "edit"),
         panel=panel,
         form=panel.form,
-        cards=draw(definition, draft.faults),
+        cards=draw(definition, draft.faults, segments=draft.segments),
         end=len(definition.steps) + 1,
         whole=fingerprint(definition),
         trigger=TRIGGERS[definition.trigger],
         triggers=tuple(TRIGGERS.items()),
         entry=tell_entry(definition),
         exits=tell_exits(definition),
-        condition=None if definition.filter is None else tell_condition(definition.filter),
+        condition=None
+        if definition.filter is None
+        else name_segments(tell_condition(definition.filter), draft.segments),
         filter_faults=faults_at(draft.faults, "filter"),
         general_faults=faults_at(draft.faults, "steps", "reentry"),
         weekdays=("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),

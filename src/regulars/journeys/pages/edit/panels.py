@@ -22,6 +22,7 @@ from regulars.journeys.definition import (
     Subscribed,
 )
 from regulars.journeys.definition import Any as AnyOf
+from regulars.journeys.names import name_segments
 from regulars.journeys.words import COMPARISONS, GROUP_WORDS, spell_cents, tell_condition
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
@@ -56,8 +57,9 @@ class Branchlet(NamedTuple):
     inside: "list[Branchlet]"
 
 
-def tree_of(root: Condition | None, way: str = "") -> list[Branchlet]:
-    return [] if root is None else [_line(root, way)]
+def tree_of(root: Condition | None, segments: Mapping[str, str]) -> list[Branchlet]:
+    """`segments` are the names of those that are asked for."""
+    return [] if root is None else [_line(root, "", segments)]
 
 
 def kinds_for(definition: Definition) -> list[tuple[str, str]]:
@@ -65,13 +67,13 @@ def kinds_for(definition: Definition) -> list[tuple[str, str]]:
     return [(kind, words) for kind, words, of_ticket in KINDS if not of_ticket or definition.trigger != "opt_in"]
 
 
-def _line(part: Condition, way: str) -> Branchlet:
+def _line(part: Condition, way: str, segments: Mapping[str, str]) -> Branchlet:
     if not isinstance(part, All | AnyOf | Nothing):
-        words = tell_condition(part)
+        words = name_segments(tell_condition(part), segments)
         return Branchlet(way, words[:1].upper() + words[1:], "", [])
     kind = str(part.__struct_config__.tag)
     prefix = f"{way}." if way else ""
-    inside = [_line(one, f"{prefix}{place}") for place, one in enumerate(part.of)]
+    inside = [_line(one, f"{prefix}{place}", segments) for place, one in enumerate(part.of)]
     return Branchlet(way, GROUP_WORDS[kind], kind, inside)
 
 

@@ -1,5 +1,6 @@
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,7 @@ def room_of(file: Path) -> str:
     return file.relative_to(PACKAGE).parts[0]
 
 
+@cache
 def all_statements() -> list[Statement]:
     files = (file for file in PACKAGE.rglob("*.py") if room_of(file) != "kit")
     return [statement for file in files for statement in statements(file, file.read_text())]

@@ -27,6 +27,7 @@ def calls_of(name: str) -> list[tuple[str, ast.Call]]:
     return [
         (str(path), node)
         for path in PACKAGE.rglob("*.py")
+        if "failpoint" in path.read_text()
         for node in ast.walk(syntax.parse(path.read_text()))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)

@@ -1,11 +1,15 @@
 """A command of ours as a process that the nursery starts."""
 
+import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from regulars.cli.main import main as regulars
 
 
 def main(arguments: Sequence[str], _descriptors: Sequence[int]) -> None:
+    if os.environ.get("PYTHONWARNINGS") == "error":
+        warnings.simplefilter("error")
     sys.argv = ["regulars", *arguments]
     regulars()

@@ -103,6 +103,8 @@ class Nursery:
             "folder": str(folder),
             "shortened": shortened or {},
         }
+        # There from now on, whoever looks first.
+        log.touch()
         farewell, theirs = os.pipe()
         try:
             socket.send_fds(self._socket, [json.dumps(asked).encode()], [theirs, *descriptors])
@@ -150,8 +152,8 @@ def _become(program: ModuleType, asked: dict[str, Any], descriptors: list[int]) 
     os.set_inheritable(farewell, False)
     code = 1
     try:
-        for signal_number in (signal.SIGCHLD, signal.SIGINT):
-            signal.signal(signal_number, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         for target, file in ((1, asked["output"]), (2, asked["log"])):
             os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), target)
         os.environ.clear()

@@ -1,5 +1,6 @@
 """Reading a definition from a file or a form, and saying in words for people what cannot be read."""
 
+import inspect
 from typing import Final
 
 import msgspec
@@ -38,5 +39,9 @@ def write_condition(condition: Condition) -> bytes:
 def schema() -> bytes:
     """The JSON Schema of a definition."""
     described = msgspec.json.schema(Definition)
+    for part in described["$defs"].values():
+        if "description" in part:
+            # From Python 3.13 on a docstring has lost its indentation already.
+            part["description"] = inspect.cleandoc(part["description"])
     whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A segment of Regulars", **described}
     return msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n"

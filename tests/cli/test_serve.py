@@ -7,30 +7,55 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
 import pytest
 from tests.cli.conftest import Ran, environment
+from tests.support.client import NO_AUTHORITIES
 from tests.support.commands import postmaster_pid
 from tests.support.elsewhere import ELSEWHERE, needs_elsewhere
+from tests.support.nursery import Child, nursery
 
 READY_SECONDS_MAX = 60
 END_SECONDS_MAX = 60
 
 
+class Typed(subprocess.Popen[bytes]):
+    """The command as somebody types it, with an interpreter of its own."""
+
+    def is_alive(self) -> bool:
+        return self.poll() is None
+
+
 class Serving:
     """`regulars serve` as a process of its own."""
 
-    def __init__(self, data_dir: Path, *arguments: str, **variables: str) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *arguments: str,
+        typed: bool = False,
+        shortened: dict[str, Any] | None = None,
+        **variables: str,
+    ) -> None:
         self._log = data_dir.parent / f"serve-{time.monotonic_ns()}.log"
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "regulars.cli", "serve", "--port", "0", *arguments],
-                env=environment(REGULARS_DATA_DIR=str(data_dir), **variables),
-                cwd=data_dir.parent,
-                stdout=log,
-                stderr=log,
+        command = ["serve", "--port", "0", *arguments]
+        given = environment(REGULARS_DATA_DIR=str(data_dir), **variables)
+        self.process: Typed | Child
+        if typed:
+            with self._log.open("wb") as log:
+                interpreted = [sys.executable, "-m", "regulars.cli", *command]
+                self.process = Typed(interpreted, env=given, cwd=data_dir.parent, stdout=log, stderr=log)
+        else:
+            self.process = nursery().start(
+                "tests.support.commanded",
+                *command,
+                environment=given,
+                log=self._log,
+                folder=data_dir.parent,
+                shortened=shortened,
             )
         self.url = self._address()
 
@@ -45,14 +70,14 @@ class Serving:
 
     def _address(self) -> str:
         deadline = time.monotonic() + READY_SECONDS_MAX
-        while time.monotonic() < deadline and self.process.poll() is None:
+        while time.monotonic() < deadline and self.process.is_alive():
             if found := re.search(r"Regulars serves on (\S+)", self.log()):
                 return found[1]
             time.sleep(0.05)
         raise AssertionError(f"The server did not start:\n{self.log()}")
 
     def get(self, path: str, **options) -> httpx.Response:
-        return httpx.get(self.url + path, timeout=READY_SECONDS_MAX, **options)
+        return httpx.get(self.url + path, timeout=READY_SECONDS_MAX, trust_env=False, verify=NO_AUTHORITIES, **options)
 
     def children(self) -> dict[int, str]:
         """The live child processes by id, with their arguments."""
@@ -71,22 +96,22 @@ class Serving:
             time.sleep(0.05)
         raise AssertionError(f"There is no child {name}:\n{self.log()}")
 
-    def stop(self) -> int:
+    def stop(self) -> int | None:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(END_SECONDS_MAX)
 
     def kill(self) -> None:
-        self.process.kill()
+        self.process.send_signal(signal.SIGKILL)
         self.process.wait(10)
 
 
 @contextlib.contextmanager
-def serving(data_dir: Path, *arguments: str, **variables: str) -> Iterator[Serving]:
-    server = Serving(data_dir, *arguments, **variables)
+def serving(data_dir: Path, *arguments: str, **options: Any) -> Iterator[Serving]:
+    server = Serving(data_dir, *arguments, **options)
     try:
         yield server
     finally:
-        if server.process.poll() is None:
+        if server.process.is_alive():
             server.stop()
     assert "Traceback" not in server.log(), server.log()
 
@@ -104,7 +129,8 @@ def make_key(command, data_dir: Path) -> str:
 
 
 def put_store(server: Serving, key: str, name: str) -> httpx.Response:
-    return httpx.post(f"{server.url}/v1/stores", json={"external_id": name}, headers={"x-api-key": key}, timeout=20)
+    headers, body = {"x-api-key": key}, {"external_id": name}
+    return httpx.post(f"{server.url}/v1/stores", json=body, headers=headers, timeout=20, verify=NO_AUTHORITIES)
 
 
 def until_answered(server: Serving, ask: Callable[[], httpx.Response]) -> httpx.Response:
@@ -119,7 +145,7 @@ def until_answered(server: Serving, ask: Callable[[], httpx.Response]) -> httpx.
 
 def test_one_command_serves_everything_and_stops_cleanly(command, data_dir):
     # Who has nothing to finish needs no grace: this one is longer than anybody here waits.
-    with serving(data_dir, REGULARS_SHUTDOWN_GRACE_S=str(END_SECONDS_MAX * 5)) as server:
+    with serving(data_dir, typed=True, REGULARS_SHUTDOWN_GRACE_S=str(END_SECONDS_MAX * 5)) as server:
         assert server.get("/readyz").status_code == 200
         worker = server.child("worker")
         key = make_key(command, data_dir)

@@ -22,6 +22,13 @@ from tests.support.tenant import new_tenant
 TILLS = 8
 # For whoever is left waiting, it would be for ever.
 ANSWER_SECONDS_MAX = 60
+# Less than half of what the server waits otherwise; it says that it stands after the last of these.
+SOONER = {
+    "regulars.http.in_flight.REQUEST_S": 4.0,
+    "regulars.server.REQUEST_MS": 4000,
+    "regulars.http.in_flight.WAIT_FOR_SAME_KEY_S": 3.5,
+    "regulars.http.service.STANDING_S": 2.0,
+}
 # What was asked last on a connection that records sales: the sale, or the fact that follows from it.
 RECORDING = """
 SELECT pid FROM pg_stat_activity
@@ -83,7 +90,7 @@ def test_a_backend_that_dies_with_our_statement_unread_keeps_nobody_waiting(dura
 
 def test_a_backend_that_never_answers_keeps_nobody_waiting_and_the_server_says_that_it_stands(durable: Durable) -> None:
     folder = Path(durable.data_dir.parent / "serve")
-    with serving(folder, "--no-worker", DATABASE_URL=durable.url) as server:
+    with serving(folder, "--no-worker", shortened=SOONER, DATABASE_URL=durable.url) as server:
         tills = Tills(server, durable.url)
         with _stopped(*_recording_backends(tills, durable.url, at_least=1)):
             with tills.selling() as answers:
@@ -98,7 +105,7 @@ def test_a_backend_that_never_answers_keeps_nobody_waiting_and_the_server_says_t
 
 def test_a_read_that_is_not_answered_is_refused_while_the_database_still_stands(durable: Durable) -> None:
     folder = Path(durable.data_dir.parent / "serve")
-    with serving(folder, "--no-worker", DATABASE_URL=durable.url) as server:
+    with serving(folder, "--no-worker", shortened=SOONER, DATABASE_URL=durable.url) as server:
         key = {"x-api-key": new_tenant(durable.url).key}
         assert server.get("/v1/stores", headers=key).status_code == 200
         with _stopped(postmaster_pid(durable.data_dir), *_backends_of_the_server(durable.url)):

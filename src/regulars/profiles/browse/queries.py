@@ -45,7 +45,16 @@ async def fold_name(tx: Tx, text: str) -> str:
 async def list_profiles_by_name(
     tx: Tx, organization_id: UUID, beginning: str, *, beyond: NamePosition | None, is_backward: bool, limit: int
 ) -> list[tuple[str, Profile]]:
-    """Profiles of which either name, or both in either order, begin so, from a position on; each once."""
+    """Profiles of which either name, or both in either order, begin so, from a position on; each once.
+
+    The walk has one beginning and one end. With two conditions for its beginning PostgreSQL takes the wider one,
+    and reads all the names before.
+    """
+    end = beginning + _LAST_CHARACTER
+    if is_backward:
+        folded, within, bound = end if beyond is None else min(beyond.folded, end), SQL(">="), beginning
+    else:
+        folded, within, bound = beginning if beyond is None else max(beyond.folded, beginning), SQL("<"), end
     rows = await tx.fetch(
         SQL(
             """
@@ -58,9 +67,8 @@ async def list_profiles_by_name(
                     FROM profiles
                     WHERE organization_id = %(organization_id)s
                       AND (first_name IS NOT NULL OR last_name IS NOT NULL)
-                      AND folded_name(first_name, last_name) COLLATE "C" >= %(beginning)s
-                      AND folded_name(first_name, last_name) COLLATE "C" < %(end)s
                       AND (folded_name(first_name, last_name) COLLATE "C", id) {beyond} (%(folded)s, %(id)s)
+                      AND folded_name(first_name, last_name) COLLATE "C" {within} %(bound)s
                     ORDER BY folded_name(first_name, last_name) COLLATE "C" {order}, id {order}
                     LIMIT %(limit)s
                 )
@@ -71,9 +79,8 @@ async def list_profiles_by_name(
                     FROM profiles
                     WHERE organization_id = %(organization_id)s
                       AND first_name IS NOT NULL AND last_name IS NOT NULL
-                      AND folded_name(last_name, first_name) COLLATE "C" >= %(beginning)s
-                      AND folded_name(last_name, first_name) COLLATE "C" < %(end)s
                       AND (folded_name(last_name, first_name) COLLATE "C", id) {beyond} (%(folded)s, %(id)s)
+                      AND folded_name(last_name, first_name) COLLATE "C" {within} %(bound)s
                       -- Who is found by the first name is in the other half already.
                       AND NOT starts_with(folded_name(first_name, last_name), %(beginning)s)
                     ORDER BY folded_name(last_name, first_name) COLLATE "C" {order}, id {order}
@@ -83,12 +90,12 @@ async def list_profiles_by_name(
             ORDER BY folded {order}, id {order}
             LIMIT %(limit)s
             """
-        ).format(beyond=SQL("<" if is_backward else ">"), order=SQL("DESC" if is_backward else "ASC")),
+        ).format(beyond=SQL("<" if is_backward else ">"), within=within, order=SQL("DESC" if is_backward else "ASC")),
         {
             "organization_id": organization_id,
             "beginning": beginning,
-            "end": beginning + _LAST_CHARACTER,
-            "folded": "" if beyond is None else beyond.folded,
+            "bound": bound,
+            "folded": folded,
             "id": UUID(int=0) if beyond is None else beyond.id,
             "limit": limit,
         },

@@ -63,20 +63,13 @@ async def list_days(
     tx: Tx, organization_id: UUID, *, first: date, last: date, zone: ZoneInfo, store_id: UUID | None = None
 ) -> list[Day]:
     """Every day from the first to the last, also those without a ticket."""
-    rows = await queries.sum_by_day(
-        tx,
-        organization_id,
-        start=start_of(first, zone),
-        end=start_of(last + timedelta(days=1), zone),
-        zone=zone.key,
-        store_id=store_id,
-    )
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    rows = await queries.sum_by_day(tx, organization_id, [_whole_day(day, zone) for day in days], store_id=store_id)
     sums: dict[date, list[tuple[str, Sums]]] = defaultdict(list)
     for row in rows:
         one = one_sum(row.type, tickets=row.tickets, identified=row.identified_tickets, amount_cents=row.amount_cents)
         sums[row.day.astimezone(zone).date()].append((row.currency, one))
-    days = (last - first).days + 1
-    return [Day(day, add_up(sums[day])) for day in (first + timedelta(days=n) for n in range(days))]
+    return [Day(day, add_up(sums[day])) for day in days]
 
 
 async def sum_stores(

@@ -114,7 +114,7 @@ def test_ids_made_in_a_hurry_do_not_repeat():
 
 
 def test_a_fork_does_not_give_the_request_ids_of_its_parent_again():
-    program = "import os; from regulars.kit import ids; os.fork(); print(ids.new_request_id())"
+    program = "import os; from regulars.kit import ids; os.fork(); os.write(1, (ids.new_request_id() + ' ').encode())"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", program]
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)

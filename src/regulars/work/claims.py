@@ -95,7 +95,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
             async with asyncio.timeout(self.claim_for.total_seconds() - SETTLE_S):
                 outcome = await self.act(organization_id, claim)
         except Exception as error:  # noqa: BLE001  # the claim lapses, and the row is tried again
-            _log.error("work.act_failed", queue=self.name, organization_id=str(organization_id), exc_info=error)
+            self._log_failure("work.act_failed", organization_id, error)
             return False
         self._unsettled.setdefault(organization_id, []).append((claim, outcome))
         if organization_id not in self._settlers:
@@ -103,13 +103,21 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
             self._settlers[organization_id] = task
         return True
 
+    def _log_failure(self, event: str, organization_id: UUID, error: Exception) -> None:
+        """A database that is away is no mistake of ours that a traceback would help to find."""
+        if isinstance(error, CONNECTION_ERRORS):
+            about = {"error": type(error).__name__}
+            _log.warning(event, queue=self.name, organization_id=str(organization_id), **about)
+        else:
+            _log.error(event, queue=self.name, organization_id=str(organization_id), exc_info=error)
+
     async def _settle_all(self, database: Database, organization_id: UUID) -> None:
         """Everything that ended while the last outcomes were being committed is written in one transaction."""
         try:
             while done := self._unsettled.pop(organization_id, []):
                 await self._settle_in_time(database, organization_id, done)
         except Exception as error:  # noqa: BLE001  # the claims lapse, and the rows are tried again
-            _log.error("work.settle_failed", queue=self.name, organization_id=str(organization_id), exc_info=error)
+            self._log_failure("work.settle_failed", organization_id, error)
             self._unsettled.pop(organization_id, None)
             self._let_on(database)
         finally:

@@ -7,6 +7,7 @@ from tests.segments.desk import definition
 
 from regulars.catalog.model import AttributeType
 from regulars.kit.ids import SEGMENT, new_uuid
+from regulars.segments.definition import CHAIN_MAX
 from regulars.segments.errors import ChangedMeanwhile, DefinitionRefused, InUse, SegmentNotFound
 from regulars.segments.kept import manage
 from regulars.segments.kept.uses import find_readers, find_uses, register_uses
@@ -141,3 +142,29 @@ def test_names_and_keys_that_no_table_can_hold_do_no_harm(desk):
     given = {"type": "bought", "property": {"key": "é" * 2000, "comparison": "is_set"}}
     segment = desk.segment(given, {"type": "attribute", "key": "a\0b", "comparison": "is_set"})
     assert [fault.is_warning for fault in load(desk, segment).faults] == [True, True]
+
+
+def test_a_chain_of_segments_has_an_end_whichever_of_them_would_make_it_longer(desk):
+    chain = [desk.segment(NAMED)]
+    while len(chain) < CHAIN_MAX:
+        chain.append(desk.segment(asks(chain[-1])))
+    with pytest.raises(DefinitionRefused, match="At most 10 segments in a row"):
+        desk.segment(asks(chain[-1]))
+    with pytest.raises(DefinitionRefused, match="At most 10 segments in a row"):
+        update(desk, chain[0], asks(desk.segment(NAMED)))
+    beside = desk.segment(asks(desk.segment(NAMED)))
+    with pytest.raises(DefinitionRefused, match="At most 10 segments in a row"):
+        update(desk, chain[1], asks(chain[0]), asks(beside))
+    assert desk.is_in(desk.customer(), chain[-1])
+
+
+def test_a_longer_chain_from_before_the_limit_can_be_changed_and_made_shorter(desk, monkeypatch):
+    monkeypatch.setattr(manage, "CHAIN_MAX", 20)
+    chain = [desk.segment(NAMED)]
+    for _ in range(12):
+        chain.append(desk.segment(asks(chain[-1])))
+    monkeypatch.undo()
+    update(desk, chain[6], asks(chain[5]), {"type": "named", "is": False})
+    assert not desk.is_in(desk.customer(), chain[-1])
+    update(desk, chain[6], NAMED)
+    assert desk.is_in(desk.customer(), chain[-1])

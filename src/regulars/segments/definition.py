@@ -34,6 +34,8 @@ Comparison = Literal[
 DateComparison = Literal["before", "after", "between", "in_last_days", "not_in_last_days"]
 DEPTH_MAX: Final = 5
 CONDITIONS_MAX: Final = 50
+# So many segments in a row, each asking for the next.
+CHAIN_MAX: Final = 10
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):

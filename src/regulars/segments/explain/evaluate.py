@@ -52,6 +52,7 @@ from regulars.segments.explain.model import (
 )
 from regulars.segments.explain.netting import Passes, articles_of, is_among, net_cents, spend_of
 from regulars.segments.kept.resolve import Resolved
+from regulars.segments.order import innermost_first
 from regulars.segments.values import ValueTest, days_of, holds_on
 
 
@@ -62,17 +63,33 @@ class Judge:
         self._resolved = resolved
         self._today = resolved.today
         self._tests: dict[OfAttribute | OfProperty, ValueTest | None] = {}
+        others = {it: None if other.faults else other.definition.match for it, other in resolved.others.items()}
+        self._others = [(it, inner) for it in innermost_first(resolved.match, others) if (inner := others[it])]
+        # The customer who was met last, and in which of the other segments they are.
+        self._customer: Customer | None = None
+        self._inside: set[str] = set()
 
     def is_in(self, customer: Customer) -> bool:
         return not self._resolved.faults and self.explain(customer).holds
 
     def is_in_other(self, segment_id: str, customer: Customer) -> bool:
         """Whether they are in one of the segments that the segment asks for."""
-        return self._explain(InSegment(id=segment_id), (), customer).holds
+        self._meet(customer)
+        return segment_id in self._inside
 
     def explain(self, customer: Customer) -> Explained:
         """The tree as it would be if nothing was wrong with the definition; conditions with a fault do not hold."""
+        self._meet(customer)
         return self._explain(self._resolved.match, (), customer)
+
+    def _meet(self, customer: Customer) -> None:
+        """Look into every other segment once, however often it is asked for."""
+        if self._customer is customer:
+            return
+        self._customer, self._inside = customer, set()
+        for segment_id, match in self._others:
+            if self._explain(match, (), customer).holds:
+                self._inside.add(segment_id)
 
     def _explain(self, condition: Condition, path: Path, customer: Customer) -> Explained:
         if isinstance(condition, Group):
@@ -96,7 +113,7 @@ class Judge:
             case Country(any_of=several):
                 return customer.country in several, SawCountry(customer.country)
             case InSegment(id=segment_id):
-                return self._segment(segment_id, customer)
+                return self._segment(segment_id)
             case _:
                 return self._sales(condition, customer)
 
@@ -136,12 +153,11 @@ class Judge:
         ]
         return bool(days) is condition.got, SawTexts(len(days), max(days, default=None))
 
-    def _segment(self, segment_id: str, customer: Customer) -> tuple[bool, Saw | None]:
+    def _segment(self, segment_id: str) -> tuple[bool, Saw | None]:
         other = self._resolved.others.get(segment_id)
         if other is None:
             return False, None
-        saw = SawSegment(other.name, other.version, is_faulty=bool(other.faults))
-        return not other.faults and self._explain(other.definition.match, (), customer).holds, saw
+        return segment_id in self._inside, SawSegment(other.name, other.version, is_faulty=bool(other.faults))
 
     def _sales(self, condition: OfSales, customer: Customer) -> tuple[bool, Saw]:
         passes = self._passes(condition)

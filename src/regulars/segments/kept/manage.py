@@ -10,7 +10,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.segments.check import faults_of_name, keys_of, refusing, segments_of
 from regulars.segments.columns.life import settle
-from regulars.segments.definition import Definition
+from regulars.segments.definition import CHAIN_MAX, Definition
 from regulars.segments.errors import ChangedMeanwhile, DefinitionRefused, Fault, InUse, SegmentNotFound
 from regulars.segments.kept import queries
 from regulars.segments.kept.model import Segment, SegmentRow, VersionRow
@@ -99,12 +99,8 @@ async def find_faults_of_draft(
 ) -> list[Fault]:
     """What is wrong with a definition that may become the next version of a segment."""
     resolved = await resolve(tx, organization_id, definition.match)
-    circle = (
-        []
-        if segment_id is None or not await _closes_a_circle(tx, organization_id, segment_id, definition)
-        else [Fault("match", "The segment would ask for itself, by way of another one.")]
-    )
-    return [*faults_of_name(definition.name), *circle, *resolved.faults]
+    chained = await _find_faults_of_chain(tx, organization_id, segment_id, definition)
+    return [*faults_of_name(definition.name), *chained, *resolved.faults]
 
 
 async def _save_version(
@@ -135,16 +131,32 @@ async def _keep_keys(tx: Tx, organization_id: UUID, segment_id: UUID, definition
         await queries.insert_keys(tx, organization_id, segment_id, kept)
 
 
-async def _closes_a_circle(tx: Tx, organization_id: UUID, segment_id: UUID, definition: Definition) -> bool:
-    """Whether following what the definition asks for leads back to the segment; the caller holds the lock to save."""
-    seen: set[UUID] = set()
+async def _find_faults_of_chain(
+    tx: Tx, organization_id: UUID, segment_id: UUID | None, definition: Definition
+) -> list[Fault]:
+    """Whether what the definition asks for leads back to the segment, or too far; the caller holds the lock to save.
+
+    Only what it did not ask for before can: a segment in a chain from before there was a limit can still be changed.
+    """
+    own = [] if segment_id is None else [segment_id]
     ahead = set(_ids(segments_of(definition.match)))
-    while ahead:
+    ahead.difference_update(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=own))
+    if not ahead:
+        return []
+    length = 1
+    while ahead and length <= CHAIN_MAX:
         if segment_id in ahead:
-            return True
-        seen |= ahead
-        ahead = set(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=ahead)) - seen
-    return False
+            return [Fault("match", "The segment would ask for itself, by way of another one.")]
+        length += 1
+        ahead = set(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=ahead))
+    behind = own
+    while behind and length <= CHAIN_MAX:
+        uses = await queries.find_uses(tx, organization_id, behind)
+        behind = list({use.id for use in uses if use.kind == _KIND})
+        length += bool(behind)
+    if length <= CHAIN_MAX:
+        return []
+    return [Fault("match", f"At most {CHAIN_MAX} segments in a row ask for one another; ask for fewer, or for others.")]
 
 
 def _ids(segment_ids: Collection[str]) -> list[UUID]:

@@ -1,9 +1,8 @@
 """A definition together with everything it stands on: the types of its keys, its stores, the segments it names."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import partial
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -15,6 +14,7 @@ from regulars.segments.check import Known, Types, find_faults, is_askable, keys_
 from regulars.segments.definition import All, Definition, Group, InSegment, OfAttribute, OfProperty
 from regulars.segments.errors import Fault
 from regulars.segments.kept import queries
+from regulars.segments.order import innermost_first
 from regulars.segments.read import read_definition
 from regulars.segments.values import ValueTest
 from regulars.stores.find import find_stores
@@ -66,8 +66,9 @@ async def resolve(tx: Tx, organization_id: UUID, match: Group) -> Resolved:
     types = await _find_types(tx, organization_id, every)
     stores = await _find_stores(tx, organization_id, {store for one in every for store in stores_of(one)})
     faults: Faults = {}
-    for segment_id in found:
-        _judge(segment_id, found, faults, known=partial(_known, types, stores))
+    inner = {segment_id: definition.match for segment_id, (_, _, definition) in found.items()}
+    for segment_id in innermost_first(match, inner):
+        faults[segment_id] = tuple(find_faults(inner[segment_id], _known(types, stores, faults)))
     others = {
         segment_id: Other(name=name, version=version, definition=definition, faults=faults[segment_id])
         for segment_id, (name, version, definition) in found.items()
@@ -124,18 +125,6 @@ async def _find_stores(tx: Tx, organization_id: UUID, wanted: Collection[str]) -
     references = {text: read_reference(STORE, text) for text in wanted}
     found = await find_stores(tx, organization_id, set(references.values())) if references else {}
     return {text: found[reference].id for text, reference in references.items() if reference in found}
-
-
-def _judge(
-    segment_id: str, found: Found, faults: Faults, *, known: Callable[[Faults], Known], way: tuple[str, ...] = ()
-) -> None:
-    """What is wrong with a segment, those that it asks for first."""
-    if segment_id in faults or segment_id in way:
-        return
-    match = found[segment_id][2].match
-    for inner in segments_of(match) & found.keys():
-        _judge(inner, found, faults, known=known, way=(*way, segment_id))
-    faults[segment_id] = tuple(find_faults(match, known(faults)))
 
 
 def _known(types: tuple[Types, Types], stores: Mapping[str, UUID], faults: Faults) -> Known:

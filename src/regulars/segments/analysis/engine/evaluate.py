@@ -32,6 +32,7 @@ from regulars.segments.definition import (
     Texts,
     When,
 )
+from regulars.segments.order import innermost_first
 from regulars.segments.values import NEGATIVE
 
 STANDINGS: Final = {
@@ -51,8 +52,13 @@ class Evaluation:
         self._asked = asked
         self._zone = zone
         self._behaviour = Behaviour(held, asked, zone)
-        self._around: tuple[str, ...] = ()
         self.alive = self._plain("alive")
+        # Who is in the other segments, eight customers to a byte: there may be hundreds of them.
+        self._others: dict[str, Array] = {}
+        for segment_id in innermost_first(asked.match, asked.segments):
+            other = asked.segments[segment_id]
+            if other is not None:
+                self._others[segment_id] = np.packbits(self._holds(other))
 
     def members(self) -> Array:
         """Who is in it."""
@@ -110,13 +116,10 @@ class Evaluation:
 
     def _of_segment(self, condition: InSegment) -> Array:
         """One with a fault has nobody in it, and a circle, which no saved segment has, ends here."""
-        other = self._asked.segments.get(condition.id)
-        if other is None or condition.id in self._around:
+        other = self._others.get(condition.id)
+        if other is None:
             return np.zeros(self._held.size, bool)
-        self._around = (*self._around, condition.id)
-        held = self._holds(other)
-        self._around = self._around[:-1]
-        return held
+        return np.unpackbits(other, count=self._held.size).view(bool)
 
     def _key(self, condition: Condition) -> tuple[object, ...]:
         """Whatever the answer depends on: an edit of one condition leaves the others as they were."""

@@ -1,6 +1,7 @@
 """Which columns a question needs: they are read before anything is computed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from regulars.segments.analysis.engine.customers import ATTRIBUTE, TEXTS
@@ -12,7 +13,6 @@ from regulars.segments.definition import (
     Created,
     FirstPurchase,
     Group,
-    InSegment,
     LastPurchase,
     Named,
     OfAttribute,
@@ -22,6 +22,7 @@ from regulars.segments.definition import (
     TicketValue,
     walk,
 )
+from regulars.segments.order import innermost_first
 
 
 class Need(NamedTuple):
@@ -32,22 +33,12 @@ class Need(NamedTuple):
 def need_of(match: Group, segments: Mapping[str, Group | None]) -> Need:
     """For the split by consent, `alive`, `consent` and `own` are always needed."""
     need = Need({"alive", "consent", "own"}, set())
-    for condition in _leaves(match, segments, set()):
+    others = [segments[segment_id] for segment_id in innermost_first(match, segments)]
+    for _, condition in chain.from_iterable(walk(one) for one in (match, *others) if one is not None):
         need.customers.update(_of_customers(condition))
         if isinstance(condition, OfSales):
             need.sales.update(_of_sales(condition))
     return need
-
-
-def _leaves(match: Group, segments: Mapping[str, Group | None], seen: set[str]) -> Iterator[Condition]:
-    for _, condition in walk(match):
-        if isinstance(condition, InSegment):
-            other = segments.get(condition.id)
-            if other is not None and condition.id not in seen:
-                seen.add(condition.id)
-                yield from _leaves(other, segments, seen)
-        else:
-            yield condition
 
 
 def _of_customers(condition: Condition) -> set[str]:

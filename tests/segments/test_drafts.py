@@ -90,6 +90,20 @@ def test_buttons_add_remove_and_drop():
     assert [node.kind for _, node in walk(root)] == ["all", "any"]
 
 
+def test_a_condition_keeps_its_number_when_its_place_changes():
+    root = read_tree({"r~kind": ["all"], "r.0~kind": ["named"], "r.1~kind": ["bought"], "r.1~number": ["nonsense"]})
+    draft.number(root)
+    assert [node.one("number") for _, node in walk(root)] == ["1", "2", "3"]
+    apply(root, "remove r.0")
+    apply(root, "add r")
+    draft.number(root)
+    assert [(node.kind, node.one("number")) for _, node in walk(root)] == [
+        ("all", "1"),
+        ("bought", "3"),
+        ("attribute", "2"),
+    ]
+
+
 @pytest.mark.parametrize("act", ["", "add", "add x", "add r.7", "fly r", "remove r", "drop r.1", "add r.x", "add r.-1"])
 def test_a_button_that_nobody_drew_changes_nothing(act):
     root = Node("all", inner=[Node("named")])

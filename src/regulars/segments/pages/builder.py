@@ -233,6 +233,7 @@ class Builder:
         attributes, properties = await _types(tx, visit.organization_id, work.root)
         for _, node in draft.walk(work.root):
             settle(node, attributes, properties)
+        draft.number(work.root)
         built = build(work.root)
         resolved = await resolve(tx, visit.organization_id, built.match)
         offered = await find_offered(tx, visit, work.segment, self._journeys)

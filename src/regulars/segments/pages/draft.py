@@ -7,6 +7,7 @@ Whoever has no script sends the whole tree with every button; the tree comes bac
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 
 from regulars.segments.definition import CONDITIONS_MAX, DEPTH_MAX, Path
@@ -109,6 +110,20 @@ def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
     yield path, node
     for number, inner in enumerate(node.inner):
         yield from walk(inner, (*path, number))
+
+
+def number(root: Node) -> None:
+    """Give each a number that it keeps, by which the page knows it again when its place has changed."""
+    taken: set[str] = set()
+    for _, node in walk(root):
+        given = node.one("number")
+        if given in taken or not _NUMBER.fullmatch(given):
+            node.set("number")
+        taken.add(node.one("number"))
+    free = (text for it in count(1) if (text := str(it)) not in taken)
+    for _, node in walk(root):
+        if not node.one("number"):
+            node.set("number", next(free))
 
 
 def place_of(path: Path) -> str:

@@ -7,7 +7,14 @@ function wake(root) {
   for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
   for (const button of root.querySelectorAll("[data-print]")) button.hidden = false;
   for (const toast of root.querySelectorAll("[data-toast]")) setTimeout(() => toast.remove(), TOAST_MS);
-  root.querySelector("[data-focus]")?.focus();
+  const wanted = root.querySelector("[data-focus]");
+  if (wanted && !isSomewhere(document.activeElement)) wanted.focus();
+}
+
+// Whoever went to a field or a link before the script came stays there; one that the page itself chose makes way.
+function isSomewhere(element) {
+  if (!element || element === document.body) return false;
+  return !element.autofocus || element.value !== element.defaultValue;
 }
 
 function showToast(text) {

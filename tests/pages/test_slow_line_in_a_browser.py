@@ -1,0 +1,142 @@
+"""With a browser on a slow line: whatever somebody types while an answer is on its way stays where it was typed."""
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.pages.segment_shop import open_shop
+from tests.support.browser import context_of
+from tests.support.journeys import make_journey
+from tests.support.slow_line import SlowLine
+from tests.support.visitor import Visitor
+
+from regulars.web.access import Role
+
+
+@pytest.fixture
+def marketer(visitor_as) -> Visitor:
+    return visitor_as(Role.MARKETER)
+
+
+@pytest.fixture
+def tab(chromium, marketer):
+    with context_of(chromium, marketer, locale="en-GB") as context:
+        yield context.new_page()
+
+
+@pytest.fixture
+def journey(tenant, api_database_url) -> str:
+    return make_journey(api_database_url, tenant.organization_id, {"do": "send_text", "text": "Hello"}, is_live=False)
+
+
+def test_a_script_that_comes_late_takes_nobody_out_of_a_field(tab: Page, marketer: Visitor, journey: str):
+    line = SlowLine(tab, "**/assets/*.js")
+    tab.goto(marketer.url(f"/journeys/{journey}/edit?add=1&kind=send_text"), wait_until="commit")
+    text = tab.get_by_label("Text", exact=True)
+    text.focus()
+    tab.keyboard.type("Hel")
+    line.open()
+    tab.wait_for_load_state()
+    # What htmx does once the page is ready comes after that.
+    tab.wait_for_function("() => new Promise((done) => setTimeout(() => done(true)))")
+    tab.keyboard.type("lo")
+    expect(text).to_have_value("Hello")
+    expect(text).to_be_focused()
+
+
+def test_whoever_waits_for_a_panel_finds_its_heading(tab: Page, marketer: Visitor, journey: str):
+    tab.goto(marketer.url(f"/journeys/{journey}/edit?add=1&kind=send_text"))
+    expect(tab.locator("#pn")).to_be_focused()
+
+
+def test_a_text_is_counted_while_it_is_written_on(tab: Page, marketer: Visitor, journey: str):
+    tab.goto(marketer.url(f"/journeys/{journey}/edit?add=1&kind=send_text"))
+    text = tab.get_by_label("Text", exact=True)
+    text.focus()
+    line = SlowLine(tab, "**/edit/measure")
+    tab.keyboard.type("Hel")
+    line.wait()
+    tab.keyboard.type("lo’")
+    line.open()
+    expect(tab.get_by_text("forces Unicode")).to_be_visible()
+    tab.keyboard.type("s")
+    expect(text).to_have_value("Hello’s")
+
+
+def test_what_stands_in_the_panel_of_a_journey_outlives_the_choice_of_a_property(
+    tab: Page, marketer: Visitor, journey: str, api, api_database_url
+):
+    open_shop(api, marketer, api_database_url)
+    tab.goto(marketer.url(f"/journeys/{journey}/edit?of=filter&into=&type=product"))
+    line = SlowLine(tab, "**/edit?*key=*")
+    tab.get_by_label("Property of the product").select_option("collection")
+    line.wait()
+    products = tab.get_by_label("Products, by their external id")
+    products.focus()
+    tab.keyboard.type("LIN")
+    line.open()
+    expect(tab.locator("#f-comparison")).to_be_visible()
+    tab.keyboard.type("-1")
+    expect(products).to_have_value("LIN-1")
+
+
+def test_what_is_typed_into_a_segment_outlives_an_answer_that_draws_its_fields_anew(tab: Page, marketer: Visitor):
+    tab.goto(marketer.url("/segments/new?from=best"))
+    line = SlowLine(tab, "**/segments/draft")
+    tab.locator("#r-0-window").select_option("between")
+    line.wait()
+    tab.locator("#r-0-low").focus()
+    tab.keyboard.press("Control+A")
+    tab.keyboard.type("12")
+    # It is counted too, though nothing more is typed.
+    with tab.expect_request(lambda request: (request.post_data_json or {}).get("r.0~low") == "12"):
+        line.open()
+    expect(tab.locator("#r-0-from")).to_be_visible()
+    tab.keyboard.type("50")
+    expect(tab.locator("#r-0-low")).to_have_value("1250")
+    expect(tab.locator("#r-0-low")).to_be_focused()
+
+
+def test_a_condition_that_comes_late_takes_nobody_out_of_a_field(tab: Page, marketer: Visitor):
+    tab.goto(marketer.url("/segments/new"))
+    line = SlowLine(tab, "**/segments/draft")
+    tab.get_by_role("button", name="Condition", exact=True).click()
+    line.wait()
+    tab.locator("#f-name").focus()
+    tab.keyboard.press("Control+A")
+    tab.keyboard.type("Ser")
+    line.open()
+    expect(tab.locator("#r-1-key")).to_be_visible()
+    tab.keyboard.type("ious")
+    expect(tab.locator("#f-name")).to_have_value("Serious")
+
+
+def test_a_condition_whose_place_changes_keeps_what_is_typed_into_it(tab: Page, marketer: Visitor):
+    tab.goto(marketer.url("/segments/new"))
+    for place in (1, 2):
+        tab.locator("#r-new").select_option("bought")
+        tab.get_by_role("button", name="Condition", exact=True).click()
+        expect(tab.locator(f"#r-{place}-days")).to_be_visible()
+    line = SlowLine(tab, "**/segments/draft")
+    tab.locator("#c-r-0").get_by_role("button", name="Remove this condition").click()
+    line.wait()
+    tab.locator("#r-1-days").focus()
+    tab.keyboard.press("Control+A")
+    tab.keyboard.type("4")
+    line.open()
+    expect(tab.locator("#c-r-2")).to_have_count(0)
+    tab.keyboard.type("5")
+    expect(tab.locator("#r-0-days")).to_have_value("45")
+    expect(tab.locator("#r-1-days")).to_have_value("30")
+
+
+def test_two_values_picked_one_after_the_other_are_both_in(tab: Page, marketer: Visitor):
+    tab.goto(marketer.url("/segments/new"))
+    tab.locator("#r-new").select_option("country")
+    tab.get_by_role("button", name="Condition", exact=True).click()
+    line = SlowLine(tab, "**/segments/draft")
+    tab.locator("#r-1-more_countries").select_option("FR")
+    line.wait()
+    tab.locator("#r-1-more_countries").select_option("CH")
+    line.wait(2)
+    line.open()
+    for name in ("France", "Switzerland"):
+        expect(tab.get_by_role("button", name=f"Remove {name}")).to_be_visible()

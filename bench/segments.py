@@ -326,7 +326,7 @@ async def _beside_changes(database: Database, analysis: Analysis, big: Big, matc
             run = Run(state.next_run, "patch", 0, state.next_run, len(states), len(content))
             state.next_run += 1
             state.version += 1
-            state.tidy_at = state.tidy_at or tx.now
+            state.ask_to_tidy(tx.now)
             await insert_run(tx, big.organization_id, 1, run)
             await insert_blob(tx, big.organization_id, 1, run.id, part="*", content=content)
             await update_state(tx, big.organization_id, state)

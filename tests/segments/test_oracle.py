@@ -23,6 +23,7 @@ from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
 from regulars.segments.analysis.engine import tidy as tidying
 from regulars.segments.analysis.engine.tidy import tidy
 from regulars.segments.columns import life
+from regulars.segments.columns.model import Run
 from regulars.segments.definition import Definition
 from regulars.segments.errors import DefinitionRefused
 from regulars.segments.explain.evaluate import Judge
@@ -33,6 +34,7 @@ from regulars.segments.feed.build import take_bite
 from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.manage import create_segment
 from regulars.segments.kept.resolve import resolve
+from regulars.segments.queries import find_state, list_runs
 from regulars.work.outbox import OutboxQueue
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -54,7 +56,7 @@ class Story:
     def step(self, monkeypatch: pytest.MonkeyPatch) -> None:
         acts = [
             (5, self.sell), (4, self.change), (2, self.consent), (1, self.erase), (1, self.retype), (2, self.shop.drain),
-            (1, lambda: self.dies(monkeypatch)), (1, self.shop.tidy), (1, self.forget), (1, self.purge), (0.3, self.rebuild),
+            (1, lambda: self.dies(monkeypatch)), (1, self.tidy), (1, self.forget), (1, self.purge), (0.3, self.rebuild),
             (2, self.text),
         ]  # fmt: skip
         [(_, act)] = self.chance.choices(acts, [weight for weight, _ in acts])
@@ -155,8 +157,26 @@ class Story:
         """The analysis process was killed, and another reads everything anew."""
         self.shop.engine.memory.forget(self.shop.organization_id)
 
+    def tidy(self) -> None:
+        self.shop.drain()
+        self.shop.tidy()
+        assert not tidying.choose(self.runs()), "Runs that could be merged were left as they are."
+
     def purge(self) -> None:
-        self.shop.tidy(purge_after=timedelta(0))
+        name = self.chance.choice(PEOPLE)
+        self.shop.customer(name)
+        self.shop.drain()
+        self.shop.erase(name)
+        self.shop.drain()
+        assert self.shop.tidy(purge_after=timedelta(0))
+
+    def runs(self) -> list[Run]:
+        async def find(tx: Tx) -> list[Run]:
+            state = await find_state(tx, self.shop.organization_id)
+            assert state is not None
+            return await list_runs(tx, self.shop.organization_id, state.epoch)
+
+        return self.shop.do(find)
 
     def rebuild(self) -> None:
         self.shop.do(lambda tx: life.rebuild(tx, self.shop.organization_id))

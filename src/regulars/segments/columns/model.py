@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
@@ -17,6 +17,8 @@ SALES_LISTENER: Final = "segments.sales"
 # The one part of a run that was packed row by row, before it is merged into columns.
 WHOLE: Final = "*"
 _QUICK: Final = 1
+# How long the tidying up is one process's own.
+TIDY_CLAIM: Final = timedelta(minutes=5)
 
 # How a customer stands with consent, as it is packed.
 NEVER_ASKED, MAY_BE_TEXTED, WITHDRAWN, DO_NOT_CONTACT = range(4)
@@ -47,6 +49,12 @@ class State:
     attempts: int
     due_at: datetime | None
     tidy_at: datetime | None
+
+    def ask_to_tidy(self, now: datetime) -> None:
+        """New runs wait for whoever tidies up now. A time that is further away than a claim is none: it is when the
+        bytes of somebody erased have to go, and runs would pile up until then."""
+        if self.tidy_at is None or self.tidy_at > now + TIDY_CLAIM:
+            self.tidy_at = now
 
 
 class Progress(msgspec.Struct, frozen=True):

@@ -97,7 +97,7 @@ async def _walk_customers(tx: Tx, organization_id: UUID, state: State) -> None:
     await feed_customers(tx, organization_id, state, ids)
     state.done += len(ids)
     state.version += 1
-    state.tidy_at = state.tidy_at or tx.now
+    state.ask_to_tidy(tx.now)
     if len(ids) == BITE_CUSTOMERS:
         state.walked_to = ids[-1]
         return
@@ -110,7 +110,7 @@ async def _walk_sales(tx: Tx, organization_id: UUID, state: State) -> None:
     await feed_sales(tx, organization_id, state, [sale for sale in sales if not sale.is_taken])
     state.done += len(sales)
     state.version += 1
-    state.tidy_at = state.tidy_at or tx.now
+    state.ask_to_tidy(tx.now)
     if len(sales) == BITE_SALES:
         state.walked_to = sales[-1].id
         return

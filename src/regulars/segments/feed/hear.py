@@ -86,5 +86,5 @@ async def _lock(tx: Tx, organization_id: UUID) -> State | None:
 
 async def _fed(tx: Tx, organization_id: UUID, state: State) -> None:
     state.version += 1
-    state.tidy_at = state.tidy_at or tx.now
+    state.ask_to_tidy(tx.now)
     await columns.update_state(tx, organization_id, state)

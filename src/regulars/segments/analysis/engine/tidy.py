@@ -24,6 +24,7 @@ from regulars.segments.analysis.engine.sales import Words, merge
 from regulars.segments.columns.model import (
     BLOCK_CUSTOMERS,
     FORMAT,
+    TIDY_CLAIM,
     WHOLE,
     CustomerState,
     Run,
@@ -33,11 +34,10 @@ from regulars.segments.columns.model import (
 )
 
 MERGE_RUNS: Final = 16
-# Runs of sales that are as big as this stay as they are.
-MERGED_SALES_MAX: Final = 2_000_000
+# So many rows a merged run has at most; of those of a build, 256 fit.
+MERGED_ROWS_MAX: Final = 1 << 21
 # So many changes for each block that they touch are worth writing it anew.
 FOLD_PER_BLOCK: Final = 2_048
-CLAIM: Final = timedelta(minutes=5)
 # Of the 24 hours in which the bytes of an erased customer have to go.
 PURGE_AFTER: Final = timedelta(hours=12)
 
@@ -56,7 +56,7 @@ class _TakenError(Exception):
 async def tidy(database: Database, organization_id: UUID, *, purge_after: timedelta = PURGE_AFTER) -> bool:
     """Do what there is to do; answer whether anything was done. One process does it at a time."""
     async with database.transaction() as tx:
-        if not await columns.claim_tidying(tx, organization_id, until=tx.now + CLAIM):
+        if not await columns.claim_tidying(tx, organization_id, until=tx.now + TIDY_CLAIM):
             return False
         state = await columns.find_state(tx, organization_id)
     if state is None or state.format != FORMAT:
@@ -91,12 +91,17 @@ async def _release(database: Database, organization_id: UUID, *, purge_after: ti
 
 
 def choose(runs: Sequence[Run]) -> list[Run]:
-    """The oldest runs of one kind and level that are enough for one of the next; none if there are not."""
+    """The oldest runs of one kind and level that are enough for one of the next; none if there are not.
+
+    Nobody asks for the order of runs of sales, so those that are big stay as they are, and the others do not wait for
+    them. Of patches the last one counts: none is left out, and if they are too many they are folded.
+    """
     for kind in ("sales", "patch"):
-        for level in sorted({run.level for run in runs if run.kind == kind}):
-            of_level = [run for run in runs if run.kind == kind and run.level == level]
-            oldest = of_level[:MERGE_RUNS]
-            if len(oldest) == MERGE_RUNS and sum(run.rows for run in oldest) <= MERGED_SALES_MAX:
+        of_kind = [run for run in runs if run.kind == kind]
+        mergeable = [run for run in of_kind if kind == "patch" or run.rows <= MERGED_ROWS_MAX // MERGE_RUNS]
+        for level in sorted({run.level for run in mergeable}):
+            oldest = [run for run in mergeable if run.level == level][:MERGE_RUNS]
+            if len(oldest) == MERGE_RUNS and sum(run.rows for run in oldest) <= MERGED_ROWS_MAX:
                 return oldest
     return []
 

@@ -1,0 +1,98 @@
+"""Runs stay few, whatever their sizes, and whoever else waits to be written anew."""
+
+import pytest
+
+from regulars.segments.analysis.engine.tidy import MERGE_RUNS, MERGED_ROWS_MAX, choose
+from regulars.segments.columns.model import TIDY_CLAIM, Run
+from regulars.segments.feed.build import BITE_SALES
+
+BIG = MERGED_ROWS_MAX // MERGE_RUNS + 1
+
+
+def runs(*rows: int, kind: str = "sales", level: int = 0) -> list[Run]:
+    return [Run(place, kind, level, place, count, 0) for place, count in enumerate(rows, 1)]
+
+
+def tidied(given: list[Run]) -> list[Run]:
+    """What merging leaves, by sizes alone."""
+    while chosen := choose(given):
+        rows, level = sum(run.rows for run in chosen), chosen[0].level + 1
+        given = [run for run in given if run not in chosen]
+        given.append(Run(1000 + chosen[-1].id, chosen[0].kind, level, chosen[-1].ordinal, rows, 0))
+        given.sort(key=lambda run: (run.ordinal, run.id))
+    return given
+
+
+def test_too_few_are_left_alone():
+    assert choose(runs(*[10] * (MERGE_RUNS - 1))) == []
+
+
+def test_the_oldest_of_a_level_are_merged():
+    given = runs(*[10] * (MERGE_RUNS + 3))
+    assert choose(given) == given[:MERGE_RUNS]
+
+
+def test_runs_that_are_big_already_do_not_keep_the_others_from_being_merged():
+    big, small = runs(*[BIG] * MERGE_RUNS), runs(*[10] * MERGE_RUNS)
+    small = [run._replace(id=run.id + 100, ordinal=run.ordinal + 100) for run in small]
+    assert choose(big) == []
+    assert choose([*big, *small]) == small
+    assert choose([*big[:5], *small, *big[5:]]) == small
+
+
+def test_a_build_leaves_few_runs():
+    """Each of the second level has as many sales as a run may have."""
+    left = tidied(runs(*[BITE_SALES] * 16 * 16 * 5))
+    assert [(run.level, run.rows) for run in left] == [(2, 256 * BITE_SALES)] * 5
+
+
+def test_no_run_grows_beyond_all_bounds():
+    left = tidied(runs(*[MERGED_ROWS_MAX // MERGE_RUNS] * 64))
+    assert [run.rows for run in left] == [MERGED_ROWS_MAX] * 4
+
+
+def test_patches_are_merged_in_the_order_they_came():
+    """The last of them counts, so none may be left out between two."""
+    given = runs(*[10] * 5, BIG, *[10] * 20, kind="patch")
+    assert choose(given) == given[:MERGE_RUNS]
+
+
+def live(shop) -> int:
+    [(count,)] = shop.sql("SELECT count(*) FROM segment_runs WHERE organization_id = %s AND is_live")
+    return count
+
+
+@pytest.fixture
+def erased(shop):
+    """A shop where somebody's bytes wait for tonight."""
+    for name in ("ann", "bob"):
+        shop.sale(name, amount=1000)
+    shop.drain()
+    shop.begin()
+    shop.build()
+    shop.erase("bob")
+    shop.drain()
+    shop.tidy()
+    [(wait,)] = shop.sql("SELECT tidy_at - now() FROM segment_columns WHERE organization_id = %s")
+    assert wait > 2 * TIDY_CLAIM
+    return shop
+
+
+def test_runs_are_merged_while_an_erased_customer_s_bytes_wait(erased):
+    for number in range(MERGE_RUNS):
+        erased.sale("ann", amount=number)
+        erased.drain()
+    before = live(erased)
+    assert erased.tidy()
+    assert live(erased) < before
+    # The bytes are not forgotten over it.
+    [(wait,)] = erased.sql("SELECT tidy_at - now() FROM segment_columns WHERE organization_id = %s")
+    assert wait > 2 * TIDY_CLAIM
+
+
+def test_whoever_tidies_up_is_left_alone_while_runs_come(erased):
+    erased.sql("UPDATE segment_columns SET tidy_at = now() + interval '4 minutes' WHERE organization_id = %s")
+    for number in range(MERGE_RUNS):
+        erased.sale("ann", amount=number)
+        erased.drain()
+    assert not erased.tidy()

@@ -1,9 +1,11 @@
 """Columns are fed exactly once, whatever the order, and say what the rows say."""
 
+import asyncio
 import gc
 import weakref
 import zlib
 from datetime import timedelta
+from time import monotonic
 
 import pytest
 
@@ -176,6 +178,7 @@ def vacuumed_bytes(shop) -> bytes:
     async def read() -> bytes:
         async with await shop.database.dial() as connection:
             await connection.set_autocommit(True)
+            await until_nobody_sees_what_was(connection)
             await connection.execute("VACUUM FULL segment_blobs")
             await connection.execute("CHECKPOINT")
             rows = await connection.execute(
@@ -185,6 +188,19 @@ def vacuumed_bytes(shop) -> bytes:
             return b"".join([bytes(row[0]) for row in await rows.fetchall()])
 
     return shop.runner.run(read())
+
+
+async def until_nobody_sees_what_was(connection) -> None:
+    """A vacuum keeps rows that a snapshot of the same database still sees; servers of other tests look at it too."""
+    until = monotonic() + 120
+    [fence] = await (await connection.execute("SELECT pg_current_xact_id()::xid::text")).fetchone()
+    older = (
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        " AND greatest(age(backend_xmin), age(backend_xid)) > age(%s::text::xid)"
+    )
+    while await (await connection.execute(older, (fence,))).fetchone() is not None:
+        assert monotonic() < until, "Somebody holds a snapshot."
+        await asyncio.sleep(0.05)
 
 
 def stored_words(shop) -> set[str]:

@@ -1,14 +1,20 @@
 """Every segment is counted once a day; what cannot be counted now is tried again."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.segments.desk import definition
+from tests.segments.locked import until_locked
 
+from regulars.kit.db import Tx
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.ask import running
+from regulars.segments.analysis.model import Figures, Split
+from regulars.segments.kept import manage
 from regulars.segments.kept.daily import TRY_AGAIN, SizeQueue, next_count
-from regulars.segments.kept.sizes import list_sizes
+from regulars.segments.kept.sizes import keep_size, list_sizes
 
 
 @pytest.mark.parametrize(
@@ -56,3 +62,82 @@ def test_a_segment_is_counted_once_a_day_and_tried_again_when_nothing_counts(
     [size] = desk.do(lambda tx: list_sizes(tx, desk.organization_id, segment))
     assert (size.total, size.version) == (1, 1)
     assert due() > desk.now()
+
+
+class Meanwhile:
+    """Counts, and lets something happen before it answers."""
+
+    def __init__(self, act) -> None:
+        self._act = act
+
+    async def figures(self, organization_id, asked, *, deadline_s):
+        await self._act()
+        split = Split(may_be_texted=1)
+        return Figures(
+            total=5, customers=9, split=split, conditions=(), as_of=datetime(2026, 11, 15, tzinfo=UTC), took_ms=1
+        )
+
+
+def count_while(desk, act) -> None:
+    async def happen() -> None:
+        async with desk.database.transaction() as tx:
+            await act(tx)
+
+    async def turn() -> None:
+        queue = SizeQueue(Meanwhile(happen))
+        await queue.take_turn(desk.database, desk.organization_id)
+        await queue.finish()
+
+    desk.runner.run(turn())
+
+
+def test_a_version_that_is_saved_during_a_count_is_still_to_be_counted(desk):
+    segment = desk.segment({"type": "named"})
+    changed = definition({"type": "named", "is": False})
+    count_while(desk, lambda tx: manage.update_segment(tx, desk.organization_id, segment, changed))
+    assert desk.sql("SELECT version, due_at <= now(), owner FROM segments WHERE organization_id = %s") == [
+        (2, True, None)
+    ]
+    assert desk.do(lambda tx: list_sizes(tx, desk.organization_id, segment)) == []
+
+
+def test_a_second_count_beside_it_is_not_settled_by_the_first(desk):
+    """The same worker claims the new version while the old one is being counted."""
+    segment = desk.segment({"type": "named"})
+    changed = definition({"type": "named", "is": False})
+
+    async def act(tx: Tx) -> None:
+        [(owner,)] = await tx.fetch("SELECT owner FROM segments WHERE id = %s", (segment,))
+        await manage.update_segment(tx, desk.organization_id, segment, changed)
+        await tx.execute(
+            "UPDATE segments SET owner = %s, due_at = now() + interval '1 minute' WHERE id = %s", (owner, segment)
+        )
+
+    count_while(desk, act)
+    [(owner, wait)] = desk.sql("SELECT owner, due_at - now() FROM segments WHERE organization_id = %s")
+    assert owner is not None
+    assert wait <= timedelta(minutes=1)
+
+
+def test_a_segment_that_is_deleted_during_a_count_leaves_no_size(desk):
+    segment = desk.segment({"type": "named"})
+    count_while(desk, lambda tx: manage.delete_segment(tx, desk.organization_id, segment))
+    assert desk.sql("SELECT 1 FROM segment_sizes WHERE organization_id = %s") == []
+
+
+def test_a_deletion_waits_for_a_size_that_is_being_kept(desk):
+    segment = desk.segment({"type": "named"})
+
+    async def delete() -> None:
+        async with desk.database.transaction() as tx:
+            await manage.delete_segment(tx, desk.organization_id, segment)
+
+    async def both() -> None:
+        async with desk.database.transaction() as tx:
+            await keep_size(tx, desk.organization_id, segment, version=1, total=5, may_be_texted=1)
+            deleting = asyncio.create_task(delete())
+            await until_locked(desk.database, "DELETE FROM segments")
+        await deleting
+
+    desk.runner.run(both())
+    assert desk.sql("SELECT 1 FROM segment_sizes WHERE organization_id = %s") == []

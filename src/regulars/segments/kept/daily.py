@@ -71,7 +71,9 @@ class SizeQueue(ClaimQueue[Claimed, Figures | None]):
                     total=figures.total,
                     may_be_texted=figures.split.may_be_texted,
                 )
-            await queries.settle_segment(tx, organization_id, claim.segment_id, owner=self.owner, due_at=due_at)
+            await queries.settle_segment(
+                tx, organization_id, claim.segment_id, version=claim.version, owner=self.owner, due_at=due_at
+            )
 
 
 def next_count(now: datetime, zone: ZoneInfo) -> datetime:

@@ -64,8 +64,9 @@ async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Seg
     await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=segment_id)
     await queries.delete_keys(tx, organization_id, segment_id)
     await queries.delete_versions(tx, organization_id, segment_id)
-    await queries.delete_sizes(tx, organization_id, segment_id)
+    # In this order: whoever is keeping a size of it holds its row.
     await queries.delete_segment(tx, organization_id, segment_id)
+    await queries.delete_sizes(tx, organization_id, segment_id)
     if not await queries.count_segments(tx, organization_id):
         await settle(tx, organization_id, is_needed=False)
     return row

@@ -35,7 +35,8 @@ async def insert_segment(tx: Tx, organization_id: UUID, segment_id: UUID, name: 
 async def update_segment(tx: Tx, organization_id: UUID, row: SegmentRow) -> None:
     await tx.execute(
         """
-        UPDATE segments SET name = %(name)s, version = %(version)s, updated_at = %(now)s, due_at = %(now)s
+        UPDATE segments
+        SET name = %(name)s, version = %(version)s, updated_at = %(now)s, due_at = %(now)s, owner = NULL
         WHERE organization_id = %(organization_id)s AND id = %(id)s
         """,
         {"organization_id": organization_id, "id": row.id, "name": row.name, "version": row.version, "now": tx.now},
@@ -232,11 +233,14 @@ async def find_today(tx: Tx, organization_id: UUID) -> date:
     return tx.now.astimezone(ZoneInfo(await find_zone(tx, organization_id))).date()
 
 
-async def upsert_size(tx: Tx, organization_id: UUID, segment_id: UUID, row: SizeRow) -> None:
+async def upsert_size_if_current(tx: Tx, organization_id: UUID, segment_id: UUID, row: SizeRow) -> None:
+    """Only of a segment that is there, in the version that was counted; a deletion waits for us, or we for it."""
     await tx.execute(
         """
         INSERT INTO segment_sizes (organization_id, segment_id, day, version, total, may_be_texted, counted_at)
-        VALUES (%(organization_id)s, %(segment_id)s, %(day)s, %(version)s, %(total)s, %(may)s, %(counted_at)s)
+        SELECT %(organization_id)s, id, %(day)s, version, %(total)s, %(may)s, %(counted_at)s FROM segments
+        WHERE organization_id = %(organization_id)s AND id = %(segment_id)s AND version = %(version)s
+        FOR KEY SHARE
         ON CONFLICT (organization_id, segment_id, day) DO UPDATE
         SET version = EXCLUDED.version, total = EXCLUDED.total, may_be_texted = EXCLUDED.may_be_texted,
             counted_at = EXCLUDED.counted_at
@@ -315,11 +319,14 @@ async def claim_due_segments(tx: Tx, organization_id: UUID, *, limit: int, owner
     return [row[0] for row in rows]
 
 
-async def settle_segment(tx: Tx, organization_id: UUID, segment_id: UUID, *, owner: UUID, due_at: datetime) -> None:
+async def settle_segment(
+    tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, owner: UUID, due_at: datetime
+) -> None:
+    """Of a version that was saved meanwhile the count is still due."""
     await tx.execute(
         """
         UPDATE segments SET owner = NULL, due_at = %s
-        WHERE organization_id = %s AND id = %s AND owner = %s
+        WHERE organization_id = %s AND id = %s AND owner = %s AND version = %s
         """,
-        (due_at, organization_id, segment_id, owner),
+        (due_at, organization_id, segment_id, owner, version),
     )

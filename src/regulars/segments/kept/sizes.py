@@ -16,9 +16,10 @@ DAYS_KEPT: Final = 400
 async def keep_size(
     tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, total: int, may_be_texted: int
 ) -> None:
+    """A count of a version that is no longer the last, or of a segment that was deleted meanwhile, is nobody's."""
     day = await queries.find_today(tx, organization_id)
     row = SizeRow(day, version, total, may_be_texted, tx.now)
-    await queries.upsert_size(tx, organization_id, segment_id, row)
+    await queries.upsert_size_if_current(tx, organization_id, segment_id, row)
     await queries.delete_old_sizes(tx, organization_id, segment_id, before=day - timedelta(days=DAYS_KEPT))
 
 

@@ -8,12 +8,14 @@ from datetime import timedelta
 from time import monotonic
 
 import pytest
+from tests.segments.locked import until_locked
 
 from regulars.segments.analysis.engine.answer import Engine
 from regulars.segments.analysis.engine.blobs import decode, decode_coded
 from regulars.segments.analysis.engine.customers import ATTRIBUTE
 from regulars.segments.columns import life
 from regulars.segments.columns.model import WHOLE, unpack_customers, unpack_sales
+from regulars.segments.queries import delete_state, lock_state
 
 BOUGHT = {"type": "bought"}
 
@@ -244,6 +246,29 @@ def test_with_the_last_segment_the_columns_go_and_with_the_next_they_come_back(f
     fed.begin()
     fed.build()
     assert fed.members(spend(5001)) == {"ann"}
+
+
+def test_columns_that_are_wanted_again_while_their_last_trace_goes_begin_anew(fed):
+    """Whoever begins meets the old row, and waits for the bite that deletes it."""
+    fed.do(lambda tx: life.settle(tx, fed.organization_id, is_needed=False))
+
+    async def begin() -> None:
+        async with fed.database.transaction() as tx:
+            await life.settle(tx, fed.organization_id, is_needed=True)
+
+    async def both() -> None:
+        async with fed.database.transaction() as tx:
+            await lock_state(tx, fed.organization_id)
+            beginning = asyncio.create_task(begin())
+            await until_locked(fed.database, "FROM segment_columns")
+            for table in ("segment_blobs", "segment_runs", "segment_customers"):
+                await tx.execute(f"DELETE FROM {table} WHERE organization_id = %s", (fed.organization_id,))  # noqa: S608  # names of ours
+            await delete_state(tx, fed.organization_id)
+        await beginning
+
+    fed.runner.run(both())
+    fed.build()
+    assert fed.members(BOUGHT) == {"ann", "bob"}
 
 
 def test_a_rebuild_starts_from_the_rows(fed):

@@ -68,13 +68,15 @@ async def begin_epoch(tx: Tx, organization_id: UUID, state: State) -> None:
 async def _begin(tx: Tx, organization_id: UUID) -> None:
     for fact in WANTED:
         await register_interest(tx, organization_id, fact, needed_by=NEEDED_BY)
-    if await queries.insert_state_if_new(tx, organization_id, format_=FORMAT):
-        tx.touched.add((BUILD_QUEUE, organization_id))
-        return
     await queries.wait_longer(tx)
-    state = await queries.lock_state(tx, organization_id)
-    if state is not None and state.state == "ended":
-        await begin_epoch(tx, organization_id, state)
+    # The row that an insert meets may be one that the last bite of a sweep deletes while we wait for it.
+    while not await queries.insert_state_if_new(tx, organization_id, format_=FORMAT):
+        state = await queries.lock_state(tx, organization_id)
+        if state is not None:
+            if state.state == "ended":
+                await begin_epoch(tx, organization_id, state)
+            return
+    tx.touched.add((BUILD_QUEUE, organization_id))
 
 
 async def _end(tx: Tx, organization_id: UUID) -> None:

@@ -285,6 +285,8 @@ class Connection(AsyncConnection[TupleRow]):
                     return
                 self._result = result
             elif self._is_all_together(result, self._together):
+                # Whoever waits has yet to run, and the server may go on: what comes now belongs to no statement.
+                self._together = None
                 self._finish()
                 return
 

@@ -2,7 +2,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from regulars.kit.clock import format_timestamp, parse_timestamp, truncate_to_milliseconds
+from regulars.kit.clock import DatabaseClock, format_timestamp, monotonic, parse_timestamp, truncate_to_milliseconds
+
+HOUR = timedelta(hours=1)
 
 READ = {
     "2024-05-01T14:30:00Z": "2024-05-01T14:30:00.000Z",
@@ -91,3 +93,31 @@ def test_truncation_keeps_the_zone_and_drops_what_is_below_a_millisecond():
     assert truncate_to_milliseconds(moment) == datetime(2024, 5, 1, 14, 30, 0, 999_000, tzinfo=zone)
     before_the_epoch = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     assert truncate_to_milliseconds(before_the_epoch).microsecond == 999_000
+
+
+def hours_ahead(clock: DatabaseClock) -> object:
+    return pytest.approx((clock.about_now() - datetime.now(UTC)) / HOUR, abs=0.1)
+
+
+def test_the_database_s_clock_is_known_from_a_quick_answer():
+    clock = DatabaseClock()
+    assert not clock.is_fresh()
+    for hours in (5, -5):
+        clock.set(datetime.now(UTC) + hours * HOUR, asked_at=monotonic())
+        assert hours_ahead(clock) == hours
+
+
+def test_an_answer_that_took_long_leaves_a_clock_that_fits_it():
+    clock = DatabaseClock()
+    clock.set(datetime.now(UTC) + 5 * HOUR, asked_at=monotonic())
+    # It was that much less half an hour ago.
+    clock.set(datetime.now(UTC) + 4.5 * HOUR, asked_at=monotonic() - 3600)
+    assert hours_ahead(clock) == 5
+
+
+@pytest.mark.parametrize(("told", "known"), [(6, 6), (3, 4)])
+def test_an_answer_that_took_long_corrects_a_clock_that_does_not_fit_it(told, known):
+    clock = DatabaseClock()
+    clock.set(datetime.now(UTC) + 5 * HOUR, asked_at=monotonic())
+    clock.set(datetime.now(UTC) + told * HOUR, asked_at=monotonic() - 3600)
+    assert hours_ahead(clock) == known

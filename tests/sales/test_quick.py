@@ -247,7 +247,7 @@ async def test_nothing_is_written_with_a_clock_that_is_off_and_the_careful_path_
     await quick.send([told("A")])
     quick.sent_quickly.clear()
     before = await database_time(quick.desk.database)
-    quick.desk.database.clock.set(before + timedelta(hours=5))
+    quick.desk.database.clock.set(before + timedelta(hours=5), asked_at=monotonic())
     [answer] = await quick.send([told("B", profile_id="ada", key="k")])
     assert answer["status"] == 201
     assert quick.sent_quickly == [0]
@@ -258,6 +258,19 @@ async def test_nothing_is_written_with_a_clock_that_is_off_and_the_careful_path_
     # Its statement told it the time again.
     await quick.send([told("C")])
     assert quick.sent_quickly == [0, 1]
+
+
+async def test_after_a_statement_that_waited_long_the_next_one_goes_in(quick):
+    await quick.send([told("A")])
+    async with await quick.desk.elsewhere() as other:
+        await other.execute(PROFILE, (quick.desk.organization_id, new_uuid()))
+        sending = asyncio.create_task(quick.send([told("B", profile_id="ada")]))
+        # Longer than a prepared time may be off.
+        await asyncio.sleep(1.2)
+        await other.rollback()
+    await sending
+    await quick.send([told("C")])
+    assert quick.sent_quickly == [1, 1, 1]
 
 
 async def test_it_dials_again_after_its_connections_were_ended(quick):

@@ -88,15 +88,21 @@ class DatabaseClock:
 
     def __init__(self) -> None:
         self._ahead = timedelta()
-        self._read_at = float("-inf")
+        self._asked_at = float("-inf")
 
-    def set(self, now: datetime) -> None:
-        self._ahead = now - datetime.now(UTC)
-        self._read_at = monotonic()
+    def set(self, now: datetime, *, asked_at: float) -> None:
+        """It was `now` at some moment since then (by `monotonic`), and how long the answer took tells how near that is.
+
+        What fits an answer stays as it was, so that a slow one does not spoil what a quick one told.
+        """
+        least = now - datetime.now(UTC)
+        most = least + timedelta(seconds=monotonic() - asked_at)
+        self._ahead = min(max(self._ahead, least), most)
+        self._asked_at = max(self._asked_at, asked_at)
 
     def is_fresh(self) -> bool:
-        """Whether it was read within the last second."""
-        return monotonic() - self._read_at <= CLOCK_READING_S_MAX
+        """Whether it was asked for within the last second."""
+        return monotonic() - self._asked_at <= CLOCK_READING_S_MAX
 
     def about_now(self) -> datetime:
         return datetime.now(UTC) + self._ahead

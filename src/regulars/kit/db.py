@@ -155,9 +155,10 @@ class Database:
     @asynccontextmanager
     async def transaction(self, *, until: float = inf) -> AsyncIterator[Tx]:
         async with self.connection(until=until) as connection:
+            asked_at = monotonic()
             begun = await connection.say(b"BEGIN; SELECT now()")
             now = datetime.fromisoformat((begun.get_value(0, 0) or b"").decode())
-            self.clock.set(now)
+            self.clock.set(now, asked_at=asked_at)
             tx = Tx(connection, truncate_to_milliseconds(now))
             try:
                 yield tx

@@ -26,7 +26,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.idempotency.model import Headers
-from regulars.kit.clock import truncate_to_milliseconds
+from regulars.kit.clock import monotonic, truncate_to_milliseconds
 from regulars.kit.connection import Connection
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuids
@@ -98,9 +98,10 @@ class QuickRecorder:
                         prepared.append((batch, batch.as_new(organization_id, batch.keep(writes))))
             if not prepared:
                 return list(answers.values())
+            asked_at = monotonic()
             inserted = await statements.insert_together(connection, [new for _, new in prepared], status=201)
         for (batch, new), went_in in zip(prepared, inserted, strict=True):
-            self._note(new.organization_id, went_in)
+            self._note(new.organization_id, went_in, asked_at)
             batch.answer(new.kept, went_in, answers[new.organization_id])
         return list(answers.values())
 
@@ -125,8 +126,9 @@ class QuickRecorder:
                     kept[number] = Kept(ones[0].new.id, key, request.fingerprint, Split(body, None), request.notes)
             in_order = sorted(kept.values(), key=_BY_KEY)
             new = batch.as_new(organization_id, in_order)
+            asked_at = monotonic()
             inserted = await statements.insert(connection, statements.RECORD_ALL, new, status=status)
-        self._note(organization_id, inserted)
+        self._note(organization_id, inserted, asked_at)
         answers: list[Encode | None] = [None] * len(requests)
         if inserted.profiles:
             went_in = _WentIn(batch, inserted.profiles)
@@ -179,9 +181,9 @@ class QuickRecorder:
         chosen.sort(key=_BY_EXTERNAL_ID)
         return _Batch(chosen, [(identifier, name) for name, identifier in candidates.items()], now)
 
-    def _note(self, organization_id: UUID, inserted: Inserted) -> None:
+    def _note(self, organization_id: UUID, inserted: Inserted, asked_at: float) -> None:
         if inserted.now is not None:
-            self._database.clock.set(inserted.now)
+            self._database.clock.set(inserted.now, asked_at=asked_at)
         if inserted.profiles:
             self._database.tell_committed([(OutboxQueue.name, organization_id)])
 
@@ -210,7 +212,8 @@ class QuickRecorder:
         """The database's time, from the last reading when that is fresh."""
         clock = self._database.clock
         if not clock.is_fresh():
-            clock.set(await statements.read_clock(connection))
+            asked_at = monotonic()
+            clock.set(await statements.read_clock(connection), asked_at=asked_at)
         return truncate_to_milliseconds(clock.about_now())
 
 

@@ -150,6 +150,42 @@ async def test_when_the_connection_is_lost_all_are_told_to_ask_again_and_nothing
     assert statuses(answers) == [201] * SHOPS
 
 
+async def test_one_that_takes_too_long_is_told_so_alone_and_stays_apart(mall):
+    await mall.sell(0, "warm-up")
+    slow = mall.shops.index(max(mall.shops))
+    async with await mall.counter.desk.elsewhere() as other:
+        await other.execute(
+            "INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)"
+            " VALUES (%s, gen_random_uuid(), 'held', now(), now())",
+            (mall.shops[slow],),
+        )
+        selling = [mall.sell(shop, "A", profile_id="held") for shop in range(SHOPS)]
+        await _cancel(mall, await _until_it_waits(mall))
+        await asyncio.gather(*(sale for shop, sale in enumerate(selling) if shop != slow))
+        await _cancel(mall, await _until_it_waits(mall))
+        answers = await asyncio.gather(*selling)
+        await other.rollback()
+    assert statuses(answers) == [503 if shop == slow else 201 for shop in range(SHOPS)]
+    mall.counter.sent_quickly.clear()
+    answers = await asyncio.gather(*(mall.sell(shop, "B") for shop in range(SHOPS)))
+    assert statuses(answers) == [201] * SHOPS
+    assert sorted(mall.counter.sent_quickly) == [1, SHOPS - 1]
+
+
+async def test_one_that_takes_too_long_by_itself_stays_apart_too(mall):
+    await mall.sell(0, "warm-up")
+    async with await mall.counter.desk.elsewhere() as other:
+        await other.execute("LOCK TABLE outbox IN ACCESS EXCLUSIVE MODE")
+        selling = mall.sell(1, "A")
+        await _cancel(mall, await _until_it_waits(mall))
+        assert (await selling).status == 503
+        await other.rollback()
+    mall.counter.sent_quickly.clear()
+    answers = await asyncio.gather(*(mall.sell(shop, "B") for shop in range(SHOPS)))
+    assert statuses(answers) == [201] * SHOPS
+    assert sorted(mall.counter.sent_quickly) == [1, SHOPS - 1]
+
+
 async def test_all_have_an_answer_when_their_time_is_over(mall, monkeypatch):
     monkeypatch.setattr(in_flight, "REQUEST_S", 0.5)
     monkeypatch.setattr(in_flight, "LOOK_FOR_LATE_EVERY_S", 0.05)
@@ -186,3 +222,7 @@ async def _until_it_waits(mall: Mall) -> int:
             if rows:
                 return int(rows[0][0])
             await asyncio.sleep(0.02)
+
+
+async def _cancel(mall: Mall, number: int) -> None:
+    await mall.rows(f"SELECT pg_cancel_backend({number})")

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from uuid import UUID
 
 import psycopg
-from psycopg.errors import DeadlockDetected, LockNotAvailable
+from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled
 
 from regulars.http.in_flight import InFlight, Pending
 from regulars.http.route import MakeBody, Mutation, Quick, QuickTogether
@@ -54,6 +54,12 @@ class QuickTry:
             for pending in batches[0][1] if len(batches) == 1 else ():
                 pending.is_for_the_careful_way = True
             return [batch for _, batch in batches]
+        except QueryCanceled:
+            # One of them took too long, or was in the way of somebody; it will be known when it is alone.
+            if len(batches) == 1:
+                _set_aside(self.apart, batches[0][0], APART_S)
+                raise
+            return [batch for _, batch in batches]
         failpoint.hit("write.committed")
         written: list[tuple[Pending, MakeBody]] = []
         for (queue, batch), some, bodies, left in zip(batches, able, made, rest, strict=True):
@@ -85,6 +91,9 @@ class QuickTry:
             _set_aside(self.apart, queue, APART_S)
             if len(able) == 1 or not route.tries_alone:
                 return batch
+        except QueryCanceled:
+            _set_aside(self.apart, queue, APART_S)
+            raise
         else:
             self._note_repeats(queue, batch, rest)
             return rest

@@ -26,9 +26,9 @@ ROUTES = {route.operation_id: route for route in api_routes(Settings())}
 REFUSAL = msgspec.json.encode({"code": "STORE_NOT_FOUND", "detail": "No store has this id or external_id."})
 
 
-def answered(status=201, *, operation="recordSalesEvent", references=(), body=b"") -> Answered:
+def answered(status=201, *, operation="recordSalesEvent", references=(), problem=b"") -> Answered:
     now = monotonic()
-    return Answered(ROUTES[operation], references, "req_1", status, now - 0.009, now, body)
+    return Answered(ROUTES[operation], references, "req_1", status, now - 0.009, now, problem)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def shown(database, organization_id):
 
 async def test_an_answer_is_written_a_moment_later_with_what_it_said(request_log, caller, shown, database):
     request_log.note(caller, answered())
-    request_log.note(caller, answered(404, body=REFUSAL))
+    request_log.note(caller, answered(404, problem=REFUSAL))
     assert await shown() == []
     await request_log.write()
     refused, succeeded = sorted(await shown(), key=lambda entry: entry.status, reverse=True)
@@ -67,7 +67,7 @@ async def test_an_answer_is_written_a_moment_later_with_what_it_said(request_log
 
 
 async def test_the_body_of_a_success_is_never_kept(request_log, caller, shown):
-    request_log.note(caller, answered(200, body=b'{"first_name":"Ada"}'))
+    request_log.note(caller, answered(200, problem=b'{"first_name":"Ada"}'))
     await request_log.write()
     [entry] = await shown()
     assert entry.problem is None
@@ -86,7 +86,7 @@ async def test_of_a_busy_key_only_the_last_answers_are_written_and_all_are_count
 ):
     for _ in range(1_000):
         request_log.note(caller, answered())
-        request_log.note(caller, answered(400, body=REFUSAL))
+        request_log.note(caller, answered(400, problem=REFUSAL))
     await request_log.write()
     assert len(await shown(Kind.REFUSED)) == REFUSALS_PER_WRITE_MAX
     assert len(await shown()) == REFUSALS_PER_WRITE_MAX + SUCCESSES_PER_WRITE_MAX
@@ -98,7 +98,7 @@ async def test_of_a_busy_key_only_the_last_answers_are_written_and_all_are_count
 async def test_a_key_keeps_its_last_thousand(request_log, caller, shown):
     for _ in range(15):
         for _ in range(REFUSALS_PER_WRITE_MAX):
-            request_log.note(caller, answered(400, body=REFUSAL))
+            request_log.note(caller, answered(400, problem=REFUSAL))
         await request_log.write()
     assert ENTRIES_PER_KEY_MAX <= len(await shown()) < ENTRIES_PER_KEY_MAX + note.TRIM_AFTER_ENTRIES
 
@@ -107,7 +107,7 @@ async def test_refusals_beyond_the_day_s_limit_are_counted_and_not_kept(request_
     monkeypatch.setattr(note, "REFUSALS_PER_DAY_MAX", 30)
     for _ in range(3):
         for _ in range(20):
-            request_log.note(caller, answered(400, body=REFUSAL))
+            request_log.note(caller, answered(400, problem=REFUSAL))
         await request_log.write()
     assert len(await shown()) == 30
 
@@ -115,7 +115,7 @@ async def test_refusals_beyond_the_day_s_limit_are_counted_and_not_kept(request_
 async def test_it_is_read_by_key_by_kind_and_page_by_page(request_log, caller, shown):
     other = KeyHolder(caller.organization_id, uuid4(), b"", None)
     for status in (201, 400, 503):
-        request_log.note(caller, answered(status, body=REFUSAL))
+        request_log.note(caller, answered(status, problem=REFUSAL))
     request_log.note(other, answered())
     await request_log.write()
     everything = await shown()

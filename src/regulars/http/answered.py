@@ -16,7 +16,8 @@ class Answered(msgspec.Struct, frozen=True, gc=False):
     status: int
     started: float
     ended: float
-    body: bytes
+    # The body of a refusal; of a success, which may be large, nothing is held.
+    problem: bytes
 
 
 # Called when the answer is on its way. It must not wait for anything.

@@ -15,7 +15,7 @@ from regulars.http.exchange import HEADER_BYTES_MAX, SANE_REQUEST_ID, URL_BYTES_
 from regulars.http.fast_lane import Head, Headers, Reply
 from regulars.http.in_flight import Outcome
 from regulars.http.large_bodies import LARGE_BYTES
-from regulars.http.problem import problem_answer
+from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
 from regulars.http.rate_limit import Headers as RateHeaders
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
@@ -159,8 +159,9 @@ class ApiLane:
         call.reply(shown.status, answer_head(shown, request.request_id, call.rate_headers) + shown.body)
         ended = monotonic()
         self._counted[call.route.operation_id].observe(shown.status, ended - call.started)
+        problem = shown.body if shown.status >= PROBLEM_STATUS_MIN else b""
         answered = Answered(
-            call.route, request.references, request.request_id, shown.status, call.started, ended, shown.body
+            call.route, request.references, request.request_id, shown.status, call.started, ended, problem
         )
         self._note(request.caller, answered)
 

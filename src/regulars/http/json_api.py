@@ -78,7 +78,7 @@ class JsonApi:
                 answer.status,
                 exchange.started,
                 ended,
-                answer.body,
+                answer.body if answer.status >= PROBLEM_STATUS_MIN else b"",
             )
             self._note(exchange.caller, answered)
 

@@ -74,7 +74,7 @@ class Answered(Protocol):
     @property
     def ended(self) -> float: ...
     @property
-    def body(self) -> bytes: ...
+    def problem(self) -> bytes: ...
 
 
 class _OfKey:
@@ -174,7 +174,7 @@ def _clock(now: datetime) -> Callable[[float], datetime]:
 
 def _entry(api_key_id: UUID, answered: Answered, moment: Callable[[float], datetime]) -> Entry:
     is_refused = answered.status >= REFUSED_STATUS_MIN
-    code, problem = _read_problem(answered.body) if is_refused else (None, None)
+    code, problem = _read_problem(answered.problem) if is_refused else (None, None)
     return Entry(
         # In the order they are written, which is near enough to the order of time.
         id=new_uuid(),

@@ -1,0 +1,70 @@
+"""What is told of an answer, on the lane and on the long way: of a success nothing that the caller was told."""
+
+import asyncio
+
+import pytest
+from tests.http.caller import ask, posted
+from tests.http.workshop import Workshop
+from tests.support.room import request
+
+from regulars.http.api_lane import ApiLane
+from regulars.http.json_api import JsonApi
+from regulars.http.rate_limit import RateLimiter
+from regulars.http.reads import Reads
+from regulars.stores.errors import StoreNotFound
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def workshop(database, organization_id):
+    async with database.transaction() as tx:
+        await tx.execute("CREATE TABLE things (name text PRIMARY KEY, key text)")
+    made = Workshop(database, organization_id, body=str)
+
+    async def refuse(_tx, _write):
+        return StoreNotFound("No such thing.")
+
+    made.acts["nothing"] = refuse
+    return made
+
+
+async def by_the_lane(workshop, note, body):
+    lane = ApiLane(
+        [workshop.route],
+        cached_caller=lambda _key: request(workshop.organization_id).caller,
+        rate_limiter=RateLimiter(per_s=0, burst=1),
+        reads=Reads(workshop.database),
+        writes=workshop.writes,
+        note=note,
+    )
+    answered = asyncio.get_running_loop().create_future()
+    head, key = lane.read_head(b"/v1/things", posted(body), keep_alive=True)
+    assert lane.take(head, key, body, lambda *answer: answered.set_result(answer))
+    await answered
+
+
+async def by_the_long_way(workshop, note, body):
+    async def authenticate(_key):
+        return request(workshop.organization_id).caller
+
+    api = JsonApi(
+        [workshop.route],
+        reads=Reads(workshop.database),
+        authenticate=authenticate,
+        rate_limiter=RateLimiter(per_s=0, burst=1),
+        writes=workshop.writes,
+        note=note,
+    )
+    await ask(api, "POST", b"/v1/things", body)
+
+
+@pytest.mark.parametrize("way", [by_the_lane, by_the_long_way])
+async def test_only_what_a_refusal_said_is_told(workshop, way):
+    told = []
+    for body in (b'"a thing"', b'"nothing"'):
+        await way(workshop, lambda _caller, answered: told.append(answered), body)
+    succeeded, refused = told
+    assert (succeeded.status, succeeded.problem) == (201, b"")
+    assert refused.status == 404
+    assert b"No such thing." in refused.problem

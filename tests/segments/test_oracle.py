@@ -9,14 +9,15 @@ import subprocess
 import sys
 from collections import Counter
 from datetime import timedelta
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
 from tests.segments.fed_shop import OUR_LISTENERS, FedShop
-from tests.segments.trees import DAYS, VALUES, Trees
+from tests.segments.trees import DAYS, ENUMS, LARGE, VALUES, Trees
 
-from regulars.catalog.model import AttributeType
+from regulars.catalog.find import find_types
+from regulars.catalog.model import AttributeType, Catalog
 from regulars.catalog.retype import retype_attribute, retype_product_property
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
@@ -24,11 +25,11 @@ from regulars.segments.analysis.engine import tidy as tidying
 from regulars.segments.analysis.engine.tidy import tidy
 from regulars.segments.columns import life
 from regulars.segments.columns.model import Run
-from regulars.segments.definition import Definition
+from regulars.segments.definition import Definition, OfAttribute, Path, walk
 from regulars.segments.errors import DefinitionRefused
 from regulars.segments.explain.evaluate import Judge
 from regulars.segments.explain.look import look
-from regulars.segments.explain.model import Explained
+from regulars.segments.explain.model import Explained, SawValue
 from regulars.segments.feed import sales as feeding
 from regulars.segments.feed.build import take_bite
 from regulars.segments.kept.asked import asked_of
@@ -37,10 +38,9 @@ from regulars.segments.kept.resolve import resolve
 from regulars.segments.queries import find_state, list_runs
 from regulars.work.outbox import OutboxQueue
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = FilePath(__file__).resolve().parent.parent.parent
 PEOPLE = [f"p{number}" for number in range(14)]
 NUMBERS = [f"+3361234560{number}" for number in range(8)] + ["+14155552671"]
-TYPES = [AttributeType.TEXT, AttributeType.NUMBER, AttributeType.DATE, AttributeType.BOOLEAN, AttributeType.ENUM]
 # More of them are worth an hour now and then.
 SEEDS = int(os.environ.get("REGULARS_TEST_SEEDS", "2"))
 
@@ -52,6 +52,8 @@ class Story:
         self.shop = shop
         self.chance = random.Random(seed)
         self.journeys = [new_uuid(), new_uuid()]
+        # In some shops there are amounts whose sums are too large for the quick way.
+        self.amounts = [LARGE] if seed % 3 == 1 else []
 
     def step(self, monkeypatch: pytest.MonkeyPatch) -> None:
         acts = [
@@ -69,7 +71,7 @@ class Story:
         lines = [
             {
                 "quantity": pick([1, 2, 0.5, 0.1234565]) * pick([1, sign]),
-                "total_price_cents": sign * pick([500, 1000, 12_345]),
+                "total_price_cents": sign * pick([500, 1000, 12_345, *self.amounts]),
                 "product": pick(
                     [
                         None,
@@ -84,7 +86,7 @@ class Story:
         self.shop.sale(
             pick([*PEOPLE, None]),
             kind=kind,
-            amount=pick([0, 500, 1000, 2500, 12_345]),
+            amount=pick([0, 500, 1000, 2500, 12_345, *self.amounts]),
             ago=timedelta(days=pick(DAYS), hours=pick([0, 1, 23])),
             store=pick(["LYO", "PAR"]),
             currency=pick(["EUR", "EUR", "CHF"]),
@@ -123,13 +125,14 @@ class Story:
         self.shop.erase(self.chance.choice(PEOPLE))
 
     def retype(self) -> None:
-        key, declared = self.chance.choice([*VALUES]), self.chance.choice(TYPES)
-        allowed = ["Gold", "1", "true"] if declared is AttributeType.ENUM else []
+        key, declared = self.chance.choice([*VALUES]), self.chance.choice([*AttributeType])
+        allowed = ENUMS if declared is AttributeType.ENUM else {"size": [], "others": []}
 
         async def act(tx: Tx) -> None:
-            await retype_attribute(tx, self.shop.organization_id, key, declared=declared, allowed_values=allowed)
+            organization_id = self.shop.organization_id
+            await retype_attribute(tx, organization_id, key, declared=declared, allowed_values=allowed["others"])
             await retype_product_property(
-                tx, self.shop.organization_id, "size", declared=declared, allowed_values=allowed and ["38", "XL"]
+                tx, organization_id, "size", declared=declared, allowed_values=allowed["size"]
             )
 
         self.shop.do(act)
@@ -188,6 +191,8 @@ class Story:
 def test_columns_and_rows_agree(shop, seed, api_database_url, monkeypatch):
     # Few are enough to be merged, so that most of what is counted was.
     monkeypatch.setattr(tidying, "MERGE_RUNS", 3)
+    if seed % 2:
+        hurry(monkeypatch)
     story = Story(shop, seed)
     for _ in range(15):
         story.sell()
@@ -196,6 +201,7 @@ def test_columns_and_rows_agree(shop, seed, api_database_url, monkeypatch):
     story.sell()
     shop.build()
     trees = Trees(seed, journeys=[JOURNEY.encode(journey) for journey in story.journeys])
+    trees.types = types_of(shop)
     trees.segments = [save(shop, trees.group()), save(shop, trees.group(1))]
     for number in range(6):
         for _ in range(10):
@@ -203,8 +209,29 @@ def test_columns_and_rows_agree(shop, seed, api_database_url, monkeypatch):
         if number == 2:
             story.is_killed(api_database_url)
         shop.drain()
+        trees.types = types_of(shop)
         for _ in range(8):
             compare(shop, trees.group(), seed)
+
+
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few they are, values, days, sums and lines take the way that is made for many."""
+    for name, value in {
+        "attribute.FEW": 1,
+        "behaviour.EXACT_MAX": 0,
+        "days._FEW_DAYS": 0,
+        "sales.SLICES_MAX": 0,
+    }.items():
+        monkeypatch.setattr(f"regulars.segments.analysis.engine.{name}", value)
+
+
+def types_of(shop: FedShop) -> dict[str, AttributeType]:
+    async def act(tx: Tx) -> dict[str, AttributeType]:
+        attributes = await find_types(tx, shop.organization_id, Catalog.ATTRIBUTES, [*VALUES])
+        properties = await find_types(tx, shop.organization_id, Catalog.PRODUCTS, ["size"])
+        return {key: declared for key, (declared, _) in (attributes | properties).items()}
+
+    return shop.do(act)
 
 
 def save(shop: FedShop, match: dict[str, Any]) -> str:
@@ -270,7 +297,7 @@ def test_they_agree_after_everything_happened_at_once(shop, seed):
 
 
 def compare(shop: FedShop, match: dict[str, Any], seed: int) -> None:
-    async def by_rows(tx: Tx) -> tuple[Any, set[Any], Counter[tuple[int, ...]], Any]:
+    async def by_rows(tx: Tx) -> tuple[Any, set[Any], Counter[Path], Counter[Path], Any]:
         resolved = await resolve(tx, shop.organization_id, shop.match(match))
         ids = [
             row[0]
@@ -278,14 +305,16 @@ def compare(shop: FedShop, match: dict[str, Any], seed: int) -> None:
         ]
         customers = await look(tx, shop.organization_id, resolved, ids, with_consent=True)
         judge = Judge(resolved)
-        counts: Counter[tuple[int, ...]] = Counter()
+        counts: Counter[Path] = Counter()
+        unreadable: Counter[Path] = Counter()
         for customer in customers.values():
-            note(judge.explain(customer), counts)
+            note(judge.explain(customer), counts, unreadable)
         members = {identifier for identifier, customer in customers.items() if judge.is_in(customer)}
         split = Counter(customers[identifier].standing.state for identifier in members)
-        return resolved, members, counts, split
+        return resolved, members, counts, unreadable, split
 
-    resolved, members, counts, split = shop.do(by_rows)
+    resolved, members, counts, unreadable, split = shop.do(by_rows)
+    conditions = dict(walk(resolved.match))
     asked = asked_of(resolved)
     figures = shop.figures(asked)
     answer = shop.ask(asked, want="members", limit=1000)
@@ -295,6 +324,8 @@ def compare(shop: FedShop, match: dict[str, Any], seed: int) -> None:
     assert figures.total == len(members), where
     for one in figures.conditions:
         assert one.count == counts[one.path], f"{one.path} of {where}"
+        if isinstance(conditions[one.path], OfAttribute):
+            assert one.unreadable == unreadable[one.path], f"unreadable at {one.path} of {where}"
     told = {
         state: getattr(figures.split, state)
         for state in ("may_be_texted", "withdrawn", "never_asked", "do_not_contact")
@@ -302,10 +333,11 @@ def compare(shop: FedShop, match: dict[str, Any], seed: int) -> None:
     assert told == {state: split[state] for state in told}, where
 
 
-def note(explained: Explained, counts: Counter[tuple[int, ...]]) -> None:
+def note(explained: Explained, counts: Counter[Path], unreadable: Counter[Path]) -> None:
     counts[explained.path] += explained.holds
+    unreadable[explained.path] += isinstance(explained.saw, SawValue) and not explained.saw.is_readable
     for inner in explained.inner:
-        note(inner, counts)
+        note(inner, counts, unreadable)
 
 
 def test_they_agree_about_texts_and_other_segments(shop):

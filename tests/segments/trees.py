@@ -1,16 +1,41 @@
 """Definitions by chance, of every kind of condition."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
+from regulars.catalog.model import AttributeType
+from regulars.segments.values import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES
+
+TODAY = datetime.now(UTC).date()
+# On the edge of what a comparison of seven days asks for.
+SOON = TODAY + timedelta(days=7)
 VALUES = {
     "tier": ["Gold", "gold", "Silver", "Été", "ÉTÉ", ""],
-    "points": ["1", "1.0", "2.5", "-3", "10", "x", "007"],
-    "born": ["1990-02-28", "1992-02-29", "2001-11-20", "2026-11-10T23:30:00Z", "no date"],
+    "points": [
+        "1", "1.0", "2.5", "-3", "10", "x", "007", "0", "-0", "0.0000001", "-0.0000001", "2.5000000", "+1", "1e2", " 1",
+        "1.", ".5", "١", "12345678901234567890", "9" * 40 + ".5", "-999999999999.999999", "0" * 20 + "2.50",
+    ],
+    "born": [
+        "1990-02-28", "1992-02-29", "2001-11-20", f"{TODAY}T23:30:00Z", "no date", str(SOON), str(SOON.replace(year=1999)),
+        f"{SOON}T00:15:00+02:00", "0001-01-01", "9999-12-31",
+    ],
     "vip": ["true", "false", "maybe"],
+}  # fmt: skip
+ENUMS = {"size": ["38", "XL"], "others": ["Gold", "1", "true"]}
+_NUMBERS = ["1", "2.50", "10", "-3", "0", "0.0000001", "12345678901234567890", "-999999999999.999999", "40"]
+# What a comparison of each type may be asked with.
+ASKED = {
+    AttributeType.TEXT: ["gold", "été", "o", "38", "40", "Silver", "x"],
+    AttributeType.NUMBER: _NUMBERS,
+    AttributeType.CURRENCY: _NUMBERS,
+    AttributeType.DATE: ["1992-02-29", "1990-01-01", str(SOON), "9999-12-31", str(TODAY)],
+    AttributeType.BOOLEAN: [],
 }
+# The largest amount there is; two of them pass what doubles count exactly.
+LARGE = 2**53 - 1
 DAYS = [0, 1, 7, 30, 60, 365]
 
 
@@ -21,6 +46,8 @@ class Trees:
         self.chance = random.Random(seed)
         self.journeys = journeys
         self.segments = segments
+        # As the keys are declared; whoever gives them another type says so here.
+        self.types: dict[str, AttributeType] = {}
 
     def group(self, depth: int = 3) -> dict[str, Any]:
         size = self.chance.choice([1, 2, 3])
@@ -34,36 +61,29 @@ class Trees:
                   self.purchase, self.created, self.named, self.texts, self.other)  # fmt: skip
         return self.chance.choice(makers)()
 
-    def comparison(self, key: str, values: list[str]) -> dict[str, Any]:
+    def comparison(self, key: str) -> dict[str, Any]:
+        """One that the type of the key offers, with values that it reads; now and then one of another type."""
         pick = self.chance.choice
-        offered = {
-            "tier": ["is", "is_not", "contains", "starts_with", "any_of"],
-            "points": ["is", "is_not", "less", "at_most", "more", "at_least", "between"],
-            "born": ["before", "after", "between", "in_last_days", "not_in_last_days", "anniversary_in_next_days"],
-            "vip": ["is_true", "is_false"],
-            "size": ["is", "is_not", "contains", "any_of", "less", "at_least"],
-        }
-        comparison = pick([*offered[key], "is_set", "is_not_set"])
+        declared = self.types.get(key, AttributeType.TEXT)
+        if self.chance.random() < 0.05:
+            declared = pick([*AttributeType])
+        comparison = pick(sorted(OFFERED[declared]))
         asked: dict[str, Any] = {"key": key, "comparison": comparison}
-        if comparison in {"is", "is_not", "contains", "starts_with"} and key in {"tier", "size"}:
-            asked["value"] = pick(["gold", "été", "o", "38", "40"])
-        elif comparison == "any_of":
-            asked["values"] = ["GOLD", "Silver", "38"]
-        elif key == "points" or comparison in {"less", "at_least"}:
-            asked |= {"values": ["1", "10"]} if comparison == "between" else {"value": pick(["1", "2.50", "39"])}
-        elif comparison in {"before", "after"}:
-            asked["value"] = pick(["1992-02-29", "2026-11-11"])
-        elif comparison == "between":
-            asked["values"] = ["1990-01-01", "1995-01-01"]
-        elif comparison.endswith("days"):
+        constants = ENUMS["size" if key == "size" else "others"] if declared is AttributeType.ENUM else ASKED[declared]
+        if comparison == "between":
+            asked["values"] = sorted(self.chance.choices(constants, k=2), key=_in_order(declared))
+        elif comparison in SEVERAL_VALUES:
+            asked["values"] = self.chance.sample(constants, pick([1, 2]))
+        elif comparison in ONE_VALUE:
+            asked["value"] = pick(constants)
+        elif comparison in OF_DAYS:
             asked["days"] = pick(DAYS)
-        if comparison in {"is_not", "not_in_last_days"}:
+        if comparison in NEGATIVE:
             asked["without_value"] = pick([True, False])
         return asked
 
     def attribute(self) -> dict[str, Any]:
-        key = self.chance.choice([*VALUES])
-        return {"type": "attribute", **self.comparison(key, VALUES[key])}
+        return {"type": "attribute", **self.comparison(self.chance.choice([*VALUES]))}
 
     def consent(self) -> dict[str, Any]:
         pick = self.chance.choice
@@ -85,7 +105,7 @@ class Trees:
         asked: dict[str, Any] = {}
         if pick([True, False]):
             asked["stores"] = pick([["LYO"], ["LYO", "PAR"]])
-        asked |= pick([{}, {}, {"products": ["A"]}, {"property": self.comparison("size", [])}])
+        asked |= pick([{}, {}, {"products": ["A"]}, {"property": self.comparison("size")}])
         if has_window:
             today = datetime.now(UTC).date()
             dates = {"from": str(today - timedelta(days=40)), "to": str(today - timedelta(days=1))}
@@ -100,7 +120,12 @@ class Trees:
 
     def money(self) -> dict[str, Any]:
         return self.chance.choice(
-            [{"at_least_cents": 1000}, {"at_most_cents": 0}, {"at_least_cents": -500, "at_most_cents": 2500}]
+            [
+                {"at_least_cents": 1000},
+                {"at_most_cents": 0},
+                {"at_least_cents": -500, "at_most_cents": 2500},
+                {"at_least_cents": LARGE},
+            ]
         )
 
     def spend(self) -> dict[str, Any]:
@@ -152,3 +177,7 @@ class Trees:
         return self.chance.choice(
             [{"type": "named", "is": False}, {"type": "named"}, {"type": "country", "any_of": ["FR"]}]
         )
+
+
+def _in_order(declared: AttributeType) -> Callable[[str], Any]:
+    return str if declared is AttributeType.DATE else Decimal

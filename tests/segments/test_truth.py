@@ -1,0 +1,114 @@
+"""Many values at once are judged as one value is: the quick ways of the columns beside the test that explain asks."""
+
+from datetime import date
+from decimal import Decimal
+from itertools import combinations_with_replacement
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regulars.catalog.model import AttributeType
+from regulars.segments.analysis.engine import attribute
+from regulars.segments.analysis.engine.attribute import Read
+from regulars.segments.definition import OfAttribute
+from regulars.segments.values import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES, ValueTest
+
+ZONE = "Europe/Paris"
+LEAP, OTHER_YEAR = date(2028, 2, 28), date(2026, 2, 21)
+TEXTS = ["Gold", "gold", "GOLD", "Été", "été", "straße", "STRASSE", "", "o", "x old", "true", "1"]
+NUMBERS = [
+    "0", "-0", "0.0", "-0.000000", "1", "1.0", "01", "-01.50", "-1.5", "1.5", "1.500000", "1.5000000", "1.5000001", "-1.5000001",
+    "1.4999999", "0.000001", "0.0000001", "-0.0000001", "999999999999", "-999999999999.999999", "999999999999.9999999",
+    "1000000000000", "9223372036854.775807", "9223372036854.775808", "-9223372036854.775808", "0" * 30 + "1.5",
+    "1" * 60, "-" + "9" * 60 + ".5",
+]  # fmt: skip
+NO_NUMBERS = ["", "-", ".", "-.5", ".5", "5.", "+1", "1e3", " 1", "1 ", "1,5", "1.5.0", "--1", "1-", "١", "１", "²", "x", "1\n", "1\0"]  # fmt: skip
+DATES = [
+    "2026-02-21", "2026-02-22", "2026-02-28", "2026-03-01", "2027-02-28", "2028-02-29", "1992-02-29", "1992-02-28", "1992-03-01",
+    "2026-02-14", "2026-02-20", "0001-01-01", "9999-12-31", "2028-02-28T23:30:00Z", "2026-02-21T23:30:00Z",
+]  # fmt: skip
+NO_DATES = ["", "2026-02-29", "2026-13-01", "soon", "20260221", "2026-2-21"]
+ALLOWED = ("Gold", "1")
+VALUES = [*TEXTS, *NUMBERS, *NO_NUMBERS, *DATES, *NO_DATES]
+CONSTANTS = {
+    AttributeType.TEXT: [text for text in TEXTS if text],
+    AttributeType.NUMBER: NUMBERS,
+    AttributeType.CURRENCY: NUMBERS,
+    AttributeType.DATE: [text for text in DATES if "T" not in text],
+    AttributeType.BOOLEAN: [],
+    AttributeType.ENUM: list(ALLOWED),
+}
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch):
+    """However few they are, they take the way that is made for many."""
+    monkeypatch.setattr(attribute, "FEW", 1)
+
+
+def comparisons(declared: AttributeType, comparison: str) -> list[OfAttribute]:
+    """With all constants that there are."""
+    constants = CONSTANTS[declared]
+    told: dict[str, object] = {"key": "k", "comparison": comparison}
+    if comparison in NEGATIVE:
+        told["without_value"] = True
+    if comparison == "between":
+        ends = sorted(constants, key=str if declared is AttributeType.DATE else Decimal)
+        return [OfAttribute(**told, values=pair) for pair in combinations_with_replacement(ends, 2)]
+    if comparison in SEVERAL_VALUES:
+        return [OfAttribute(**told, values=tuple(constants[:count])) for count in (1, 2)]
+    if comparison in ONE_VALUE:
+        return [OfAttribute(**told, value=constant) for constant in constants]
+    if comparison in OF_DAYS:
+        return [OfAttribute(**told, days=days) for days in (0, 1, 7, 8, 365, 366, 3_650)]
+    return [OfAttribute(**told)]
+
+
+@pytest.mark.parametrize(
+    ("declared", "comparison"), [(declared, it) for declared in AttributeType for it in sorted(OFFERED[declared])]
+)
+def test_many_values_are_judged_as_each_of_them_is(declared, comparison):
+    read = Read(declared, ALLOWED, ZONE)
+    for today in (OTHER_YEAR, LEAP):
+        for asked in comparisons(declared, comparison):
+            assert told(read, asked, VALUES, today) == one_by_one(declared, asked, VALUES, today), asked
+
+
+@pytest.mark.parametrize("declared", AttributeType)
+def test_values_that_come_later_are_judged_with_the_others(declared):
+    for comparison in sorted(OFFERED[declared]):
+        read, asked = Read(declared, ALLOWED, ZONE), comparisons(declared, comparison)[0]
+        for count in (1, 40, 40, len(VALUES)):
+            some = VALUES[:count]
+            assert told(read, asked, some, LEAP) == one_by_one(declared, asked, some, LEAP), asked
+
+
+number = st.one_of(
+    st.from_regex(r"-?[0-9]{1,15}(\.[0-9]{1,9})?", fullmatch=True), st.sampled_from([*NUMBERS, *NO_NUMBERS])
+)
+
+
+@given(st.lists(st.one_of(number, st.text(max_size=6)), min_size=1, max_size=20, unique=True), st.data())
+def test_any_numbers_are_compared_exactly(values, data):
+    """Constants are taken from the values, so that what is equal is asked for."""
+    readable = [value for value in values if one_by_one(AttributeType.NUMBER, IS_SET, [value], LEAP) == [True]]
+    constant = data.draw(st.one_of(st.sampled_from(readable or ["0"]), st.sampled_from(NUMBERS)))
+    comparison = data.draw(st.sampled_from(sorted(OFFERED[AttributeType.NUMBER] & ONE_VALUE)))
+    asked = OfAttribute(key="k", comparison=comparison, value=constant, without_value=False)
+    read = Read(AttributeType.NUMBER, (), ZONE)
+    assert told(read, asked, values, LEAP) == one_by_one(AttributeType.NUMBER, asked, values, LEAP)
+
+
+IS_SET = OfAttribute(key="k", comparison="is_set")
+
+
+def told(read: Read, asked: OfAttribute, values: list[str], today: date) -> list[bool | None]:
+    marks = {1: True, 0: False, -1: None}
+    return [marks[mark] for mark in read.truth(asked, values, today).tolist()]
+
+
+def one_by_one(declared: AttributeType, asked: OfAttribute, values: list[str], today: date) -> list[bool | None]:
+    test = ValueTest(asked, declared=declared, allowed_values=ALLOWED, today=today, zone=ZoneInfo(ZONE))
+    return [test(value) for value in values]

@@ -2,7 +2,14 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from regulars.kit.clock import DatabaseClock, format_timestamp, monotonic, parse_timestamp, truncate_to_milliseconds
+from regulars.kit.clock import (
+    DatabaseClock,
+    format_timestamp,
+    is_in_future,
+    monotonic,
+    parse_timestamp,
+    truncate_to_milliseconds,
+)
 
 HOUR = timedelta(hours=1)
 
@@ -93,6 +100,13 @@ def test_truncation_keeps_the_zone_and_drops_what_is_below_a_millisecond():
     assert truncate_to_milliseconds(moment) == datetime(2024, 5, 1, 14, 30, 0, 999_000, tzinfo=zone)
     before_the_epoch = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     assert truncate_to_milliseconds(before_the_epoch).microsecond == 999_000
+
+
+def test_the_tolerance_itself_is_not_the_future_yet():
+    now, tolerance = datetime(2026, 3, 10, 12, 0, tzinfo=UTC), timedelta(seconds=30)
+    offsets = (timedelta(days=-7), timedelta(), tolerance, tolerance + timedelta(milliseconds=1))
+    lie_ahead = [is_in_future(now + offset, now=now, tolerance=tolerance) for offset in offsets]
+    assert lie_ahead == [False, False, False, True]
 
 
 def hours_ahead(clock: DatabaseClock) -> object:

@@ -9,7 +9,7 @@ from tests.support import samples
 
 from regulars.kit.ids import ByExternalId, ById, new_uuid
 from regulars.profiles.model import ProfileRef
-from regulars.sales.model import StoredSale, automation_state, is_in_future, is_same_ticket
+from regulars.sales.model import StoredSale, automation_state, is_same_ticket
 from regulars.stores.model import StoreRef
 
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
@@ -47,17 +47,6 @@ def test_not_applicable_the_sale_is_anonymous(age):
 
 def test_a_return_is_as_eligible_as_a_purchase():
     assert automation_state(stored(type="RETURN"), is_new=True, now=NOW) == "eligible"
-
-
-def test_the_tolerance_itself_is_not_the_future_yet():
-    tolerance = timedelta(seconds=30)
-    at = {
-        offset: is_in_future(
-            msgspec.structs.replace(ticket("T1"), occurred_at=NOW + offset), now=NOW, tolerance=tolerance
-        )
-        for offset in (-WEEK, timedelta(), tolerance, tolerance + MILLISECOND)
-    }
-    assert list(at.values()) == [False, False, False, True]
 
 
 BODY = samples.sale(

@@ -11,6 +11,7 @@ from regulars.consent.ledger import Origin, Recorded, Said, open_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptIn, Proof, opt_in_automation
 from regulars.consent.subscription import find_names, subscription_of
 from regulars.consent.tell import Appended
+from regulars.kit.clock import is_in_future
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, FieldError
 from regulars.kit.ids import Reference
@@ -69,7 +70,7 @@ async def opt_in(
 
 
 def _is_in_future(consent: Consent, now: datetime) -> bool:
-    return consent.consented_at > now + CLAIM_AHEAD_MAX
+    return is_in_future(consent.consented_at, now=now, tolerance=CLAIM_AHEAD_MAX)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,11 @@ def truncate_to_milliseconds(moment: datetime) -> datetime:
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
+def is_in_future(moment: datetime, *, now: datetime, tolerance: timedelta) -> bool:
+    """Others' clocks run fast, and what is refused may be lost: a little of the future counts as now."""
+    return moment - now > tolerance
+
+
 # Seconds for measuring waits; they say nothing about the time of day.
 monotonic = time.monotonic
 

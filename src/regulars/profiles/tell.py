@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from uuid import UUID
 
 import msgspec
 
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
-from regulars.kit.ids import PROFILE
 from regulars.profiles.facts import Change, ProfileChange, ProfilesChanged
 from regulars.profiles.model import Profile, ProfileRef, light_profile
 from regulars.profiles.shown import show_ids, show_profile
@@ -49,21 +47,3 @@ def _light_profile() -> bytes:
 # How such a fact goes on after a light profile's external_id, for a statement that writes it: what is told of one
 # beyond its ids is the same for all but for their time, whose places are marked.
 LIGHT_PROFILE = _light_profile()
-
-
-def light_profile_fact(identifier: bytes, external_id: str, *, at: datetime) -> bytes:
-    """The payload of the fact about one light profile, as `tell_light_profiles` would record it."""
-    [shown_id] = PROFILE.spell([identifier])
-    moment, rest = _light_profile_at(at)
-    named = msgspec.json.encode(external_id)
-    return _FACT % (moment, str(UUID(bytes=identifier)).encode(), shown_id.encode(), named, rest)
-
-
-_FACT = b'[{"at":"%b","changes":[{"id":"%b","change":"created","shown":{"id":"%b","external_id":%b%b]}]'
-
-
-@lru_cache(maxsize=16)
-def _light_profile_at(at: datetime) -> tuple[bytes, bytes]:
-    """What all that are made at one moment have in common."""
-    moment = format_timestamp(at).encode()
-    return moment, LIGHT_PROFILE.replace(b"{at}", moment)

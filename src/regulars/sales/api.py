@@ -35,7 +35,7 @@ from regulars.kit.ids import SALES_EVENT, ById, read_reference
 from regulars.kit.pagination import Page
 from regulars.kit.wire import REFERENCE_SCHEMA
 from regulars.profiles.errors import ProfileNotFound
-from regulars.sales.decode import SaleIn, decode_plain_batch, decode_sale
+from regulars.sales.decode import SaleIn, decode_plain_batch, decode_request, decode_sale
 from regulars.sales.encode import (
     SalesEventEnvelope,
     SalesEventOut,
@@ -93,10 +93,6 @@ class SalesEventBatchOut(msgspec.Struct, frozen=True):
 
 class SalesEventPage(Page[SalesEventOut], frozen=True):
     pass
-
-
-def _prepare(request: Request) -> Sale:
-    return decode_sale(request.body)
 
 
 async def _run(
@@ -217,7 +213,7 @@ def routes(*, tolerance: timedelta, recorder: QuickRecorder | None = None) -> tu
             errors=_RECORD_ERRORS,
             answer_headers={200: {"X-Payload-Mismatch": "`true` when the ticket sent differs from the one recorded."}},
             examples={"purchase": EXAMPLE},
-            prepare=_prepare,
+            prepare=decode_request,
             run=partial(_run, tolerance=tolerance),
             quick=None if recorder is None else recorder.record,
             quick_together=None if recorder is None else recorder.record_together,

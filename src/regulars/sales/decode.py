@@ -9,7 +9,7 @@ they never disagree about a ticket that both take.
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -147,6 +147,17 @@ _reader: Reader[SaleIn] = Reader(SaleIn)
 _spelling_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=Spelled)
 # With fewer digits a double shows all that were sent, and no others.
 _HAS_MANY_DIGITS = re.compile(rb"[0-9][0-9.]{15}")
+
+
+class Sent(Protocol):
+    """A request to record one sale."""
+
+    @property
+    def body(self) -> bytes: ...
+
+
+def decode_request(request: Sent) -> Sale:
+    return decode_sale(request.body)
 
 
 def decode_sale(body: bytes) -> Sale:

@@ -1,7 +1,7 @@
 """What a sale is, when it may trigger automations, and when two tickets under one id are the same."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -143,11 +143,6 @@ class Recorded(msgspec.Struct, frozen=True):
 def automation_state(sale: StoredSale, *, is_new: bool, now: datetime) -> AutomationState:
     """A duplicate or anonymous sale triggers nothing."""
     return "not_applicable" if not is_new or sale.profile is None else freshness(sale.told.occurred_at, now=now)
-
-
-def is_in_future(sale: Sale, *, now: datetime, tolerance: timedelta) -> bool:
-    """Registers run fast, and a refused ticket is a lost ticket: a little of the future counts as now."""
-    return sale.occurred_at - now > tolerance
 
 
 def is_same_ticket(stored: StoredSale, sale: Sale, *, store: StoreRef | None, profile: ProfileRef | None) -> bool:

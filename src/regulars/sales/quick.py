@@ -26,13 +26,13 @@ from uuid import UUID
 import msgspec
 
 from regulars.idempotency.model import Headers
-from regulars.kit.clock import monotonic, truncate_to_milliseconds
+from regulars.kit.clock import is_in_future, monotonic, truncate_to_milliseconds
 from regulars.kit.connection import Connection
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuids
 from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, Split, encode_new, split_at_profile
-from regulars.sales.model import Sale, is_in_future
+from regulars.sales.model import Sale
 from regulars.sales.statements import Inserted, Kept, New, NewSale
 from regulars.work.automation import freshness
 from regulars.work.outbox import OutboxQueue
@@ -101,8 +101,8 @@ class QuickRecorder:
             asked_at = monotonic()
             inserted = await statements.insert_together(connection, [new for _, new in prepared], status=201)
         for (batch, new), went_in in zip(prepared, inserted, strict=True):
-            self._note(new.organization_id, went_in, asked_at)
             batch.answer(new.kept, went_in, answers[new.organization_id])
+            self._note(new.organization_id, went_in, asked_at)
         return list(answers.values())
 
     async def record_all(
@@ -167,7 +167,7 @@ class QuickRecorder:
                 continue
             seen.add(sale.external_id)
             store = known.store_of(sale)
-            if store is None or is_in_future(sale, now=now, tolerance=self._tolerance):
+            if store is None or is_in_future(sale.occurred_at, now=now, tolerance=self._tolerance):
                 continue
             customer = profile = None
             if sale.profile is not None:

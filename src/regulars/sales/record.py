@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
+from regulars.kit.clock import is_in_future
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, Unavailable
 from regulars.kit.ids import ByExternalId, Reference, new_uuid
@@ -21,7 +22,7 @@ from regulars.sales import queries
 from regulars.sales.collide import note_collisions
 from regulars.sales.errors import OccurredAtInFuture
 from regulars.sales.facts import SalesRecorded
-from regulars.sales.model import Recorded, Sale, StoredSale, is_in_future, is_same_ticket
+from regulars.sales.model import Recorded, Sale, StoredSale, is_same_ticket
 from regulars.stores.errors import StoreNotFound
 from regulars.stores.find import find_stores
 from regulars.stores.model import StoreRef
@@ -47,7 +48,8 @@ async def record_sales(
     tx: Tx, organization_id: UUID, sales: Sequence[Sale], *, tolerance: timedelta
 ) -> list[Recorded | ApiError]:
     outcomes: list[Recorded | ApiError | None] = [
-        future_refusal(tolerance) if is_in_future(sale, now=tx.now, tolerance=tolerance) else None for sale in sales
+        future_refusal(tolerance) if is_in_future(sale.occurred_at, now=tx.now, tolerance=tolerance) else None
+        for sale in sales
     ]
     valid = [sale for sale, outcome in zip(sales, outcomes, strict=True) if outcome is None]
     stored = await queries.find_sales_by_external_id(tx, organization_id, {sale.external_id for sale in valid})

@@ -34,7 +34,7 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.connection import Asked, Connection, Prepared
 from regulars.kit.ids import PROFILE, new_uuid, new_uuids
 from regulars.profiles.facts import ProfilesChanged
-from regulars.profiles.tell import LIGHT_PROFILE, light_profile_fact
+from regulars.profiles.tell import LIGHT_PROFILE
 from regulars.sales.encode import Split
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
@@ -72,7 +72,9 @@ SMALL_SALES_MAX: Final = 3
 _SALES_TOPIC: Final = SalesRecorded.topic.encode()
 _PROFILES_TOPIC: Final = ProfilesChanged.topic.encode()
 _PROFILE_PREFIX: Final = PROFILE.prefix.encode()
+# Facts of one sale and of one profile, as the wide statement writes those of many; the last part is `LIGHT_PROFILE`.
 _SALE_TOLD: Final = b'[{"sales":["%b"]}]'
+_PROFILE_TOLD: Final = b'[{"at":"%b","changes":[{"id":"%b","change":"created","shown":{"id":"%b","external_id":%b%b]}]'
 # Beside these a row has its organization, its profile, and the time it was created at.
 COLUMNS: Final[LiteralString] = ", ".join(["id", "store_id", *[column.name for column in TOLD]])
 _ARRAYS: Final = [(column.array, attrgetter(column.name)) for column in TOLD]
@@ -359,10 +361,20 @@ def _ask_small(new: New, *, status: int) -> list[Asked]:
     facts = new_uuids(len(new.sales) + len(new.candidates))
     for fact, sale in zip(facts, new.sales, strict=False):
         asked.append((_TELL_SALE, (*whose, fact, _SALES_TOPIC, _SALE_TOLD % _written(sale.id), sale.id)))
-    for fact, (profile, name) in zip(facts[len(new.sales) :], new.candidates, strict=True):
-        told = light_profile_fact(profile, name, at=new.now)
+    for fact, told, (profile, _) in zip(facts[len(new.sales) :], _tell_profiles(new), new.candidates, strict=True):
         asked.append((_TELL_PROFILE, (*whose, fact, _PROFILES_TOPIC, told, profile)))
     return asked
+
+
+def _tell_profiles(new: New) -> list[bytes]:
+    """What would be told of each of the candidates, as `tell_light_profiles` does it."""
+    moment = format_timestamp(new.now).encode()
+    rest = LIGHT_PROFILE.replace(b"{at}", moment)
+    shown_ids = PROFILE.spell([profile for profile, _ in new.candidates])
+    return [
+        _PROFILE_TOLD % (moment, _written(profile), shown_id.encode(), msgspec.json.encode(name), rest)
+        for (profile, name), shown_id in zip(new.candidates, shown_ids, strict=True)
+    ]
 
 
 def _written(identifier: bytes) -> bytes:

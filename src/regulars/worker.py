@@ -47,6 +47,7 @@ from regulars.segments.columns.model import SALES_LISTENER as SEGMENT_SALES
 from regulars.segments.feed import hear as feed
 from regulars.segments.feed.build import ColumnsBuild
 from regulars.segments.kept.daily import SizeQueue
+from regulars.segments.kept.unneeded import UNNEEDED_AFTER, end_unneeded
 from regulars.webhooks.delivery.queue import DeliveryQueue, ProbeQueue
 from regulars.webhooks.delivery.send import Sender
 from regulars.webhooks.delivery.watch import Watch
@@ -92,6 +93,7 @@ REPLIES: Final = Due(table="replies", column="received_at", delay=TEXTS_KEPT_FOR
 RUNS: Final = Due(table="journey_runs", column="ended_at", delay=RUNS_KEPT_FOR)
 REQUEST_LOG: Final = Due(table="request_log", column="answered_at", delay=REQUEST_LOG_RETENTION)
 WEBHOOK_MESSAGES: Final = Due(table="webhook_messages", column="created_at", delay=WEBHOOK_RETENTION)
+COLUMNS: Final = Due(table="segment_columns", column="fenced_at", delay=UNNEEDED_AFTER)
 REQUEST_COUNTS: Final = Due(table="request_counts", column="hour", delay=REQUEST_LOG_RETENTION)
 
 
@@ -112,6 +114,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
         HourlyTotalsFill(),
         ColumnsBuild(),
+        Sweep("segments.unneeded", COLUMNS, end_unneeded, look_every_s=3600),
         SizeQueue(Analysis(settings)),
         ConsentFigures(),
         deliveries,

@@ -1,0 +1,56 @@
+"""Columns that no segment asks for end after a day."""
+
+import pytest
+
+from regulars.segments.columns import life
+from regulars.segments.kept import manage
+from regulars.segments.kept.unneeded import end_unneeded
+from regulars.work.due import find_due_organizations
+from regulars.worker import COLUMNS
+
+NAMED = {"type": "named"}
+
+
+@pytest.fixture
+def prepared(desk):
+    """Somebody began to count before they saved anything."""
+    desk.do(lambda tx: life.settle(tx, desk.organization_id, is_needed=True))
+    desk.build_columns()
+    return desk
+
+
+def pass_a_day(desk) -> None:
+    desk.alter("UPDATE segment_columns SET fenced_at = fenced_at - interval '25 hours' WHERE organization_id = %s")
+
+
+def has_columns(desk) -> bool:
+    """After the worker looked."""
+    if desk.organization_id in desk.do(lambda tx: find_due_organizations(tx, COLUMNS, after=None)):
+        desk.runner.run(end_unneeded(desk.database, desk.organization_id))
+    return desk.do(lambda tx: life.find_progress(tx, desk.organization_id)) is not None
+
+
+def test_whoever_writes_the_first_segment_has_a_day_for_it(prepared):
+    assert has_columns(prepared)
+    prepared.runner.run(end_unneeded(prepared.database, prepared.organization_id))
+    assert has_columns(prepared)
+    pass_a_day(prepared)
+    assert not has_columns(prepared)
+    assert prepared.sql("SELECT 1 FROM interests WHERE organization_id = %s") == []
+
+
+def test_columns_of_a_segment_stay(prepared):
+    segment = prepared.segment(NAMED)
+    pass_a_day(prepared)
+    assert has_columns(prepared)
+    prepared.do(lambda tx: manage.delete_segment(tx, prepared.organization_id, segment))
+    assert not has_columns(prepared)
+
+
+def test_a_day_later_they_may_be_begun_again(prepared):
+    pass_a_day(prepared)
+    assert not has_columns(prepared)
+    prepared.do(lambda tx: life.settle(tx, prepared.organization_id, is_needed=True))
+    assert has_columns(prepared)
+    prepared.build_columns()
+    assert has_columns(prepared)

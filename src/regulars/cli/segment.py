@@ -33,7 +33,8 @@ from regulars.organizations.manage import find_organization
 from regulars.profiles.browse.search import find_by_ids
 from regulars.profiles.find import find_profile
 from regulars.segments.analysis.ask import Analysis, running
-from regulars.segments.analysis.model import AnalysisAway, Asked, Figures, Members, NotReady
+from regulars.segments.analysis.follow import follow
+from regulars.segments.analysis.model import AnalysisAway, Asked, Figures, NotReady, Renumbered
 from regulars.segments.columns import life
 from regulars.segments.definition import Definition
 from regulars.segments.errors import SegmentError
@@ -200,21 +201,19 @@ def members(
             async with pool.transaction() as tx:
                 after = {"version": segment.row.version}
                 await record(tx, organization_id, OPERATOR, "segment.export", segment.id, after=after)
-        written, place = 0, 0
-        while limit is None or written < limit:
-            wanted = PAGE if limit is None else min(PAGE, limit - written)
-            found: Members = await analysis.members(
-                organization_id, asked, after=place, limit=wanted, deadline_s=PATIENCE_S
-            )
-            written += len(found.profile_ids)
+        written = 0
+        wanted = PAGE if limit is None else min(PAGE, limit)
+        first = await analysis.members(organization_id, asked, limit=wanted, deadline_s=PATIENCE_S)
+        async for found in follow(analysis, organization_id, asked, first, limit=PAGE, deadline_s=PATIENCE_S):
+            some = found.profile_ids if limit is None else found.profile_ids[: limit - written]
+            written += len(some)
             if as_csv:
-                writer.writerows(await _csv_rows(pool, organization_id, found.profile_ids))
+                writer.writerows(await _csv_rows(pool, organization_id, some))
             else:
-                for identifier in found.profile_ids:
+                for identifier in some:
                     out.print(ids.PROFILE.encode(identifier), markup=False)
-            if found.next is None:
+            if written == limit:
                 break
-            place = found.next
         return written
 
     segment, written = _ask(organization, segment_id, ask)
@@ -296,7 +295,7 @@ def _ask(organization: str, segment_id: str, ask: Ask[Answer]) -> tuple[Segment,
             return asyncio.run(work())
         except SegmentError as error:
             raise CommandError(str(error)) from error
-        except (NotReady, AnalysisAway) as error:
+        except (NotReady, AnalysisAway, Renumbered) as error:
             raise CommandError(str(error), code=Exit.FAILED) from error
 
 

@@ -14,7 +14,17 @@ import msgspec
 from regulars.kit.clock import monotonic
 from regulars.kit.process import Lifeline
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.model import AnalysisAway, Answer, Asked, Figures, Members, NotReady, Question
+from regulars.segments.analysis.model import (
+    AnalysisAway,
+    Answer,
+    Asked,
+    Figures,
+    Members,
+    NotReady,
+    Place,
+    Question,
+    Renumbered,
+)
 from regulars.segments.analysis.wire import read_message, socket_path, write_message
 
 DEADLINE_S: Final = 8.0
@@ -41,7 +51,13 @@ class Analysis:
         return answer.figures
 
     async def members(
-        self, organization_id: UUID, asked: Asked, *, after: int = 0, limit: int = 50, deadline_s: float = DEADLINE_S
+        self,
+        organization_id: UUID,
+        asked: Asked,
+        *,
+        after: Place | None = None,
+        limit: int = 50,
+        deadline_s: float = DEADLINE_S,
     ) -> Members:
         """A page of members in the order of their numbers; `next` of the page before is `after` of the next."""
         answer = await self._ask(organization_id, asked, "members", after=after, limit=limit, deadline_s=deadline_s)
@@ -61,7 +77,7 @@ class Analysis:
         want: Literal["figures", "members", "sample"],
         *,
         deadline_s: float,
-        after: int = 0,
+        after: Place | None = None,
         limit: int = 0,
         seed: int = 0,
     ) -> Answer:
@@ -83,6 +99,8 @@ class Analysis:
             raise AnalysisAway(answer.fault)
         if not answer.is_ready:
             raise NotReady(answer.progress)
+        if answer.is_renumbered:
+            raise Renumbered
         return answer
 
     async def _exchange(self, message: bytes) -> Answer:

@@ -1,8 +1,9 @@
 """What is asked of the analysis process, and what it answers. No library of columns is needed to know this."""
 
+import re
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -10,6 +11,8 @@ import msgspec
 from regulars.catalog.model import AttributeType
 from regulars.segments.columns.model import Progress
 from regulars.segments.definition import Group, Path
+
+_PLACE: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 class Split(msgspec.Struct, frozen=True):
@@ -40,9 +43,24 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     took_ms: float
 
 
+class Place(NamedTuple):
+    """Where a page of members begins. Another build gives other numbers, so a number says nothing without its epoch."""
+
+    epoch: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.epoch}-{self.number}"
+
+
+def read_place(text: str) -> Place | None:
+    found = _PLACE.fullmatch(text)
+    return None if found is None else Place(int(found[1]), int(found[2]))
+
+
 class Members(msgspec.Struct, frozen=True, kw_only=True):
     profile_ids: tuple[UUID, ...]
-    next: int | None
+    next: Place | None
     as_of: datetime
 
 
@@ -65,18 +83,22 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     organization_id: UUID
     asked: Asked
     want: Literal["figures", "members", "sample"]
-    after: int = 0
+    after: Place | None = None
     limit: int = 0
     seed: int = 0
     deadline_s: float
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """One of its members is there; `is_ready` is false while the columns are built, or if there are none."""
+    """One of its members is there; `is_ready` is false while the columns are built, or if there are none.
+
+    `is_renumbered`: the place that was asked for is one of columns that are no longer there.
+    """
 
     figures: Figures | None = None
     members: Members | None = None
     is_ready: bool = True
+    is_renumbered: bool = False
     progress: Progress | None = None
     fault: str | None = None
 
@@ -87,6 +109,13 @@ class NotReady(Exception):
     def __init__(self, progress: Progress | None) -> None:
         super().__init__("The customers are being prepared for segments; try again in a moment.")
         self.progress = progress
+
+
+class Renumbered(Exception):
+    """The columns were built anew between two pages."""
+
+    def __init__(self) -> None:
+        super().__init__("The customers were prepared anew and are in another order now; begin with the first page.")
 
 
 class AnalysisAway(Exception):

@@ -8,7 +8,8 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.kit.clock import format_timestamp
 from regulars.segments.analysis.ask import Analysis
-from regulars.segments.analysis.model import AnalysisAway, Asked, Members, NotReady
+from regulars.segments.analysis.follow import follow
+from regulars.segments.analysis.model import AnalysisAway, Asked, Members, NotReady, Renumbered, read_place
 from regulars.segments.columns import life
 from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.model import Segment
@@ -56,13 +57,12 @@ class MemberPages:
 
     async def show(self, visit: Visit) -> Response:
         segment, asked = await self._asked(visit)
-        after = visit.query.get("after", "")
-        place = int(after) if after.isdecimal() and len(after) < 19 else 0  # noqa: PLR2004  # what 64 bits hold
+        place = read_place(visit.query.get("after", ""))
         found: Members | None = None
         away: str | None = None
         try:
             found = await self._analysis.members(visit.organization_id, asked, after=place, limit=PAGE)
-        except (NotReady, AnalysisAway) as error:
+        except (NotReady, AnalysisAway, Renumbered) as error:
             away = str(error)
         people: list[Person] = []
         if found is not None:
@@ -75,7 +75,7 @@ class MemberPages:
             people=people,
             found=found,
             away=away,
-            is_first=place == 0,
+            is_first=place is None,
             base=visit.url(PATH, segment.id),
         )
 
@@ -101,15 +101,12 @@ class MemberPages:
             await record(tx, visit.organization_id, actor_of(visit), "segment.export", segment.id, after=after)
         return csv_response(f"{segment.id}.csv", CSV_HEADER, self._rows(visit, asked, first))
 
-    async def _rows(self, visit: Visit, asked: Asked, found: Members) -> AsyncIterator[list[str]]:
-        while True:
+    async def _rows(self, visit: Visit, asked: Asked, first: Members) -> AsyncIterator[list[str]]:
+        async for found in follow(self._analysis, visit.organization_id, asked, first, limit=CSV_PAGE):
             async with visit.database.reading() as tx:
                 people = await find_people(tx, visit.organization_id, found.profile_ids)
             for person in people:
                 yield _row(person)
-            if found.next is None:
-                return
-            found = await self._analysis.members(visit.organization_id, asked, after=found.next, limit=CSV_PAGE)
 
     async def _asked(self, visit: Visit) -> tuple[Segment, Asked]:
         async with visit.database.reading() as tx:

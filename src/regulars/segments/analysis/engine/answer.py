@@ -16,7 +16,7 @@ from regulars.segments.analysis.engine.evaluate import Evaluation
 from regulars.segments.analysis.engine.load import RunGoneError, load
 from regulars.segments.analysis.engine.memory import Held, Memory
 from regulars.segments.analysis.engine.need import need_of
-from regulars.segments.analysis.model import Answer, Figures, Members, Question
+from regulars.segments.analysis.model import Answer, Figures, Members, Place, Question
 from regulars.segments.columns.life import find_progress, rebuild
 from regulars.segments.columns.model import FORMAT
 from regulars.segments.queries import find_profiles_by_number
@@ -62,6 +62,8 @@ class Engine:
             await rebuild(tx, question.organization_id)
         if snapshot is None or snapshot.state != "ready" or snapshot.format != FORMAT:
             return Answer(is_ready=False, progress=await find_progress(tx, question.organization_id))
+        if question.after is not None and question.after.epoch != snapshot.epoch:
+            return Answer(is_renumbered=True)
         held = self.memory.find(question.organization_id, snapshot)
         need = need_of(asked.match, asked.segments)
         zone = self._zones.setdefault(asked.zone, Zone(asked.zone))
@@ -74,7 +76,8 @@ class Engine:
             numbers, following = await asyncio.to_thread(_members, held, question, zone)
             found = await find_profiles_by_number(tx, question.organization_id, snapshot.epoch, numbers)
             ids = tuple(found[number] for number in numbers if number in found)
-            answer = Answer(members=Members(profile_ids=ids, next=following, as_of=tx.now))
+            place = None if following is None else Place(snapshot.epoch, following)
+            answer = Answer(members=Members(profile_ids=ids, next=place, as_of=tx.now))
         self.memory.make_room(need.customers | need.sales)
         return answer
 
@@ -100,7 +103,7 @@ def _members(held: Held, question: Question, zone: Zone) -> tuple[list[int], int
         chance = random.Random(question.seed)  # noqa: S311  # which customers are shown is no secret
         chosen = chance.sample(range(numbers.size), min(limit, numbers.size))
         return [int(numbers[place]) for place in chosen], None
-    first = int(np.searchsorted(numbers, question.after))
+    first = 0 if question.after is None else int(np.searchsorted(numbers, question.after.number))
     page = numbers[first : first + limit].tolist()
     is_last = first + limit >= numbers.size
     return page, None if is_last else page[-1] + 1

@@ -15,6 +15,7 @@ from regulars.segments.analysis.engine.blobs import decode, decode_coded
 from regulars.segments.analysis.engine.customers import ATTRIBUTE
 from regulars.segments.columns import life
 from regulars.segments.columns.model import WHOLE, unpack_customers, unpack_sales
+from regulars.segments.feed.build import take_bite
 from regulars.segments.queries import delete_state, lock_state
 
 BOUGHT = {"type": "bought"}
@@ -282,6 +283,20 @@ def test_a_rebuild_starts_from_the_rows(fed):
     fed.build()
     assert fed.members(BOUGHT) == {"ann", "bob", "cat"}
     assert fed.sql("SELECT DISTINCT epoch FROM segment_customers WHERE organization_id = %s") == [(2,)]
+
+
+def test_a_build_that_waited_when_it_was_saved_goes_on_in_a_cluster_with_lower_numbers(fed):
+    """A restored fence may be a number that this cluster gives to nobody for years."""
+    assert fed.do(lambda tx: life.rebuild(tx, fed.organization_id))
+    fed.sql(
+        "UPDATE segment_columns SET fence = 1::bigint << 60, fenced_at = now(), is_littered = false"
+        " WHERE organization_id = %s"
+    )
+    fed.runner.run(take_bite(fed.database, fed.organization_id))
+    [(fence,)] = fed.sql("SELECT fence FROM segment_columns WHERE organization_id = %s")
+    assert fence < 1 << 60
+    fed.build()
+    assert fed.members(BOUGHT) == {"ann", "bob"}
 
 
 def test_columns_of_another_format_are_built_again(fed):

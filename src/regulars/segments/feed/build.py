@@ -81,9 +81,11 @@ async def _build(tx: Tx, organization_id: UUID, state: State) -> None:
 
 
 async def _wait(tx: Tx, organization_id: UUID, state: State) -> None:
-    if state.fence is None or state.fenced_at is None:
-        # This transaction sees the commit that began the epoch, so whoever begins from here on sees it too.
-        state.fence, state.fenced_at = await queries.find_fence(tx)
+    fence, moment = await queries.find_fence(tx)
+    if state.fence is None or state.fenced_at is None or state.fence > fence:
+        # This transaction sees the commit that began the epoch, so whoever begins from here on sees it too. A fence
+        # that is still ahead came from another cluster, with a backup.
+        state.fence, state.fenced_at = fence, moment
         return
     if await queries.is_anybody_open(tx, below=state.fence, before=state.fenced_at):
         state.due_at = tx.now + WAIT_AGAIN

@@ -1,13 +1,27 @@
 """What a definition may say, and how a refusal names its place and its reason."""
 
 import json
+from datetime import timedelta
 
 import pytest
 from jsonschema import Draft202012Validator
 from tests.support.project import ROOT
 
 from regulars.catalog.model import AttributeType
-from regulars.segments.check import Known, faults_of_name, find_faults, keys_of, refusing, segments_of, stores_of
+from regulars.journeys.kept.forget import KEPT_FOR as RUNS_KEPT_FOR
+from regulars.kit.ids import JOURNEY, new_uuid
+from regulars.messaging.keep.old import KEPT_FOR as TEXTS_KEPT_FOR
+from regulars.segments.check import (
+    TEXTS_DAYS_MAX,
+    TEXTS_OF_JOURNEY_DAYS_MAX,
+    Known,
+    faults_of_name,
+    find_faults,
+    keys_of,
+    refusing,
+    segments_of,
+    stores_of,
+)
 from regulars.segments.definition import Definition, OfAttribute, depth_of, walk
 from regulars.segments.errors import DefinitionRefused
 from regulars.segments.read import read_definition, schema, write_definition
@@ -24,6 +38,7 @@ KNOWN = Known(
     stores={"LYO"},
     segments={"seg_good": None, "seg_bad": "the attribute x is gone."},
 )
+JOURNEY_ID = JOURNEY.encode(new_uuid())
 GOLD_WHO_SLOW_DOWN = {
     "name": "Gold who slow down",
     "match": {
@@ -158,6 +173,8 @@ def test_fifty_conditions_are_enough():
         ),
         ({"type": "created", "when": {"comparison": "between"}}, "match.of[0].when", "from and to"),
         ({"type": "texts", "days": 30, "journey": "x"}, "match.of[0].journey", "no id of a journey"),
+        ({"type": "texts", "days": 731}, "match.of[0].days", "Texts are known for 730 days"),
+        ({"type": "texts", "days": 366, "journey": JOURNEY_ID}, "match.of[0].days", "is known for 365 days"),
         ({"type": "country", "any_of": []}, "match.of[0].any_of", "at least one country"),
         ({"type": "segment", "id": "seg_other"}, "match.of[0].id", "no segment seg_other"),
         ({"type": "segment", "id": "seg_bad"}, "match.of[0].id", "the attribute x is gone"),
@@ -172,6 +189,13 @@ def test_a_fault_names_its_place(condition, place, words):
     [(found, message)] = faults(condition)
     assert found == place
     assert words in message
+
+
+def test_texts_are_asked_for_as_long_as_they_are_kept():
+    assert faults({"type": "texts", "days": 730}, {"type": "texts", "days": 365, "journey": JOURNEY_ID}) == []
+    # A text leaves some days after it was written, and a day is a calendar day.
+    assert timedelta(days=TEXTS_DAYS_MAX + 14) < TEXTS_KEPT_FOR
+    assert timedelta(days=TEXTS_OF_JOURNEY_DAYS_MAX + 14) < RUNS_KEPT_FOR
 
 
 def test_an_unknown_key_is_a_warning():

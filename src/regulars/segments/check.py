@@ -49,6 +49,9 @@ FAULTS_MAX: Final = 50
 EMPTY_GROUP: Final = "The group is empty."
 DECIMALS_MAX: Final = 6
 BOTH_ENDS: Final = 2
+# Texts and runs of journeys are deleted some weeks later than this, and nobody is told.
+TEXTS_DAYS_MAX: Final = 730
+TEXTS_OF_JOURNEY_DAYS_MAX: Final = 365
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 Types = Mapping[str, tuple[AttributeType, Collection[str]]]
 
@@ -92,8 +95,8 @@ def _faults_of(condition: Condition, path: Path, known: Known) -> Iterator[Fault
             yield from _of_comparison(condition, place, known.attributes, noun="attribute")
         case Consent():
             yield from _of_consent(condition, place, known)
-        case Texts(journey=str() as journey) if JOURNEY.decode(journey) is None:
-            yield Fault(f"{place}.journey", f"'{journey}' is no id of a journey.")
+        case Texts():
+            yield from _of_texts(condition, place)
         case Created(when=when):
             yield from _of_when(when, f"{place}.when", may_be_missing=False)
         case Country(any_of=()):
@@ -121,6 +124,18 @@ def _of_consent(condition: Consent, place: str, known: Known) -> Iterator[Fault]
     yield from _of_stores(condition.stores, f"{place}.stores", known)
     if condition.since is not None:
         yield from _of_when(condition.since, f"{place}.since", may_be_missing=False)
+
+
+def _of_texts(condition: Texts, place: str) -> Iterator[Fault]:
+    if condition.journey is not None and JOURNEY.decode(condition.journey) is None:
+        yield Fault(f"{place}.journey", f"'{condition.journey}' is no id of a journey.")
+    elif condition.journey is not None and condition.days > TEXTS_OF_JOURNEY_DAYS_MAX:
+        words = (
+            f"Which journey a text came from is known for {TEXTS_OF_JOURNEY_DAYS_MAX} days; ask for at most as many."
+        )
+        yield Fault(f"{place}.days", words)
+    elif condition.days > TEXTS_DAYS_MAX:
+        yield Fault(f"{place}.days", f"Texts are known for {TEXTS_DAYS_MAX} days; ask for at most as many.")
 
 
 def _of_sales(condition: OfSales, place: str, known: Known) -> Iterator[Fault]:

@@ -5,6 +5,7 @@ from decimal import Decimal
 from itertools import combinations_with_replacement
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from regulars.catalog.model import AttributeType
 from regulars.segments.analysis.engine import attribute
 from regulars.segments.analysis.engine.attribute import Read
+from regulars.segments.analysis.engine.numbers import Numbers
+from regulars.segments.analysis.engine.reading import Reading
 from regulars.segments.definition import OfAttribute
 from regulars.segments.values import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES, ValueTest
 
@@ -99,6 +102,29 @@ def test_any_numbers_are_compared_exactly(values, data):
     asked = OfAttribute(key="k", comparison=comparison, value=constant, without_value=False)
     read = Read(AttributeType.NUMBER, (), ZONE)
     assert told(read, asked, values, LEAP) == one_by_one(AttributeType.NUMBER, asked, values, LEAP)
+
+
+@pytest.mark.parametrize("declared", [AttributeType.DATE, AttributeType.NUMBER, AttributeType.CURRENCY])
+@pytest.mark.parametrize("comparison", ["is_set", "is_not_set", "between"])
+def test_a_value_is_read_once_whatever_is_asked(declared, comparison):
+    read, values, [asked, *_] = Read(declared, (), ZONE), list(VALUES), comparisons(declared, comparison)
+    for more, unread in (([], len(values)), ([], 0), (["one more"], 1)):
+        values += more
+        reading = Reading()
+        read.truth(asked, values, LEAP, reading)
+        assert (reading.total, reading.done) == (unread, unread)
+
+
+def test_numbers_of_usual_length_never_ask_the_catalog():
+    def is_number(value: str) -> bool:
+        raise AssertionError(value)
+
+    numbers = Numbers()
+    numbers.add(["9" * 18 + "." + "9" * 18, "-" + "0" * 18 + ".5", "-0"], is_number)
+    numbers.add(["7"], is_number)
+    above = OfAttribute(key="k", comparison="more", value="-0.5000000000000000000000000000001")
+    assert numbers.hold(above, is_number).tolist() == [True, True, True, True]
+    assert numbers.hold(msgspec.structs.replace(above, value="-0.5"), is_number).tolist() == [True, False, True, True]
 
 
 IS_SET = OfAttribute(key="k", comparison="is_set")

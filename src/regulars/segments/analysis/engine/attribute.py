@@ -1,10 +1,8 @@
 """One column of values in memory, as codes, and how its type reads each distinct value."""
 
 import calendar
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date, timedelta
-from decimal import Decimal
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -14,6 +12,7 @@ from regulars.catalog.model import AttributeType, day_of, fold_text, interpret
 from regulars.segments.analysis.engine.blobs import Array, Dictionary
 from regulars.segments.analysis.engine.dates import NO_DAY, read_days
 from regulars.segments.analysis.engine.days import EPOCH_ORDINAL, Zone, number_of
+from regulars.segments.analysis.engine.numbers import Numbers
 from regulars.segments.analysis.engine.reading import Reading
 from regulars.segments.definition import OfAttribute, OfProperty
 from regulars.segments.values import FEBRUARY, LEAP_DAY, ValueTest
@@ -22,7 +21,6 @@ YES, NO, UNREADABLE = np.int8(1), np.int8(0), np.int8(-1)
 # Fewer values than this are asked one by one: the test of one value is what everything else is held against.
 FEW: Final = 2_000
 VALUES_AT_ONCE: Final = 1 << 16
-_NO_RANK: Final = -1
 
 
 class Read:
@@ -34,30 +32,28 @@ class Read:
         self._zone = ZoneInfo(zone)
         self._texts: list[str] = []
         self._days = np.zeros(0, np.int32)
-        self._numbers: list[Decimal | None] = []
-        self._sorted: list[Decimal] = []
-        self._ranks = np.zeros(0, np.int64)
+        self._numbers = Numbers()
 
     def truth(
         self, asked: OfAttribute | OfProperty, values: Sequence[str], today: date, reading: Reading | None = None
     ) -> Array:
         """For each value whether the comparison holds: YES, NO, or UNREADABLE."""
-        if len(values) >= FEW and asked.comparison not in {"is_set", "is_not_set"}:
+        reading = reading or Reading()
+        test = ValueTest(asked, declared=self._declared, allowed_values=self._allowed, today=today, zone=self._zone)
+        if len(values) >= FEW:
             match self._declared:
                 case AttributeType.DATE:
-                    self._read_days(values, reading or Reading())
-                    holds = _holds_on_days(asked, self._days, today)
-                    return np.where(self._days == NO_DAY, UNREADABLE, holds.astype(np.int8))
+                    self._read_days(values, reading)
+                    held = _held(asked, len(values), lambda: _holds_on_days(asked, self._days, today))
+                    return np.where(self._days == NO_DAY, UNREADABLE, held)
                 case AttributeType.NUMBER | AttributeType.CURRENCY:
-                    self._read_numbers(values, reading or Reading())
-                    low, high, is_within = self._ranks_asked(asked)
-                    within = (self._ranks >= low) & (self._ranks < high)
-                    return np.where(self._ranks == _NO_RANK, UNREADABLE, (within == is_within).astype(np.int8))
+                    self._read_numbers(values, reading)
+                    held = _held(asked, len(values), lambda: self._numbers.hold(asked, test))
+                    return np.where(self._numbers.is_readable, held, UNREADABLE)
                 case AttributeType.TEXT:
-                    return self._truth_of_texts(asked, values)
+                    return _held(asked, len(values), lambda: self._holds_of_texts(asked, values))
                 case _:
                     pass
-        test = ValueTest(asked, declared=self._declared, allowed_values=self._allowed, today=today, zone=self._zone)
         return np.fromiter((_mark(test(value)) for value in values), np.int8, len(values))
 
     def _read_days(self, values: Sequence[str], reading: Reading) -> None:
@@ -70,41 +66,10 @@ class Read:
         return day_of(read, self._zone).toordinal() - EPOCH_ORDINAL if isinstance(read, date) else NO_DAY
 
     def _read_numbers(self, values: Sequence[str], reading: Reading) -> None:
-        """Numbers are compared as decimals: by their rank among all distinct ones, which is exact and quick."""
-        if len(self._numbers) == len(values):
-            return
-        for some in _unread(values, len(self._numbers), reading):
-            read = [interpret(AttributeType.NUMBER, value) for value in some]
-            self._numbers += [number if isinstance(number, Decimal) else None for number in read]
-        self._sorted = sorted({number for number in self._numbers if number is not None})
-        ranks = {number: rank for rank, number in enumerate(self._sorted)}
-        self._ranks = np.fromiter(
-            (_NO_RANK if number is None else ranks[number] for number in self._numbers), np.int64, len(self._numbers)
-        )
+        for some in _unread(values, self._numbers.is_readable.size, reading):
+            self._numbers.add(some, lambda value: interpret(AttributeType.NUMBER, value) is not None)
 
-    def _ranks_asked(self, asked: OfAttribute | OfProperty) -> tuple[int, int, bool]:
-        """The ranks that hold, from the first to before the last; or, where the third is false, all others."""
-        end = len(self._sorted)
-        if asked.comparison == "between":
-            low, high = (Decimal(value) for value in asked.values)
-            return bisect_left(self._sorted, low), bisect_right(self._sorted, high), True
-        one = Decimal(asked.value or "0")
-        below, above = bisect_left(self._sorted, one), bisect_right(self._sorted, one)
-        match asked.comparison:
-            case "is":
-                return below, above, True
-            case "is_not":
-                return below, above, False
-            case "less":
-                return 0, below, True
-            case "at_most":
-                return 0, above, True
-            case "more":
-                return above, end, True
-            case _:
-                return below, end, True
-
-    def _truth_of_texts(self, asked: OfAttribute | OfProperty, values: Sequence[str]) -> Array:
+    def _holds_of_texts(self, asked: OfAttribute | OfProperty, values: Sequence[str]) -> Array:
         self._texts += [fold_text(value) for value in values[len(self._texts) :]]
         one = fold_text(asked.value or "")
         among = frozenset(fold_text(value) for value in asked.values)
@@ -119,7 +84,7 @@ class Read:
                 held = [text.startswith(one) for text in self._texts]
             case _:
                 held = [text in among for text in self._texts]
-        return np.array(held, np.int8)
+        return np.array(held)
 
 
 class Values:
@@ -155,6 +120,13 @@ def _mark(answer: bool | None) -> np.int8:
     if answer is None:
         return UNREADABLE
     return YES if answer else NO
+
+
+def _held(asked: OfAttribute | OfProperty, count: int, holds: Callable[[], Array]) -> Array:
+    """Of values that can be read, all are set; whoever asks for more than that compares them."""
+    if asked.comparison in {"is_set", "is_not_set"}:
+        return np.full(count, asked.comparison == "is_set", np.int8)
+    return holds().astype(np.int8)
 
 
 def _holds_on_days(asked: OfAttribute | OfProperty, days: Array, today: date) -> Array:

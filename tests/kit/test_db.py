@@ -1,4 +1,5 @@
 import asyncio
+import socket
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -8,6 +9,7 @@ from tests.support.database import pretend_to_be_a_cluster
 from regulars.kit import connecting
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
+from regulars.kit.pool import PoolTimeout
 from regulars.work.app import create_app
 
 pytestmark = pytest.mark.anyio
@@ -196,6 +198,16 @@ async def test_a_connection_that_is_lent_too_long_is_cut_off_whatever_it_waits_f
             assert not isinstance(cut_off.value, psycopg.errors.QueryCanceled)
     async with database.reading() as tx:
         assert await tx.fetch("SELECT 1") == [(1,)]
+
+
+async def test_a_server_that_takes_a_connection_and_says_nothing_holds_nobody_beyond_their_time():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host, port = silent.getsockname()
+        database = Database(f"postgresql://somebody@{host}:{port}/")
+        with pytest.raises(PoolTimeout):
+            async with database.reading(until=monotonic() + 0.2):
+                pass
+        assert database.pool_use() == {"open": 0, "idle": 0, "waiting": 0}
 
 
 async def test_reads_leave_connections_to_writes(database_url):

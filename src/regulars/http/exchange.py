@@ -30,6 +30,7 @@ class Exchange:
         "caller",
         "headers",
         "idempotency_keys",
+        "left_s",
         "rate_headers",
         "references",
         "request_id",
@@ -45,6 +46,8 @@ class Exchange:
         self.references: tuple[str, ...] = ()
         self.caller: Caller | None = None
         self.rate_headers: Headers = ()
+        # How long its answer may still take, once its last byte is there.
+        self.left_s = 0.0
         self.headers: dict[bytes, bytes] = {}
         self.api_keys: list[bytes] = []
         self.idempotency_keys: list[bytes] = []

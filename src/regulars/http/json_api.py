@@ -91,8 +91,11 @@ class JsonApi:
             read_query(exchange.scope["query_string"], ())
             address = self._public_url or base_url(exchange.scope, exchange.headers.get(b"host", b""))
             return Answer(200, route.render(address))
+        asked_at = monotonic()
         async with asyncio.timeout(REQUEST_S):
             caller = await self._authenticate(exchange.api_key()) if exchange.one_api_key() else None
+        # One time for all of it but the sending of the body, which has its own.
+        exchange.left_s = REQUEST_S - (monotonic() - asked_at)
         if caller is None:
             raise Unauthorized("Send a valid API key in the x-api-key header.")
         failpoint.hit("authenticated")
@@ -108,7 +111,8 @@ class JsonApi:
         if not isinstance(route, Read | LookUp):
             raise TypeError(f"{route.operation_id} is neither a read nor a write")
         query = read_query(exchange.scope["query_string"], {parameter.name for parameter in route.parameters})
-        return await self._reads.answer(route, Request(caller, exchange.request_id, references, query, b""))
+        request = Request(caller, exchange.request_id, references, query, b"")
+        return await self._reads.answer(route, request, within_s=exchange.left_s)
 
     async def _ask(self, route: Question, exchange: Exchange, caller: Caller, receive: Receive) -> Answer:
         exchange.check_media_type()
@@ -119,7 +123,7 @@ class JsonApi:
             request = Request(caller, exchange.request_id, exchange.references, {}, body)
             command = route.prepare(request)
             self._charge(exchange, caller, route.cost(command) - 1)
-            async with self._reads.database.reading(until=monotonic() + REQUEST_S) as tx:
+            async with self._reads.database.reading(until=monotonic() + exchange.left_s) as tx:
                 return noted(Write(request, command), await route.handle(tx, request, command))
         finally:
             self._bodies.let_go(body)
@@ -156,7 +160,7 @@ class JsonApi:
                 refusal = error
 
         charge = partial(self._charge, exchange, request.caller)
-        async with asyncio.timeout(REQUEST_S):
+        async with asyncio.timeout(exchange.left_s):
             answer = await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
         if route.before_answer is not None and answer.status < PROBLEM_STATUS_MIN:
             await route.before_answer(request.caller.organization_id)

@@ -44,15 +44,16 @@ class Reads:
             self._look_up_together, items_max=lambda _: LOOKED_UP_TOGETHER_MAX, flushers=LOOKING_UP_MAX
         )
 
-    async def answer(self, route: Read | LookUp, request: Request) -> Answer:
+    async def answer(self, route: Read | LookUp, request: Request, *, within_s: float = REQUEST_S) -> Answer:
         """The answer of the route, or to whatever it raised."""
-        if isinstance(route, LookUp):
-            return await self._wait_for(route, request)
         try:
-            async with self.database.reading(until=monotonic() + REQUEST_S) as tx:
+            if isinstance(route, LookUp):
+                async with asyncio.timeout(within_s):
+                    return await self._wait_for(route, request)
+            async with self.database.reading(until=monotonic() + within_s) as tx:
                 return await route.handle(tx, request)
         except Exception as error:  # noqa: BLE001  # the envelope holds for our own mistakes too
-            return answer_to(error, request.request_id, trouble=self._trouble)
+            return self._refused(error, request)
 
     def can_look_up(self, route: LookUp, request: Request) -> bool:
         """Whether `look_up` may be called in this very moment."""
@@ -83,7 +84,7 @@ class Reads:
             async with asyncio.timeout(batch[0].arrived_at + REQUEST_S - monotonic()):
                 answers = await self._find(key[0], batch)
         except Exception as error:  # noqa: BLE001  # whatever happened, every waiting caller gets an answer
-            answers = [self._refused(error, asked) for asked in batch]
+            answers = [self._refused(error, asked.request) for asked in batch]
         # Soon, not now: the next statement is then on its way before the callers are told.
         asyncio.get_running_loop().call_soon(_tell, batch, answers)
 
@@ -107,13 +108,13 @@ class Reads:
         try:
             [answer] = await self._find(organization_id, [asked])
         except Exception as error:  # noqa: BLE001  # as above
-            return self._refused(error, asked)
+            return self._refused(error, asked.request)
         return answer
 
-    def _refused(self, error: Exception, asked: _Asked) -> Answer:
+    def _refused(self, error: Exception, request: Request) -> Answer:
         if isinstance(error, TimeoutError):
-            return problem_answer(too_late(), asked.request.request_id)
-        return answer_to(error, asked.request.request_id, trouble=self._trouble)
+            return problem_answer(too_late(), request.request_id)
+        return answer_to(error, request.request_id, trouble=self._trouble)
 
 
 def _tell(batch: Sequence[_Asked], answers: Sequence[Answer]) -> None:

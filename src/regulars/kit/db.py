@@ -93,7 +93,7 @@ class Database:
     async def open(self) -> None:
         """Find out early whether the database can be reached; whoever comes later dials again."""
         with suppress(*CONNECTION_ERRORS):
-            self._pool.give_back(await self._pool.take(0.0))
+            await self._pool.open()
 
     async def close(self) -> None:
         self._pool.close()
@@ -141,7 +141,7 @@ class Database:
     @asynccontextmanager
     async def _borrowed(self, pool: Pool, until: float, *, reserve: int = 0) -> AsyncIterator[Connection]:
         until = min(until, monotonic() + self._lent_s_max)
-        connection = await pool.take(min(until, monotonic() + POOL_WAIT_S), reserve=reserve)
+        connection = await pool.take(min(until, monotonic() + POOL_WAIT_S), reserve=reserve, dialled_by=until)
         try:
             with _lent(connection, until):
                 yield connection

@@ -7,6 +7,7 @@ reserve, so that slow reads never leave the writes without one.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Final, NamedTuple
 
 import psycopg
@@ -38,8 +39,16 @@ class Pool:
     def use(self) -> dict[str, float]:
         return {"open": self._lent + len(self._idle), "idle": len(self._idle), "waiting": len(self._waiting)}
 
-    async def take(self, until: float, *, reserve: int = 0) -> Connection:
-        """A live connection in no transaction, by then; as many as `reserve` are left to others."""
+    async def open(self) -> None:
+        """Dial one, once."""
+        self._idle.append(await self._dial())
+
+    async def take(self, until: float, *, reserve: int = 0, dialled_by: float = inf) -> Connection:
+        """A live connection in no transaction, by then; as many as `reserve` are left to others.
+
+        One that is being dialled then may take longer, until it has to be there: of several hosts, the first may be
+        silent.
+        """
         if self._lent < self._at_most - reserve:
             self._lent += 1
         else:
@@ -50,7 +59,7 @@ class Pool:
                 if connection.is_idle():
                     return connection
                 connection.hang_up()
-            return await self._dial_until(until)
+            return await self._dial_until(until, dialled_by)
         except BaseException:
             self._release()
             raise
@@ -103,10 +112,13 @@ class Pool:
                 waiter.may_have_one.set_result(None)
                 return
 
-    async def _dial_until(self, until: float) -> Connection:
+    async def _dial_until(self, until: float, dialled_by: float) -> Connection:
         while True:
             try:
-                return await self._dial()
+                async with asyncio.timeout(None if dialled_by == inf else dialled_by - monotonic()):
+                    return await self._dial()
+            except TimeoutError:
+                raise PoolTimeout("no connection could be made in time") from None
             except psycopg.OperationalError:
                 if monotonic() + REDIAL_S >= until:
                     raise

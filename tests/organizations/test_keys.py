@@ -2,9 +2,11 @@
 
 import asyncio
 import hashlib
+from contextlib import AsyncExitStack
 
 import pytest
 
+from regulars.kit.db import LOOKING_UP_MAX
 from regulars.kit.ids import new_uuid
 from regulars.organizations import authenticate, manage
 from regulars.organizations.authenticate import CACHE_S, REFRESH_AFTER_S, Authenticator
@@ -77,6 +79,13 @@ async def test_a_key_is_kept_as_its_hash_only_and_lets_its_organization_in(datab
         [(row,)] = await tx.fetch("SELECT k::text FROM api_keys k")
     assert secret not in row
     assert key.hint == secret[-4:]
+
+
+async def test_a_key_is_confirmed_while_every_look_up_hangs(database, issued):
+    async with AsyncExitStack() as hanging:
+        for _ in range(LOOKING_UP_MAX):
+            await hanging.enter_async_context(database.looking_up())
+        assert await Authenticator(database).authenticate(issued[2].encode()) is not None
 
 
 async def test_unknown_and_malformed_keys_are_nobody_and_the_malformed_cost_no_query(database, issued):

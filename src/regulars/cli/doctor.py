@@ -14,6 +14,7 @@ import typer
 from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, out, print_json
 from regulars.kit import durability, migrate, vault
+from regulars.kit.db import LOOKING_UP_MAX, RECORDING_MAX, URGENT_MAX
 from regulars.kit.migrate import MigrationError
 from regulars.kit.settings import Settings, SettingsError, load
 from regulars.kit.writable import IS_READ_ONLY
@@ -22,9 +23,9 @@ from regulars.postgres.errors import EmbeddedDatabaseError
 DISK_FREE_BYTES_MIN: Final = 1024**3
 # A sale's age is judged by the database's clock, so a wrong one refuses sales or skips automations.
 CLOCK_DIFFERENCE_S_MAX: Final = 5.0
-# Connections of one server process or worker beyond its pool: the jobs' pool, the wake-up, the listener, the lock, and
-# look-ups.
-CONNECTIONS_BESIDE_POOL: Final = 9
+# Connections of one server process beyond its pool: those that record and look up, and the wake-up. The worker, the
+# process that counts and the lock together have fewer beyond the worker's pool.
+CONNECTIONS_BESIDE_POOL: Final = RECORDING_MAX + LOOKING_UP_MAX + URGENT_MAX + 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

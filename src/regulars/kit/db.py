@@ -36,6 +36,8 @@ RESERVED_FOR_WRITES = 2
 # As many as recording batches may usually be in flight: one of several organizations, and others beside it.
 RECORDING_MAX = 8
 LOOKING_UP_MAX = 2
+# One more, which they leave to what whole requests wait for.
+URGENT_MAX = 1
 
 # What may be gone when somebody tries again.
 CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError, ReadOnlySqlTransaction)
@@ -88,7 +90,7 @@ class Database:
         self._pool = Pool(self.dial, at_most=pool_max)
         self._reserve = min(RESERVED_FOR_WRITES, pool_max - 1)
         self._recording = Pool(partial(self.dial, for_recording=True), at_most=RECORDING_MAX)
-        self._looking_up = Pool(partial(self.dial, for_recording=True), at_most=LOOKING_UP_MAX)
+        self._looking_up = Pool(partial(self.dial, for_recording=True), at_most=LOOKING_UP_MAX + URGENT_MAX)
 
     async def open(self) -> None:
         """Find out early whether the database can be reached; whoever comes later dials again."""
@@ -132,10 +134,11 @@ class Database:
             yield connection
 
     @asynccontextmanager
-    async def looking_up(self) -> AsyncIterator[Tx]:
+    async def looking_up(self, *, is_urgent: bool = False) -> AsyncIterator[Tx]:
         """The same for reads of rows by their keys, apart, so that neither these nor those that record wait for the
-        others. Whoever asks keeps the time."""
-        async with self._borrowed(self._looking_up, inf) as connection:
+        others; and what is urgent waits for neither. Whoever asks keeps the time."""
+        reserve = 0 if is_urgent else URGENT_MAX
+        async with self._borrowed(self._looking_up, inf, reserve=reserve) as connection:
             yield Tx(connection, truncate_to_milliseconds(self.clock.about_now()))
 
     @asynccontextmanager

@@ -98,7 +98,7 @@ class Authenticator:
         # The age of the cached answer counts from before the question, so a slow query cannot stretch it.
         asked_at = monotonic()
         hashes = {key: hash_key(key.decode("latin-1")) for key in keys}
-        async with self._database.looking_up() as tx:
+        async with self._database.looking_up(is_urgent=True) as tx:
             live = await queries.find_live_keys(tx, list(hashes.values()))
         for key, key_hash in hashes.items():
             found = live.get(key_hash)

@@ -18,7 +18,8 @@ SETTINGS = {
     "listen_addresses": "",
     "port": "5432",
     "unix_socket_permissions": "0700",
-    "max_connections": "100",
+    # Eight server processes as they come, and a worker.
+    "max_connections": "200",
     "timezone": "UTC",
     "log_timezone": "UTC",
     "jit": "off",

@@ -3,6 +3,7 @@
 import calendar
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date, timedelta
+from sys import getsizeof
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -31,8 +32,13 @@ class Read:
         self._allowed = frozenset(allowed_values)
         self._zone = ZoneInfo(zone)
         self._texts: list[str] = []
+        self._bytes_of_texts = 0
         self._days = np.zeros(0, np.int32)
         self._numbers = Numbers()
+
+    @property
+    def nbytes(self) -> int:
+        return self._days.nbytes + self._numbers.nbytes + self._bytes_of_texts
 
     def truth(
         self, asked: OfAttribute | OfProperty, values: Sequence[str], today: date, reading: Reading | None = None
@@ -70,7 +76,9 @@ class Read:
             self._numbers.add(some, lambda value: interpret(AttributeType.NUMBER, value) is not None)
 
     def _holds_of_texts(self, asked: OfAttribute | OfProperty, values: Sequence[str]) -> Array:
-        self._texts += [fold_text(value) for value in values[len(self._texts) :]]
+        more = [fold_text(value) for value in values[len(self._texts) :]]
+        self._texts += more
+        self._bytes_of_texts += sum(map(getsizeof, more)) + 8 * len(more)
         one = fold_text(asked.value or "")
         among = frozenset(fold_text(value) for value in asked.values)
         match asked.comparison:
@@ -97,7 +105,7 @@ class Values:
 
     @property
     def nbytes(self) -> int:
-        return self.codes.nbytes + self.dictionary.nbytes * (1 + len(self._read))
+        return self.codes.nbytes + self.dictionary.nbytes + sum(read.nbytes for read in self._read.values())
 
     def read_as(self, declared: AttributeType, allowed_values: Collection[str], zone: str) -> Read:
         key = (declared, tuple(sorted(allowed_values)), zone)

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from regulars.catalog.model import AttributeType, spell
-from regulars.segments.analysis.engine.attribute import UNREADABLE, YES, Read
+from regulars.catalog.model import AttributeType
+from regulars.segments.analysis.engine.attribute import UNREADABLE, YES
 from regulars.segments.analysis.engine.blobs import Array
 from regulars.segments.analysis.engine.chosen import EVER, Chosen, Lines, in_window, of_lines
 from regulars.segments.analysis.engine.days import DAY_S, Zone, number_of
@@ -142,9 +142,8 @@ class Behaviour:
         """
         kinds = tuple(np.flatnonzero(self._kinds(condition)).tolist())
         key = ("sums", isinstance(condition, Spend), kinds, self._window(condition), *self._depends(condition))
-        known = self._held.results.get(key)
+        known = self._held.results.find(key)
         if known is not None:
-            self._held.results.move_to_end(key)
             return bounds.hold_all(known[0])
         values = [one for one in self._values(condition, lines) if one[1].size]
         most = sum(value.size * max(abs(int(value.max())), abs(int(value.min()))) for _, value in values)
@@ -153,7 +152,7 @@ class Behaviour:
         sums = np.zeros(self._held.size)
         for customer, value in values:
             sums += np.bincount(customer, value, self._held.size)
-        self._held.results[key] = (sums, None)
+        self._held.results.keep(key, (sums, None))
         return bounds.hold_all(sums)
 
     def _sums_in_128_bits(self, values: list[tuple[Array, Array]], bounds: Bounds) -> Array:
@@ -190,10 +189,8 @@ class Behaviour:
         return *about, self._held.size, self._held.sales_as_of
 
     def _kept(self, key: tuple[object, ...], compute: Callable[[], Array]) -> Array:
-        if key not in self._held.results:
-            self._held.results[key] = (compute(), None)
-        self._held.results.move_to_end(key)
-        return self._held.results[key][0]
+        known = self._held.results.find(key)
+        return (known or self._held.results.keep(key, (compute(), None)))[0]
 
     def _scattered(self, condition: OfSales, lines: Lines | None, window: tuple[int, int]) -> Array:
         held = np.zeros(self._held.size, bool)
@@ -264,12 +261,13 @@ class Behaviour:
         """Which products pass, or None where every line does."""
         if not condition.products and condition.property is None:
             return None
-        products = self._held.words.list_products()
-        passing = np.ones(len(products), bool)
-        unreadable = np.zeros(len(products), bool)
+        words = self._held.words
+        passing = np.ones(len(words.products), bool)
+        unreadable = np.zeros(len(words.products), bool)
         if condition.products:
-            wanted = set(condition.products)
-            passing &= np.array([product.external_id in wanted for product in products])
+            ids = words.ids()
+            wanted = [code for product in condition.products if (code := ids.dictionary.find(product)) >= 0]
+            passing &= np.isin(ids.codes, wanted)
         if condition.property is not None:
             truth = self._truth(condition.property)
             unreadable = passing & (truth == UNREADABLE)
@@ -278,19 +276,15 @@ class Behaviour:
         return Lines(passing, unreadable)
 
     def _truth(self, asked: OfProperty) -> Array:
-        products = self._held.words.list_products()
         declared = self._asked.properties.get(asked.key)
         if declared is None or not is_askable(asked, self._asked.properties):
-            return np.zeros(len(products), np.int8)
-        told = [product.properties.get(asked.key) for product in products]
-        spelled = ["" if value is None else spell(value) for value in told]
-        distinct = list(dict.fromkeys(spelled))
-        read = Read(declared[0], declared[1], self._asked.zone).truth(asked, distinct, self._asked.today)
-        by_value = dict(zip(distinct, read.tolist(), strict=True))
-        missing = int(_of_no_value(asked))
-        return np.array(
-            [missing if value is None else by_value[text] for value, text in zip(told, spelled, strict=True)], np.int8
-        )
+            return np.zeros(len(self._held.words.products), np.int8)
+        column = self._held.words.properties(asked.key)
+        read = column.read_as(declared[0], declared[1], self._asked.zone)
+        truth = read.truth(asked, column.dictionary.values, self._asked.today, self._held.reading)
+        # The code of no value is -1, which is the place at the end.
+        by_product: Array = np.append(truth, np.int8(_of_no_value(asked)))[column.codes]
+        return by_product
 
     def _unreadable(self, lines: Lines | None) -> Array | None:
         if lines is None or not lines.unreadable.any():

@@ -4,6 +4,7 @@ import io
 import itertools
 import zlib
 from collections.abc import Sequence
+from sys import getsizeof
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 NONE: Final = -1
+# For each value a place in a list, one in a table, and a number.
+_BYTES_TO_FIND: Final = 90
 _NARROW: Final = (np.int8, np.int16, np.int32, np.int64)
 
 
@@ -71,6 +74,9 @@ class Dictionary:
     def __init__(self, values: Sequence[Any] = ()) -> None:
         self.values: list[Any] = list(values)
         self._codes: dict[Any, int] = {value: code for code, value in enumerate(self.values)}
+        # How many of them were measured, and what those take.
+        self._measured = 0
+        self._bytes = 0
 
     def __len__(self) -> int:
         return len(self.values)
@@ -97,5 +103,7 @@ class Dictionary:
 
     @property
     def nbytes(self) -> int:
-        """About what the values take in memory."""
-        return 120 * len(self.values)
+        """What the values take in memory, and about what it takes to find them."""
+        self._bytes += sum(map(getsizeof, itertools.islice(self.values, self._measured, None)))
+        self._measured = len(self.values)
+        return self._bytes + _BYTES_TO_FIND * self._measured

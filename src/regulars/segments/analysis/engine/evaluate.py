@@ -101,11 +101,8 @@ class Evaluation:
         if isinstance(condition, InSegment):
             return self._of_segment(condition), None
         key = self._key(condition)
-        known = self._held.results.get(key)
-        if known is None:
-            known = self._held.results[key] = self._evaluate(condition)
-        self._held.results.move_to_end(key)
-        return known
+        known = self._held.results.find(key)
+        return known or self._held.results.keep(key, self._evaluate(condition))
 
     def _of_group(self, group: Group) -> Array:
         inner = [self._holds(condition) for condition in group.of]
@@ -223,13 +220,13 @@ class Evaluation:
     def _standings(self) -> Array:
         """How each customer stands with consent, with what is known of their own number."""
         key = ("standings", self._held.size, self._held.customers_as_of, self._held.forbidden_as_of)
-        known = self._held.results.get(key)
+        known = self._held.results.find(key)
         if known is None:
             own = self._plain("own")
             consent = self._plain("consent")
             is_held = (consent == NEVER_ASKED) & (own != 0) & np.isin(own, self._held.forbidden)
-            known = self._held.results[key] = (np.where(is_held, DO_NOT_CONTACT, consent).astype(np.uint8), None)
-        self._held.results.move_to_end(key)
+            standings = np.where(is_held, DO_NOT_CONTACT, consent).astype(np.uint8)
+            known = self._held.results.keep(key, (standings, None))
         return known[0]
 
     def _coded(self, name: str, is_wanted: Callable[[object], bool]) -> Array:

@@ -1,6 +1,7 @@
 """What the process holds of each organization, within a budget: columns that were not asked for longest go first."""
 
 from collections import OrderedDict
+from typing import Final
 from uuid import UUID
 
 import numpy as np
@@ -14,6 +15,47 @@ from regulars.segments.columns.model import CustomerState, Run
 
 # For whom a condition holds, and who has a value that its type cannot read.
 Result = tuple[Array, Array | None]
+RESULTS_BYTES_MAX: Final = 256 << 20
+
+
+class Results:
+    """What conditions came to, the one that was asked for last at the end.
+
+    A question may have thousands of conditions, with other segments in it: of more than this, the oldest go at once.
+    """
+
+    def __init__(self) -> None:
+        self._results: OrderedDict[tuple[object, ...], Result] = OrderedDict()
+        self.nbytes = 0
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def find(self, key: tuple[object, ...]) -> Result | None:
+        known = self._results.get(key)
+        if known is not None:
+            self._results.move_to_end(key)
+        return known
+
+    def keep(self, key: tuple[object, ...], result: Result) -> Result:
+        """Of one that was not found."""
+        self._results[key] = result
+        self.nbytes += _bytes_of(result)
+        while self.nbytes > RESULTS_BYTES_MAX and len(self._results) > 1:
+            self.drop_oldest()
+        return result
+
+    def drop_oldest(self) -> None:
+        _, result = self._results.popitem(last=False)
+        self.nbytes -= _bytes_of(result)
+
+    def clear(self) -> None:
+        self._results.clear()
+        self.nbytes = 0
+
+
+def _bytes_of(result: Result) -> int:
+    return sum(part.nbytes for part in result if part is not None)
 
 
 class Held:
@@ -32,7 +74,7 @@ class Held:
         # Numbers that nobody may text, and the count of changes of consents when they were read.
         self.forbidden = np.zeros(0, np.uint64)
         self.forbidden_as_of: int | None = None
-        self.results: OrderedDict[tuple[object, ...], Result] = OrderedDict()
+        self.results = Results()
         self.reading = Reading()
 
     @property
@@ -85,13 +127,12 @@ class Held:
         columns = sum(column.nbytes for column in self.columns.values())
         sales = sum(run.nbytes for run in self.sales.values())
         patches = 600 * sum(len(states) for states in self.patches.values())
-        results = sum(part.nbytes for result in self.results.values() for part in result if part is not None)
-        return columns + sales + patches + results
+        return columns + sales + patches + self.words.nbytes + self.forbidden.nbytes + self.results.nbytes
 
     def give_back(self, wanted: set[str]) -> bool:
         """Let go of the one thing that was asked for longest ago, and is not wanted now; False if there is none."""
         if self.results:
-            self.results.popitem(last=False)
+            self.results.drop_oldest()
             return True
         for name in self.columns:
             if name not in wanted:
@@ -100,12 +141,25 @@ class Held:
         for part in self.parts:
             if part not in wanted:
                 del self.parts[part]
-                for run in self.sales.values():
-                    run.parts.pop(part, None)
-                    for derived in [key for key in run.parts if _is_made_of(key, part)]:
-                        del run.parts[derived]
+                self._drop(part)
                 return True
+        if "product" not in wanted and len(self.words.products) > 1:
+            self._drop("product")
+            self.words.forget_products()
+            return True
+        if self.sales:
+            # Not even what is wanted fits: it is read again for the next question. Results, which are found by codes
+            # of these words, went before.
+            self.sales.clear()
+            self.parts.clear()
+            self.words = Words()
+            return True
         return False
+
+    def _drop(self, part: str) -> None:
+        for run in self.sales.values():
+            for name in [name for name in run.parts if name == part or _is_made_of(name, part)]:
+                del run.parts[name]
 
 
 def _is_made_of(key: str, part: str) -> bool:

@@ -1,14 +1,17 @@
 """Runs of sales in memory: each run has its own arrays, and all of them share dictionaries of stores and products."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from threading import Lock
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from regulars.segments.analysis.engine.blobs import Array, Dictionary, narrow
+from regulars.catalog.model import spell
+from regulars.segments.analysis.engine.attribute import Values
+from regulars.segments.analysis.engine.blobs import NONE, Array, Dictionary, narrow
 from regulars.segments.analysis.engine.days import Zone
 from regulars.segments.columns.model import Run
 
@@ -24,33 +27,58 @@ class _Product(msgspec.Struct):
 _product = msgspec.json.Decoder(_Product)
 
 
-class Product(msgspec.Struct, frozen=True):
-    external_id: str | None
-    properties: dict[str, Any]
-
-
 class Words:
-    """What the codes of all runs of an organization mean. Runs are read in threads, which take turns here."""
+    """What the codes of all runs of an organization mean. Runs are read in threads, which take turns here.
+
+    There may be millions of products, one for each serial number that a till sends along. So they stay as they were
+    told, and only what is asked of them is a column.
+    """
 
     def __init__(self) -> None:
         self.stores = Dictionary()
         self.currencies = Dictionary()
+        self._turn = Lock()
+        self.forget_products()
+
+    def forget_products(self) -> None:
+        """Whoever calls it sees to it that no run has codes of them."""
         # No product is 0, so the codes of products begin at 1.
         self.products = Dictionary([b""])
-        self._read: list[Product] = [Product(None, {})]
-        self._turn = Lock()
+        # By key of a property, and None for the ids.
+        self._told: dict[str | None, Values] = {}
 
-    def list_products(self) -> Sequence[Product]:
-        for raw in self.products.values[len(self._read) :]:
-            told = _product.decode(raw)
-            self._read.append(Product(told.external_id, told.properties or {}))
-        return self._read
+    @property
+    def nbytes(self) -> int:
+        told = sum(column.nbytes for column in self._told.values())
+        return self.stores.nbytes + self.currencies.nbytes + self.products.nbytes + told
+
+    def ids(self) -> Values:
+        """By the code of a product, its external id."""
+        return self._column(None, lambda told: told.external_id)
+
+    def properties(self, key: str) -> Values:
+        """By the code of a product, what it has under a key, as text."""
+        return self._column(key, lambda told: _spelled(told.properties, key))
+
+    def _column(self, key: str | None, of: Callable[[_Product], str | None]) -> Values:
+        column = self._told.setdefault(key, Values(Dictionary(), np.full(1, NONE, np.int32)))
+        known = column.codes.size
+        if known < len(self.products):
+            told = (of(_product.decode(raw)) for raw in islice(self.products.values, known, None))
+            more = np.fromiter(map(column.dictionary.code, told), np.int32, len(self.products) - known)
+            column.codes = np.concatenate((column.codes, more))
+        return column
 
     def map(self, name: str, values: Sequence[Any]) -> Array:
         """From the places in a list of a run to codes here."""
         dictionary = {"store": self.stores, "kind": self.currencies, "product": self.products}[name]
         with self._turn:
             return dictionary.map(values)
+
+
+def _spelled(properties: Mapping[str, Any] | None, key: str) -> str | None:
+    value = None if properties is None else properties.get(key)
+    return None if value is None else spell(value)
 
 
 @dataclass(slots=True)

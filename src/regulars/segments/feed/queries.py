@@ -1,4 +1,7 @@
-"""The SQL that reads what the columns are fed from. Lists of keys are looked up one key at a time, through LATERAL."""
+"""The SQL that reads what the columns are fed from. Lists of keys are looked up one key at a time, through LATERAL.
+
+Profiles are looked up as the first from their key on; `segments/queries.py` says why.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -143,8 +146,9 @@ async def find_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> l
         CROSS JOIN LATERAL (
             SELECT id, floor(extract(epoch FROM created_at))::bigint AS created_s, first_name, last_name, phone_number,
                    phone_reachable, attributes::text AS attributes
-            FROM profiles WHERE organization_id = %(organization_id)s AND id = it.id LIMIT 1
+            FROM profiles WHERE organization_id = %(organization_id)s AND id >= it.id ORDER BY id LIMIT 1
         ) AS found
+        WHERE found.id = it.id
         """,
         {"organization_id": organization_id, "ids": list(ids)},
     )

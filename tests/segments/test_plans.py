@@ -1,0 +1,102 @@
+"""A build and the feeder read each row by its key, also where the planner knows nothing of the organization yet."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.segments.fed_shop import FedShop
+
+from regulars.kit.db import Database, Tx
+from regulars.segments.feed import build
+
+CUSTOMERS, SALES = 3_000, 3_000
+# Of some hundred that are found.
+THROWN_MAX = 100
+PROFILES = """
+INSERT INTO profiles (organization_id, id, external_id, first_name, created_at, updated_at)
+SELECT organization, gen_random_uuid(), 'C' || n, 'Camille', now(), now()
+FROM (VALUES (%s::uuid)) AS it (organization), generate_series(1, %s) AS n
+"""
+TICKETS = """
+INSERT INTO sales_events (organization_id, id, external_id, type, occurred_at, store_id, profile_id, currency,
+                          total_amount_cents, total_discount_cents, line_items, created_at)
+SELECT organization, gen_random_uuid(), 'S' || n, 'PURCHASE', now(), %s,
+       (SELECT id FROM profiles WHERE organization_id = organization AND external_id = 'C' || n),
+       'EUR', 100, 0, '[]', now()
+FROM (VALUES (%s::uuid)) AS it (organization), generate_series(1, %s) AS n
+"""
+
+
+@pytest.fixture
+def fresh(database_url: str) -> Iterator[tuple[asyncio.Runner, Database]]:
+    """A database of its own, of which nothing is known."""
+    with asyncio.Runner() as runner:
+        database = Database(database_url, pool_max=4)
+        runner.run(database.open())
+        try:
+            yield runner, database
+        finally:
+            runner.run(database.close())
+
+
+def filled(runner: asyncio.Runner, database: Database) -> FedShop:
+    shop = FedShop(runner, database)
+    shop.sql(PROFILES, CUSTOMERS)
+
+    async def sell(tx: Tx) -> None:
+        await tx.execute(TICKETS, (shop.stores["LYO"], shop.organization_id, SALES))
+
+    shop.do(sell)
+    shop.begin()
+    return shop
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", []):
+        yield from nodes(part)
+
+
+def watch(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How many rows each statement reads and throws away."""
+    thrown: dict[str, int] = {}
+    fetch = Tx.fetch
+
+    async def explain(self, query, params=()):
+        text = " ".join(query.split())
+        if text.startswith(("SELECT", "WITH")):
+            cursor = await self.connection.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + query, params)
+            [(plans,)] = await cursor.fetchall()
+            plan = (json.loads(plans) if isinstance(plans, str) else plans)[0]["Plan"]
+            lost = sum(int(node.get("Rows Removed by Filter", 0) * node["Actual Loops"]) for node in nodes(plan))
+            thrown[text] = max(lost, thrown.get(text, 0))
+        return await fetch(self, query, params)
+
+    monkeypatch.setattr(Tx, "fetch", explain)
+    return thrown
+
+
+@pytest.mark.parametrize("is_second", [False, True])
+def test_no_statement_reads_the_others_to_find_one(fresh, monkeypatch, is_second):
+    monkeypatch.setattr(build, "BITE_CUSTOMERS", 500)
+    monkeypatch.setattr(build, "BITE_SALES", 500)
+    if is_second:
+        # What the planner knows is that all rows are another organization's.
+        first = filled(*fresh)
+        first.build()
+        first.runner.run(analyze(first.database))
+    shop = filled(*fresh)
+    for number in range(20):
+        shop.sale(f"C{number}")
+    thrown = watch(monkeypatch)
+    shop.build()
+    shop.drain()
+    assert shop.ask({"type": "all", "of": []}, want="members", limit=1000).members is not None
+    assert {text: lost for text, lost in thrown.items() if lost > THROWN_MAX} == {}
+
+
+async def analyze(database: Database) -> None:
+    async with database.connection() as connection:
+        await connection.execute("ANALYZE")

@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from regulars.kit.coalesce import BATCH_BYTES_MAX, Coalescer, Overloaded
+from regulars.kit import coalesce
+from regulars.kit.coalesce import BATCH_BYTES_MAX, WAIT_S_MAX, Coalescer, Overloaded
 
 pytestmark = pytest.mark.anyio
 ITEMS_MAX = 256
@@ -35,6 +36,13 @@ class Flushing:
     def put(self, lane: str, *items: int, size: int = 1) -> None:
         for item in items:
             self.coalescer.put(lane, item, size=size)
+
+    async def let_one_pass(self) -> None:
+        """The batch that is under way ends, and the next one stands at the gate again."""
+        self.gate.set()
+        await asyncio.sleep(0)
+        self.gate.clear()
+        await turns()
 
     async def finish(self) -> None:
         self.gate.set()
@@ -123,6 +131,46 @@ async def test_a_full_lane_refuses_and_leaves_the_others_open():
     flushing.put("a", 4)
     await flushing.finish()
     assert [item for lane, batch in flushing.batches for item in batch if lane == "a"] == [0, 1, 2, 4]
+
+
+async def test_a_queue_that_is_served_too_late_takes_no_more_than_its_next_batch(monkeypatch: pytest.MonkeyPatch):
+    now = 0.0
+    monkeypatch.setattr(coalesce, "monotonic", lambda: now)
+    flushing = Flushing()
+    flushing.put("a", 0)
+    await turns()
+    flushing.put("a", *range(2 * ITEMS_MAX))
+    now = 1.5 * WAIT_S_MAX
+    assert flushing.coalescer.has_room("a", size=1), "nothing was taken meanwhile: the database is away, not behind"
+
+    await flushing.let_one_pass()
+    assert [len(batch) for _, batch in flushing.batches] == [1, ITEMS_MAX]
+    assert not flushing.coalescer.has_room("a", size=1)
+    assert flushing.coalescer.has_room("b", size=1)
+    with pytest.raises(Overloaded):
+        flushing.put("a", 1)
+
+    await flushing.let_one_pass()
+    flushing.put("a", *range(ITEMS_MAX))
+    assert not flushing.coalescer.has_room("a", size=1), "what waits is as much as the next batch takes"
+    await flushing.let_one_pass()
+    flushing.put("a", *range(2 * ITEMS_MAX))
+    await flushing.finish()
+
+
+async def test_large_items_of_one_lane_leave_room_for_the_others():
+    flushing = Flushing(queue_bytes_max=100, waiting_bytes_max=1_000)
+    flushing.put("a", 0)
+    await turns()
+    flushing.put("a", 1, size=200)
+    assert not flushing.coalescer.has_room("a", size=1)
+    assert flushing.coalescer.has_room("b", size=100)
+    flushing.gate.set()
+    await flushing.coalescer.drain()
+    flushing.put("a", 2, 3, size=50)
+    assert not flushing.coalescer.has_room("a", size=1)
+    await flushing.finish()
+    assert [batch for _, batch in flushing.batches] == [[0], [1], [2, 3]]
 
 
 async def test_the_bytes_of_all_lanes_together_are_bounded():

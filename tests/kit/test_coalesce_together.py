@@ -118,6 +118,24 @@ async def test_another_turn_begins_beside_one_that_takes_long(flushing, monkeypa
     await flushing.finish()
 
 
+async def test_while_one_takes_long_the_others_follow_each_other_at_once(flushing, monkeypatch):
+    monkeypatch.setattr(coalesce, "TURN_IS_LONG_S", 0.02)
+    flushing.put("A", 1)
+    await flushing.until_turns(1)
+    flushing.put("B", 2)
+    await flushing.until_turns(2)
+    monkeypatch.setattr(coalesce, "TURN_IS_LONG_S", 60.0)
+    flushing.put("C", 3)
+    flushing.gates[1].set()
+    await flushing.until_turns(3)
+    flushing.gates[2].set()
+    await asyncio.sleep(0.01)
+    flushing.put("D", 4)
+    await flushing.until_turns(4)
+    assert flushing.turns == [{"A": [1]}, {"B": [2]}, {"C": [3]}, {"D": [4]}]
+    await flushing.finish()
+
+
 async def test_a_turn_that_breaks_its_promise_holds_nobody_up(flushing, monkeypatch):
     async def break_it(turn: Sequence[tuple[str, list[int]]]) -> list[list[int]]:
         monkeypatch.setattr(flushing.coalescer, "_flush_together", flushing._flush_together)

@@ -144,6 +144,9 @@ class Writes:
         route = self._routes[turn[0][0][1]]
         batches = [(key, [pending for pending in batch if pending.outcome is None]) for key, batch in turn]
         everybody = [pending for _, batch in batches for pending in batch]
+        if not everybody:
+            # They waited for too long, and were told.
+            return [[] for _ in turn]
         self._batch_sizes[route.operation_id].observe(len(everybody))
         if route.quick_together is None:
             raise AssertionError("only a route that has a way to do it is flushed together")

@@ -8,6 +8,10 @@ Queues of one kind may be flushed *together*. They stand in a line of their own,
 there, so it too grows only because the database is busy. One such turn is under way at a time, and another begins
 beside it only when it takes long: then somebody in it waits for something, and the others must not wait for that. What
 a shared turn leaves over goes to the other line, each queue by itself.
+
+A queue refuses what it could not serve soon. How long that takes shows in the last batch that was taken: if somebody in
+it had waited too long, nobody is let in who would not be in the very next batch. While nothing is taken, because the
+database is away, only what waits is bounded, by number and by bytes: a caller may well outwait that.
 """
 
 import asyncio
@@ -21,7 +25,10 @@ from regulars.kit.clock import monotonic
 
 FLUSHERS = 8
 QUEUE_ITEMS_MAX = 2_048
+QUEUE_BYTES_MAX = 16 << 20
 WAITING_BYTES_MAX = 64 << 20
+# Who would wait for longer had better come again.
+WAIT_S_MAX = 2.0
 BATCH_BYTES_MAX = 4 << 20
 SHARED_ITEMS_MAX = 64
 # A shared turn that is under way for longer holds nobody else up.
@@ -42,7 +49,11 @@ class Overloaded(Exception):
 
 @dataclass(slots=True)
 class _Queue(Generic[T]):
-    items: deque[tuple[T, int]] = field(default_factory=deque)
+    # Each with its size, and when it came.
+    items: deque[tuple[T, int, float]] = field(default_factory=deque)
+    size: int = 0
+    # How long the first of the batch that was taken last had waited.
+    waited_s: float = 0.0
     # A queue that is being flushed, or that stands in line for it, is not put in line again.
     in_line: bool = False
     # What a shared turn left over, to be flushed by itself before anything else of this queue.
@@ -63,6 +74,7 @@ class Coalescer(Generic[K, T]):
         items_max: Callable[[K], int],
         flushers: int = FLUSHERS,
         queue_items_max: int = QUEUE_ITEMS_MAX,
+        queue_bytes_max: int = QUEUE_BYTES_MAX,
         waiting_bytes_max: int = WAITING_BYTES_MAX,
         shared_as: Callable[[K], Hashable | None] = lambda _: None,
         flush_together: Callable[[Sequence[Batch[K, T]]], Awaitable[Sequence[list[T]]]] | None = None,
@@ -74,6 +86,7 @@ class Coalescer(Generic[K, T]):
         self._items_max = items_max
         self._flushers_max = flushers
         self._queue_items_max = queue_items_max
+        self._queue_bytes_max = queue_bytes_max
         self._waiting_bytes_max = waiting_bytes_max
         self._queues: dict[K, _Queue[T]] = {}
         self._alone: _Line[K] = _Line()
@@ -90,7 +103,8 @@ class Coalescer(Generic[K, T]):
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = _Queue()
-        queue.items.append((item, size))
+        queue.items.append((item, size, monotonic()))
+        queue.size += size
         self.waiting_items += 1
         self.waiting_bytes += size
         if not queue.in_line:
@@ -99,8 +113,11 @@ class Coalescer(Generic[K, T]):
 
     def has_room(self, key: K, *, size: int) -> bool:
         queue = self._queues.get(key)
-        is_full = queue is not None and len(queue.items) >= self._queue_items_max
-        return not is_full and self.waiting_bytes + size <= self._waiting_bytes_max
+        if queue is not None and queue.items:
+            is_late = queue.waited_s > WAIT_S_MAX and len(queue.items) >= self._items_max(key)
+            if is_late or len(queue.items) >= self._queue_items_max or queue.size + size > self._queue_bytes_max:
+                return False
+        return self.waiting_bytes + size <= self._waiting_bytes_max
 
     async def drain(self) -> None:
         """Wait until everything that was queued has its outcome."""
@@ -163,12 +180,15 @@ class Coalescer(Generic[K, T]):
     async def _serve_together(self) -> None:
         if self._flush_together is None:
             raise AssertionError("queues that are shared need a way to flush them together")
-        self._shared_turn_at = monotonic()
+        began = self._shared_turn_at = monotonic()
         turn = self._take_together()
         left: Sequence[list[T]] = [[]] * len(turn)
         try:
             left = await self._flush_together(turn)
         finally:
+            if self._shared_turn_at == began:
+                # It is over: whoever comes now need not wait until it would have been long.
+                self._shared_turn_at = float("-inf")
             for (key, _), rest in zip(turn, left, strict=True):
                 self._queues[key].left = rest
                 self._served(key, self._shared)
@@ -193,7 +213,7 @@ class Coalescer(Generic[K, T]):
             if turn and (items > SHARED_ITEMS_MAX or kind is None or self._shared_as(keys[0]) != kind):
                 # It may also have come to be better alone while it stood here.
                 break
-            size += sum([item_size for _, item_size in queue.items])
+            size += queue.size
             if turn and size > BATCH_BYTES_MAX:
                 break
             key = keys.popleft()
@@ -203,13 +223,16 @@ class Coalescer(Generic[K, T]):
     def _take(self, queue: _Queue[T], items_max: int) -> list[T]:
         batch: list[T] = []
         size = 0
+        if queue.items:
+            queue.waited_s = monotonic() - queue.items[0][2]
         while queue.items and len(batch) < items_max:
-            item, item_size = queue.items[0]
+            item, item_size, _ = queue.items[0]
             if batch and size + item_size > BATCH_BYTES_MAX:
                 break
             queue.items.popleft()
             batch.append(item)
             size += item_size
+        queue.size -= size
         self.waiting_items -= len(batch)
         self.waiting_bytes -= size
         return batch

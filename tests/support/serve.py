@@ -5,11 +5,11 @@ import json
 import socket
 from collections.abc import Sequence
 
-import uvicorn
 import uvloop
 
 from regulars.http.body import Patience
 from regulars.kit import log, settings
+from regulars.processes.accepting import AcceptingServer
 from regulars.processes.server_process import uvicorn_config
 from regulars.server import create_app
 
@@ -20,5 +20,5 @@ def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
     loaded = settings.load()
     log.configure(loaded)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        server = uvicorn.Server(uvicorn_config(loaded, create_app(loaded, patience=patience)))
+        server = AcceptingServer(uvicorn_config(loaded, create_app(loaded, patience=patience)))
         runner.run(server.serve(sockets=[listening]))

@@ -14,6 +14,7 @@ import uvicorn
 
 from regulars.kit import log, metrics
 from regulars.kit.settings import Settings
+from regulars.processes.accepting import AcceptingServer
 from regulars.server import Application, create_app
 
 BACKLOG: Final = 2048
@@ -32,7 +33,7 @@ EXIT_BY_FORCE: Final = 70
 _log = log.get(__name__)
 
 
-class _Server(uvicorn.Server):
+class _Server(AcceptingServer):
     def __init__(self, config: uvicorn.Config, *, when_started: asyncio.Event) -> None:
         super().__init__(config)
         self._when_started = when_started
@@ -57,9 +58,7 @@ async def serve(
 ) -> bool:
     """Serve until `stop` is set; answer whether the server came up at all."""
     server = _Server(uvicorn_config(settings, create_app(settings, shared=shared)), when_started=started)
-    # What was made to start with stays for good: the collector need not look at it again with every batch.
-    gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS_MAX)
+    spare_the_collector()
     serving = asyncio.create_task(_serve(server, listening))
     publishing = asyncio.create_task(_publish_metrics(stop))
     stopping = asyncio.create_task(stop.wait())
@@ -72,6 +71,12 @@ async def serve(
         for task in (publishing, stopping):
             task.cancel()
     return server.started
+
+
+def spare_the_collector() -> None:
+    """What was made to start with stays for good: the collector need not look at it again with every batch."""
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS_MAX)
 
 
 @contextlib.contextmanager

@@ -31,21 +31,21 @@ def answer_headers(answer: Answer, request_id: str, rate_headers: Headers = ()) 
 
 
 def answer_head(answer: Answer, request_id: str, rate_headers: Headers = ()) -> bytes:
-    """The same headers as they are written, with the blank line; in one piece where they are the usual ones."""
-    if answer.status >= PROBLEM_STATUS_MIN or answer.status == NO_CONTENT:
+    """The same headers as they are written, with the blank line, in one piece."""
+    if answer.status == NO_CONTENT:
         return _written(answer_headers(answer, request_id, rate_headers)) + b"\r\n"
     others = (*rate_headers, *answer.headers)
-    return _USUAL % (request_id.encode(), _written(others) if others else b"", len(answer.body))
+    template = _PROBLEM if answer.status >= PROBLEM_STATUS_MIN else _USUAL
+    return template % (request_id.encode(), _written(others) if others else b"", len(answer.body))
 
 
 def _written(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"".join([b"%b: %b\r\n" % line for line in headers])
 
 
-_USUAL = (
-    b"x-request-id: %b\r\n"
-    + _written(_ALWAYS)
-    + b"%b"
-    + _written([(b"content-type", _PLAIN_JSON), (b"content-length", b"%d")])
-    + b"\r\n"
-)
+def _template(content_type: bytes) -> bytes:
+    last = _written([(b"content-type", content_type), (b"content-length", b"%d")])
+    return b"x-request-id: %b\r\n" + _written(_ALWAYS) + b"%b" + last + b"\r\n"
+
+
+_USUAL, _PROBLEM = _template(_PLAIN_JSON), _template(_PROBLEM_JSON)

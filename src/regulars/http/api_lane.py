@@ -98,9 +98,9 @@ class ApiLane:
             rate_headers = self._rate_limiter.take(caller.api_key_id)
             self._writes.check_room(route, request)
         except ApiError as error:
-            call = _Call(route, request, rate_headers, started, reply)
-            # Soon, not now: the connection has yet to learn that its request was taken.
-            asyncio.get_running_loop().call_soon(self._answer, call, problem_answer(error, request.request_id))
+            # At once: a loop with more to read than it can does nothing else for long.
+            refusal = problem_answer(error, request.request_id)
+            self._answer(_Call(route, request, rate_headers, started, reply), refusal)
             return True
         try:
             text = None if key is None else read_key([key])

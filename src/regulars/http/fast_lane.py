@@ -162,9 +162,11 @@ class _LaneProtocol(GuardedProtocol):
 
     def _take(self, head: Head, key: bytes | None, body: bytes) -> bool:
         cycle = _LaneCycle(self, keep_alive=head.keep_alive)
+        # Before it is asked: a refusal is written at once.
+        before, self.cycle = self.cycle, cycle  # type: ignore[assignment]  # it has what the protocol looks at
         if self.lane.take(head, key, body, cycle.reply):
-            self.cycle = cycle  # type: ignore[assignment]  # it has what the protocol looks at
             return True
+        self.cycle = before
         return False
 
     def _take_read(self, head: Head, target: bytes) -> bool:

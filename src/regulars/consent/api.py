@@ -34,7 +34,18 @@ from regulars.consent.wire import (
     VerdictOut,
 )
 from regulars.http.page import CHANGES_PARAMETER, PAGE_PARAMETERS
-from regulars.http.route import Answer, Caller, Mutation, Parameter, Question, Read, Request, Route, Write
+from regulars.http.route import (
+    LONG_WAIT_S_MAX,
+    Answer,
+    Caller,
+    Mutation,
+    Parameter,
+    Question,
+    Read,
+    Request,
+    Route,
+    Write,
+)
 from regulars.kit.changes import read_start, scope_of_changes
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -302,6 +313,7 @@ ROUTES: tuple[Route, ...] = (
         examples={"stop": {"phone_number": "+33612345678", "reason": "Asked at the till", "source": "POS"}},
         prepare=prepare_opt_out,
         run=run_opt_outs,
+        wait_s_max=LONG_WAIT_S_MAX,
     ),
     Question(
         path="/v1/subscriptions/check",

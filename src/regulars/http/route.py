@@ -8,11 +8,14 @@ from uuid import UUID
 import msgspec
 
 from regulars.http.ignored import ignored_header
+from regulars.kit.coalesce import WAIT_S_MAX
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
 
 BODY_BYTES_MAX = 1 << 20
 BATCH_BODY_BYTES_MAX = 8 << 20
+# For writes that are worth more patience than a till has: much at once, or a withdrawal.
+LONG_WAIT_S_MAX = 4.0
 BATCH_REQUEST_ITEMS_MAX = 500
 # While some are decoded or encoded the database works on others: measured best with two of one organization in flight,
 # and with up to four in one statement.
@@ -172,6 +175,8 @@ class Mutation(Route):
     body_bytes_max: int = BODY_BYTES_MAX
     # A batch request is one item of its own queue, whatever its size.
     writes_per_batch_max: int = 256
+    # How long one may stand in its queue before those that would stand longer are refused.
+    wait_s_max: float = WAIT_S_MAX
     # How many batches of one organization may be in flight; with more than one, arrival does not order them.
     parallel_batches: int = 1
     # Whether a batch that one statement refused for one of its requests is tried again request by request, before the

@@ -52,6 +52,7 @@ class Writes:
         self.coalescer: Coalescer[QueueKey, Pending] = Coalescer(
             self._flush,
             items_max=self._writes_per_batch,
+            wait_s_max=lambda key: self._routes[key[1]].wait_s_max,
             shared_as=self._shared_as,
             flush_together=self._flush_together,
         )

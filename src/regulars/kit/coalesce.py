@@ -28,7 +28,7 @@ QUEUE_ITEMS_MAX = 2_048
 QUEUE_BYTES_MAX = 16 << 20
 WAITING_BYTES_MAX = 64 << 20
 # Who would wait for longer had better come again.
-WAIT_S_MAX = 2.0
+WAIT_S_MAX = 0.5
 BATCH_BYTES_MAX = 4 << 20
 SHARED_ITEMS_MAX = 64
 # A shared turn that is under way for longer holds nobody else up.
@@ -73,6 +73,7 @@ class Coalescer(Generic[K, T]):
         *,
         items_max: Callable[[K], int],
         flushers: int = FLUSHERS,
+        wait_s_max: Callable[[K], float] = lambda _: WAIT_S_MAX,
         queue_items_max: int = QUEUE_ITEMS_MAX,
         queue_bytes_max: int = QUEUE_BYTES_MAX,
         waiting_bytes_max: int = WAITING_BYTES_MAX,
@@ -85,6 +86,7 @@ class Coalescer(Generic[K, T]):
         self._shared_as = shared_as
         self._items_max = items_max
         self._flushers_max = flushers
+        self._wait_s_max = wait_s_max
         self._queue_items_max = queue_items_max
         self._queue_bytes_max = queue_bytes_max
         self._waiting_bytes_max = waiting_bytes_max
@@ -114,7 +116,7 @@ class Coalescer(Generic[K, T]):
     def has_room(self, key: K, *, size: int) -> bool:
         queue = self._queues.get(key)
         if queue is not None and queue.items:
-            is_late = queue.waited_s > WAIT_S_MAX and len(queue.items) >= self._items_max(key)
+            is_late = len(queue.items) >= self._items_max(key) and queue.waited_s > self._wait_s_max(key)
             if is_late or len(queue.items) >= self._queue_items_max or queue.size + size > self._queue_bytes_max:
                 return False
         return self.waiting_bytes + size <= self._waiting_bytes_max

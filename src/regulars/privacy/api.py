@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from regulars.http.route import Answer, Mutation, Request, Route, Write
+from regulars.http.route import LONG_WAIT_S_MAX, Answer, Mutation, Request, Route, Write
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import PROFILE, Reference, read_reference
@@ -44,5 +44,6 @@ ROUTES: tuple[Route, ...] = (
         prepare=prepare_erasure,
         run=run_erasures,
         writes_per_batch_max=ERASURES_PER_BATCH_MAX,
+        wait_s_max=LONG_WAIT_S_MAX,
     ),
 )

@@ -13,6 +13,7 @@ from regulars.http.page import CHANGES_PARAMETER, PAGE_PARAMETERS
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
     BATCH_REQUESTS_AT_ONCE,
+    LONG_WAIT_S_MAX,
     Answer,
     Caller,
     LookUp,
@@ -285,6 +286,7 @@ ROUTES: tuple[Route, ...] = (
         body_bytes_max=BATCH_BODY_BYTES_MAX,
         writes_per_batch_max=1,
         parallel_batches=BATCH_REQUESTS_AT_ONCE,
+        wait_s_max=LONG_WAIT_S_MAX,
         cost=len,
     ),
     LookUp(

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 
-import uvicorn
 import uvloop
 from tests.crash import planted
 
 from regulars.cli import main as commands
 from regulars.kit import failpoint, log, settings
 from regulars.kit.shared import map_block
-from regulars.processes.server_process import uvicorn_config
+from regulars.processes.accepting import AcceptingServer
+from regulars.processes.server_process import spare_the_collector, uvicorn_config
 from regulars.server import create_app
 
 PREFIX: Final = "REGULARS_TEST_CRASH_"
@@ -79,7 +79,8 @@ def _serve(block: int, listening: list[socket.socket]) -> None:
     loaded = settings.load()
     log.configure(loaded)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        server = uvicorn.Server(uvicorn_config(loaded, create_app(loaded, shared=map_block(block))))
+        server = AcceptingServer(uvicorn_config(loaded, create_app(loaded, shared=map_block(block))))
+        spare_the_collector()
         runner.run(server.serve(sockets=listening))
 
 

@@ -57,6 +57,9 @@ class Report:
     lost: int = 0
     # Those that had no answer when everybody had waited long enough.
     unanswered: int = 0
+    # Those that found no connection free until it was over.
+    unsent: int = 0
+    connections: int = 0
     # When the last had left, by the clock that all processes share, and how many by then.
     ended_at: float = 0.0
     sent_in_time: int = 0

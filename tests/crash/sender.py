@@ -22,6 +22,8 @@ from tests.crash.load import Order, Report, Window, maker
 TICK_S: Final = 0.001
 LAST_ANSWERS_S: Final = 20.0
 DIALS_AGAIN_AFTER_S: Final = 0.05
+# More at once, and those that find no room in the backlog wait for whole seconds.
+DIALLING_MAX: Final = 256
 END_OF_HEAD: Final = b"\r\n\r\n"
 LENGTH: Final = b"content-length: "
 REFUSALS: Final = (429, 503)
@@ -93,8 +95,12 @@ class Load:
             while self.idle:
                 self._send_next(self.idle.popleft())
             await asyncio.sleep(self.order.seconds)
+        self.report.connections = len(self.lines)
         self.report.ended_at, self.report.sent_in_time = time.monotonic(), self.report.sent
         self.report.sending_s = round(time.perf_counter() - self._started, 2)
+        # What found no connection in time never leaves: the flood is over.
+        self.report.unsent = len(self._waiting)
+        self._waiting.clear()
         await self._hear_the_last()
         self._until = 0.0
         for line in self.lines:
@@ -114,7 +120,7 @@ class Load:
                     self._send(self.idle.popleft(), due, moment)
                 else:
                     self._waiting.append((due, moment))
-                    if self._dialled < self.order.connections_max:
+                    if self._dialled < self.order.connections_max and self._dialled - len(self.lines) < DIALLING_MAX:
                         self._dial()
             number = max(number, due_by_now)
             await asyncio.sleep(TICK_S)
@@ -184,11 +190,11 @@ class Load:
 
     async def _hear_the_last(self) -> None:
         self._done.clear()
-        if self._open or self._waiting:
+        if self._open:
             try:
                 await asyncio.wait_for(self._done.wait(), LAST_ANSWERS_S)
             except TimeoutError:
-                self.report.unanswered = self._open + len(self._waiting)
+                self.report.unanswered = self._open
 
     def _reported(self) -> Report:
         self.report.cpu_s = round(time.process_time(), 2)

@@ -14,7 +14,7 @@ from regulars.segments import queries as columns
 from regulars.segments.analysis.engine.blobs import Dictionary, encode, encode_coded
 from regulars.segments.analysis.engine.parts import encode_parts
 from regulars.segments.analysis.engine.sales import Words, arranged
-from regulars.segments.columns.model import BLOCK_CUSTOMERS, FORMAT, MAY_BE_TEXTED, WITHDRAWN, Run
+from regulars.segments.columns.model import BLOCK_CUSTOMERS, FORMAT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN, Run
 
 RUN_SALES = 1_600_000
 PRODUCTS = 5_000
@@ -45,6 +45,7 @@ class Big:
     customers: int
     tier: np.ndarray
     points: np.ndarray
+    consent: np.ndarray
     customer: np.ndarray
     day: np.ndarray
     kind: np.ndarray
@@ -66,17 +67,19 @@ async def write_big(database: Database, organization_id: UUID, *, customers: int
         await columns.insert_state_if_new(tx, organization_id, format_=FORMAT)
     tier = chance.integers(0, len(TIERS), customers)
     points = chance.integers(0, 10_000, customers)
+    consent = chance.choice([NEVER_ASKED, MAY_BE_TEXTED, WITHDRAWN], customers, p=[0.5, 0.4, 0.1]).astype(np.uint8)
     run_id = 1
     for block in range((customers + BLOCK_CUSTOMERS - 1) // BLOCK_CUSTOMERS):
         first, last = block * BLOCK_CUSTOMERS, min((block + 1) * BLOCK_CUSTOMERS, customers)
-        parts = _block_parts(chance, tier[first:last], points[first:last], first, now)
+        some = slice(first, last)
+        parts = _block_parts(chance, tier[some], points[some], consent[some], first=first, now=now)
         async with database.transaction() as tx:
             await _write(tx, organization_id, Run(run_id, "block", 0, block, last - first, 0), parts)
         run_id += 1
     big, run_id = await _write_sales(
         database, organization_id, customers=customers, sales=sales, run_id=run_id, chance=chance, now=now
     )
-    big.tier, big.points, big.today = tier, points, today
+    big.tier, big.points, big.consent, big.today = tier, points, consent, today
     async with database.transaction() as tx:
         await tx.execute(
             "UPDATE segment_columns SET state = 'ready', phase = 'done', due_at = NULL, next_number = %s,"
@@ -88,11 +91,16 @@ async def write_big(database: Database, organization_id: UUID, *, customers: int
 
 
 def _block_parts(
-    chance: np.random.Generator, tier: np.ndarray, points: np.ndarray, first: int, now: datetime
+    chance: np.random.Generator,
+    tier: np.ndarray,
+    points: np.ndarray,
+    consent: np.ndarray,
+    *,
+    first: int,
+    now: datetime,
 ) -> dict[str, bytes]:
     size = tier.size
     seconds = int(now.timestamp())
-    consent = chance.choice([0, MAY_BE_TEXTED, WITHDRAWN], size, p=[0.5, 0.4, 0.1]).astype(np.uint8)
     cities = chance.integers(0, 3_000, size)
     born = [str(date(1940, 1, 1) + timedelta(days=int(day))) for day in chance.integers(0, 25_000, size)]
     # Every customer has another one: a moment to the second.
@@ -186,8 +194,8 @@ async def _write_sales(
     joined = {name: np.concatenate(arrays) for name, arrays in kept.items()}
     nothing = np.zeros(0)
     big = Big(
-        organization_id, now.date(), stores, customers, nothing, nothing, joined["c"], joined["d"], joined["k"],
-        joined["a"], joined["lc"], joined["lp"], joined["lq"],
+        organization_id, now.date(), stores, customers, nothing, nothing, nothing, joined["c"], joined["d"],
+        joined["k"], joined["a"], joined["lc"], joined["lp"], joined["lq"],
     )  # fmt: skip
     return big, run_id
 

@@ -41,7 +41,7 @@ SEEN_S, QUICK_SEEN_S = 30, 6
 SEEN_S_MAX = 60.0
 FULL_LOAD_S = 4
 RESYNC_BATCH = 500
-CHANGED_SHARE = 0.01
+CHANGED_EVERY = 100
 ASK_AGAIN_S = 0.1
 Say = Callable[[str], None]
 
@@ -60,12 +60,13 @@ class BesideTheApi:
     resync_runs: int
 
 
-def measure_beside_the_api(cluster: Cluster, say: Say, *, is_quick: bool) -> BesideTheApi:
+def measure_beside_the_api(cluster: Cluster, say: Say, *, is_quick: bool, customers: int) -> BesideTheApi:
     wrk.ensure_installed()
     organization = make_templates(cluster)[0]
     sale_us = _measure_cost(cluster, organization, turns=QUICK_COST_TURNS if is_quick else COST_TURNS)
     say(f"a sale costs {', '.join(f'{taken:.0f} µs {name}' for name, taken in sale_us.items())}")
     url = cluster.clone("bench_seen")
+    _add_customers(url, organization, customers)
     asyncio.run(_begin(url, UUID(organization.id)))
     with _running(url, with_worker=True) as (server, folder):
         analysis = Analysis(Settings(data_dir=folder))
@@ -77,11 +78,11 @@ def measure_beside_the_api(cluster: Cluster, say: Say, *, is_quick: bool) -> Bes
             server, organization, analysis, rate=rate / 2, seconds=QUICK_SEEN_S if is_quick else SEEN_S
         )
         say(f"at {rate / 2:,.0f} sales/s one counts after {statistics.median(seen):.2f} s, {max(seen):.2f} s at most")
-        _wait_until_fed(url, organization)
-        grew, count_ms, runs = _measure_resync(url, server, organization, analysis)
-        say(f"a resync of {CUSTOMERS:,}: columns grew by {grew:.0f} KiB; counts took {count_ms:.0f} ms; {runs} runs")
+        _wait_until_tidy(url, organization)
+        grew, count_ms, runs = _measure_resync(url, server, organization, analysis, customers=customers)
+        say(f"a resync of {customers:,}: columns grew by {grew:.0f} KiB; counts took {count_ms:.0f} ms; {runs} runs")
     cluster.drop("bench_seen")
-    return BesideTheApi(sale_us, rate / 2, statistics.median(seen), max(seen), CUSTOMERS, grew, count_ms, runs)
+    return BesideTheApi(sale_us, rate / 2, statistics.median(seen), max(seen), customers, grew, count_ms, runs)
 
 
 @contextmanager
@@ -99,6 +100,22 @@ def _running(url: str, *, with_worker: bool) -> Iterator[tuple[Server, Path]]:
         with running_server(command, {**environment, "REGULARS_DATA_DIR": folder}, port=port) as server:
             wait_until_settled(server.pid)
             yield server, Path(folder)
+
+
+def _add_customers(url: str, organization: Organization, customers: int) -> None:
+    """As many as there are to be, all of one tier."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO profiles (organization_id, id, external_id, first_name, created_at, updated_at)"
+            " SELECT %s::uuid, ('00000000-0000-7000-9000-' || lpad(n::text, 12, '0'))::uuid,"
+            " 'C' || lpad(n::text, greatest(6, length(n::text)), '0'), 'Camille', now(), now()"
+            " FROM generate_series(%s::integer, %s::integer) n",
+            (organization.id, CUSTOMERS + 1, customers),
+        )
+        connection.execute(
+            'UPDATE profiles SET attributes = \'{"tier": "Gold"}\' WHERE organization_id = %s', (organization.id,)
+        )
+        connection.execute("VACUUM ANALYZE profiles")
 
 
 async def _begin(url: str, organization_id: UUID) -> None:
@@ -278,16 +295,29 @@ def _wait_until_fed(url: str, organization: Organization) -> None:
     raise TimeoutError("The feeder did not catch up.")
 
 
+def _wait_until_tidy(url: str, organization: Organization) -> None:
+    """What was fed is merged and folded, as far as that is worth it."""
+    _wait_until_fed(url, organization)
+    until = time.monotonic() + 300
+    with psycopg.connect(url, autocommit=True) as connection:
+        while time.monotonic() < until:
+            row = connection.execute(
+                "SELECT tidy_at FROM segment_columns WHERE organization_id = %s", (organization.id,)
+            ).fetchone()
+            if row is not None and row[0] is None:
+                return
+            time.sleep(ASK_AGAIN_S)
+    raise TimeoutError("The columns were not tidied up.")
+
+
 # A resync.
 
 
 def _measure_resync(
-    url: str, server: Server, organization: Organization, analysis: Analysis
+    url: str, server: Server, organization: Organization, analysis: Analysis, *, customers: int
 ) -> tuple[float, float, int]:
-    """Every customer is sent twice, the second time with one in a hundred changed: by how much the columns grew with
-    it, how long counts took meanwhile, and the most runs there were."""
-    _send_all(server, organization, changed_every=0)
-    _wait_until_fed(url, organization)
+    """Every customer is sent again, with one in a hundred changed: by how much the columns grew with it, how long
+    counts took meanwhile, and the most runs there were."""
     before, _ = _columns(url, organization)
     taken: list[float] = []
     runs: list[int] = []
@@ -307,11 +337,14 @@ def _measure_resync(
     looking = threading.Thread(target=look)
     looking.start()
     try:
-        _send_all(server, organization, changed_every=int(1 / CHANGED_SHARE))
+        _send_all(server, organization, customers=customers, changed_every=CHANGED_EVERY)
         _wait_until_fed(url, organization)
     finally:
         over.set()
         looking.join()
+    silver = {"type": "attribute", "key": "tier", "comparison": "is", "value": "Silver"}
+    if (counted := asyncio.run(_count(analysis, organization, silver))) != customers // CHANGED_EVERY:
+        raise AssertionError(f"{counted} have changed, and not {customers // CHANGED_EVERY}")
     grew = _columns(url, organization)[0] - before
     return grew / 1024, 1000 * statistics.median(taken), max(runs)
 
@@ -326,14 +359,14 @@ def _columns(url: str, organization: Organization) -> tuple[int, int]:
     return (int(row[0]), int(row[1])) if row else (0, 0)
 
 
-def _send_all(server: Server, organization: Organization, *, changed_every: int) -> None:
-    for first in range(1, CUSTOMERS + 1, RESYNC_BATCH):
+def _send_all(server: Server, organization: Organization, *, customers: int, changed_every: int) -> None:
+    for first in range(1, customers + 1, RESYNC_BATCH):
         items = [
             {
                 "external_id": f"C{number:06d}",
                 "first_name": "Camille",
-                "attributes": {"tier": "Silver" if changed_every and number % changed_every == 0 else "Gold"},
+                "attributes": {"tier": "Silver" if number % changed_every == 0 else "Gold"},
             }
-            for number in range(first, first + RESYNC_BATCH)
+            for number in range(first, min(first + RESYNC_BATCH, customers + 1))
         ]
         _send(server, organization, "/v1/profiles/batch", {"items": items})

@@ -1,12 +1,14 @@
 """What came of a claim is written down even if the database is away when it is known."""
 
 import asyncio
+from datetime import timedelta
 from uuid import UUID
 
 import psycopg
 import pytest
 from tests.support.room import anyio_backend, database, organization_id
 
+from regulars.kit.clock import monotonic
 from regulars.kit.ids import new_uuid
 from regulars.work import claims
 from regulars.work.claims import ClaimQueue
@@ -56,6 +58,27 @@ async def test_a_lost_connection_is_no_reason_to_forget_what_is_known(database, 
     assert calls.settled == ["sent"]
 
 
+@pytest.mark.parametrize("left_s", [0.05, -1.0])
+async def test_talking_ends_before_the_claim_does_also_when_the_commit_took_long(
+    database, organization_id, monkeypatch, left_s
+):
+    class Slow(Calls):
+        passed_s = 0.0
+
+        async def claim(self, tx, organization_id, **about):
+            self.passed_s = self.claim_for.total_seconds() - claims.SETTLE_S - left_s
+            return await super().claim(tx, organization_id, **about)
+
+        async def act(self, organization_id, claim):
+            await asyncio.Event().wait()
+
+    calls = Slow([])
+    calls.claim_for = timedelta(hours=1)
+    monkeypatch.setattr(claims, "monotonic", lambda: monotonic() + calls.passed_s)
+    await play(calls, database, organization_id)
+    assert calls.settled == []
+
+
 async def test_a_mistake_is_not_repeated_and_the_claim_lapses(database, organization_id):
     calls = Calls([RuntimeError("planted")])
     await play(calls, database, organization_id)
@@ -63,7 +86,8 @@ async def test_a_mistake_is_not_repeated_and_the_claim_lapses(database, organiza
 
 
 async def test_it_is_given_up_when_the_claim_has_lapsed(database, organization_id, monkeypatch):
-    moments = iter([0.0, *[1e9] * 100])
+    # It is claimed, said and to be settled at once.
+    moments = iter([0.0] * 3 + [1e9] * 100)
     monkeypatch.setattr(claims, "monotonic", lambda: next(moments))
     calls = Calls([psycopg.OperationalError("gone")] * 3)
     await play(calls, database, organization_id)

@@ -66,11 +66,13 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         if room <= 0:
             self._held_up.add(organization_id)
             return False
+        # Before the transaction begins, whose time the deadline is counted from: its commit may take long.
+        talk_until = monotonic() + self.claim_for.total_seconds() - SETTLE_S
         async with database.transaction() as tx:
             until = tx.now + self.claim_for
             claims = await self.claim(tx, organization_id, limit=room, owner=self.owner, until=until)
         for claim in claims:
-            task = asyncio.create_task(self._act(database, organization_id, claim))
+            task = asyncio.create_task(self._act(database, organization_id, claim, talk_until=talk_until))
             self._acting.add(task)
             task.add_done_callback(partial(self._end, database))
         return len(claims) == room
@@ -89,11 +91,10 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         while self._acting or self._settlers:
             await asyncio.gather(*self._acting, *self._settlers.values(), return_exceptions=True)
 
-    async def _act(self, database: Database, organization_id: UUID, claim: Claim) -> bool:
+    async def _act(self, database: Database, organization_id: UUID, claim: Claim, *, talk_until: float) -> bool:
         """Talk, and have what came of it written down; tell whether anything came."""
         try:
-            async with asyncio.timeout(self.claim_for.total_seconds() - SETTLE_S):
-                outcome = await self.act(organization_id, claim)
+            outcome = await self._act_in_time(organization_id, claim, until=talk_until)
         except Exception as error:  # noqa: BLE001  # the claim lapses, and the row is tried again
             self._log_failure("work.act_failed", organization_id, error)
             return False
@@ -102,6 +103,13 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
             task = asyncio.create_task(self._settle_all(database, organization_id))
             self._settlers[organization_id] = task
         return True
+
+    async def _act_in_time(self, organization_id: UUID, claim: Claim, *, until: float) -> Outcome:
+        left_s = until - monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        async with asyncio.timeout(left_s):
+            return await self.act(organization_id, claim)
 
     def _log_failure(self, event: str, organization_id: UUID, error: Exception) -> None:
         """A database that is away is no mistake of ours that a traceback would help to find."""

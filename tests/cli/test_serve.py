@@ -163,6 +163,20 @@ def test_a_second_server_on_the_folder_says_what_is_wrong(command, data_dir):
         assert server.children() == {}
 
 
+def test_tables_that_begin_to_fill_get_their_statistics_also_without_a_worker(data_dir, database_url):
+    with (
+        serving(data_dir, "--no-worker", DATABASE_URL=database_url) as server,
+        psycopg.connect(database_url, autocommit=True) as connection,
+    ):
+        connection.execute("CREATE TABLE things AS SELECT repeat('x', 100) FROM generate_series(1, 2000)")
+        looked = "SELECT analyze_count > 0 FROM pg_stat_user_tables WHERE relname = 'things'"
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while connection.execute(looked).fetchone() != (True,):
+            assert time.monotonic() < deadline, server.log()
+            time.sleep(0.1)
+        assert server.stop() == 0
+
+
 def test_a_port_that_is_taken_says_so(command, data_dir, tmp_path):
     with serving(data_dir, "--no-worker") as server:
         port = server.url.rsplit(":", 1)[1]

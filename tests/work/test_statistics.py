@@ -43,6 +43,15 @@ async def test_a_table_whose_rows_are_gone_is_not_looked_at_again_and_again(data
     assert "things" in await statistics.gather()
 
 
+async def test_a_table_that_somebody_holds_is_looked_at_again_soon(database, things):
+    statistics = Statistics(database)
+    await do(database, INSERT, 1_000)
+    async with database.transaction() as tx:
+        await tx.execute("LOCK TABLE things IN SHARE MODE")
+        assert "things" not in await statistics.gather()
+    assert "things" in await statistics.gather()
+
+
 async def test_a_number_is_found_by_its_own_index_once_the_table_has_statistics(database, organization_id):
     await do(
         database,

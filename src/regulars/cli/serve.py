@@ -27,6 +27,7 @@ from regulars.processes import in_use, revive, serve_lock, server_process
 from regulars.processes.supervise import Child, supervise
 from regulars.work.due import find_due_organizations
 from regulars.work.queue import Due
+from regulars.work.statistics import Statistics
 
 # A server that was killed leaves children that close the port as soon as they notice, within this time.
 PORT_WAIT_S: Final = 2.0
@@ -131,6 +132,8 @@ async def _serve_all(settings: Settings, listening: socket.socket, *, with_worke
         asyncio.create_task(supervise(child, stop=stop, grace_s=settings.shutdown_grace_s)) for child in children
     ]
     supervised.append(asyncio.create_task(_analyse_when_needed(settings, _analysis(lifeline), stop=stop)))
+    if not with_worker:
+        supervised.append(asyncio.create_task(_gather_statistics(settings, stop=stop)))
     if own_data is not None:
         supervised.append(asyncio.create_task(revive.keep_alive(own_data, stop=stop)))
     announcing = asyncio.create_task(_announce(settings, started))
@@ -144,6 +147,18 @@ async def _serve_all(settings: Settings, listening: socket.socket, *, with_worke
         announcing.cancel()
         await asyncio.gather(*supervised)
         lifeline.close()
+
+
+async def _gather_statistics(settings: Settings, *, stop: asyncio.Event) -> None:
+    """Nobody may ever run a worker, and plans would stay as they were made for empty tables."""
+    database = Database(settings.database_url or "", pool_max=2)
+    gathering = asyncio.create_task(Statistics(database).run())
+    try:
+        await stop.wait()
+    finally:
+        gathering.cancel()
+        await asyncio.wait([gathering])
+        await database.close()
 
 
 async def _analyse_when_needed(settings: Settings, child: Child, *, stop: asyncio.Event) -> None:

@@ -10,8 +10,10 @@ from typing import Final
 
 import psycopg
 from psycopg import sql
+from psycopg.errors import Diagnostic, LockNotAvailable
 
 from regulars.kit import log
+from regulars.kit.connection import Connection
 from regulars.kit.db import CONNECTION_ERRORS, Database
 
 LOOK_EVERY_S: Final = 2.0
@@ -21,7 +23,7 @@ _log = log.get(__name__)
 
 
 class Statistics:
-    """One per worker."""
+    """One per worker, or per server that has none."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -46,9 +48,23 @@ class Statistics:
                 " AND pg_has_role(relowner, 'USAGE')"
             )
             for name, size in unknown:
-                if size < BYTES_MIN or size < 2 * self._looked_at.get(name, 0):
-                    continue
-                self._looked_at[name] = size
-                await connection.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(sql.Identifier(name)))
-                gathered.append(name)
+                is_due = size >= BYTES_MIN and size >= 2 * self._looked_at.get(name, 0)
+                if is_due and await _analyze(connection, name):
+                    self._looked_at[name] = size
+                    gathered.append(name)
         return gathered
+
+
+async def _analyze(connection: Connection, name: str) -> bool:
+    """Whether it was done: a table that somebody holds is passed over, which the server only warns of."""
+    warned_of: list[str | None] = []
+
+    def hear(warning: Diagnostic) -> None:
+        warned_of.append(warning.sqlstate)
+
+    connection.add_notice_handler(hear)
+    try:
+        await connection.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(sql.Identifier(name)))
+    finally:
+        connection.remove_notice_handler(hear)
+    return LockNotAvailable.sqlstate not in warned_of

@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,7 @@ from regulars.segments.analysis.engine import memory
 from regulars.segments.analysis.engine.answer import Engine
 from regulars.segments.analysis.engine.blobs import Dictionary
 from regulars.segments.analysis.engine.memory import Results
-from regulars.segments.analysis.engine.sales import Words
-
-BIG = {"type": "articles", "at_least": 1, "property": {"key": "size", "comparison": "is", "value": "40"}}
+from regulars.segments.analysis.engine.sales import IDS, PROPERTY, Words
 
 
 def products(count: int) -> list[bytes]:
@@ -26,12 +25,10 @@ def products(count: int) -> list[bytes]:
 def test_words_count_what_they_take():
     tracemalloc.start()
     words = Words()
-    words.map("product", products(20_000))
-    words.ids()
-    words.properties("serial")
-    taken = tracemalloc.get_traced_memory()[0]
+    codes = [words.read(part, products(20_000)) for part in (IDS, PROPERTY + "serial")]
+    taken = tracemalloc.get_traced_memory()[0] - sum(part.nbytes for part in codes)
     tracemalloc.stop()
-    assert 0.8 < words.nbytes / taken < 1.3
+    assert 0.7 < words.nbytes / taken < 1.3
 
 
 @pytest.mark.parametrize("length", [1, 100, 1_000])
@@ -44,14 +41,16 @@ def test_long_values_count_more_than_short_ones(length):
     assert 0.7 < dictionary.nbytes / taken < 1.3
 
 
-def test_columns_of_products_grow_with_them():
+def test_of_a_product_only_what_is_asked_is_read():
     words = Words()
-    words.map("product", [b'{"external_id":"A","properties":{"size":40.0,"fair":true}}', b'{"name":"unnamed"}'])
-    assert words.properties("size").codes.tolist() == [-1, 0, -1]
-    words.map("product", [b'{"external_id":"B","properties":{"size":"40"}}', b'{"properties":null}'])
-    assert words.properties("size").codes.tolist() == [-1, 0, -1, 0, -1]
-    assert words.properties("fair").dictionary.values == ["true"]
-    assert words.ids().codes.tolist() == [-1, 0, -1, 1, -1]
+    some = [b'{"external_id":"A","properties":{"size":40.0,"fair":true}}', b'{"name":"unnamed"}']
+    more = [b'{"external_id":"B","properties":{"size":"40"}}', b'{"properties":null}']
+    assert [words.read(PROPERTY + "size", it).tolist() for it in (some, more)] == [[0, -1], [0, -1]]
+    assert words.read(IDS, [*more, *some]).tolist() == [0, -1, 1, -1]
+    assert words.told(PROPERTY + "size").dictionary.values == ["40"]
+    assert words.told(PROPERTY + "fair").dictionary.values == []
+    words.forget(IDS)
+    assert len(words.told(IDS).dictionary) == 0
 
 
 def test_many_distinct_products_stay_within_the_budget(shop):
@@ -61,26 +60,32 @@ def test_many_distinct_products_stay_within_the_budget(shop):
     shop.drain()
     shop.begin()
     shop.build()
-    held_of_all = _bytes_of_words(shop)
-    shop.engine = Engine(shop.database, bytes_max=held_of_all // 2)
+    assert shop.count(sized("size", "40")) == 3
+    [held] = shop.engine.memory.list_held()
+    # Sixty sizes are all there is to know of nine hundred products.
+    assert 60 * 100 < held.words.nbytes < 60 * 300
+    assert shop.count(sized("serial", "00000500")) == 1
+    assert held.words.nbytes > 900 * 100
+    budget = held.nbytes - 900 * 100
     for _ in range(2):
-        assert shop.count(BIG) == 3
-        assert shop.engine.memory.nbytes() <= held_of_all // 2
-    shop.engine = Engine(shop.database, bytes_max=held_of_all)
-    assert shop.count(BIG) == 3
-    # Of the next question nothing is about products, so only these go.
-    assert shop.count({"type": "bought", "window": {"last_days": 1}}) == 3
-    [held] = shop.engine.memory.list_held()
-    assert held.sales
-    assert len(held.words.products) == 1
-    assert shop.count(BIG) == 3
+        shop.engine = Engine(shop.database, bytes_max=budget)
+        assert shop.count(sized("serial", "00000500")) == 1
+        assert shop.engine.memory.nbytes() <= budget
+        # What is not asked any more goes first, and comes back.
+        assert shop.count(sized("size", "40"), {"type": "bought", "products": ["A7"]}) == 3
+        assert shop.engine.memory.nbytes() <= budget
+        [held] = shop.engine.memory.list_held()
+        assert held.sales
+    shop.engine = Engine(shop.database, bytes_max=1)
+    for _ in range(2):
+        assert shop.count(sized("serial", "00000500")) == 1
+        [held] = shop.engine.memory.list_held()
+        assert not held.sales
+        assert held.words.nbytes < 200
 
 
-def _bytes_of_words(shop) -> int:
-    assert shop.count(BIG) == 3
-    [held] = shop.engine.memory.list_held()
-    assert held.nbytes > held.words.nbytes > 900 * 200
-    return held.words.nbytes
+def sized(key: str, value: str) -> dict[str, Any]:
+    return {"type": "articles", "at_least": 1, "property": {"key": key, "comparison": "any_of", "values": [value]}}
 
 
 def test_results_of_one_question_have_a_limit(monkeypatch):

@@ -1,6 +1,6 @@
 """Conditions about sales: which customers they hold for, over runs of sales in memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 
 from regulars.catalog.model import AttributeType
-from regulars.segments.analysis.engine.attribute import UNREADABLE, YES
+from regulars.segments.analysis.engine.attribute import NO, UNREADABLE, YES
 from regulars.segments.analysis.engine.blobs import Array
-from regulars.segments.analysis.engine.chosen import EVER, Chosen, Lines, in_window, of_lines
+from regulars.segments.analysis.engine.chosen import EVER, Chosen, Lines, Told, in_window, of_lines
 from regulars.segments.analysis.engine.days import DAY_S, Zone, number_of
 from regulars.segments.analysis.engine.memory import Held, Result
+from regulars.segments.analysis.engine.sales import IDS, PROPERTY
 from regulars.segments.analysis.model import Asked
 from regulars.segments.check import is_askable
 from regulars.segments.definition import (
@@ -205,7 +206,7 @@ class Behaviour:
             if lines is None:
                 held[chosen.of("customer")[bounds.hold_all(chosen.of("amount"))]] = True
                 continue
-            sale, total = chosen.run.pick(lines.passing, "sale", "total")
+            sale, total = chosen.run.pick(lines.passing(chosen.run), "sale", "total")
             frame = pl.DataFrame({"c": sale, "s": total})
             # A ticket has at most a thousand lines, of at most 2^53 each: their sum may pass 63 bits.
             sums = frame.group_by("c").agg(pl.col("s").cast(pl.Int128).sum())
@@ -231,7 +232,7 @@ class Behaviour:
                 chosen = chosen.where(stores[chosen.all_of("store")])
             if lines is not None and not isinstance(condition, Spend | Articles | TicketValue):
                 with_line = np.zeros(run.size, bool)
-                with_line[run.pick(lines.passing, "sale")[0]] = True
+                with_line[run.pick(lines.passing(run), "sale")[0]] = True
                 chosen = chosen.where(with_line[chosen.first : chosen.last])
             yield chosen
 
@@ -261,38 +262,32 @@ class Behaviour:
         """Which products pass, or None where every line does."""
         if not condition.products and condition.property is None:
             return None
-        words = self._held.words
-        passing = np.ones(len(words.products), bool)
-        unreadable = np.zeros(len(words.products), bool)
-        if condition.products:
-            ids = words.ids()
-            wanted = [code for product in condition.products if (code := ids.dictionary.find(product)) >= 0]
-            passing &= np.isin(ids.codes, wanted)
-        if condition.property is not None:
-            truth = self._truth(condition.property)
-            unreadable = passing & (truth == UNREADABLE)
-            passing &= truth == YES
-        passing[0] = unreadable[0] = False
-        return Lines(passing, unreadable)
+        ids = Told(IDS, self._are_among(condition.products)) if condition.products else None
+        asked = condition.property
+        return Lines(ids, None if asked is None else Told(PROPERTY + asked.key, self._truth(asked)))
+
+    def _are_among(self, products: Sequence[str]) -> Array:
+        dictionary = self._held.words.told(IDS).dictionary
+        among = np.full(len(dictionary) + 1, NO)
+        among[[code for product in products if (code := dictionary.find(product)) >= 0]] = YES
+        return among
 
     def _truth(self, asked: OfProperty) -> Array:
         declared = self._asked.properties.get(asked.key)
+        told = self._held.words.told(PROPERTY + asked.key)
         if declared is None or not is_askable(asked, self._asked.properties):
-            return np.zeros(len(self._held.words.products), np.int8)
-        column = self._held.words.properties(asked.key)
-        read = column.read_as(declared[0], declared[1], self._asked.zone)
-        truth = read.truth(asked, column.dictionary.values, self._asked.today, self._held.reading)
-        # The code of no value is -1, which is the place at the end.
-        by_product: Array = np.append(truth, np.int8(_of_no_value(asked)))[column.codes]
-        return by_product
+            return np.full(len(told.dictionary) + 1, NO)
+        read = told.read_as(declared[0], declared[1], self._asked.zone)
+        truth = read.truth(asked, told.dictionary.values, self._asked.today, self._held.reading)
+        return np.append(truth, YES if _of_no_value(asked) else NO)
 
     def _unreadable(self, lines: Lines | None) -> Array | None:
-        if lines is None or not lines.unreadable.any():
+        if lines is None or lines.property is None or not (lines.property.truth == UNREADABLE).any():
             return None
         held = np.zeros(self._held.size, bool)
         for meta in self._held.runs("sales"):
             run = self._held.sales[meta.id]
-            held[run.parts["customer"][run.pick(lines.unreadable, "sale")[0]]] = True
+            held[run.parts["customer"][run.pick(lines.unreadable(run), "sale")[0]]] = True
         return held
 
     def _window(self, condition: Bought | Tickets | Returned | Spend | Articles | TicketValue) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from regulars.segments.analysis.engine.attribute import UNREADABLE, YES
 from regulars.segments.analysis.engine.blobs import Array
 from regulars.segments.analysis.engine.days import Zone, number_of
 from regulars.segments.analysis.engine.sales import SalesRun
@@ -13,11 +14,34 @@ from regulars.segments.analysis.engine.sales import SalesRun
 EVER: Final = (number_of(date.min), number_of(date.max))
 
 
-class Lines(NamedTuple):
-    """Which products pass, by their codes; and those whose property its type cannot read."""
+class Told(NamedTuple):
+    """For what is told of a product, by its code, whether it is as asked; the place at the end is that of nothing."""
 
-    passing: Array
-    unreadable: Array
+    part: str
+    truth: Array
+
+
+class Lines(NamedTuple):
+    """Which lines a condition asks for, by their products: one of these ids, such a property, or both."""
+
+    ids: Told | None
+    property: Told | None
+
+    def passing(self, run: SalesRun) -> Array:
+        """Of the products of a run, those that pass."""
+        return self._of(run, YES)
+
+    def unreadable(self, run: SalesRun) -> Array:
+        """Those whose property its type cannot read."""
+        return self._of(run, UNREADABLE)
+
+    def _of(self, run: SalesRun, wanted: np.int8) -> Array:
+        products = np.ones(run.parts["starts"].size - 1, bool)
+        if self.ids is not None:
+            products &= (self.ids.truth == YES)[run.parts[self.ids.part]]
+        if self.property is not None:
+            products &= (self.property.truth == wanted)[run.parts[self.property.part]]
+        return products
 
 
 class Chosen(NamedTuple):
@@ -61,7 +85,7 @@ def in_window(run: SalesRun, window: tuple[int, int], zone: Zone) -> Chosen:
 
 def of_lines(chosen: Chosen, lines: Lines | None, part: str) -> tuple[Array, Array]:
     run = chosen.run
-    sale, measured = run.pick(None if lines is None else lines.passing, "sale", part)
+    sale, measured = run.pick(None if lines is None else lines.passing(run), "sale", part)
     if not chosen.is_whole:
         among = chosen.has(sale)
         sale, measured = sale[among], measured[among]

@@ -13,9 +13,9 @@ from regulars.segments.analysis.engine.customers import Column, apply, empty, pl
 from regulars.segments.analysis.engine.days import Zone
 from regulars.segments.analysis.engine.memory import Held
 from regulars.segments.analysis.engine.need import Need
-from regulars.segments.analysis.engine.parts import read_part, unpack_grouped
+from regulars.segments.analysis.engine.parts import read_part, stored_as, unpack_grouped
 from regulars.segments.analysis.engine.reading import Reading
-from regulars.segments.analysis.engine.sales import SalesRun
+from regulars.segments.analysis.engine.sales import SalesRun, is_told
 from regulars.segments.columns.model import WHOLE, Run, unpack_customers, unpack_sales
 
 # Read at a time: what is on its way is in memory twice.
@@ -103,8 +103,9 @@ async def _load_sales(tx: Tx, organization_id: UUID, held: Held, parts: set[str]
         blobs = await find_parts(tx, organization_id, held, some, [WHOLE])
         for run in some:
             held.reading.done += run.rows * len(_missing(held.sales[run.id], parts, zone))
-            # Its arrays are small, and all of them are here now.
-            held.sales[run.id].parts = unpack_grouped(unpack_sales(blobs[run.id, WHOLE]), held.words)
+            # Its arrays are small, and all of them are here now; of its products, what was ever asked.
+            told = {part for part in (*parts, *held.sales[run.id].parts) if is_told(part)}
+            held.sales[run.id].parts = unpack_grouped(unpack_sales(blobs[run.id, WHOLE]), held.words, told)
     is_gone = False
     try:
         await _load_merged(tx, organization_id, held, parts, zone=zone)
@@ -120,9 +121,9 @@ async def _load_merged(tx: Tx, organization_id: UUID, held: Held, parts: set[str
         for part in sorted(parts):
             lacking = [run for run in merged if part in _missing(held.sales[run.id], {part}, zone)]
             for some in _by_bytes(lacking):
-                blobs = await find_parts(tx, organization_id, held, some, [part])
+                blobs = await find_parts(tx, organization_id, held, some, [stored_as(part)])
                 for run in some:
-                    content = blobs.pop((run.id, part))
+                    content = blobs.pop((run.id, stored_as(part)))
                     decoding.create_task(asyncio.to_thread(_decode, held, run, part, content, zone))
             held.parts[part] = None
             held.parts.move_to_end(part)

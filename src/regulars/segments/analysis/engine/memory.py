@@ -10,7 +10,7 @@ from regulars.segments.analysis.engine.blobs import Array
 from regulars.segments.analysis.engine.customers import Column, apply, grown, last_of_each
 from regulars.segments.analysis.engine.queries import Snapshot
 from regulars.segments.analysis.engine.reading import Reading
-from regulars.segments.analysis.engine.sales import SalesRun, Words
+from regulars.segments.analysis.engine.sales import SalesRun, Words, is_told
 from regulars.segments.columns.model import CustomerState, Run
 
 # For whom a condition holds, and who has a value that its type cannot read.
@@ -143,10 +143,6 @@ class Held:
                 del self.parts[part]
                 self._drop(part)
                 return True
-        if "product" not in wanted and len(self.words.products) > 1:
-            self._drop("product")
-            self.words.forget_products()
-            return True
         if self.sales:
             # Not even what is wanted fits: it is read again for the next question. Results, which are found by codes
             # of these words, went before.
@@ -160,14 +156,13 @@ class Held:
         for run in self.sales.values():
             for name in [name for name in run.parts if name == part or _is_made_of(name, part)]:
                 del run.parts[name]
+            if not any(map(is_told, run.parts)):
+                run.parts.pop("starts", None)
+        self.words.forget(part)
 
 
 def _is_made_of(key: str, part: str) -> bool:
-    return (
-        (key.startswith("day:") and part == "at_s")
-        or (key == "starts" and part == "product")
-        or (key == "unit" and part == "quantity")
-    )
+    return (key.startswith("day:") and part == "at_s") or (key == "unit" and part == "quantity")
 
 
 class Memory:

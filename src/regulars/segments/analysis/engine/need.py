@@ -5,6 +5,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from regulars.segments.analysis.engine.customers import ATTRIBUTE, TEXTS
+from regulars.segments.analysis.engine.sales import IDS, PROPERTY
 from regulars.segments.definition import (
     Articles,
     Condition,
@@ -69,7 +70,11 @@ def _of_sales(condition: OfSales) -> set[str]:
     if condition.stores:
         parts.add("store")
     if has_lines or isinstance(condition, Articles):
-        parts |= {"product", "sale"}
+        parts.add("sale")
+    if condition.products:
+        parts.add(IDS)
+    if condition.property is not None:
+        parts.add(PROPERTY + condition.property.key)
     if isinstance(condition, Articles):
         parts.add("quantity")
     elif isinstance(condition, Spend | TicketValue):

@@ -1,12 +1,12 @@
 """Runs of sales as they are stored: each array a part by itself, so that only those are read that are asked for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from regulars.segments.analysis.engine.blobs import Array, decode, decode_coded, encode, encode_kept, narrow
-from regulars.segments.analysis.engine.sales import Words, arranged, grouped
+from regulars.segments.analysis.engine.sales import Words, arranged, grouped, is_told
 from regulars.segments.columns.model import SalesPack
 
 PARTS: Final = ("customer", "at_s", "store", "kind", "amount", "product", "sale", "quantity", "total")
@@ -14,27 +14,34 @@ PARTS: Final = ("customer", "at_s", "store", "kind", "amount", "product", "sale"
 
 def unpack(pack: SalesPack, words: Words) -> dict[str, Array]:
     """All arrays of a run that was packed row by row, flat: each line with its sale and its product."""
-    lines = np.array(pack.lines, np.int64)
     # Below the first is no product.
     products = np.concatenate((np.zeros(1, np.int64), words.map("product", pack.products)))
+    flat = _unpacked(pack, words)
+    return arranged(flat | {"product": products[flat["product"]]})
+
+
+def unpack_grouped(pack: SalesPack, words: Words, told: Iterable[str]) -> dict[str, Array]:
+    """The same product by product, with what is asked of the products."""
+    parts = grouped(arranged(_unpacked(pack, words)))
+    products = [pack.products[number - 1] for number in parts.pop("product").tolist()]
+    return parts | {part: words.read(part, products) for part in told}
+
+
+def _unpacked(pack: SalesPack, words: Words) -> dict[str, Array]:
+    """In no order; of the products, which the pack counts from 1, their numbers there."""
+    lines = np.array(pack.lines, np.int64)
     kind = np.array(pack.kind, np.int64)
-    return arranged(
-        {
-            "customer": np.array(pack.customer, np.int64),
-            "at_s": np.array(pack.at_s, np.int64),
-            "store": words.map("store", pack.stores)[np.array(pack.store, np.int64)],
-            "kind": 2 * words.map("kind", pack.currencies)[kind >> 1] + (kind & 1),
-            "amount": np.array(pack.amount, np.int64),
-            "sale": np.repeat(np.arange(lines.size), lines),
-            "product": products[np.array(pack.product, np.int64)],
-            "quantity": np.array(pack.quantity, np.int64),
-            "total": np.array(pack.total, np.int64),
-        }
-    )
-
-
-def unpack_grouped(pack: SalesPack, words: Words) -> dict[str, Array]:
-    return grouped(unpack(pack, words))
+    return {
+        "customer": np.array(pack.customer, np.int64),
+        "at_s": np.array(pack.at_s, np.int64),
+        "store": words.map("store", pack.stores)[np.array(pack.store, np.int64)],
+        "kind": 2 * words.map("kind", pack.currencies)[kind >> 1] + (kind & 1),
+        "amount": np.array(pack.amount, np.int64),
+        "sale": np.repeat(np.arange(lines.size), lines),
+        "product": np.array(pack.product, np.int64),
+        "quantity": np.array(pack.quantity, np.int64),
+        "total": np.array(pack.total, np.int64),
+    }
 
 
 def encode_parts(flat: Mapping[str, Array], words: Words) -> dict[str, bytes]:
@@ -56,17 +63,28 @@ def read_part(name: str, content: bytes, words: Words) -> dict[str, Array]:
     """What a part becomes in memory, in the codes of the organization."""
     if name == "sale":
         return {name: np.cumsum(decode(content), dtype=np.int32)}
-    if name not in {"store", "kind", "product", "quantity"}:
+    if name not in {"store", "kind", "product", "quantity"} and not is_told(name):
         return {name: decode(content)}
     values, rows = decode_coded(content)
+    if is_told(name):
+        return {name: words.read(name, values), "starts": _starts(rows)}
     if name == "quantity":
         return {name: rows, "unit": np.array(values, np.int64)}
     codes = words.map(name, values)
     if name == "product":
-        return {name: codes[:-1], "starts": np.concatenate(([0], np.cumsum(rows, dtype=np.int64)))}
+        return {name: codes[:-1], "starts": _starts(rows)}
     if (codes[:-1] == np.arange(len(values))).all():
         return {name: rows}
     return {name: narrow(codes[rows] if name == "store" else 2 * codes[rows >> 1] + (rows & 1))}
+
+
+def stored_as(part: str) -> str:
+    """The part of a stored run that it is read from."""
+    return "product" if is_told(part) else part
+
+
+def _starts(counts: Array) -> Array:
+    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
 
 
 def read_flat(blobs: Mapping[str, bytes], words: Words) -> dict[str, Array]:

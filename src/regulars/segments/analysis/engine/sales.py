@@ -1,8 +1,7 @@
 """Runs of sales in memory: each run has its own arrays, and all of them share dictionaries of stores and products."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from threading import Lock
 from typing import Any, Final
 
@@ -11,12 +10,15 @@ import numpy as np
 
 from regulars.catalog.model import spell
 from regulars.segments.analysis.engine.attribute import Values
-from regulars.segments.analysis.engine.blobs import NONE, Array, Dictionary, narrow
+from regulars.segments.analysis.engine.blobs import Array, Dictionary, narrow
 from regulars.segments.analysis.engine.days import Zone
 from regulars.segments.columns.model import Run
 
 # Of more products than this, lines are picked one by one, and not product by product.
 SLICES_MAX: Final = 2_000
+# What may be asked of products: their external ids, and a property, whose key follows.
+IDS: Final = "ids"
+PROPERTY: Final = "p:"
 
 
 class _Product(msgspec.Struct):
@@ -30,44 +32,36 @@ _product = msgspec.json.Decoder(_Product)
 class Words:
     """What the codes of all runs of an organization mean. Runs are read in threads, which take turns here.
 
-    There may be millions of products, one for each serial number that a till sends along. So they stay as they were
-    told, and only what is asked of them is a column.
+    There may be millions of products, one for each serial number that a till sends along. So whoever counts never has
+    them as a whole, only what is asked of them; whoever merges runs has those of some runs.
     """
 
     def __init__(self) -> None:
         self.stores = Dictionary()
         self.currencies = Dictionary()
-        self._turn = Lock()
-        self.forget_products()
-
-    def forget_products(self) -> None:
-        """Whoever calls it sees to it that no run has codes of them."""
         # No product is 0, so the codes of products begin at 1.
         self.products = Dictionary([b""])
-        # By key of a property, and None for the ids.
-        self._told: dict[str | None, Values] = {}
+        self._told: dict[str, Values] = {}
+        self._turn = Lock()
 
     @property
     def nbytes(self) -> int:
         told = sum(column.nbytes for column in self._told.values())
         return self.stores.nbytes + self.currencies.nbytes + self.products.nbytes + told
 
-    def ids(self) -> Values:
-        """By the code of a product, its external id."""
-        return self._column(None, lambda told: told.external_id)
+    def told(self, part: str) -> Values:
+        """What the products have of a part, and how its type reads it; the codes are with the runs."""
+        return self._told.setdefault(part, Values(Dictionary(), np.zeros(0, np.int32)))
 
-    def properties(self, key: str) -> Values:
-        """By the code of a product, what it has under a key, as text."""
-        return self._column(key, lambda told: _spelled(told.properties, key))
+    def read(self, part: str, products: Sequence[bytes]) -> Array:
+        """Of each product the code of what it has; NONE where it has nothing."""
+        told = [_told(part, _product.decode(product)) for product in products]
+        with self._turn:
+            return np.fromiter(map(self.told(part).dictionary.code, told), np.int32, len(told))
 
-    def _column(self, key: str | None, of: Callable[[_Product], str | None]) -> Values:
-        column = self._told.setdefault(key, Values(Dictionary(), np.full(1, NONE, np.int32)))
-        known = column.codes.size
-        if known < len(self.products):
-            told = (of(_product.decode(raw)) for raw in islice(self.products.values, known, None))
-            more = np.fromiter(map(column.dictionary.code, told), np.int32, len(self.products) - known)
-            column.codes = np.concatenate((column.codes, more))
-        return column
+    def forget(self, part: str) -> None:
+        """Whoever calls it sees to it that no run has codes of it."""
+        self._told.pop(part, None)
 
     def map(self, name: str, values: Sequence[Any]) -> Array:
         """From the places in a list of a run to codes here."""
@@ -76,8 +70,15 @@ class Words:
             return dictionary.map(values)
 
 
-def _spelled(properties: Mapping[str, Any] | None, key: str) -> str | None:
-    value = None if properties is None else properties.get(key)
+def is_told(part: str) -> bool:
+    """Whether it is something that a product has."""
+    return part == IDS or part.startswith(PROPERTY)
+
+
+def _told(part: str, product: _Product) -> str | None:
+    if part == IDS:
+        return product.external_id
+    value = (product.properties or {}).get(part.removeprefix(PROPERTY))
     return None if value is None else spell(value)
 
 
@@ -85,9 +86,9 @@ def _spelled(properties: Mapping[str, Any] | None, key: str) -> str | None:
 class SalesRun:
     """Those arrays of a run that were asked for so far, in the codes of the organization.
 
-    Lines lie product by product: `product` has the codes of those there are, each once, `starts` where the lines of
-    each begin, and `sale` the place of the sale of each line. Lines without a product are nowhere: no condition asks
-    for them.
+    Lines lie product by product: `starts` has where the lines of each begin, what is asked of products has a code for
+    each, and `sale` the place of the sale of each line. Lines without a product are nowhere: no condition asks for
+    them.
     """
 
     run: Run
@@ -116,16 +117,15 @@ class SalesRun:
         return self.parts[key]
 
     def pick(self, passing: Array | None, *names: str) -> list[Array]:
-        """Of the lines whose product passes, or of all, these arrays."""
+        """Of the lines whose product passes, by its place in the run, or of all, these arrays."""
         parts = [self.parts[name] for name in names]
         if passing is None:
             return parts
-        starts, is_picked = self.parts["starts"], passing[self.parts["product"]]
-        groups = np.flatnonzero(is_picked)
-        if groups.size == is_picked.size:
+        starts, groups = self.parts["starts"], np.flatnonzero(passing)
+        if groups.size == passing.size:
             return parts
         if groups.size > SLICES_MAX:
-            lines = np.repeat(is_picked, np.diff(starts))
+            lines = np.repeat(passing, np.diff(starts))
             return [part[lines] for part in parts]
         stretches = list(zip(starts[groups].tolist(), starts[groups + 1].tolist(), strict=True))
         return [

@@ -16,7 +16,7 @@ from uuid import UUID
 from regulars.kit import ids, log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
-from regulars.work.queue import Queue
+from regulars.work.queue import Queue, log_trouble
 
 CLAIM_FOR: Final = timedelta(seconds=30)
 # Between the end of talking and the end of the claim: enough to write the outcome down.
@@ -96,7 +96,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         try:
             outcome = await self._act_in_time(organization_id, claim, until=talk_until)
         except Exception as error:  # noqa: BLE001  # the claim lapses, and the row is tried again
-            self._log_failure("work.act_failed", organization_id, error)
+            log_trouble("work.act_failed", self.name, organization_id, error)
             return False
         self._unsettled.setdefault(organization_id, []).append((claim, outcome))
         if organization_id not in self._settlers:
@@ -111,21 +111,13 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         async with asyncio.timeout(left_s):
             return await self.act(organization_id, claim)
 
-    def _log_failure(self, event: str, organization_id: UUID, error: Exception) -> None:
-        """A database that is away is no mistake of ours that a traceback would help to find."""
-        if isinstance(error, CONNECTION_ERRORS):
-            about = {"error": type(error).__name__}
-            _log.warning(event, queue=self.name, organization_id=str(organization_id), **about)
-        else:
-            _log.error(event, queue=self.name, organization_id=str(organization_id), exc_info=error)
-
     async def _settle_all(self, database: Database, organization_id: UUID) -> None:
         """Everything that ended while the last outcomes were being committed is written in one transaction."""
         try:
             while done := self._unsettled.pop(organization_id, []):
                 await self._settle_in_time(database, organization_id, done)
         except Exception as error:  # noqa: BLE001  # the claims lapse, and the rows are tried again
-            self._log_failure("work.settle_failed", organization_id, error)
+            log_trouble("work.settle_failed", self.name, organization_id, error)
             self._unsettled.pop(organization_id, None)
             self._let_on(database)
         finally:

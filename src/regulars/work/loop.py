@@ -14,9 +14,9 @@ from uuid import UUID
 
 from regulars.kit import log
 from regulars.kit.clock import monotonic
-from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
+from regulars.kit.db import Database, Tx
 from regulars.work.due import find_due_organizations
-from regulars.work.queue import Queue
+from regulars.work.queue import Queue, log_trouble
 
 # Rows carry the time their transaction began, and show when it commits: a look goes back by this much.
 COMMITS_LATE_BY: Final = timedelta(seconds=5)
@@ -167,9 +167,7 @@ class _Server:
             try:
                 has_more = await self.queue.take_turn(self._database, organization_id)
             except Exception as error:  # noqa: BLE001  # it is logged; the others must get their turn
-                # A database that is away is no mistake of ours that a traceback would help to find.
-                about = {"error": type(error).__name__} if isinstance(error, CONNECTION_ERRORS) else {"exc_info": error}
-                _log.warning("work.turn_failed", queue=self.queue.name, organization_id=str(organization_id), **about)
+                log_trouble("work.turn_failed", self.queue.name, organization_id, error)
                 asyncio.get_running_loop().call_later(AFTER_FAILURE_S, self.ring.add, organization_id)
             finally:
                 self.ring.release(organization_id, has_more=has_more)

@@ -15,7 +15,7 @@ import psycopg
 from psycopg.errors import DiskFull, ReadOnlySqlTransaction
 
 from regulars.kit import log
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.halves import by_halves
 
 BITE_ROWS: Final = 200
@@ -172,6 +172,15 @@ def raise_if_lost(tx: Tx, error: Exception) -> None:
     """
     if tx.connection.broken or isinstance(error, (psycopg.InterfaceError, DiskFull, ReadOnlySqlTransaction)):
         raise error
+
+
+def log_trouble(event: str, name: str, organization_id: UUID, error: Exception) -> None:
+    """A database that is away is no mistake of ours that a traceback would help to find."""
+    about = {"queue": name, "organization_id": str(organization_id)}
+    if isinstance(error, CONNECTION_ERRORS):
+        _log.warning(event, error=type(error).__name__, **about)
+    else:
+        _log.error(event, exc_info=error, **about)
 
 
 def log_failure(

@@ -14,6 +14,7 @@ import typer
 
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
+from regulars.cli.organization import find_organization
 from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
 from regulars.cli.segment_shown import (
     as_data,
@@ -29,7 +30,6 @@ from regulars.kit import ids, settings
 from regulars.kit.cells import safe_cell
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
-from regulars.organizations.manage import find_organization
 from regulars.profiles.browse.search import find_by_ids
 from regulars.profiles.find import find_profile
 from regulars.segments.analysis.ask import Analysis, running
@@ -274,22 +274,13 @@ def _ask(organization: str, segment_id: str, ask: Ask[Answer]) -> tuple[Segment,
     with database.ready(loaded) as url:
 
         async def work() -> tuple[Segment, Answer]:
-            pool = Database(url, pool_max=2)
-            await pool.open()
-            try:
+            async with database.pool(url) as pool:
                 async with pool.transaction() as tx:
                     found = await find_organization(tx.connection, organization)
-                    if found is None:
-                        raise CommandError(
-                            f"There is no organization named '{organization}'; `regulars organization list` shows them"
-                            " all."
-                        )
                     segment = await manage.load_segment(tx, found.id, identifier)
                     asked = asked_of(await resolve(tx, found.id, segment.definition.match))
                 async with running(loaded) as analysis:
                     return segment, await ask(analysis, pool, found.id, segment, asked)
-            finally:
-                await pool.close()
 
         try:
             return asyncio.run(work())

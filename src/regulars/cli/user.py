@@ -10,12 +10,11 @@ from regulars.accounts.errors import AccountRefusal
 from regulars.accounts.links.link import LINK_PATH
 from regulars.accounts.model import read_email
 from regulars.cli import database
+from regulars.cli.organization import find_organization
 from regulars.cli.output import CommandError, Exit, err, print_json, print_table, shown_time
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.settings import Settings, load
-from regulars.organizations.manage import find_organization
-from regulars.organizations.model import Organization
 from regulars.web.access import Role
 
 app = typer.Typer(no_args_is_help=True, help="Create people who sign in, give them links and roles.")
@@ -35,7 +34,7 @@ def create(
     address = _read(email)
 
     async def work(tx: Tx) -> str:
-        found = await _find(tx, organization)
+        found = await find_organization(tx.connection, organization)
         return await manage.create_user(tx, address, organization_id=found.id, organization_name=found.name, role=role)
 
     _print_link(*_run(work))
@@ -103,7 +102,7 @@ def role(
     address = _read(email)
 
     async def work(tx: Tx) -> None:
-        found = await _find(tx, organization)
+        found = await find_organization(tx.connection, organization)
         await manage.give_role(tx, address, role, organization_id=found.id)
 
     _run(work)
@@ -132,13 +131,6 @@ def _read(email: str) -> str:
     if address is None:
         raise CommandError(f"'{email}' is not an address like name@example.com.", code=Exit.USAGE)
     return address
-
-
-async def _find(tx: Tx, name: str) -> Organization:
-    organization = await find_organization(tx.connection, name)
-    if organization is None:
-        raise CommandError(f"There is no organization named '{name}'; `regulars organization list` shows them all.")
-    return organization
 
 
 def _as_data(one: manage.Listed) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from regulars.http.asgi import Send
 from regulars.http.problem import PROBLEM_STATUS_MIN
-from regulars.http.route import Answer, Headers
+from regulars.http.route import Answer
 from regulars.kit import failpoint
+from regulars.kit.errors import Headers
 
 NO_CONTENT = 204
 

@@ -12,11 +12,10 @@ from typing import NamedTuple
 from regulars.http.answer_head import answer_head
 from regulars.http.answered import Answered, Note, note_nothing
 from regulars.http.exchange import HEADER_BYTES_MAX, SANE_REQUEST_ID, URL_BYTES_MAX, read_query
-from regulars.http.fast_lane import Head, Headers, Reply
+from regulars.http.fast_lane import GivenHeaders, Head, Reply
 from regulars.http.in_flight import Outcome
 from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
-from regulars.http.rate_limit import Headers as RateHeaders
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
 from regulars.http.route import Answer, Caller, LookUp, Mutation, Read, Request, Route, Write
@@ -25,7 +24,7 @@ from regulars.http.writes import Writes
 from regulars.idempotency.model import fingerprint, read_key
 from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
-from regulars.kit.errors import ApiError
+from regulars.kit.errors import ApiError, Headers
 from regulars.kit.ids import new_request_id
 from regulars.kit.metrics import PROCESS
 
@@ -37,7 +36,7 @@ class _Call(NamedTuple):
 
     route: Route
     request: Request
-    rate_headers: RateHeaders
+    rate_headers: Headers
     started: float
     reply: Reply
 
@@ -63,7 +62,7 @@ class ApiLane:
         # The loop itself holds a task but weakly.
         self._reading: set[asyncio.Task[None]] = set()
 
-    def read_head(self, target: bytes, headers: Headers, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
+    def read_head(self, target: bytes, headers: GivenHeaders, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
         given = _read_usual(headers)
         if given is None or given.get(b"content-type") != _JSON or not given.get(b"content-length", b"").isdigit():
             return None
@@ -78,7 +77,7 @@ class ApiLane:
         head = Head(given.get(b"x-api-key", b""), request_id, body_bytes, keep_alive, target, (route, references))
         return head, given.get(b"idempotency-key")
 
-    def read_head_of_read(self, headers: Headers, *, keep_alive: bool) -> Head | None:
+    def read_head_of_read(self, headers: GivenHeaders, *, keep_alive: bool) -> Head | None:
         given = _read_usual(headers)
         if given is None or b"content-length" in given:
             return None
@@ -92,7 +91,7 @@ class ApiLane:
             return False
         failpoint.hit("authenticated")
         request = Request(caller, _request_id(head), references, {}, body)
-        rate_headers: RateHeaders = ()
+        rate_headers: Headers = ()
         try:
             # What cannot be taken is refused before it is read: reading is most of what a refusal would cost.
             rate_headers = self._rate_limiter.take(caller.api_key_id)
@@ -176,7 +175,7 @@ def _request_id(head: Head) -> str:
     return new_request_id() if head.request_id is None else head.request_id.decode()
 
 
-def _read_usual(headers: Headers) -> Mapping[bytes, bytes] | None:
+def _read_usual(headers: GivenHeaders) -> Mapping[bytes, bytes] | None:
     """The headers, if each came once and none changes how the request is read; not too much of it all."""
     given = dict(headers)
     is_usual = (

@@ -6,10 +6,9 @@ from urllib.parse import parse_qsl
 
 from regulars.http.asgi import Message, Scope, Send
 from regulars.http.body import too_large
-from regulars.http.rate_limit import Headers
 from regulars.http.route import Caller, Route
 from regulars.kit.clock import monotonic
-from regulars.kit.errors import HeadersTooLarge, UnsupportedMediaType, UriTooLong, invalid
+from regulars.kit.errors import Headers, HeadersTooLarge, UnsupportedMediaType, UriTooLong, invalid
 from regulars.kit.ids import new_request_id
 
 HEADER_BYTES_MAX = 16 << 10

@@ -26,7 +26,7 @@ HEADS_REMEMBERED_MAX = 4_096
 READ_HEADS_REMEMBERED_MAX = 1_024
 HEAD_REMEMBERED_BYTES_MAX = 1_024
 
-Headers = list[tuple[bytes, bytes]]
+GivenHeaders = list[tuple[bytes, bytes]]
 Reply = Callable[[int, bytes], None]
 
 _API = b"/v1/"
@@ -54,10 +54,10 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 class Lane(Protocol):
     """What decides about a request: it takes it and replies later, or declines it at once."""
 
-    def read_head(self, target: bytes, headers: Headers, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
+    def read_head(self, target: bytes, headers: GivenHeaders, *, keep_alive: bool) -> tuple[Head, bytes | None] | None:
         """The head of a write and its idempotency key, or None if it is not for the lane."""
 
-    def read_head_of_read(self, headers: Headers, *, keep_alive: bool) -> Head | None: ...
+    def read_head_of_read(self, headers: GivenHeaders, *, keep_alive: bool) -> Head | None: ...
 
     def take(self, head: Head, key: bytes | None, body: bytes, reply: Reply) -> bool: ...
 

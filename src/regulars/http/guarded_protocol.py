@@ -27,7 +27,14 @@ UNSENT_WAIT_S = 30.0
 SKIPPED_BYTES_MAX = 64 << 10
 
 _UNREADABLE = "Invalid HTTP request received."
-_TEXT = b"text/plain; charset=utf-8"
+_UNREADABLE_HEADERS = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(_UNREADABLE))]
+_UNREADABLE_ANSWER = b"".join(
+    [
+        b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n",
+        *[b"%b: %b\r\n" % header for header in _UNREADABLE_HEADERS],
+        b"\r\n" + _UNREADABLE.encode(),
+    ]
+)
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -96,7 +103,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.on_packet_complete()
         if not is_readable:
             self.logger.warning(_UNREADABLE)
-            self._hear_no_more(_refusal_of_garbage())
+            self._hear_no_more(_UNREADABLE_ANSWER)
         elif self._is_between:
             if self._is_unwatched():
                 # Empty lines before a request end uvicorn's wait for it without beginning one.
@@ -240,19 +247,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 async def _refuse_cut_body(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    body = _UNREADABLE.encode()
-    headers = [(b"content-type", _TEXT), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": 400, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-def _refusal_of_garbage() -> bytes:
-    body = _UNREADABLE.encode()
-    return (b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: %b\r\ncontent-length: %d\r\n\r\n%b") % (
-        _TEXT,
-        len(body),
-        body,
-    )
+    await send({"type": "http.response.start", "status": 400, "headers": _UNREADABLE_HEADERS})
+    await send({"type": "http.response.body", "body": _UNREADABLE.encode()})
 
 
 def _refusal_of_head() -> bytes:

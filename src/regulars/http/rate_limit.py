@@ -11,10 +11,8 @@ from math import ceil
 from uuid import UUID
 
 from regulars.kit.clock import monotonic
-from regulars.kit.errors import RateLimited
+from regulars.kit.errors import Headers, RateLimited
 from regulars.kit.shared import map_block
-
-Headers = tuple[tuple[bytes, bytes], ...]
 
 # A bucket is looked for in this many neighbouring slots; each slot has a tag, and a moment in seconds.
 SLOTS_TRIED = 8

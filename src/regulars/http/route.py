@@ -10,7 +10,7 @@ import msgspec
 from regulars.http.ignored import ignored_header
 from regulars.kit.coalesce import WAIT_S_MAX
 from regulars.kit.db import Tx
-from regulars.kit.errors import ApiError
+from regulars.kit.errors import ApiError, Headers
 
 BODY_BYTES_MAX = 1 << 20
 BATCH_BODY_BYTES_MAX = 8 << 20
@@ -23,7 +23,6 @@ BATCH_REQUESTS_AT_ONCE = 2
 BATCH_REQUESTS_TOGETHER = 4
 
 
-Headers = tuple[tuple[bytes, bytes], ...]
 # The write came again with another content; the first stays.
 PAYLOAD_MISMATCH = (b"x-payload-mismatch", b"true")
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from regulars.idempotency.errors import InvalidIdempotencyKey
+from regulars.kit.errors import Headers
 
 RETENTION = timedelta(hours=24)
 KEY_CHARACTERS_MAX = 255
@@ -18,8 +19,6 @@ _SUCCESSES = range(200, 300)
 # How the stored answer of a batch request begins, and no other.
 BATCH_BEGINNING = b'{"results":['
 _VISIBLE = frozenset(range(0x21, 0x7F))
-
-Headers = tuple[tuple[bytes, bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,9 @@ class Labels(BinaryArray):
     oid, element_oid = Texts.oid, Texts.element_oid
 
     def __init__(self, values: list[str | None]) -> None:
-        sized = {value: _NULL if value is None else _sized(value.encode()) for value in set(values)}
+        sized = {
+            value: _NULL if value is None else _pack_length(len(text := value.encode())) + text for value in set(values)
+        }
         super().__init__([sized[value] for value in values])
 
 
@@ -129,10 +131,6 @@ def read_uuids(payload: bytes) -> list[bytes | None]:
             found.append(payload[end - 16 : end])
         place = end
     return found
-
-
-def _sized(value: bytes) -> bytes:
-    return _pack_length(len(value)) + value
 
 
 def register(adapters: psycopg.adapt.AdaptersMap) -> None:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import msgspec
 
+Headers = tuple[tuple[bytes, bytes], ...]
 RETRY_SOON = ((b"retry-after", b"1"),)
 # What a page says about sending the request again.
 NO_RETRY = "No. The same request will be refused again."
@@ -36,7 +37,7 @@ class ApiError(Exception):
         detail: str,
         *,
         errors: tuple[FieldError, ...] = (),
-        headers: tuple[tuple[bytes, bytes], ...] = (),
+        headers: Headers = (),
     ) -> None:
         super().__init__(detail)
         self.detail = detail

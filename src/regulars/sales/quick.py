@@ -25,10 +25,10 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.idempotency.model import Headers
 from regulars.kit.clock import is_in_future, monotonic, truncate_to_milliseconds
 from regulars.kit.connection import Connection
 from regulars.kit.db import Database
+from regulars.kit.errors import Headers
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuids
 from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, Split, encode_new, split_at_profile

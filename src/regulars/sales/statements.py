@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 from psycopg.pq.abc import PGresult
 
-from regulars.idempotency.model import Headers, write_headers
+from regulars.idempotency.model import write_headers
 from regulars.kit.arrays import (
     Bigints,
     BinaryArray,
@@ -32,6 +32,7 @@ from regulars.kit.arrays import (
 )
 from regulars.kit.clock import format_timestamp
 from regulars.kit.connection import Asked, Connection, Prepared
+from regulars.kit.errors import Headers
 from regulars.kit.ids import PROFILE, new_uuid, new_uuids
 from regulars.profiles.facts import ProfilesChanged
 from regulars.profiles.tell import LIGHT_PROFILE

@@ -30,6 +30,8 @@ FORGET_EVERY_S: Final = 60.0
 # Who sends no question, or reads no answer, is not waited for.
 READ_S_MAX: Final = 10.0
 DEADLINE_S_MAX: Final = 60.0
+# What came too late for whoever asked waits so long for them to ask again.
+ANSWER_KEPT_S: Final = 5.0
 TO_TIDY: Final = Due(table="segment_columns", column="tidy_at")
 
 _log = log.get(__name__)
@@ -107,18 +109,30 @@ class Desk:
             question = _question.decode(message)
         except msgspec.MsgspecError:
             return Answer(fault="The question cannot be read; is the analysis process of another release?")
-        task = self._open.get(message)
+        # How long somebody waits is no part of what is asked: whoever asks again waits for the same answer.
+        asked = _encode(msgspec.structs.replace(question, deadline_s=0.0))
+        task = self._open.get(asked)
         if task is None:
-            task = self._open[message] = asyncio.create_task(self._engine.answer(question))
-            task.add_done_callback(lambda _: self._open.pop(message, None))
+            task = self._open[asked] = asyncio.create_task(self._engine.answer(question))
         try:
-            return await asyncio.wait_for(asyncio.shield(task), min(question.deadline_s, DEADLINE_S_MAX))
+            answer = await asyncio.wait_for(asyncio.shield(task), min(question.deadline_s, DEADLINE_S_MAX))
+            self._drop(asked, task)
+            return answer
         except TimeoutError:
+            task.add_done_callback(lambda _: self._drop_later(asked, task))
             reading = self._engine.memory.reading_of(question.organization_id)
             return Answer(is_ready=False, progress=Progress("building", "reading", reading.done, reading.total))
         except Exception as error:  # noqa: BLE001  # whoever asked hears that it failed, and the log has why
+            self._drop(asked, task)
             _log.error("analysis.failed", organization_id=str(question.organization_id), exc_info=error)
             return Answer(fault="The question could not be answered; the log of the analysis process says why.")
+
+    def _drop(self, asked: bytes, task: asyncio.Task[Answer]) -> None:
+        if self._open.get(asked) is task:
+            del self._open[asked]
+
+    def _drop_later(self, asked: bytes, task: asyncio.Task[Answer]) -> None:
+        asyncio.get_running_loop().call_later(ANSWER_KEPT_S, self._drop, asked, task)
 
 
 async def _tidy_forever(database: Database) -> None:

@@ -1,0 +1,76 @@
+"""The desk of the analysis process: whoever did not wait long enough finds the answer when they ask again."""
+
+import asyncio
+import datetime as dt
+from uuid import uuid4
+
+import msgspec
+
+from regulars.segments.analysis.engine import serve
+from regulars.segments.analysis.engine.memory import Memory
+from regulars.segments.analysis.engine.serve import Desk
+from regulars.segments.analysis.model import Answer, Asked, Members, Question
+from regulars.segments.definition import All
+
+NOBODY = Answer(members=Members(profile_ids=(), next=None, as_of=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)))
+# More than enough turns of the loop for whatever is due at once.
+TURNS_MAX = 1_000
+
+
+class Slow:
+    """Answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.memory = Memory(0)
+        self.may_answer = asyncio.Event()
+        self.times = 0
+
+    async def answer(self, question: Question) -> Answer:
+        self.times += 1
+        await self.may_answer.wait()
+        return NOBODY
+
+
+def question(deadline_s: float) -> bytes:
+    asked = Asked(match=All(), zone="UTC", today=dt.date(2026, 1, 1))
+    return msgspec.msgpack.encode(
+        Question(organization_id=ORGANIZATION, asked=asked, want="sample", deadline_s=deadline_s)
+    )
+
+
+ORGANIZATION = uuid4()
+
+
+def test_what_came_too_late_is_there_when_it_is_asked_for_again():
+    async def ask() -> None:
+        engine = Slow()
+        desk = Desk(engine)
+        early = await desk._answer(question(0.01))
+        assert not early.is_ready
+        # Another patience is the same question.
+        assert not (await desk._answer(question(0.02))).is_ready
+        engine.may_answer.set()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert await desk._answer(question(0.0)) == NOBODY
+        assert engine.times == 1
+        # It was given out: the next question is a new one.
+        assert await desk._answer(question(60)) == NOBODY
+        assert engine.times == 2
+
+    asyncio.run(ask())
+
+
+def test_an_answer_that_nobody_asks_for_again_is_let_go(monkeypatch):
+    monkeypatch.setattr(serve, "ANSWER_KEPT_S", 0.0)
+
+    async def ask() -> None:
+        engine = Slow()
+        desk = Desk(engine)
+        await desk._answer(question(0.01))
+        engine.may_answer.set()
+        for _ in range(TURNS_MAX):
+            await asyncio.sleep(0)
+        assert not desk._open
+
+    asyncio.run(ask())

@@ -1,7 +1,7 @@
 """The builder's page: the flow with its tools at the left, the form of what is chosen at the right."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.responses import Response
@@ -67,7 +67,9 @@ async def choose_panel(tx: Tx, visit: Visit, draft: Draft) -> Panel:
     """By the address: a step, a place for a new one, the entry, the filter, a condition."""
     query = visit.query
     if "of" in query:
-        return await condition_panel(tx, visit, draft, query)
+        panel = await condition_panel(tx, visit, draft, query)
+        # Whoever chooses another key goes on with the form that they opened, whatever was changed since.
+        return replace(panel, was=query.get("was", panel.was))
     if query.get("step") == FILTER or "filter" in query:
         return rules_panel(draft, FILTER)
     if "step" in query:

@@ -1,8 +1,11 @@
 """A shop whose customers the segment of the design page tells apart, and its columns, built."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
+import httpx
 from tests.support import samples
 from tests.support.aside import run_aside
 from tests.support.client import Api
@@ -12,8 +15,11 @@ from tests.support.visitor import Visitor
 from regulars.catalog.model import AttributeType
 from regulars.catalog.retype import retype_attribute
 from regulars.kit.db import Database
+from regulars.segments.columns.life import find_progress
+from regulars.segments.columns.model import Progress
 
 LINEN = {"external_id": "LIN-1", "name": "Chemise", "properties": {"collection": "Lin lavé"}}
+FIGURES_SECONDS_MAX = 60
 WOOL = {"external_id": "WOOL-1", "name": "Pull", "properties": {"collection": "Laine"}}
 
 
@@ -26,6 +32,25 @@ class SegmentShop:
 
     def work(self) -> None:
         work_through(self.database_url, self.organization_id)
+
+    def prepare(self) -> None:
+        """Work until the columns are built, which waits for every transaction that is open anywhere."""
+
+        async def find() -> Progress | None:
+            database = Database(self.database_url, pool_max=2)
+            await database.open()
+            try:
+                async with database.reading() as tx:
+                    return await find_progress(tx, self.organization_id)
+            finally:
+                await database.close()
+
+        deadline = time.monotonic() + FIGURES_SECONDS_MAX
+        self.work()
+        while (progress := run_aside(find())) is None or progress.state != "ready":
+            assert time.monotonic() < deadline, progress
+            time.sleep(0.2)
+            self.work()
 
     def customer(self, name: str, **attributes: str) -> str:
         external_id = samples.unique(name)
@@ -80,5 +105,19 @@ def open_shop(api: Api, visitor: Visitor, database_url: str) -> Crowd:
     shop.work()
     shop.declare("tier", AttributeType.ENUM, "Gold", "Platinum", "Silver")
     assert visitor.post("/segments/prepare").status_code == 303
-    shop.work()
+    shop.prepare()
     return Crowd(shop, slow, busy, ticket)
+
+
+def open_counted(visitor: Visitor, path: str, **query: str) -> str:
+    """The page with its figures: it comes before they are there."""
+    return ask_until("</output>", lambda: visitor.get(path, **query))
+
+
+def ask_until(words: str, ask: Callable[[], httpx.Response]) -> str:
+    """What is answered once it has the words; until then it is asked again, as its reader would."""
+    deadline = time.monotonic() + FIGURES_SECONDS_MAX
+    while words not in (page := ask().text):
+        assert time.monotonic() < deadline, page
+        time.sleep(0.2)
+    return page

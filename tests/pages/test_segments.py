@@ -2,9 +2,12 @@
 
 import csv
 import io
+import re
 
+import httpx
+import psycopg
 import pytest
-from tests.pages.segment_shop import Crowd, open_shop
+from tests.pages.segment_shop import Crowd, ask_until, open_counted, open_shop
 from tests.support.visitor import Visitor
 
 from regulars.catalog.model import AttributeType
@@ -29,10 +32,14 @@ def save(visitor: Visitor, name: str, **fields: str) -> str:
     return "/segments/" + answer.headers["location"].rpartition("/")[2]
 
 
+def version_of(page) -> str:
+    return re.search(r'name="version" value="([0-9]+)"', page.text)[1]
+
+
 def test_everything_works_by_sending_the_form(marketer, crowd):
-    page = marketer.post("/segments/draft", name="Gold", **GOLD, **{"r.0~more_values": "Gold"})
-    assert page.status_code == 200
-    assert '<span class="condition-count" id="fig-r-0">3</span>' in page.text
+    picked = {**GOLD, "r.0~more_values": "Gold"}
+    figure = '<span class="condition-count" id="fig-r-0">3</span>'
+    assert ask_until(figure, lambda: marketer.post("/segments/draft", name="Gold", **picked))
     added = marketer.post(
         "/segments/draft", name="Gold", act="add r", **GOLD, **{"r.0~values": "Gold", "r~new": "bought"}
     )
@@ -64,12 +71,42 @@ def test_two_people_who_edit_one_segment_hear_of_each_other(marketer, crowd):
     assert "Version 2 was saved meanwhile" in late.text
 
 
+def test_an_edit_does_not_hide_that_somebody_else_saved_meanwhile(marketer, crowd):
+    url = save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})
+    opened = version_of(marketer.get(url))
+    assert marketer.post(f"{url}/save", name="Theirs", version=opened, **GOLD, **{"r.0~values": "Silver"}).is_redirect
+    mine = {**GOLD, "r.0~values": "Platinum", "name": "Mine"}
+    edited = marketer.post(f"{url}/draft", act="add r", version=opened, **mine)
+    late = marketer.post(f"{url}/save", version=version_of(edited), **mine)
+    assert late.status_code == 409
+    assert "Version 2 was saved meanwhile; yours began with version 1." in late.text
+    # Whoever was told may save over it; whoever sends no version was told of nothing.
+    assert marketer.post(f"{url}/save", **mine).status_code == 409
+    assert marketer.post(f"{url}/save", version=version_of(late), **mine).is_redirect
+    assert "Version 3" in marketer.get(url).text
+
+
+@pytest.mark.parametrize("role", [Role.MARKETER, Role.ANALYST])
+def test_a_page_comes_before_its_figures_which_follow(marketer, crowd, visitor_as, api_database_url, role):
+    url = save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})
+    visitor = visitor_as(role)
+    with psycopg.connect(api_database_url) as holding:
+        # Nothing can be read for a count while this is held.
+        holding.execute("LOCK TABLE segment_runs IN ACCESS EXCLUSIVE MODE")
+        page = ask_until("It is being counted. Figures follow.", lambda: visitor.get(url))
+    assert 'hx-trigger="load delay:400ms, every 2s"' in page
+    assert "Look again" in page
+    counted = open_counted(visitor, url)
+    assert ">3</output>" in counted
+    assert "hx-trigger" not in counted.partition('id="count"')[2].partition(">")[0]
+
+
 def test_members_are_listed_exported_and_the_export_is_in_the_audit_log(marketer, crowd, visitor_as):
     url = save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})
-    listed = marketer.get(f"{url}/members").text
+    listed = ask_until("Rémi", lambda: marketer.get(f"{url}/members"))
     assert all(name in listed for name in ("Rémi", "Odile", "Nadia"))
-    exported = marketer.get(f"{url}/members.csv")
-    rows = list(csv.DictReader(io.StringIO(exported.text)))
+    exported = ask_until("first_name", lambda: marketer.get(f"{url}/members.csv"))
+    rows = list(csv.DictReader(io.StringIO(exported)))
     assert {row["first_name"] for row in rows} == {"Rémi", "Odile", "Nadia"}
     log = visitor_as(Role.OWNER).get("/settings/audit").text
     assert "segment.export" in log
@@ -89,13 +126,12 @@ def test_a_page_of_members_of_customers_who_were_prepared_anew_leads_to_the_firs
 def test_an_analyst_sees_counts_and_canonical_ids_and_nothing_else(marketer, crowd, visitor_as):
     url = save(marketer, "Gold", **GOLD, **{"r.0~values": "Platinum"})
     analyst = visitor_as(Role.ANALYST)
-    page = analyst.get(url, who=crowd.slow).text
+    page = open_counted(analyst, url, who=crowd.slow)
     assert "Customers in this segment" in page
     assert ">1</output>" in page
     assert "Platinum" not in page
     assert "Why in or out" not in page
-    members = analyst.get(f"{url}/members").text
-    assert "prof_" in members
+    members = ask_until("prof_", lambda: analyst.get(f"{url}/members"))
     assert "Inès" not in members
     assert analyst.get(f"{url}/members.csv").status_code == 403
     assert analyst.post("/segments/draft", name="x", **GOLD).status_code == 403
@@ -105,11 +141,11 @@ def test_an_analyst_sees_counts_and_canonical_ids_and_nothing_else(marketer, cro
 def test_a_retyped_key_is_told_in_the_list_on_the_page_and_in_the_catalog(marketer, crowd, visitor_as):
     fields = {"r~kind": "none", "r.0~kind": "attribute", "r.0~key": "points_balance", "r.0~was": "points_balance"}
     url = save(marketer, "Few points", **fields, **{"r.0~cmp": "more", "r.0~value": "5000"})
-    assert ">5</output>" in marketer.get(url).text
+    assert ">5</output>" in open_counted(marketer, url)
     assert "Segment: Few points" in marketer.get("/attributes/points_balance").text
     assert "Segment: Few points" not in visitor_as(Role.DEVELOPER).get("/attributes/points_balance").text
     crowd.shop.declare("points_balance", AttributeType.TEXT)
-    page = marketer.get(url).text
+    page = open_counted(marketer, url)
     assert ">0</output>" in page
     assert "does not offer more" in page
     assert "Matches nobody" in marketer.get("/segments").text
@@ -118,8 +154,12 @@ def test_a_retyped_key_is_told_in_the_list_on_the_page_and_in_the_catalog(market
 def test_the_list_shows_the_last_count_and_a_deleted_segment_is_gone(marketer, crowd):
     url = save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})
     assert "not counted yet" in marketer.get("/segments").text
-    assert marketer.post("/segments/count").status_code == 303
-    assert f'href="/o/{marketer.who.slug}{url}/members">3</a>' in marketer.get("/segments").text
+
+    def count_and_look() -> httpx.Response:
+        assert marketer.post("/segments/count").status_code == 303
+        return marketer.get("/segments")
+
+    ask_until(f'href="/o/{marketer.who.slug}{url}/members">3</a>', count_and_look)
     assert marketer.post(f"{url}/delete").status_code == 303
     assert marketer.get(url).status_code == 404
     assert "No segments yet" in marketer.get("/segments").text

@@ -1,14 +1,17 @@
 """With a browser on a slow line: whatever somebody types while an answer is on its way stays where it was typed."""
 
+import psycopg
 import pytest
 from playwright.sync_api import Page, expect
 from tests.pages.segment_shop import open_shop
-from tests.support.browser import context_of
+from tests.support.browser import WAIT_MS, context_of
 from tests.support.journeys import make_journey
 from tests.support.slow_line import SlowLine
 from tests.support.visitor import Visitor
 
 from regulars.web.access import Role
+
+expect.set_options(timeout=WAIT_MS)
 
 
 @pytest.fixture
@@ -93,6 +96,27 @@ def test_what_is_typed_into_a_segment_outlives_an_answer_that_draws_its_fields_a
     tab.keyboard.type("50")
     expect(tab.locator("#r-0-low")).to_have_value("1250")
     expect(tab.locator("#r-0-low")).to_be_focused()
+
+
+def test_figures_that_follow_replace_no_field(tab: Page, marketer: Visitor, api, analysis, api_database_url):
+    open_shop(api, marketer, api_database_url)
+    line = SlowLine(tab, "**/segments/draft")
+    with psycopg.connect(api_database_url) as holding:
+        # Nothing can be read for a count while this is held, so the page asks again.
+        holding.execute("LOCK TABLE segment_runs IN ACCESS EXCLUSIVE MODE")
+        tab.goto(marketer.url("/segments/new"))
+        tab.locator("#seg").evaluate("(form) => { form.dataset.drawn = 'first' }")
+        line.wait()
+    tab.locator("#r-0-days").focus()
+    tab.keyboard.press("Control+A")
+    tab.keyboard.type("4")
+    line.open()
+    expect(tab.locator("#count output")).to_have_text("1")
+    tab.keyboard.type("00")
+    expect(tab.locator("#count output")).to_have_text("3")
+    expect(tab.locator("#r-0-days")).to_have_value("400")
+    expect(tab.locator("#sample")).to_contain_text("Inès")
+    expect(tab.locator("#seg[data-drawn]")).to_have_count(1)
 
 
 def test_a_condition_that_comes_late_takes_nobody_out_of_a_field(tab: Page, marketer: Visitor):

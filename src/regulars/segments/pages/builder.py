@@ -11,10 +11,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.catalog.find import find_types
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.kit.db import Tx
-from regulars.kit.ids import PROFILE, SEGMENT, read_reference
-from regulars.profiles.browse.search import search_exactly
-from regulars.profiles.find import find_profile
-from regulars.profiles.model import Profile
+from regulars.kit.ids import SEGMENT
 from regulars.segments.analysis.ask import DEADLINE_S, Analysis
 from regulars.segments.analysis.model import AnalysisAway, Asked, NotReady
 from regulars.segments.check import EMPTY_GROUP, Types
@@ -22,7 +19,6 @@ from regulars.segments.columns import life
 from regulars.segments.columns.model import Progress
 from regulars.segments.definition import Definition, Path
 from regulars.segments.errors import ChangedMeanwhile, DefinitionRefused, Fault, InUse, SegmentNotFound
-from regulars.segments.explain.why import explain
 from regulars.segments.kept import manage
 from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.model import Segment, SizeRow
@@ -30,33 +26,32 @@ from regulars.segments.kept.resolve import Resolved, resolve
 from regulars.segments.kept.sizes import keep_size, list_sizes
 from regulars.segments.kept.uses import DescribeUses, Use
 from regulars.segments.pages import draft, starts
-from regulars.segments.pages.answers import Answers
 from regulars.segments.pages.changes import Change, changes
 from regulars.segments.pages.draft import Node
 from regulars.segments.pages.fields import node_of, settle
-from regulars.segments.pages.figures import Counted, ask_difference, count, find_difference
+from regulars.segments.pages.figures import AT_ONCE_S, Counted, Patience, ask_difference, count, find_difference
 from regulars.segments.pages.offered import ListJourneys, Offered, find_offered
 from regulars.segments.pages.people import Person, find_people
+from regulars.segments.pages.somebody import tell_why
 from regulars.segments.pages.tree import Built, Scene, build, faults_by_path, view
 from regulars.segments.pages.uses import PATH, list_uses
 from regulars.segments.pages.words import GROUPS, KINDS, STATES, Words
-from regulars.stores.find import list_stores, name_stores
+from regulars.stores.find import list_stores
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
 SAMPLE: Final = 5
-# A page that asks again by itself shows how far a first reading is, instead of nothing for long.
-LIVE_DEADLINE_S: Final = 2.0
 SEEDS: Final = 1_000
 
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """One look at a draft."""
+    """One look at a draft. `based_on` is the version that it began with, whatever was saved since."""
 
     segment: Segment | None
+    based_on: int = 0
     name: str
     root: Node
     new: Path | None = None
@@ -107,8 +102,8 @@ class Builder:
         return await self._page(visit, work)
 
     async def draft(self, visit: Visit) -> Response:
-        """The same page with what was changed; nothing is saved."""
-        return await self._page(visit, await self._read(visit))
+        """The same page with what was changed; nothing is saved. Only who has no script waits for the figures."""
+        return await self._page(visit, await self._read(visit), patience_s=AT_ONCE_S if visit.is_htmx else DEADLINE_S)
 
     async def save(self, visit: Visit) -> Response:
         work = await self._read(visit)
@@ -124,7 +119,7 @@ class Builder:
                 except DefinitionRefused as error:
                     faults = list(error.faults)
                 except ChangedMeanwhile as error:
-                    work.conflict = str(error)
+                    await self._face(visit, work, error)
         work.refused = faults
         return await self._page(visit, work, status=400 if faults else 409)
 
@@ -140,13 +135,19 @@ class Builder:
                     work.segment.row.id,
                     definition,
                     created_by=by,
-                    based_on=_whole(visit.form.get("version", "")),
+                    based_on=work.based_on,
                 )
             act = "segment.create" if work.segment is None else "segment.update"
             await record(
                 tx, visit.organization_id, actor_of(visit), act, saved.id, after={"version": saved.row.version}
             )
         return redirect(visit, visit.url(PATH, saved.id), done=f"Saved as version {saved.row.version}.")
+
+    async def _face(self, visit: Visit, work: Work, error: ChangedMeanwhile) -> None:
+        """Whoever was told of the other version may save over it, and over no later one."""
+        async with visit.database.reading() as tx:
+            work.segment = await find_segment(tx, visit)
+        work.based_on, work.conflict = work.segment.row.version, str(error)
 
     async def ask_to_delete(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
@@ -179,23 +180,33 @@ class Builder:
             segment = await find_segment(tx, visit) if visit.references else None
         root = draft.read_tree(visit.form_lists)
         new = draft.apply(root, visit.form.get("act", ""))
-        name = visit.form.get("name", "").strip()
-        who = visit.form.get("who", "").strip()
-        return Work(segment=segment, name=name, root=root, new=new, who=who, seed=_seed(visit.form.get("others", "")))
+        return Work(
+            segment=segment,
+            based_on=_whole(visit.form.get("version", "")),
+            name=visit.form.get("name", "").strip(),
+            root=root,
+            new=new,
+            who=visit.form.get("who", "").strip(),
+            seed=_seed(visit.form.get("others") or visit.form.get("seed", "")),
+        )
 
-    async def _page(self, visit: Visit, work: Work, *, status: int = 200) -> Response:
-        """What the tables know is read first; no connection is kept while the analysis process is asked."""
+    async def _page(self, visit: Visit, work: Work, *, status: int = 200, patience_s: float = AT_ONCE_S) -> Response:
+        """What the tables know is read first; no connection is kept while the analysis process is asked.
+
+        What it has not answered in time is left out, and the page asks again.
+        """
         async with visit.database.reading() as tx:
             known = await self._look(tx, visit, work)
         resolved, built = known.resolved, known.built
         asked = asked_of(resolved, is_faulty=bool(known.faults))
-        deadline_s = LIVE_DEADLINE_S if visit.is_htmx else DEADLINE_S
+        patience = Patience(patience_s)
         counted = await count(
-            self._analysis, visit.organization_id, asked, progress=known.progress, deadline_s=deadline_s
+            self._analysis, visit.organization_id, asked, progress=known.progress, deadline_s=patience.left_s
         )
         is_counted = counted.figures is not None
         wanted = known.difference if is_counted else None
-        difference = await find_difference(self._analysis, visit.organization_id, wanted)
+        difference = await find_difference(self._analysis, visit.organization_id, wanted, patience)
+        sample = await self._sample(visit, asked, counted, work.seed, patience)
         scene = Scene(
             attributes=known.attributes,
             properties=known.properties,
@@ -205,6 +216,7 @@ class Builder:
         )
         values: dict[str, Any] = {
             "segment": work.segment,
+            "based_on": work.based_on,
             "name": work.name,
             "tree": view(work.root, scene),
             "offered": known.offered,
@@ -215,7 +227,10 @@ class Builder:
             "conflict": work.conflict,
             "is_changed": known.is_changed,
             "uses": known.uses,
-            "sample": await self._sample(visit, asked, counted, work.seed),
+            "sample": sample,
+            "is_waiting": not counted.is_without_columns
+            and (sample is None or (wanted is not None and difference is None)),
+            "seed": work.seed,
             "next_seed": (work.seed + 1) % SEEDS,
             "who": work.who,
             "why": known.why,
@@ -250,7 +265,7 @@ class Builder:
             offered=offered,
             is_changed=is_changed,
             uses=[] if work.segment is None else await self._uses(tx, visit, work.segment),
-            why=await self._why(tx, visit, work, resolved, words) if work.who else None,
+            why=await tell_why(tx, visit, work.who, resolved, words) if work.who else None,
             changes=[] if segment is None else changes(segment.definition.match, built.match, words),
             difference=None
             if segment is None
@@ -276,29 +291,22 @@ class Builder:
                 )
             return await list_sizes(tx, visit.organization_id, row.id)
 
-    async def _sample(self, visit: Visit, asked: Asked, counted: Counted, seed: int) -> list[Person]:
-        if counted.figures is None or counted.figures.total == 0:
+    async def _sample(
+        self, visit: Visit, asked: Asked, counted: Counted, seed: int, patience: Patience
+    ) -> list[Person] | None:
+        """None: not known yet."""
+        if counted.figures is None:
+            return None
+        if counted.figures.total == 0:
             return []
         try:
-            found = await self._analysis.sample(visit.organization_id, asked, seed=seed, limit=SAMPLE)
+            found = await self._analysis.sample(
+                visit.organization_id, asked, seed=seed, limit=SAMPLE, deadline_s=patience.left_s
+            )
         except (NotReady, AnalysisAway):
-            return []
+            return None
         async with visit.database.reading() as tx:
             return await find_people(tx, visit.organization_id, found.profile_ids)
-
-    async def _why(self, tx: Tx, visit: Visit, work: Work, resolved: Resolved, words: Words) -> dict[str, Any]:
-        profile = await _find_person(tx, visit, work.who)
-        if profile is None:
-            return {"profile": None}
-        why = await explain(tx, visit.organization_id, resolved.match, profile.id)
-        if why is None:
-            return {"profile": None}
-        wanted = {sale.store_id for sale in why.customer.sales}
-        if why.customer.standing.store_id is not None:
-            wanted.add(why.customer.standing.store_id)
-        stores = await name_stores(tx, visit.organization_id, wanted)
-        line = Answers(words, stores).line(why.tree)
-        return {"profile": profile, "canonical": PROFILE.encode(profile.id), "is_in": why.is_in, "line": line}
 
     async def _uses(self, tx: Tx, visit: Visit, segment: Segment) -> Sequence[Use]:
         found = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
@@ -334,18 +342,9 @@ async def _types(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Type
     )
 
 
-async def _find_person(tx: Tx, visit: Visit, text: str) -> Profile | None:
-    """By any id, or by a number that only one customer has."""
-    found = await search_exactly(
-        tx, visit.organization_id, text, default_country=visit.place.default_country, sees_personal=True
-    )
-    if len(found) == 1:
-        return found[0]
-    return await find_profile(tx, visit.organization_id, read_reference(PROFILE, text)) if found else None
-
-
 def _work_of(definition: Definition, *, segment: Segment | None = None) -> Work:
-    return Work(segment=segment, name=definition.name, root=node_of(definition.match))
+    based_on = 0 if segment is None else segment.row.version
+    return Work(segment=segment, based_on=based_on, name=definition.name, root=node_of(definition.match))
 
 
 def _definition(name: str, match: Any) -> Definition | Fault:
@@ -370,5 +369,5 @@ def _seed(text: str) -> int:
     return int(text) % SEEDS if text.isdecimal() and len(text) < 6 else 0  # noqa: PLR2004  # more digits than seeds
 
 
-def _whole(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 10 else None  # noqa: PLR2004  # no version is that large
+def _whole(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 10 else 0  # noqa: PLR2004  # no version is that large

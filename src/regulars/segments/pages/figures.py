@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 from uuid import UUID
 
+from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.segments.analysis.ask import DEADLINE_S, Analysis
 from regulars.segments.analysis.model import AnalysisAway, Asked, Figures, NotReady
@@ -12,6 +14,22 @@ from regulars.segments.definition import All, Nothing, Path
 from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.model import Segment
 from regulars.segments.kept.resolve import Resolved, resolve
+
+# A page comes at once, with what is known by then; what is missing follows when it asks again.
+AT_ONCE_S: Final = 0.5
+_LEAST_S: Final = 0.02
+
+
+class Patience:
+    """What all questions of one page may take together."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = monotonic() + seconds
+
+    @property
+    def left_s(self) -> float:
+        """Never nothing: what was asked before may be answered at once."""
+        return max(self._until - monotonic(), _LEAST_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +41,11 @@ class Counted:
     is_without_columns: bool = False
     away: str | None = None
     counts: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def is_soon(self) -> bool:
+        """Whether it is being counted right now, so that it is worth asking again soon."""
+        return self.progress is not None and self.progress.phase == "reading"
 
 
 async def count(
@@ -72,13 +95,13 @@ async def ask_difference(
 
 
 async def find_difference(
-    analysis: Analysis, organization_id: UUID, asked: tuple[Asked, Asked] | None
+    analysis: Analysis, organization_id: UUID, asked: tuple[Asked, Asked] | None, patience: Patience
 ) -> Difference | None:
-    """None where nothing can be counted now."""
+    """None where nothing is asked, or nothing can be counted now."""
     if asked is None:
         return None
     try:
-        coming, going = [await analysis.figures(organization_id, one) for one in asked]
+        coming, going = [await analysis.figures(organization_id, one, deadline_s=patience.left_s) for one in asked]
     except (NotReady, AnalysisAway):
         return None
     return Difference(coming.total, going.total)

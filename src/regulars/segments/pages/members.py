@@ -17,7 +17,7 @@ from regulars.segments.kept.resolve import resolve
 from regulars.segments.kept.sizes import list_sizes
 from regulars.segments.kept.uses import DescribeUses
 from regulars.segments.pages.builder import find_segment
-from regulars.segments.pages.figures import count
+from regulars.segments.pages.figures import AT_ONCE_S, count
 from regulars.segments.pages.people import Person, find_people
 from regulars.segments.pages.uses import PATH, list_uses
 from regulars.segments.pages.words import STATES
@@ -40,7 +40,7 @@ class MemberPages:
         segment, asked = await self._asked(visit)
         async with visit.database.reading() as tx:
             progress = await life.find_progress(tx, visit.organization_id)
-        counted = await count(self._analysis, visit.organization_id, asked, progress=progress)
+        counted = await count(self._analysis, visit.organization_id, asked, progress=progress, deadline_s=AT_ONCE_S)
         async with visit.database.reading() as tx:
             sizes = await list_sizes(tx, visit.organization_id, segment.row.id)
             uses = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from regulars.consent.browse.model import EntryView
-from regulars.explore.customers.history import read_history
 from regulars.explore.customers.timeline import PAGE_FACTS, merge
-from regulars.explore.draw import Change, bar_chart, consent_strip, months_back, nice_top
+from regulars.explore.draw import Change, bar_chart, consent_strip, nice_top
+from regulars.sales.browse.history import months_back, read_history
 from regulars.sales.browse.model import CustomerTicket
 
 PARIS = ZoneInfo("Europe/Paris")

@@ -1,9 +1,9 @@
-"""Geometry of the small drawings: bars per day, a line, a customer's months, a number's consent through time."""
+"""Geometry of the small drawings: bars per day, a line, a number's consent through time."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from typing import Final, NamedTuple
 
 WIDTH: Final = 640.0
@@ -93,17 +93,6 @@ def sparkline(values: Sequence[float]) -> str:
     )
 
 
-class Dot(NamedTuple):
-    x: int
-    y: int
-    kind: str
-
-
-def dots(months: Sequence[str], *, per_row: int = 12) -> list[Dot]:
-    """One dot a month: `on` with a purchase, `back` with only a return."""
-    return [Dot(4 + 9 * (n % per_row), 5 + 11 * (n // per_row), kind) for n, kind in enumerate(months)]
-
-
 class Column(NamedTuple):
     """One hour of a store's day."""
 
@@ -165,12 +154,6 @@ def consent_strip(changes: Sequence[Change], *, start: datetime, end: datetime, 
     x = place(asked)
     anchor = "start" if x < STRIP_WIDTH * 0.15 else "end" if x > STRIP_WIDTH * 0.85 else "middle"
     return Strip(spans, _c(x), anchor)
-
-
-def months_back(last: date, count: int) -> list[tuple[int, int]]:
-    """So many months up to the one of this day, the oldest first, as (year, month)."""
-    number = last.year * 12 + last.month - 1
-    return [divmod(number - n, 12) for n in reversed(range(count))]
 
 
 def _c(value: float) -> str:

@@ -8,12 +8,12 @@ from zoneinfo import ZoneInfo
 from starlette.responses import Response
 
 from regulars.consent.browse.ledger import find_statuses
-from regulars.explore.customers.history import LIST_MONTHS, History, read_history
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
 from regulars.profiles.browse.search import Hit, count_profiles, list_newest, search_by_name, search_exactly
 from regulars.profiles.model import Profile
+from regulars.sales.browse.history import LIST_MONTHS, History, read_history
 from regulars.sales.browse.tickets import list_tickets_of_customers
 from regulars.web import mask
 from regulars.web.csv import csv_response

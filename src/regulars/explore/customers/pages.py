@@ -14,7 +14,6 @@ from regulars.consent.browse.model import EntryView
 from regulars.consent.chain import hash_number
 from regulars.consent.model import Status
 from regulars.consent.subscription import Subscription
-from regulars.explore.customers.history import History, read_history
 from regulars.explore.customers.listing import PATH, export_customers, show_customers, status_of
 from regulars.explore.customers.timeline import KINDS, Fact, Timeline, by_day, facts_of, merge
 from regulars.explore.question import ENTRIES_SHOWN, NumberView, read_moment, read_number
@@ -26,6 +25,7 @@ from regulars.messaging.inbox.find import list_replies
 from regulars.messaging.inbox.model import ReplyRow
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
+from regulars.sales.browse.history import History, read_history
 from regulars.sales.browse.tickets import CUSTOMER_TICKETS_MAX, list_customer_tickets
 from regulars.segments.explain.why import find_memberships
 from regulars.segments.kept.manage import list_segments

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from itertools import pairwise
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from regulars.explore.draw import Dot, dots, months_back
 from regulars.kit.clock import in_zone
 from regulars.sales.browse.model import CustomerTicket
 from regulars.sales.totals.model import PerCurrency, add_up, one_sum
@@ -17,6 +16,12 @@ MONTHS: Final = 24
 LIST_MONTHS: Final = 12
 # Fewer purchases have no rhythm.
 VISITS_MIN: Final = 3
+
+
+class Dot(NamedTuple):
+    x: int
+    y: int
+    kind: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,17 @@ def read_history(tickets: Sequence[CustomerTicket], *, now: datetime, zone: Zone
         months_bought=kinds.count("on"),
         months_only_returned=kinds.count("back"),
     )
+
+
+def dots(months: Sequence[str], *, per_row: int = 12) -> list[Dot]:
+    """One dot a month: `on` with a purchase, `back` with only a return."""
+    return [Dot(4 + 9 * (n % per_row), 5 + 11 * (n // per_row), kind) for n, kind in enumerate(months)]
+
+
+def months_back(last: date, count: int) -> list[tuple[int, int]]:
+    """So many months up to the one of this day, the oldest first, as (year, month)."""
+    number = last.year * 12 + last.month - 1
+    return [divmod(number - n, 12) for n in reversed(range(count))]
 
 
 def _month(moment: datetime, zone: ZoneInfo) -> tuple[int, int]:

@@ -136,8 +136,21 @@ def test_a_deletion_waits_for_a_size_that_is_being_kept(desk):
         async with desk.database.transaction() as tx:
             await keep_size(tx, desk.organization_id, segment, version=1, total=5, may_be_texted=1)
             deleting = asyncio.create_task(delete())
-            await until_locked(desk.database, "DELETE FROM segments")
+            await until_locked(desk.database, "DELETE FROM segment_versions")
         await deleting
 
     desk.runner.run(both())
     assert desk.sql("SELECT 1 FROM segment_sizes WHERE organization_id = %s") == []
+
+
+def test_of_a_version_the_first_count_stays(desk):
+    segment = desk.segment({"type": "named"})
+
+    async def keep() -> None:
+        for total in (5, 7):
+            async with desk.database.transaction() as tx:
+                await keep_size(tx, desk.organization_id, segment, version=1, total=total, may_be_texted=1)
+
+    desk.runner.run(keep())
+    assert desk.sql("SELECT total FROM segment_versions WHERE organization_id = %s") == [(5,)]
+    assert desk.sql("SELECT total FROM segment_sizes WHERE organization_id = %s") == [(7,)]

@@ -517,7 +517,8 @@ CREATE TABLE segment_versions (
     version integer NOT NULL,
     definition json NOT NULL,
     created_at timestamp with time zone NOT NULL,
-    created_by text
+    created_by text,
+    total bigint
 );
 
 CREATE TABLE segments (

@@ -23,6 +23,8 @@ class VersionRow(NamedTuple):
     definition: str
     created_at: datetime
     created_by: str | None
+    # How many customers were in it when it was first counted.
+    total: int | None = None
 
 
 class UseRow(NamedTuple):

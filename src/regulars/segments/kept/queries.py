@@ -98,7 +98,7 @@ async def count_segments(tx: Tx, organization_id: UUID) -> int:
 async def find_version(tx: Tx, organization_id: UUID, segment_id: UUID, version: int) -> VersionRow | None:
     rows = await tx.fetch(
         """
-        SELECT version, definition::text, created_at, created_by FROM segment_versions
+        SELECT version, definition::text, created_at, created_by, total FROM segment_versions
         WHERE organization_id = %s AND segment_id = %s AND version = %s
         """,
         (organization_id, segment_id, version),
@@ -110,7 +110,7 @@ async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID, *, limi
     """The newest first."""
     rows = await tx.fetch(
         """
-        SELECT version, definition::text, created_at, created_by FROM segment_versions
+        SELECT version, definition::text, created_at, created_by, total FROM segment_versions
         WHERE organization_id = %s AND segment_id = %s
         ORDER BY version DESC
         LIMIT %s
@@ -254,6 +254,18 @@ async def upsert_size_if_current(tx: Tx, organization_id: UUID, segment_id: UUID
             "may": row.may_be_texted,
             "counted_at": row.counted_at,
         },
+    )
+
+
+async def update_version_total_if_none(
+    tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, total: int
+) -> None:
+    await tx.execute(
+        """
+        UPDATE segment_versions SET total = %s
+        WHERE organization_id = %s AND segment_id = %s AND version = %s AND total IS NULL
+        """,
+        (total, organization_id, segment_id, version),
     )
 
 

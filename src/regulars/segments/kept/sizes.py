@@ -1,4 +1,4 @@
-"""How large segments were on each day: the last count of a day is the one that stays."""
+"""How large segments were on each day: the last count of a day is the one that stays. Of a version it is the first."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -19,6 +19,8 @@ async def keep_size(
     """A count of a version that is no longer the last, or of a segment that was deleted meanwhile, is nobody's."""
     day = await queries.find_today(tx, organization_id)
     row = SizeRow(day, version, total, may_be_texted, tx.now)
+    # The version before the segment, as a deletion takes them: whoever comes second waits, and nobody for ever.
+    await queries.update_version_total_if_none(tx, organization_id, segment_id, version=version, total=total)
     await queries.upsert_size_if_current(tx, organization_id, segment_id, row)
     await queries.delete_old_sizes(tx, organization_id, segment_id, before=day - timedelta(days=DAYS_KEPT))
 

@@ -5,7 +5,7 @@ import contextlib
 import sys
 import tempfile
 from collections.abc import AsyncIterator
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Final, Literal
 from uuid import UUID
 
@@ -26,6 +26,7 @@ from regulars.segments.analysis.model import (
     Renumbered,
 )
 from regulars.segments.analysis.wire import read_message, socket_path, write_message
+from regulars.segments.definition import Path
 
 DEADLINE_S: Final = 8.0
 # The process answers before its deadline; this is for the way.
@@ -41,7 +42,7 @@ _decoder = msgspec.msgpack.Decoder(Answer)
 class Analysis:
     """One per process, and cheap: it dials for each question."""
 
-    def __init__(self, settings: Settings, *, path: Path | None = None) -> None:
+    def __init__(self, settings: Settings, *, path: FilePath | None = None) -> None:
         self._path = path or socket_path(settings)
 
     async def figures(self, organization_id: UUID, asked: Asked, *, deadline_s: float = DEADLINE_S) -> Figures:
@@ -70,13 +71,30 @@ class Analysis:
         answer = await self._ask(organization_id, asked, "sample", seed=seed, limit=limit, deadline_s=deadline_s)
         return _members(answer)
 
+    async def unreadable(
+        self,
+        organization_id: UUID,
+        asked: Asked,
+        path: Path,
+        *,
+        after: Place | None = None,
+        limit: int = 50,
+        deadline_s: float = DEADLINE_S,
+    ) -> Members:
+        """A page of those who have a value that the condition at this place cannot read; they need not be members."""
+        answer = await self._ask(
+            organization_id, asked, "unreadable", path=path, after=after, limit=limit, deadline_s=deadline_s
+        )
+        return _members(answer)
+
     async def _ask(
         self,
         organization_id: UUID,
         asked: Asked,
-        want: Literal["figures", "members", "sample"],
+        want: Literal["figures", "members", "sample", "unreadable"],
         *,
         deadline_s: float,
+        path: Path = (),
         after: Place | None = None,
         limit: int = 0,
         seed: int = 0,
@@ -85,6 +103,7 @@ class Analysis:
             organization_id=organization_id,
             asked=asked,
             want=want,
+            path=path,
             after=after,
             limit=limit,
             seed=seed,
@@ -135,7 +154,7 @@ async def running(settings: Settings) -> AsyncIterator[Analysis]:
         yield served
         return
     with tempfile.TemporaryDirectory(prefix="regulars-") as folder:
-        path = Path(folder) / "analysis.sock"
+        path = FilePath(folder) / "analysis.sock"
         lifeline = Lifeline()
         child = await asyncio.create_subprocess_exec(
             sys.executable,

@@ -82,7 +82,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     organization_id: UUID
     asked: Asked
-    want: Literal["figures", "members", "sample"]
+    want: Literal["figures", "members", "sample", "unreadable"]
+    # The condition whose values cannot be read.
+    path: Path = ()
     after: Place | None = None
     limit: int = 0
     seed: int = 0

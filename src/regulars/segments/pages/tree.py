@@ -93,6 +93,8 @@ class NodeView:
     icon: str
     count: int | None
     unreadable: int
+    # Where those are listed; a draft has no such place before it is saved.
+    unreadable_url: str | None
     faults: list[str]
     inner: list["NodeView"]
     attribute: Key
@@ -130,18 +132,21 @@ class Scene:
     counts: Mapping[Path, tuple[int, int]]
     faults: Mapping[Path, Sequence[Fault]]
     new: Path | None
+    members_url: str | None = None
 
 
 def view(node: Node, scene: Scene, path: Path = ()) -> NodeView:
     count, unreadable = scene.counts.get(path, (None, 0))
+    place = draft.place_of(path)
     return NodeView(
         node=node,
-        place=draft.place_of(path),
+        place=place,
         kind=node.kind,
         label=KINDS.get(node.kind, ""),
         icon=ICONS.get(node.kind, "ticket"),
         count=count,
         unreadable=unreadable,
+        unreadable_url=None if scene.members_url is None else f"{scene.members_url}?unreadable={place}",
         faults=[fault.message for fault in scene.faults.get(path, ())],
         inner=[view(inner, scene, (*path, number)) for number, inner in enumerate(node.inner)],
         attribute=_key(node, "", scene.attributes),

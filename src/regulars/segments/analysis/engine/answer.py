@@ -97,7 +97,9 @@ def _figures(held: Held, question: Question, zone: Zone, as_of: datetime) -> Fig
 
 def _members(held: Held, question: Question, zone: Zone) -> tuple[list[int], int | None]:
     """A page of them by their numbers, and where the next begins; or some by chance."""
-    numbers = np.flatnonzero(Evaluation(held, question.asked, zone).members())
+    evaluation = Evaluation(held, question.asked, zone)
+    is_of_one = question.want == "unreadable"
+    numbers = np.flatnonzero(evaluation.unreadable(question.path) if is_of_one else evaluation.members())
     limit = min(question.limit, MEMBERS_MAX)
     if question.want == "sample":
         chance = random.Random(question.seed)  # noqa: S311  # which customers are shown is no secret

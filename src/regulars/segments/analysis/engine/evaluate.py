@@ -31,6 +31,7 @@ from regulars.segments.definition import (
     Path,
     Texts,
     When,
+    walk,
 )
 from regulars.segments.order import innermost_first
 from regulars.segments.values import NEGATIVE
@@ -65,6 +66,12 @@ class Evaluation:
         if self._asked.is_faulty:
             return np.zeros(self._held.size, bool)
         return self._holds(self._asked.match) & self.alive
+
+    def unreadable(self, path: Path) -> Array:
+        """Who has a value that the condition at this place cannot read."""
+        found = dict(walk(self._asked.match)).get(path)
+        unreadable = None if found is None else self._look(found)[1]
+        return np.zeros(self._held.size, bool) if unreadable is None else unreadable & self.alive
 
     def count(self) -> list[ConditionCount]:
         """For each condition and group of the definition, how many customers it holds for."""

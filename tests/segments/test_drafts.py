@@ -31,6 +31,12 @@ CONDITIONS = [
     {"type": "returned", "at_least": 2, "at_most": 4, "window": {"from": "2026-01-01", "to": "2026-01-31"}},
     {"type": "tickets", "at_most": 3, "window": {"last_days": 0}},
     {"type": "articles", "at_least": 0.5, "property": PROPERTY, "products": ["A", "B"]},
+    {"type": "articles", "at_least": 1234.567, "at_most": 1234567},
+    {"type": "articles", "at_least": -1000000000, "at_most": 0.000001},
+    {"type": "attribute", "key": "city", "comparison": "starts_with", "value": " Saint "},
+    {"type": "attribute", "key": "city", "comparison": "any_of", "values": [" Lyon", "Lyon"]},
+    {"type": "attribute", "key": "points", "comparison": "between", "values": [" 200", "1500 "]},
+    {"type": "spend", "currency": "EUR", "at_least_cents": -9007199254740991, "at_most_cents": 9007199254740991},
     {"type": "spend", "currency": "CHF", "at_least_cents": -100, "at_most_cents": 20050, "window": {"last_days": 365}},
     {"type": "spend", "currency": "EUR", "none": True},
     {"type": "ticket_value", "currency": "EUR", "at_least_cents": 10000},
@@ -41,6 +47,21 @@ CONDITIONS = [
     {"type": "named", "is": False},
     {"type": "country", "any_of": ["FR", "CH"]},
     {"type": "segment", "id": "seg_x"},
+]  # fmt: skip
+
+
+# What a form says in other words, and those.
+IN_OTHER_WORDS = [
+    ({"type": "bought"}, {"type": "bought", "at_least": 1}),
+    ({"type": "tickets", "window": {"last_days": 7}}, {"type": "tickets", "window": {"last_days": 7}, "at_least": 1}),
+    (
+        {"type": "attribute", "key": "tier", "comparison": "any_of", "values": ["Gold"], "without_value": True},
+        {"type": "attribute", "key": "tier", "comparison": "any_of", "values": ["Gold"]},
+    ),
+    (
+        {"type": "attribute", "key": "tier", "comparison": "is_set", "value": "x"},
+        {"type": "attribute", "key": "tier", "comparison": "is_set"},
+    ),
 ]  # fmt: skip
 
 
@@ -55,6 +76,13 @@ def test_a_condition_is_the_same_after_a_round_through_a_form(given):
     sent = {f"r.0~{name}": values for name, values in node.fields.items() if values}
     root = read_tree({"r~kind": ["all"], "r.0~kind": [node.kind], **sent})
     assert build(root).match.of == (condition,)
+
+
+@pytest.mark.parametrize(("given", "said"), IN_OTHER_WORDS)
+def test_what_a_form_says_in_other_words_it_says_in_the_same_ones_again(given, said):
+    once = build(node_of(match_of(given))).match
+    assert once == match_of(said)
+    assert build(node_of(once)).match == once
 
 
 @pytest.mark.parametrize("given", CONDITIONS)

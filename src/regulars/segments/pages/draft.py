@@ -27,6 +27,8 @@ _PICKED: Final = {
     "more_products": "products",
     "more_countries": "countries",
 }
+# Before the name of a field: what was saved in it, where the field cannot show it.
+SAVED: Final = "saved_"
 _VALUES_MAX: Final = 200
 _NUMBER: Final = re.compile(r"[0-9]{1,4}")
 # What a new condition begins with, so that it says something at once.
@@ -59,7 +61,13 @@ class Node:
         return values[0].strip() if values and values[0].strip() else default
 
     def several(self, name: str) -> list[str]:
-        return list(dict.fromkeys(value.strip() for value in self.fields.get(name, ()) if value.strip()))[:_VALUES_MAX]
+        """As they were picked: a value may begin or end with a space."""
+        return list(dict.fromkeys(value for value in self.fields.get(name, ()) if value))[:_VALUES_MAX]
+
+    def exact(self, name: str) -> str:
+        """What somebody typed has no outer spaces, unless it is still what was saved with them."""
+        saved = (self.fields.get(f"{SAVED}{name}") or [""])[0]
+        return saved if saved and saved.strip() == self.one(name) else self.one(name)
 
     def set(self, name: str, *values: str) -> None:
         self.fields[name] = list(values)
@@ -99,7 +107,7 @@ def _read_node(
 
 def _with_picked(node: Node) -> Node:
     for picked, into in _PICKED.items():
-        added = node.several(picked)
+        added = [value.strip() for value in node.several(picked) if value.strip()]
         if added:
             node.set(into, *node.several(into), *added)
         node.fields.pop(picked, None)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from regulars.kit.misread import in_words
-from regulars.segments.check import Types
+from regulars.segments.check import BOTH_ENDS, Types
 from regulars.segments.definition import (
     Articles,
     Condition,
@@ -29,12 +29,12 @@ from regulars.segments.definition import (
     When,
     Window,
 )
-from regulars.segments.pages.draft import Node
+from regulars.segments.pages.draft import SAVED, Node
 from regulars.segments.values import NEGATIVE, OF_DAYS, ONE_VALUE
 
 CENTS: Final = 100
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
-_MONEY: Final = re.compile(r"-?[0-9]{1,13}(?:\.[0-9]{1,2})?")
+_MONEY: Final = re.compile(r"-?[0-9]{1,14}(?:\.[0-9]{1,2})?")
 _WHOLE: Final = re.compile(r"[0-9]{1,7}")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMES: Final = ("bought", "returned", "tickets")
@@ -52,6 +52,7 @@ def settle(node: Node, attributes: Types, properties: Types) -> None:
             node.set(f"{prefix}cmp")
             node.set(f"{prefix}values")
             node.set(f"{prefix}value")
+            node.set(f"{SAVED}{prefix}value")
         if key in types and not node.one(f"{prefix}cmp"):
             node.set(f"{prefix}cmp", next(iter(ORDERED[types[key][0].value])))
 
@@ -153,11 +154,12 @@ def _comparison(node: Node, prefix: str, missing: str) -> dict[str, Any]:
 def _wanted(node: Node, prefix: str, comparison: str) -> dict[str, Any]:
     """What is compared with."""
     if comparison in ONE_VALUE:
-        if not node.one(f"{prefix}value"):
+        value = node.exact(f"{prefix}value")
+        if not value:
             raise Incomplete("Fill in the value.")
-        return {"value": node.one(f"{prefix}value")}
+        return {"value": value}
     if comparison == "between":
-        values = [node.one(f"{prefix}low"), node.one(f"{prefix}high")]
+        values = [node.exact(f"{prefix}low"), node.exact(f"{prefix}high")]
         if not all(values):
             raise Incomplete("Fill in both values.")
         return {"values": values}
@@ -276,7 +278,7 @@ def _fill_sales(node: Node, condition: OfSales) -> None:
         node.set("currency", condition.currency)
         low, high = (_money_text(it) for it in (condition.at_least_cents, condition.at_most_cents))
     elif isinstance(condition, Articles):
-        low, high = (None if it is None else f"{it:g}" for it in (condition.at_least, condition.at_most))
+        low, high = (_quantity_text(it) for it in (condition.at_least, condition.at_most))
     else:
         low, high = (None if it is None else str(it) for it in (condition.at_least, condition.at_most))
     is_none = not isinstance(condition, TicketValue) and condition.none
@@ -288,6 +290,11 @@ def _fill_sales(node: Node, condition: OfSales) -> None:
 
 def _money_text(cents: int | None) -> str | None:
     return None if cents is None else f"{Decimal(cents) / CENTS:.2f}"
+
+
+def _quantity_text(quantity: float | None) -> str | None:
+    """Every digit of it, and never with an exponent."""
+    return None if quantity is None else f"{Decimal(repr(quantity)):f}".removesuffix(".0")
 
 
 def _fill_window(node: Node, window: Window | None) -> None:
@@ -307,15 +314,21 @@ def _fill_comparison(node: Node, prefix: str, asked: OfAttribute | OfProperty) -
     node.set(f"{prefix}was", asked.key)
     node.set(f"{prefix}cmp", asked.comparison)
     if asked.value is not None:
-        node.set(f"{prefix}value", asked.value)
-    if asked.comparison == "between":
-        node.set(f"{prefix}low", asked.values[0])
-        node.set(f"{prefix}high", asked.values[1])
+        _fill_exactly(node, f"{prefix}value", asked.value)
+    if asked.comparison == "between" and len(asked.values) == BOTH_ENDS:
+        _fill_exactly(node, f"{prefix}low", asked.values[0])
+        _fill_exactly(node, f"{prefix}high", asked.values[1])
     else:
         node.set(f"{prefix}values", *asked.values)
     if asked.days is not None:
         node.set(f"{prefix}days", str(asked.days))
     node.set(f"{prefix}without", "yes" if asked.without_value else "no")
+
+
+def _fill_exactly(node: Node, name: str, value: str) -> None:
+    node.set(name, value)
+    if value != value.strip():
+        node.set(f"{SAVED}{name}", value)
 
 
 def _fill_when(node: Node, when: When) -> None:

@@ -1,8 +1,9 @@
 """A shop whose customers the segment of the design page tells apart, and its columns, built."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
 import httpx
@@ -14,10 +15,10 @@ from tests.support.visitor import Visitor
 
 from regulars.catalog.model import AttributeType
 from regulars.catalog.retype import retype_attribute
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.segments.columns.life import find_progress
-from regulars.segments.columns.model import Progress
 
+T = TypeVar("T")
 LINEN = {"external_id": "LIN-1", "name": "Chemise", "properties": {"collection": "Lin lavé"}}
 FIGURES_SECONDS_MAX = 60
 WOOL = {"external_id": "WOOL-1", "name": "Pull", "properties": {"collection": "Laine"}}
@@ -35,19 +36,11 @@ class SegmentShop:
 
     def prepare(self) -> None:
         """Work until the columns are built, which waits for every transaction that is open anywhere."""
-
-        async def find() -> Progress | None:
-            database = Database(self.database_url, pool_max=2)
-            await database.open()
-            try:
-                async with database.reading() as tx:
-                    return await find_progress(tx, self.organization_id)
-            finally:
-                await database.close()
-
         deadline = time.monotonic() + FIGURES_SECONDS_MAX
         self.work()
-        while (progress := run_aside(find())) is None or progress.state != "ready":
+        while (progress := self.act(lambda tx: find_progress(tx, self.organization_id))) is None or (
+            progress.state != "ready"
+        ):
             assert time.monotonic() < deadline, progress
             time.sleep(0.2)
             self.work()
@@ -69,16 +62,21 @@ class SegmentShop:
         return str(sale["external_id"])
 
     def declare(self, key: str, declared: AttributeType, *values: str) -> None:
-        async def retype() -> None:
+        self.act(lambda tx: retype_attribute(tx, self.organization_id, key, declared=declared, allowed_values=values))
+
+    def act(self, act: Callable[[Tx], Awaitable[T]]) -> T:
+        """A use case in a transaction of its own."""
+
+        async def run() -> T:
             database = Database(self.database_url, pool_max=2)
             await database.open()
             try:
                 async with database.transaction() as tx:
-                    await retype_attribute(tx, self.organization_id, key, declared=declared, allowed_values=values)
+                    return await act(tx)
             finally:
                 await database.close()
 
-        run_aside(retype())
+        return run_aside(run())
 
 
 @dataclass(frozen=True)

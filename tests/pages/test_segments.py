@@ -2,15 +2,20 @@
 
 import csv
 import io
+import json
 import re
 
 import httpx
 import psycopg
 import pytest
 from tests.pages.segment_shop import Crowd, ask_until, open_counted, open_shop
+from tests.support import samples
+from tests.support.journeys import text_at_all_hours
 from tests.support.visitor import Visitor
 
 from regulars.catalog.model import AttributeType
+from regulars.segments.kept.manage import create_segment
+from regulars.segments.read import read_definition
 from regulars.web.access import Role
 
 GOLD = {"r~kind": "all", "r.0~kind": "attribute", "r.0~key": "tier", "r.0~was": "tier", "r.0~cmp": "any_of"}
@@ -169,3 +174,78 @@ def test_those_to_start_from_can_be_opened_and_saved(marketer, crowd):
     for key in ("lapsed", "best", "unasked", "returned", "birthday", "nonsense"):
         assert marketer.get("/segments/new", **{"from": key}).status_code == 200
     assert marketer.get("/segments/seg_nobody").status_code == 404
+
+
+def test_whoever_must_not_be_texted_is_not_called_subscribed(marketer, crowd, api, api_database_url):
+    def opt(way: str, **more: str) -> None:
+        answer = api.post(f"/v1/subscriptions/{way}", more)
+        assert answer.status in {200, 201}, answer.body
+
+    suppressed, held = samples.phone(), samples.phone()
+    given = {"consent_source": "WEBSITE", "consented_at": samples.ago(minutes=1)}
+    opt("opt-in", phone_number=suppressed, profile_id=crowd.slow, **given)
+    # A number that is held only because it must not be texted, and that a customer has.
+    opt("opt-out", phone_number=held)
+    assert api.post("/v1/profiles", {"external_id": crowd.busy, "phone_number": held}).status == 200
+    text_at_all_hours(api_database_url, crowd.shop.organization_id)
+    assert marketer.post(f"/simulator/{suppressed}/reply", text="Leave me alone").status_code == 303
+    crowd.shop.work()
+    url = save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})
+    counted = open_counted(marketer, url)
+    assert re.search(r"Do not contact</dt><dd>2</dd>", counted)
+    exported = ask_until("first_name", lambda: marketer.get(f"{url}/members.csv"))
+    consents = {row["first_name"]: row["consent"] for row in csv.DictReader(io.StringIO(exported))}
+    assert consents == {"Rémi": "DO_NOT_CONTACT", "Odile": "DO_NOT_CONTACT", "Nadia": "NEVER_ASKED"}
+    listed = ask_until("Rémi", lambda: marketer.get(f"{url}/members"))
+    sampled = (
+        ask_until("Some of them", lambda: marketer.get(url)).partition('id="sample"')[2].partition("</section>")[0]
+    )
+    for page in (listed, sampled):
+        assert page.count("Do not contact") == 2
+        assert "Subscribed" not in page
+
+
+def test_a_segment_that_a_file_says_in_other_words_opens_unchanged(marketer, crowd):
+    match = {"type": "any", "of": [{"type": "bought"}, {"type": "articles", "at_least": 1234.567}]}
+    definition = read_definition(json.dumps({"name": "Buyers", "match": match}).encode())
+    created = crowd.shop.act(lambda tx: create_segment(tx, crowd.shop.organization_id, definition))
+    url = f"/segments/{created.id}"
+    page = ask_until("All 3</a>", lambda: marketer.get(url))
+    assert "Draft differs from saved" not in page
+    assert 'value="1234.567"' in page
+    # What was counted is its size.
+    assert "3 customers when first counted" in marketer.get(url).text
+    assert ">3</a>" in marketer.get("/segments").text
+
+
+def test_the_page_says_how_many_there_were_when_it_was_saved(marketer, crowd):
+    url = save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})
+    ask_until("All 3</a>", lambda: marketer.get(url))
+    crowd.shop.customer("Lou", tier="Gold")
+    crowd.shop.work()
+    assert "3 customers when first counted" in ask_until("All 4</a>", lambda: marketer.get(url))
+
+
+def test_values_that_cannot_be_read_are_counted_and_lead_to_those_who_hold_them(marketer, crowd, visitor_as):
+    fields = {"r~kind": "any", "r.0~kind": "named", "r.1~kind": "attribute", "r.1~key": "points_balance"}
+    fields |= {"r.1~was": "points_balance", "r.1~cmp": "more", "r.1~value": "100"}
+    url = save(marketer, "Points", **fields)
+    page = ask_until("1 customer holds a value", lambda: marketer.get(url))
+    there = re.search(r'href="/o/[^/]+(/segments/[^"]+)">See them</a>', page)[1]
+    assert there == f"{url}/members?unreadable=r.1"
+    listed = ask_until("Nadia", lambda: marketer.get(there))
+    assert "n/a" in listed
+    assert all(name not in listed for name in ("Rémi", "Odile", "Silvère", "Inès"))
+    # Whoever is not told the conditions is not told who fails to be read by them.
+    assert visitor_as(Role.ANALYST).get(there).status_code == 403
+    for nowhere in ("r.0", "r.7", "x", "r"):
+        assert marketer.get(f"{url}/members", unreadable=nowhere).status_code == 404
+    # Before it is saved it has no such place.
+    draft = marketer.post("/segments/draft", name="Points", **fields)
+    assert "Save it to see them." in ask_until("1 customer holds a value", lambda: draft)
+
+
+def test_the_months_of_the_members_are_drawn(marketer, crowd):
+    page = ask_until("Some of them", lambda: marketer.get(save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})))
+    assert "12 months" in page
+    assert 'aria-label="Bought in 2 of the last 12 months"' in page

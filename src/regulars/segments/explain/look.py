@@ -66,6 +66,13 @@ async def look(
     }
 
 
+async def find_states(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, ConsentState]:
+    """How each of the customers stands now; whoever is gone is left out."""
+    rows = await queries.find_customers(tx, organization_id, ids) if ids else []
+    standings = await _standings(tx, organization_id, rows, UTC)
+    return {profile_id: standing.state for profile_id, standing in standings.items()}
+
+
 def _matches(resolved: Resolved) -> Iterable[Condition]:
     yield resolved.match
     yield from (other.definition.match for other in resolved.others.values())

@@ -17,7 +17,7 @@ from regulars.segments.analysis.model import AnalysisAway, Asked, NotReady
 from regulars.segments.check import EMPTY_GROUP, Types
 from regulars.segments.columns import life
 from regulars.segments.columns.model import Progress
-from regulars.segments.definition import Definition, Path
+from regulars.segments.definition import Definition, Group, Path
 from regulars.segments.errors import ChangedMeanwhile, DefinitionRefused, Fault, InUse, SegmentNotFound
 from regulars.segments.kept import manage
 from regulars.segments.kept.asked import asked_of
@@ -213,6 +213,7 @@ class Builder:
             counts={built.paths[path]: it for path, it in counted.counts.items() if path in built.paths},
             faults=faults_by_path(built, [fault for fault in known.faults if fault.message != EMPTY_GROUP]),
             new=work.new,
+            members_url=visit.url(PATH, work.segment.id, "members") if work.segment and not known.is_changed else None,
         )
         values: dict[str, Any] = {
             "segment": work.segment,
@@ -266,7 +267,7 @@ class Builder:
             is_changed=is_changed,
             uses=[] if work.segment is None else await self._uses(tx, visit, work.segment),
             why=await tell_why(tx, visit, work.who, resolved, words) if work.who else None,
-            changes=[] if segment is None else changes(segment.definition.match, built.match, words),
+            changes=[] if segment is None else changes(_as_a_form_says(segment), built.match, words),
             difference=None
             if segment is None
             else await ask_difference(tx, visit.organization_id, draft=resolved, saved=segment),
@@ -306,7 +307,7 @@ class Builder:
         except (NotReady, AnalysisAway):
             return None
         async with visit.database.reading() as tx:
-            return await find_people(tx, visit.organization_id, found.profile_ids)
+            return await find_people(tx, visit, found.profile_ids)
 
     async def _uses(self, tx: Tx, visit: Visit, segment: Segment) -> Sequence[Use]:
         found = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
@@ -356,8 +357,13 @@ def _definition(name: str, match: Any) -> Definition | Fault:
 def _is_changed(work: Work, match: Any, *, is_complete: bool) -> bool:
     if work.segment is None:
         return True
-    saved = work.segment.definition
-    return not is_complete or saved.match != match or saved.name != work.name
+    name = work.segment.definition.name.strip()
+    return not is_complete or _as_a_form_says(work.segment) != match or name != work.name
+
+
+def _as_a_form_says(segment: Segment) -> Group:
+    """What is saved may be said in other words, such as bought for bought at least once; it means the same."""
+    return build(node_of(segment.definition.match)).match
 
 
 def _deletion(visit: Visit, segment: Segment, uses: Sequence[Use], form: FormState) -> Response:

@@ -1,7 +1,8 @@
 """Who is in a segment: as a list, and as a file for those who may have it."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
@@ -11,23 +12,43 @@ from regulars.segments.analysis.ask import Analysis
 from regulars.segments.analysis.follow import follow
 from regulars.segments.analysis.model import AnalysisAway, Asked, Members, NotReady, Renumbered, read_place
 from regulars.segments.columns import life
+from regulars.segments.definition import ConsentState, OfAttribute, OfSales, Path, walk
 from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.model import Segment
 from regulars.segments.kept.resolve import resolve
 from regulars.segments.kept.sizes import list_sizes
 from regulars.segments.kept.uses import DescribeUses
 from regulars.segments.pages.builder import find_segment
+from regulars.segments.pages.draft import path_of
 from regulars.segments.pages.figures import AT_ONCE_S, count
 from regulars.segments.pages.people import Person, find_people
 from regulars.segments.pages.uses import PATH, list_uses
 from regulars.segments.pages.words import STATES
+from regulars.web.access import Action
 from regulars.web.csv import csv_response
+from regulars.web.errors import PageNotFound
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
 PAGE: Final = 50
 CSV_PAGE: Final = 500
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
+
+CONSENT: Final[Mapping[ConsentState, str]] = {
+    "may_be_texted": "SUBSCRIBED",
+    "withdrawn": "UNSUBSCRIBED",
+    "never_asked": "NEVER_ASKED",
+    "do_not_contact": "DO_NOT_CONTACT",
+}
+
+
+class Unreadable(NamedTuple):
+    """A condition that cannot read some values of its key."""
+
+    path: Path
+    place: str
+    key: str
+    is_of_products: bool
 
 
 class MemberPages:
@@ -56,18 +77,21 @@ class MemberPages:
         )
 
     async def show(self, visit: Visit) -> Response:
+        """Who is in it, or who has a value that one of its conditions cannot read."""
         segment, asked = await self._asked(visit)
+        unreadable = _unreadable(visit, segment)
         place = read_place(visit.query.get("after", ""))
         found: Members | None = None
         away: str | None = None
+        ask = self._analysis.members if unreadable is None else partial(self._analysis.unreadable, path=unreadable.path)
         try:
-            found = await self._analysis.members(visit.organization_id, asked, after=place, limit=PAGE)
+            found = await ask(visit.organization_id, asked, after=place, limit=PAGE)
         except (NotReady, AnalysisAway, Renumbered) as error:
             away = str(error)
         people: list[Person] = []
         if found is not None:
             async with visit.database.reading() as tx:
-                people = await find_people(tx, visit.organization_id, found.profile_ids)
+                people = await find_people(tx, visit, found.profile_ids)
         return render(
             visit,
             "segments/members.html",
@@ -76,6 +100,7 @@ class MemberPages:
             found=found,
             away=away,
             is_first=place is None,
+            unreadable=unreadable,
             base=visit.url(PATH, segment.id),
         )
 
@@ -94,6 +119,7 @@ class MemberPages:
                 found=None,
                 away=str(error),
                 is_first=True,
+                unreadable=None,
                 base=visit.url(PATH, segment.id),
             )
         async with visit.database.transaction() as tx:
@@ -104,7 +130,7 @@ class MemberPages:
     async def _rows(self, visit: Visit, asked: Asked, first: Members) -> AsyncIterator[list[str]]:
         async for found in follow(self._analysis, visit.organization_id, asked, first, limit=CSV_PAGE):
             async with visit.database.reading() as tx:
-                people = await find_people(tx, visit.organization_id, found.profile_ids)
+                people = await find_people(tx, visit, found.profile_ids)
             for person in people:
                 yield _row(person)
 
@@ -112,6 +138,23 @@ class MemberPages:
         async with visit.database.reading() as tx:
             segment = await find_segment(tx, visit)
             return segment, asked_of(await resolve(tx, visit.organization_id, segment.definition.match))
+
+
+def _unreadable(visit: Visit, segment: Segment) -> Unreadable | None:
+    """The condition that the address asks about, for whoever may know what the conditions are."""
+    place = visit.query.get("unreadable")
+    if place is None:
+        return None
+    visit.require(Action.EDIT_SEGMENTS)
+    path = path_of(place)
+    condition = None if path is None else dict(walk(segment.definition.match)).get(path)
+    if path is None or condition is None:
+        raise PageNotFound("The segment has no such condition; it may have been changed.")
+    if isinstance(condition, OfAttribute):
+        return Unreadable(path, place, condition.key, is_of_products=False)
+    if isinstance(condition, OfSales) and condition.property is not None:
+        return Unreadable(path, place, condition.property.key, is_of_products=True)
+    raise PageNotFound("The condition reads no value of a declared type.")
 
 
 def _row(person: Person) -> list[str]:
@@ -122,6 +165,6 @@ def _row(person: Person) -> list[str]:
         profile.first_name or "",
         profile.last_name or "",
         profile.phone_number or "",
-        person.status or "NEVER_ASKED",
+        CONSENT[person.state],
         format_timestamp(profile.created_at),
     ]

@@ -10,8 +10,9 @@ from tests.segments.fed_shop import FedShop
 
 from regulars.kit.db import Database, Tx
 from regulars.segments.feed import build
+from regulars.segments.queries import find_numbers, find_profiles_by_number
 
-CUSTOMERS, SALES = 3_000, 3_000
+CUSTOMERS = 3_000
 # Of some hundred that are found.
 THROWN_MAX = 100
 PROFILES = """
@@ -22,10 +23,8 @@ FROM (VALUES (%s::uuid)) AS it (organization), generate_series(1, %s) AS n
 TICKETS = """
 INSERT INTO sales_events (organization_id, id, external_id, type, occurred_at, store_id, profile_id, currency,
                           total_amount_cents, total_discount_cents, line_items, created_at)
-SELECT organization, gen_random_uuid(), 'S' || n, 'PURCHASE', now(), %s,
-       (SELECT id FROM profiles WHERE organization_id = organization AND external_id = 'C' || n),
-       'EUR', 100, 0, '[]', now()
-FROM (VALUES (%s::uuid)) AS it (organization), generate_series(1, %s) AS n
+SELECT organization_id, gen_random_uuid(), external_id, 'PURCHASE', now(), %s, id, 'EUR', 100, 0, '[]', now()
+FROM profiles WHERE organization_id = %s
 """
 
 
@@ -33,7 +32,7 @@ FROM (VALUES (%s::uuid)) AS it (organization), generate_series(1, %s) AS n
 def fresh(database_url: str) -> Iterator[tuple[asyncio.Runner, Database]]:
     """A database of its own, of which nothing is known."""
     with asyncio.Runner() as runner:
-        database = Database(database_url, pool_max=4)
+        database = Database(database_url, pool_max=4, statement_timeout_ms=100_000)
         runner.run(database.open())
         try:
             yield runner, database
@@ -46,7 +45,7 @@ def filled(runner: asyncio.Runner, database: Database) -> FedShop:
     shop.sql(PROFILES, CUSTOMERS)
 
     async def sell(tx: Tx) -> None:
-        await tx.execute(TICKETS, (shop.stores["LYO"], shop.organization_id, SALES))
+        await tx.execute(TICKETS, (shop.stores["LYO"], shop.organization_id))
 
     shop.do(sell)
     shop.begin()
@@ -94,6 +93,25 @@ def test_no_statement_reads_the_others_to_find_one(fresh, monkeypatch, is_second
     shop.build()
     shop.drain()
     assert shop.ask({"type": "all", "of": []}, want="members", limit=1000).members is not None
+    assert {text: lost for text, lost in thrown.items() if lost > THROWN_MAX} == {}
+
+
+def test_numbers_and_profiles_are_found_by_each_other_among_many(fresh, monkeypatch):
+    """Of so many that the index of the key has a level more than the one of the numbers."""
+    shop = FedShop(*fresh)
+    shop.sql(
+        "INSERT INTO segment_customers (organization_id, epoch, profile_id, number)"
+        " SELECT %s, 1, gen_random_uuid(), n FROM generate_series(0, 39999) AS n"
+    )
+    thrown = watch(monkeypatch)
+    wanted = range(0, 40_000, 800)
+
+    async def both(tx: Tx) -> None:
+        found = await find_profiles_by_number(tx, shop.organization_id, 1, list(wanted))
+        numbers = await find_numbers(tx, shop.organization_id, 1, list(found.values()))
+        assert sorted(numbers.values()) == list(wanted)
+
+    shop.do(both)
     assert {text: lost for text, lost in thrown.items() if lost > THROWN_MAX} == {}
 
 

@@ -1087,7 +1087,7 @@ CREATE INDEX segment_columns_due ON segment_columns USING btree (due_at, organiz
 
 CREATE INDEX segment_columns_to_tidy ON segment_columns USING btree (tidy_at, organization_id) WHERE (tidy_at IS NOT NULL);
 
-CREATE UNIQUE INDEX segment_customers_by_number ON segment_customers USING btree (organization_id, epoch, number);
+CREATE UNIQUE INDEX segment_customers_by_number ON segment_customers USING btree (organization_id, epoch, number) WHERE (number >= 0);
 
 CREATE INDEX segment_keys_by_segment ON segment_keys USING btree (organization_id, segment_id);
 

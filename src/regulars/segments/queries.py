@@ -1,9 +1,4 @@
-"""The SQL of the columns' state, of their runs and of the numbers of customers.
-
-Where many rows are looked up by their key, each is the first from the key on. That can be read from the key's own
-index alone; of rows that equal the key the planner may think that they are as quickly found among all of the
-organization's, while it knows nothing of the organization.
-"""
+"""The SQL of the columns' state, of their runs and of the numbers of customers."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -177,11 +172,9 @@ async def find_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids: S
         SELECT it.id, found.number
         FROM unnest(%(ids)s::uuid[]) AS it (id)
         CROSS JOIN LATERAL (
-            SELECT profile_id, number FROM segment_customers
-            WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s AND profile_id >= it.id
-            ORDER BY profile_id LIMIT 1
+            SELECT number FROM segment_customers
+            WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s AND profile_id = it.id LIMIT 1
         ) AS found
-        WHERE found.profile_id = it.id
         """,
         {"organization_id": organization_id, "epoch": epoch, "ids": list(profile_ids)},
     )
@@ -210,16 +203,16 @@ async def delete_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids:
 
 
 async def find_profiles_by_number(tx: Tx, organization_id: UUID, epoch: int, numbers: Sequence[int]) -> dict[int, UUID]:
+    # That a number is one is said because the index is of those alone.
     rows = await tx.fetch(
         """
         SELECT it.number, found.profile_id
         FROM unnest(%(numbers)s::integer[]) AS it (number)
         CROSS JOIN LATERAL (
-            SELECT profile_id, number FROM segment_customers
-            WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s AND number >= it.number
-            ORDER BY number LIMIT 1
+            SELECT profile_id FROM segment_customers
+            WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s AND number = it.number AND number >= 0
+            LIMIT 1
         ) AS found
-        WHERE found.number = it.number
         """,
         {"organization_id": organization_id, "epoch": epoch, "numbers": list(numbers)},
     )

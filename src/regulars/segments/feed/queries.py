@@ -1,6 +1,8 @@
 """The SQL that reads what the columns are fed from. Lists of keys are looked up one key at a time, through LATERAL.
 
-Profiles are looked up as the first from their key on; `segments/queries.py` says why.
+Profiles are looked up as the first from their key on, in its order: that is in the key's own index alone. Of one that
+equals the key the planner may think, while it knows nothing of the organization, that it is as quickly found among all
+of the organization's by another index.
 """
 
 from collections.abc import Collection, Sequence

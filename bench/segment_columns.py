@@ -59,6 +59,11 @@ def properties_of(product: int) -> dict[str, Any]:
     return {"collection": f"C{product % COLLECTIONS}", "weight": product % 97}
 
 
+def balance_of(customer: int) -> str:
+    """Every customer has another one."""
+    return f"{customer // 100}.{customer % 100:02}"
+
+
 async def write_big(database: Database, organization_id: UUID, *, customers: int, sales: int) -> Big:
     chance = np.random.default_rng(17)
     now = datetime.now(UTC)
@@ -108,6 +113,7 @@ def _block_parts(
         f"{datetime.fromtimestamp(1_500_000_000 + 97 * (first + place), UTC):%Y-%m-%dT%H:%M:%SZ}"
         for place in range(size)
     ]
+    balances = [balance_of(first + place) for place in range(size)]
     everybody = np.ones(size, np.uint8)
     return {
         "alive": encode(everybody),
@@ -121,6 +127,7 @@ def _block_parts(
         "a:city": _coded([f"City {value}" for value in cities.tolist()]),
         "a:birthday": _coded(born),
         "a:joined": _coded(joined),
+        "a:balance": _coded(balances),
     }
 
 

@@ -33,7 +33,7 @@ from regulars.segments.analysis.model import Asked, Figures
 from regulars.segments.columns.model import MAY_BE_TEXTED, CustomerState, Run, pack_customers
 from regulars.segments.queries import insert_blob, insert_run, list_runs, lock_state, update_state
 from regulars.segments.read import read_definition
-from segment_columns import COLLECTIONS, TIERS, Big, write_big
+from segment_columns import COLLECTIONS, TIERS, Big, balance_of, write_big
 from segment_feed import measure_feeding
 from segment_idle import IDLE_ORGANIZATIONS, WITH_SEGMENTS, measure_idling
 from segment_load import WITHOUT, BesideTheApi, measure_beside_the_api
@@ -63,6 +63,10 @@ class SegmentTimes:
     distinct_first_s: float = 0.0
     distinct_first_cpu_s: float = 0.0
     distinct_again_ms: float = 0.0
+    numbers_first_s: float = 0.0
+    numbers_first_cpu_s: float = 0.0
+    numbers_again_ms: float = 0.0
+    numbers_beside_changes_ms: float = 0.0
     beside_changes_ms: float = 0.0
     feed_per_s: float = 0.0
     feed_us: float = 0.0
@@ -107,6 +111,10 @@ def show(times: SegmentTimes, say: Say) -> None:
     say(f"  a date with as many values as customers: {times.distinct_first_s:.2f} s at first (bar: 5),")
     say(f"    {times.distinct_first_cpu_s:.2f} s of processor time;")
     say(f"    {times.distinct_again_ms:.0f} ms with another constant (bar: 300)")
+    say(f"  a number with as many values as customers: {times.numbers_first_s:.2f} s at first (bar: 5),")
+    say(f"    {times.numbers_first_cpu_s:.2f} s of processor time;")
+    say(f"    {times.numbers_again_ms:.0f} ms with another constant (bar: 300);")
+    say(f"    {times.numbers_beside_changes_ms:.0f} ms while 100 new ones a second come (bar: 500)")
     say(f"  nested, while 100 attributes a second change: {times.beside_changes_ms:.0f} ms (bar: 500),")
     say(f"    {times.patches_max} patches at most")
     say(f"  feed: {times.feed_per_s:,.0f} sales/s (bar: 5,000), {times.feed_us:.0f} µs a sale (bar: 100)")
@@ -187,6 +195,7 @@ def asked_of(big: Big, match: dict[str, Any]) -> Asked:
             "tier": (AttributeType.ENUM, TIERS),
             "points": (AttributeType.NUMBER, ()),
             "joined": (AttributeType.DATE, ()),
+            "balance": (AttributeType.NUMBER, ()),
         },
         properties={"collection": (AttributeType.TEXT, ())},
         zone="UTC",
@@ -247,9 +256,8 @@ async def _measure_counting(url: str, folder: Path, times: SegmentTimes, say: Sa
             times.distinct_first_s = (await _timed(analysis, big, _joined("2019-01-01")))[1]
             times.distinct_first_cpu_s = _worked_s() - before
             times.distinct_again_ms = 1000 * (await _timed(analysis, big, _joined("2018-06-01")))[1]
-            times.beside_changes_ms, times.patches_max = await _beside_changes(
-                database, analysis, big, definitions["three levels"]
-            )
+            await _measure_numbers(analysis, big, times)
+            await _beside_changes(database, analysis, big, definitions["three levels"], times)
             times.memory_mib = _memory_mib()
         async with running(settings) as analysis:
             times.after_restart_s = (await _timed(analysis, big, definitions["three levels"]))[1]
@@ -260,6 +268,19 @@ async def _measure_counting(url: str, folder: Path, times: SegmentTimes, say: Sa
 
 def _joined(day: str) -> dict[str, Any]:
     return _all({"type": "attribute", "key": "joined", "comparison": "before", "value": day})
+
+
+def _above(balance: str) -> dict[str, Any]:
+    return _all({"type": "attribute", "key": "balance", "comparison": "more", "value": balance})
+
+
+async def _measure_numbers(analysis: Analysis, big: Big, times: SegmentTimes) -> None:
+    before = _worked_s()
+    figures, times.numbers_first_s = await _timed(analysis, big, _above(balance_of(100)))
+    times.numbers_first_cpu_s = _worked_s() - before
+    if figures.total != big.customers - 101:
+        raise AssertionError(f"a balance above {balance_of(100)}: {figures.total}")
+    times.numbers_again_ms = 1000 * (await _timed(analysis, big, _above(balance_of(101))))[1]
 
 
 async def _ask(analysis: Analysis, big: Big, match: dict[str, Any]) -> Figures:
@@ -313,14 +334,24 @@ async def _edited_ms(analysis: Analysis, big: Big, match: dict[str, Any]) -> flo
     return 1000 * statistics.median(taken)
 
 
-async def _beside_changes(database: Database, analysis: Analysis, big: Big, match: dict[str, Any]) -> tuple[float, int]:
+async def _beside_changes(
+    database: Database, analysis: Analysis, big: Big, match: dict[str, Any], times: SegmentTimes
+) -> None:
     """While a patch of a hundred customers comes each second, as the feeder writes it, and the process tidies up."""
     chance = np.random.default_rng(3)
-    taken, patches = [], []
-    for _ in range(CHANGES_S):
+    taken, of_numbers, patches = [], [], []
+    for second in range(CHANGES_S):
         states = [
-            CustomerState(int(number), is_alive=True, attributes={"tier": "Gold", "points": str(int(number) % 9_999)})
-            for number in chance.integers(0, big.customers, 100)
+            CustomerState(
+                number,
+                is_alive=True,
+                attributes={
+                    "tier": "Gold",
+                    "points": str(number % 9_999),
+                    "balance": balance_of((second + 1) * big.customers + number),
+                },
+            )
+            for number in chance.integers(0, big.customers, 100).tolist()
         ]
         content = pack_customers(states)
         async with database.transaction() as tx:
@@ -335,8 +366,10 @@ async def _beside_changes(database: Database, analysis: Analysis, big: Big, matc
             await update_state(tx, big.organization_id, state)
             patches.append(sum(run.kind == "patch" for run in await list_runs(tx, big.organization_id, 1)))
         taken.append((await _timed(analysis, big, match))[1])
+        of_numbers.append((await _timed(analysis, big, _above(balance_of(100))))[1])
         await asyncio.sleep(1)
-    return 1000 * statistics.median(taken), max(patches)
+    times.beside_changes_ms, times.patches_max = 1000 * statistics.median(taken), max(patches)
+    times.numbers_beside_changes_ms = 1000 * statistics.median(of_numbers)
 
 
 def _worked_s() -> float:

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path as FilePath
@@ -155,6 +156,12 @@ class Story:
         command = [sys.executable, "-m", "tests.segments.killed_feeder", url, str(self.shop.organization_id)]
         ended = subprocess.run(command, cwd=ROOT, check=False, timeout=120)
         assert ended.returncode == -signal.SIGKILL
+        # PostgreSQL notices in a moment; until then the facts are the killed one's, and a drain passes them over.
+        deadline = time.monotonic() + 60
+        every = "SELECT id FROM outbox WHERE organization_id = %s"
+        while len(self.shop.sql(every + " FOR UPDATE SKIP LOCKED")) < len(self.shop.sql(every)):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
     def forget(self) -> None:
         """The analysis process was killed, and another reads everything anew."""

@@ -186,8 +186,15 @@ def log_trouble(event: str, name: str, organization_id: UUID, error: Exception) 
 def log_failure(
     name: str, organization_id: UUID, error: Exception, *, attempts: int, is_parked: bool, **about: str
 ) -> None:
-    """One line for an attempt that failed: a warning while there are more, an error with the last."""
-    note = _log.error if is_parked else _log.warning
+    """One line for an attempt that failed: a warning while there are more, an error with the last.
+
+    That a row was held by somebody else for too long, or the database was away, is no mistake of ours either.
+    """
     room = name.partition(".")[0]
-    event = f"{room}.parked" if is_parked else f"{room}.postponed"
-    note(event, organization_id=str(organization_id), attempts=attempts, exc_info=error, **about)
+    about = {"organization_id": str(organization_id), **about}
+    if is_parked:
+        _log.error(f"{room}.parked", attempts=attempts, exc_info=error, **about)
+    elif isinstance(error, CONNECTION_ERRORS):
+        _log.warning(f"{room}.postponed", attempts=attempts, error=type(error).__name__, **about)
+    else:
+        _log.warning(f"{room}.postponed", attempts=attempts, exc_info=error, **about)

@@ -151,6 +151,7 @@ def _measure_cost(cluster: Cluster, organization: Organization, *, turns: int) -
         for number, name in enumerate((WITHOUT, BESIDE, IN_USE)):
             url = cluster.clone(f"bench_cost_{number}")
             stack.callback(cluster.drop, f"bench_cost_{number}")
+            _make_known(url, organization)
             if name == BESIDE:
                 asyncio.run(_begin(url, _another(url)))
             elif name == IN_USE:
@@ -167,6 +168,18 @@ def _measure_cost(cluster: Cluster, organization: Organization, *, turns: int) -
                 used = _serving_cpu_s(server) + cpu_s(cluster.postmaster_pid) - before
                 spent[name].append(used / COST_SALES * 1e6)
     return {name: statistics.median(each) for name, each in spent.items()}
+
+
+def _make_known(url: str, organization: Organization) -> None:
+    """A worker hears of the keys of product properties; until then sales go the careful way."""
+    with _running(url, with_worker=True) as (server, _), psycopg.connect(url, autocommit=True) as connection:
+        _send_one_by_one(server, organization, name="known")
+        until = time.monotonic() + SEEN_S_MAX
+        known = "SELECT count(*) FROM product_properties WHERE organization_id = %s"
+        while connection.execute(known, (organization.id,)).fetchone() == (0,):
+            if time.monotonic() > until:
+                raise AssertionError("the worker does not hear of the keys of products")
+            time.sleep(ASK_AGAIN_S)
 
 
 def _send_one_by_one(server: Server, organization: Organization, *, name: str) -> None:

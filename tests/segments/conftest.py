@@ -4,14 +4,23 @@ from collections.abc import Iterator
 import pytest
 from tests.segments.desk import Desk
 from tests.segments.fed_shop import FedShop
+from tests.support.database import new_database
 
 from regulars.kit.db import Database
 
 
+@pytest.fixture(scope="session")
+def columns_database_url(shared_database: tuple[str, str]) -> Iterator[str]:
+    """Beside the one that servers use: an analysis process there would merge and fold what tests do by hand."""
+    url, template = shared_database
+    with new_database(url, template=template) as fresh:
+        yield fresh
+
+
 @pytest.fixture
-def opened(api_database_url: str) -> Iterator[tuple[asyncio.Runner, Database]]:
+def opened(columns_database_url: str) -> Iterator[tuple[asyncio.Runner, Database]]:
     with asyncio.Runner() as runner:
-        database = Database(api_database_url, pool_max=8, lock_timeout_ms=20_000)
+        database = Database(columns_database_url, pool_max=8, lock_timeout_ms=20_000)
         runner.run(database.open())
         try:
             yield runner, database

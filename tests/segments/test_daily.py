@@ -32,9 +32,9 @@ def test_it_is_counted_at_night_in_the_organization_s_zone(now, zone, expected):
 
 
 def test_a_segment_is_counted_once_a_day_and_tried_again_when_nothing_counts(
-    desk, api_database_url, tmp_path, monkeypatch
+    desk, columns_database_url, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv("DATABASE_URL", api_database_url)
+    monkeypatch.setenv("DATABASE_URL", columns_database_url)
     monkeypatch.setenv("REGULARS_DATA_DIR", str(tmp_path))
     desk.customer("C1")
     segment = desk.segment({"type": "named"})
@@ -48,7 +48,7 @@ def test_a_segment_is_counted_once_a_day_and_tried_again_when_nothing_counts(
         await queue.finish()
 
     async def count() -> None:
-        async with running(Settings(data_dir=tmp_path, database_url=api_database_url)) as analysis:
+        async with running(Settings(data_dir=tmp_path, database_url=columns_database_url)) as analysis:
             await turn(SizeQueue(analysis))
 
     before = desk.now()

@@ -195,7 +195,7 @@ class Story:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_columns_and_rows_agree(shop, seed, api_database_url, monkeypatch):
+def test_columns_and_rows_agree(shop, seed, columns_database_url, monkeypatch):
     # Few are enough to be merged, so that most of what is counted was.
     monkeypatch.setattr(tidying, "MERGE_RUNS", 3)
     if seed % 2:
@@ -214,7 +214,7 @@ def test_columns_and_rows_agree(shop, seed, api_database_url, monkeypatch):
         for _ in range(10):
             story.step(monkeypatch)
         if number == 2:
-            story.is_killed(api_database_url)
+            story.is_killed(columns_database_url)
         shop.drain()
         trees.types = types_of(shop)
         for _ in range(8):

@@ -33,14 +33,14 @@ def test_a_folder_with_a_long_name_has_its_socket_elsewhere(tmp_path):
     assert socket_path(Settings(data_dir=long)) == socket_path(Settings(data_dir=long))
 
 
-def test_it_counts_through_its_own_death(shop, api_database_url, tmp_path, monkeypatch):
-    monkeypatch.setenv("DATABASE_URL", api_database_url)
+def test_it_counts_through_its_own_death(shop, columns_database_url, tmp_path, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", columns_database_url)
     monkeypatch.setenv("REGULARS_DATA_DIR", str(tmp_path))
     for number in range(5):
         shop.sale(f"c{number}", amount=1000 * number)
     shop.drain()
     asked = shop.asked({"type": "all", "of": [{"type": "spend", "currency": "EUR", "at_least_cents": 2000}]})
-    settings = Settings(data_dir=Path(tmp_path), database_url=api_database_url)
+    settings = Settings(data_dir=Path(tmp_path), database_url=columns_database_url)
 
     async def ask() -> None:
         async with running(settings) as analysis:

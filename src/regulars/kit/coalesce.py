@@ -52,8 +52,8 @@ class _Queue(Generic[T]):
     # Each with its size, and when it came.
     items: deque[tuple[T, int, float]] = field(default_factory=deque)
     size: int = 0
-    # How long the first of the batch that was taken last had waited.
-    waited_s: float = 0.0
+    # Whether the first of the batch that was taken last had waited too long.
+    is_late: bool = False
     # A queue that is being flushed, or that stands in line for it, is not put in line again.
     in_line: bool = False
     # What a shared turn left over, to be flushed by itself before anything else of this queue.
@@ -116,8 +116,9 @@ class Coalescer(Generic[K, T]):
     def has_room(self, key: K, *, size: int) -> bool:
         queue = self._queues.get(key)
         if queue is not None and queue.items:
-            is_late = len(queue.items) >= self._items_max(key) and queue.waited_s > self._wait_s_max(key)
-            if is_late or len(queue.items) >= self._queue_items_max or queue.size + size > self._queue_bytes_max:
+            if len(queue.items) >= self._queue_items_max or queue.size + size > self._queue_bytes_max:
+                return False
+            if queue.is_late and len(queue.items) >= self._items_max(key):
                 return False
         return self.waiting_bytes + size <= self._waiting_bytes_max
 
@@ -173,7 +174,7 @@ class Coalescer(Generic[K, T]):
     async def _serve_alone(self) -> None:
         key = self._alone.keys.popleft()
         queue = self._queues[key]
-        batch, queue.left = queue.left or self._take(queue, self._items_max(key)), []
+        batch, queue.left = queue.left or self._take(key, queue), []
         try:
             await self._flush(key, batch)
         finally:
@@ -219,14 +220,14 @@ class Coalescer(Generic[K, T]):
             if turn and size > BATCH_BYTES_MAX:
                 break
             key = keys.popleft()
-            turn.append((key, self._take(queue, self._items_max(key))))
+            turn.append((key, self._take(key, queue)))
         return turn
 
-    def _take(self, queue: _Queue[T], items_max: int) -> list[T]:
+    def _take(self, key: K, queue: _Queue[T]) -> list[T]:
+        items_max = self._items_max(key)
         batch: list[T] = []
         size = 0
-        if queue.items:
-            queue.waited_s = monotonic() - queue.items[0][2]
+        queue.is_late = bool(queue.items) and monotonic() - queue.items[0][2] > self._wait_s_max(key)
         while queue.items and len(batch) < items_max:
             item, item_size, _ = queue.items[0]
             if batch and size + item_size > BATCH_BYTES_MAX:

@@ -172,14 +172,9 @@ def _measure_cost(cluster: Cluster, organization: Organization, *, turns: int) -
 
 def _make_known(url: str, organization: Organization) -> None:
     """A worker hears of the keys of product properties; until then sales go the careful way."""
-    with _running(url, with_worker=True) as (server, _), psycopg.connect(url, autocommit=True) as connection:
+    with _running(url, with_worker=True) as (server, _):
         _send_one_by_one(server, organization, name="known")
-        until = time.monotonic() + SEEN_S_MAX
-        known = "SELECT count(*) FROM product_properties WHERE organization_id = %s"
-        while connection.execute(known, (organization.id,)).fetchone() == (0,):
-            if time.monotonic() > until:
-                raise AssertionError("the worker does not hear of the keys of products")
-            time.sleep(ASK_AGAIN_S)
+        _wait_until_fed(url, organization)
 
 
 def _send_one_by_one(server: Server, organization: Organization, *, name: str) -> None:

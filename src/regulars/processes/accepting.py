@@ -7,7 +7,7 @@ takes as many as there are in each round, up to a bound that keeps a round short
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from uvicorn import Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -44,7 +44,6 @@ class Door:
         self._new_protocol = new_protocol
         self._entering: set[asyncio.Task[None]] = set()
         self._is_closed = False
-        self.sockets: Sequence[socket.socket] = ()
         self._open()
 
     def close(self) -> None:

@@ -119,22 +119,22 @@ async def profile_of(quick: Counter, ticket: str) -> Any:
     return dict(await quick.desk.rows(query))[ticket]
 
 
-# A few sales go by small statements, and more by a wide one.
-BY_EITHER_WAY = pytest.mark.parametrize("small_sales_max", [0, statements.SMALL_SALES_MAX])
+# One organization's sales go by one statement, and those of several by another.
+BY_EITHER = pytest.mark.parametrize("statement", [statements.RECORD, statements.RECORD_TOGETHER])
 
 
-@BY_EITHER_WAY
-async def test_a_customer_committed_just_before_the_statement_is_found_by_it(quick, monkeypatch, small_sales_max):
+@BY_EITHER
+async def test_a_customer_committed_just_before_the_statement_is_found_by_it(quick, monkeypatch, statement):
     """The answer that is kept for the key names the customer whom the statement found, to the byte."""
-    monkeypatch.setattr(statements, "SMALL_SALES_MAX", small_sales_max)
+    monkeypatch.setattr(statements, "RECORD", statement)
     identifier = new_uuid()
-    insert = statements.insert_together
+    insert = statements.insert
 
     async def be_overtaken(*arguments: Any, **options: Any) -> Any:
         await elsewhere(quick, PROFILE + " ON CONFLICT DO NOTHING", quick.desk.organization_id, identifier)
         return await insert(*arguments, **options)
 
-    monkeypatch.setattr(statements, "insert_together", be_overtaken)
+    monkeypatch.setattr(statements, "insert", be_overtaken)
     first = told("A", profile_id="ada", key="k")
     [answer, *_] = await quick.send([first, told("B"), told("C", profile_id="eve")])
     assert quick.sent_quickly == [3]
@@ -146,12 +146,12 @@ async def test_a_customer_committed_just_before_the_statement_is_found_by_it(qui
     assert replay == {**answer, "headers": [(b"idempotent-replayed", b"true")]}
 
 
-@BY_EITHER_WAY
+@BY_EITHER
 async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sale_is_not_written(
-    quick, monkeypatch, small_sales_max
+    quick, monkeypatch, statement
 ):
-    monkeypatch.setattr(statements, "SMALL_SALES_MAX", small_sales_max)
-    insert = statements.insert_together
+    monkeypatch.setattr(statements, "RECORD", statement)
+    insert = statements.insert
     body = {**samples.sale(STORE), "external_id": "A", "profile_id": "ghost"}
     print_of = fingerprint("POST", TARGET, samples.json_bytes(body))
 
@@ -164,7 +164,7 @@ async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sal
         )
         return await insert(*arguments, **options)
 
-    monkeypatch.setattr(statements, "insert_together", be_overtaken)
+    monkeypatch.setattr(statements, "insert", be_overtaken)
     answers = await quick.send([Told(body, "k"), told("B", key="k2", profile_id="ada")])
     assert answers[0] == {"status": 201, "headers": [(b"idempotent-replayed", b"true")], "body": {"stored": 1}}
     assert answers[1]["status"] == 201

@@ -1,4 +1,4 @@
-"""The hot path: a whole batch of sales in one statement that commits by itself, or a few in small ones together.
+"""The hot path: a whole batch of sales in one statement that commits by itself.
 
 What the statements (`statements.py`) insert is exactly what is answered, or nothing:
 
@@ -10,7 +10,7 @@ What the statements (`statements.py`) insert is exactly what is answered, or not
 - a sale whose external_id is taken is left out, with its profile, its record and its fact;
 - of a batch request, which has one answer for all its sales, either all go in or none. A few of them share a statement:
   one with a sale that the statement cannot decide is left out whole, and one that repeats a stored sale fails it all;
-- small batches of several organizations share a transaction, each with statements of its own: if one fails, all do;
+- small batches of several organizations share a statement: if one fails, all do;
 - nothing goes in when the prepared time is more than a second from the database's.
 
 Whatever was not inserted takes the careful path (`record.py`), a new statement that sees the winner.
@@ -19,7 +19,7 @@ Whatever was not inserted takes the careful path (`record.py`), a new statement 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -33,7 +33,7 @@ from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuid
 from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, Split, encode_new, split_at_profile
 from regulars.sales.model import Sale
-from regulars.sales.statements import Inserted, Kept, New, NewSale
+from regulars.sales.statements import Candidate, Inserted, Kept, New, NewSale
 from regulars.work.automation import freshness
 from regulars.work.outbox import OutboxQueue
 
@@ -84,26 +84,31 @@ class QuickRecorder:
         return answers
 
     async def record_together(self, batches: Sequence[tuple[UUID, Sequence[KeyedSale]]]) -> list[list[Encode | None]]:
-        """The same for several organizations in one transaction; it writes something of all or nothing of any.
+        """The same for several organizations in one statement; it writes something of all or nothing of any.
 
         They are taken in the order of their ids, so that two processes do not wait for each other crosswise.
         """
-        answers: dict[UUID, list[Encode | None]] = {of: [None] * len(writes) for of, writes in batches}
-        prepared: list[tuple[_Batch, New]] = []
+        answers: list[list[Encode | None]] = [[None] * len(writes) for _, writes in batches]
+        if len(batches) > 1 and self._database.is_cluster:
+            return answers
+        numbers = sorted(range(len(batches)), key=lambda number: batches[number][0])
+        writes = [write for number in numbers for write in batches[number][1]]
         async with self._database.recording() as connection:
-            if len(batches) == 1 or not self._database.is_cluster:
-                for organization_id, writes in sorted(batches, key=_BY_ORGANIZATION):
-                    batch = await self._prepare(connection, organization_id, [write.command for write in writes])
-                    if batch.chosen:
-                        prepared.append((batch, batch.as_new(organization_id, batch.keep(writes))))
-            if not prepared:
-                return list(answers.values())
+            asked = [(batches[number][0], [write.command for write in batches[number][1]]) for number in numbers]
+            batch = await self._prepare(connection, asked)
+            if not batch.chosen:
+                return answers
+            new = batch.as_new(batch.keep(writes))
+            statement = statements.RECORD if len(batches) == 1 else statements.RECORD_TOGETHER
             asked_at = monotonic()
-            inserted = await statements.insert_together(connection, [new for _, new in prepared], status=201)
-        for (batch, new), went_in in zip(prepared, inserted, strict=True):
-            batch.answer(new.kept, went_in, answers[new.organization_id])
-            self._note(new.organization_id, went_in, asked_at)
-        return list(answers.values())
+            inserted = await statements.insert(connection, statement, new, status=201)
+        self._database.clock.set(inserted.now, asked_at=asked_at)
+        made = iter(batch.answer(new.kept, inserted))
+        for number in numbers:
+            answers[number] = [next(made) for _ in batches[number][1]]
+            if any(answers[number]):
+                self._tell(batches[number][0])
+        return answers
 
     async def record_all(
         self, organization_id: UUID, requests: Sequence[SalesRequest], *, status: int
@@ -113,7 +118,7 @@ class QuickRecorder:
             # An answer that is kept has the ids of many customers in it, so they are looked up before.
             finds_customers = any(request.key is not None for request in requests)
             sales = [sale for request in requests for sale in request.sales]
-            batch = await self._prepare(connection, organization_id, sales, finds_customers=finds_customers)
+            batch = await self._prepare(connection, [(organization_id, sales)], finds_customers=finds_customers)
             whole = batch.keep_whole([len(request.sales) for request in requests])
             if not batch.chosen:
                 return [None] * len(requests)
@@ -125,12 +130,13 @@ class QuickRecorder:
                     body = known_before.answer(ones, request.join)
                     kept[number] = Kept(ones[0].new.id, key, request.fingerprint, Split(body, None), request.notes)
             in_order = sorted(kept.values(), key=_BY_KEY)
-            new = batch.as_new(organization_id, in_order)
+            new = batch.as_new(in_order)
             asked_at = monotonic()
             inserted = await statements.insert(connection, statements.RECORD_ALL, new, status=status)
-        self._note(organization_id, inserted, asked_at)
+        self._database.clock.set(inserted.now, asked_at=asked_at)
         answers: list[Encode | None] = [None] * len(requests)
         if inserted.profiles:
+            self._tell(organization_id)
             went_in = _WentIn(batch, inserted.profiles)
             for number, ones in whole.items():
                 answers[number] = (
@@ -143,49 +149,27 @@ class QuickRecorder:
     async def _prepare(
         self,
         connection: Connection,
-        organization_id: UUID,
-        sales: Sequence[Sale],
+        asked: Sequence[tuple[UUID, Sequence[Sale]]],
         *,
         finds_customers: bool = False,
     ) -> "_Batch":
         """Choose the sales that the statement can decide, and give each what it will be stored with."""
-        now = await self._now(connection)
-        known = await self._learn(connection, organization_id, sales)
-        names = sorted({sale.profile.external_id for sale in sales if isinstance(sale.profile, ByExternalId)})
-        profiles: dict[str, bytes | None] = dict.fromkeys(names)
-        if finds_customers and names:
-            found = await statements.find_ids(connection, statements.FIND_PROFILES, organization_id, names)
-            profiles = dict(zip(names, found, strict=True))
-        strangers = [name for name, identifier in profiles.items() if identifier is None]
-        candidates = dict(zip(strangers, new_uuids(len(strangers)), strict=True))
-        ids = new_uuids(len(sales))
-        chosen: list[_Chosen] = []
-        seen: set[str] = set()
-        for place, sale in enumerate(sales):
-            # A repeated ticket is not for this path, also when the first was not: it must not overtake the first.
-            if sale.external_id in seen:
-                continue
-            seen.add(sale.external_id)
-            store = known.store_of(sale)
-            if store is None or is_in_future(sale.occurred_at, now=now, tolerance=self._tolerance):
-                continue
-            customer = profile = None
-            if sale.profile is not None:
-                if not isinstance(sale.profile, ByExternalId):
-                    continue
-                customer = sale.profile.external_id
-                profile = profiles[customer] or candidates[customer]
-            to_find = None if finds_customers else customer
-            chosen.append(_Chosen(place, NewSale(ids[place], sale, store.id, to_find, profile), store.shown))
-        # In external_id order, so that two processes that share tickets do not wait for each other crosswise.
-        chosen.sort(key=_BY_EXTERNAL_ID)
-        return _Batch(chosen, [(identifier, name) for name, identifier in candidates.items()], now)
+        batch = _Batch(await self._now(connection), new_uuids(sum([len(sales) for _, sales in asked])))
+        for organization_id, sales in asked:
+            known = await self._learn(connection, organization_id, sales)
+            names = sorted({sale.profile.external_id for sale in sales if isinstance(sale.profile, ByExternalId)})
+            profiles: dict[str, bytes | None] = {}
+            if finds_customers and names:
+                found = await statements.find_ids(connection, statements.FIND_PROFILES, organization_id, names)
+                profiles = dict(zip(names, found, strict=True))
+            customers = batch.meet(organization_id.bytes, names, profiles)
+            batch.choose(
+                organization_id.bytes, sales, known, customers, tolerance=self._tolerance, are_found=finds_customers
+            )
+        return batch
 
-    def _note(self, organization_id: UUID, inserted: Inserted, asked_at: float) -> None:
-        if inserted.now is not None:
-            self._database.clock.set(inserted.now, asked_at=asked_at)
-        if inserted.profiles:
-            self._database.tell_committed([(OutboxQueue.name, organization_id)])
+    def _tell(self, organization_id: UUID) -> None:
+        self._database.tell_committed([(OutboxQueue.name, organization_id)])
 
     async def _learn(self, connection: Connection, organization_id: UUID, sales: Sequence[Sale]) -> "_Known":
         """What is known of the organization, with the stores and the property keys of these sales if they exist."""
@@ -261,19 +245,67 @@ class _Chosen(msgspec.Struct, frozen=True, gc=False):
 
 _BY_EXTERNAL_ID = attrgetter("new.told.external_id")
 _BY_KEY = attrgetter("key")
-_BY_ORGANIZATION = itemgetter(0)
 
 
 class _Batch:
-    """Sales that one statement is to insert."""
+    """Sales that one statement is to insert, the organizations one after the other."""
 
-    def __init__(self, chosen: list[_Chosen], candidates: list[tuple[bytes, str]], now: datetime) -> None:
-        self.chosen = chosen
-        self.candidates = candidates
+    def __init__(self, now: datetime, ids: Sequence[bytes]) -> None:
+        """There is an id for each sale that was asked for."""
         self.now = now
+        self._ids = ids
+        self._asked = 0
+        self.chosen: list[_Chosen] = []
+        self.candidates: list[Candidate] = []
 
-    def as_new(self, organization_id: UUID, kept: Sequence[Kept]) -> New:
-        return New(organization_id, [one.new for one in self.chosen], self.candidates, kept, self.now)
+    def meet(self, organization: bytes, names: Sequence[str], known: Mapping[str, bytes | None]) -> dict[str, bytes]:
+        """The profile of each customer: the known one, or a candidate."""
+        strangers = [name for name in names if known.get(name) is None]
+        new = [
+            Candidate(organization, identifier, name)
+            for identifier, name in zip(new_uuids(len(strangers)), strangers, strict=True)
+        ]
+        self.candidates += new
+        met = {name: identifier for name, identifier in known.items() if identifier is not None}
+        return met | {one.name: one.id for one in new}
+
+    def choose(
+        self,
+        organization: bytes,
+        sales: Sequence[Sale],
+        known: "_Known",
+        customers: Mapping[str, bytes],
+        *,
+        tolerance: timedelta,
+        are_found: bool,
+    ) -> None:
+        """Take in those of an organization's sales that the statement can decide."""
+        chosen: list[_Chosen] = []
+        seen: set[str] = set()
+        for place, sale in enumerate(sales, self._asked):
+            # A repeated ticket is not for this path, also when the first was not: it must not overtake the first.
+            if sale.external_id in seen:
+                continue
+            seen.add(sale.external_id)
+            store = known.store_of(sale)
+            if store is None or is_in_future(sale.occurred_at, now=self.now, tolerance=tolerance):
+                continue
+            customer = None
+            if sale.profile is not None:
+                if not isinstance(sale.profile, ByExternalId):
+                    continue
+                customer = sale.profile.external_id
+            profile = None if customer is None else customers[customer]
+            to_find = None if are_found else customer
+            new = NewSale(organization, self._ids[place], sale, store.id, to_find, profile)
+            chosen.append(_Chosen(place, new, store.shown))
+        # In external_id order, so that two processes that share tickets do not wait for each other crosswise.
+        chosen.sort(key=_BY_EXTERNAL_ID)
+        self.chosen += chosen
+        self._asked += len(sales)
+
+    def as_new(self, kept: Sequence[Kept]) -> New:
+        return New([one.new for one in self.chosen], self.candidates, kept, self.now)
 
     def keep(self, writes: Sequence[KeyedSale]) -> list[Kept]:
         """The answers that are kept, in key order, so that two processes that share keys seldom wait for each other; a
@@ -285,14 +317,16 @@ class _Batch:
         ]
         return sorted(kept, key=_BY_KEY)
 
-    def answer(self, kept: Sequence[Kept], inserted: Inserted, answers: list[Encode | None]) -> None:
-        """Put the answer to each sale that went in into its place."""
+    def answer(self, kept: Sequence[Kept], inserted: Inserted) -> list[Encode | None]:
+        """The answer to each sale that went in, in its place."""
+        answers: list[Encode | None] = [None] * self._asked
         went_in = _WentIn(self, inserted.profiles)
         halves = {one.sale: one.body for one in kept}
         for one in self.chosen:
             if one.new.id in inserted.profiles:
                 body = halves.get(one.new.id)
                 answers[one.place] = partial(went_in.encode, one) if body is None else partial(went_in.join, one, body)
+        return answers
 
     def keep_whole(self, sizes: Iterable[int]) -> dict[int, list[_Chosen]]:
         """Of sales that were asked for in groups of these sizes, keep the groups of which all were chosen.

@@ -210,7 +210,7 @@ async def test_those_who_wait_for_the_same_key_are_told_also_when_the_first_cann
     def fail(_outcome):
         raise OSError("gone")
 
-    workshop.writes.submit_now(workshop.route, write, fail)
+    workshop.writes.submit_now(workshop.writes.find_room(workshop.route, write.request), write, fail)
     waiting = workshop.call("a", key="k")
     await workshop.until(lambda: bool(workshop.batches))
     workshop.gate.set()
@@ -220,22 +220,26 @@ async def test_those_who_wait_for_the_same_key_are_told_also_when_the_first_cann
 
 async def test_the_queue_that_is_asked_for_room_is_the_one_the_write_goes_to(database, organization_id, monkeypatch):
     workshop = Workshop(database, organization_id, parallel_batches=2)
-    coalescer, asked = workshop.writes.coalescer, []
-    has_room = coalescer.has_room
+    coalescer, asked, gone_to = workshop.writes.coalescer, [], []
+    has_room, add = coalescer.has_room, coalescer.add
 
     def ask(queue, *, size):
         asked.append(queue)
         return has_room(queue, size=size)
 
+    def go(queue, item, *, size):
+        gone_to.append(queue)
+        add(queue, item, size=size)
+
     monkeypatch.setattr(coalescer, "has_room", ask)
+    monkeypatch.setattr(coalescer, "add", go)
     workshop.gate.clear()
     for number in range(4):
         write = Write(request(organization_id, body=b'"a"'), f"thing {number}")
-        workshop.writes.check_room(workshop.route, write.request)
-        workshop.writes.submit_now(workshop.route, write, lambda _: None)
-    before, after = asked[::2], asked[1::2]
-    assert before == after
-    assert [queue[-1] for queue in before] == [0, 1, 0, 1]
+        queue = workshop.writes.find_room(workshop.route, write.request)
+        workshop.writes.submit_now(queue, write, lambda _: None)
+    assert asked == gone_to
+    assert [queue[-1] for queue in asked] == [0, 1, 0, 1]
     workshop.gate.set()
     await coalescer.drain()
 

@@ -7,7 +7,8 @@ have been done for it here, and its token is given back.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+
+import msgspec
 
 from regulars.http.answer_head import answer_head
 from regulars.http.answered import Answered, Note, note_nothing
@@ -31,7 +32,7 @@ from regulars.kit.metrics import PROCESS
 _JSON = b"application/json"
 
 
-class _Call(NamedTuple):
+class _Call(msgspec.Struct, frozen=True):
     """What a request is answered with, when its answer is there."""
 
     route: Route
@@ -95,7 +96,7 @@ class ApiLane:
         try:
             # What cannot be taken is refused before it is read: reading is most of what a refusal would cost.
             rate_headers = self._rate_limiter.take(caller.api_key_id)
-            self._writes.check_room(route, request)
+            queue = self._writes.find_room(route, request)
         except ApiError as error:
             # At once: a loop with more to read than it can does nothing else for long.
             refusal = problem_answer(error, request.request_id)
@@ -116,7 +117,7 @@ class ApiLane:
         def answer(outcome: Outcome) -> None:
             self._answer(call, outcome.answer)
 
-        self._writes.submit_now(route, Write(request, command, text, mark), answer)
+        self._writes.submit_now(queue, Write(request, command, text, mark), answer)
         return True
 
     def _decline(self, caller: Caller) -> bool:

@@ -111,7 +111,7 @@ class InFlight:
 
         The status is that of all whose body is still to be made.
         """
-        self._let_go(pending for pending, _ in outcomes)
+        self._let_go([pending for pending, _ in outcomes])
         asyncio.get_running_loop().call_soon(_tell, outcomes, status)
 
     def refuse(self, batch: Sequence[Pending], error: ApiError) -> None:
@@ -176,7 +176,7 @@ def _tell(outcomes: Sequence[tuple[Pending, Outcome | MakeBody]], status: int = 
 def _made(write: Write, status: int, make_body: MakeBody) -> Outcome:
     """The answer to a write that is committed."""
     try:
-        return decided(write, Answer(status, make_body()))
+        return Outcome(noted(write, Answer(status, make_body())), write.key is not None and is_kept(status))
     except Exception:  # noqa: BLE001  # the caller must hear something, and may ask again
         _log.exception("writes.answer_not_made", request_id=write.request.request_id)
         return refused(

@@ -68,7 +68,7 @@ class Writes:
         charge: Callable[[int], None],
     ) -> Answer:
         """Run one write. `refusal` is what the request was already found guilty of, if anything."""
-        self.check_room(route, request)
+        self.find_room(route, request)
         async with self._large.admitted(len(request.body)):
             command = None
             if refusal is None:
@@ -109,14 +109,19 @@ class Writes:
             self.in_flight.give_up([pending])
             raise
 
-    def check_room(self, route: Mutation, request: Request) -> None:
-        """Refuse what no queue would take, before anything is done for it."""
-        if not self.coalescer.has_room(self._next_queue(route, request.caller.organization_id), size=len(request.body)):
+    def find_room(self, route: Mutation, request: Request) -> QueueKey:
+        """The queue for a write; what that would not take is refused, before anything is done for it."""
+        queue = self._next_queue(route, request.caller.organization_id)
+        if not self.coalescer.has_room(queue, size=len(request.body)):
             raise _overloaded()
+        return queue
 
-    def submit_now(self, route: Mutation, write: Write, reply: Callable[[Outcome], None]) -> None:
-        """Queue a valid write without waiting for anything; there is room, and its key is not in flight."""
-        self._put(route, Pending(write, None, reply))
+    def submit_now(self, queue: QueueKey, write: Write, reply: Callable[[Outcome], None]) -> None:
+        """Queue a valid write where there was room a moment ago; its key is not in flight."""
+        pending = Pending(write, None, reply)
+        self.coalescer.add(queue, pending, size=len(write.request.body))
+        self._arrivals += 1
+        self.in_flight.add(pending)
 
     def _put(self, route: Mutation, pending: Pending) -> None:
         request = pending.write.request

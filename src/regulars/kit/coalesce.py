@@ -102,6 +102,10 @@ class Coalescer(Generic[K, T]):
         """Queue an item, or raise Overloaded. `flush` must give the item its outcome, whatever happens."""
         if not self.has_room(key, size=size):
             raise Overloaded
+        self.add(key, item, size=size)
+
+    def add(self, key: K, item: T, *, size: int) -> None:
+        """Queue an item that was found to have room."""
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = _Queue()

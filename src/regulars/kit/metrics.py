@@ -52,9 +52,10 @@ class Route:
         self.seconds = Histogram(SECONDS_BOUNDS)
 
     def observe(self, status: int, seconds: float) -> None:
-        statuses = self.statuses
+        statuses, histogram = self.statuses, self.seconds
         statuses[status] = statuses.get(status, 0) + 1
-        self.seconds.observe(seconds)
+        histogram.counts[bisect_left(SECONDS_BOUNDS, seconds)] += 1
+        histogram.total += seconds
 
 
 class HistogramSnapshot(msgspec.Struct, frozen=True):

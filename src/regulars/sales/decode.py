@@ -42,9 +42,7 @@ _ABSENT = msgspec.Raw()
 
 
 def _read_free_object(raw: msgspec.Raw, *, field: str) -> bytes | None:
-    """An object or an array to the letter; null and nothing are the same."""
-    if raw is _ABSENT:
-        return None
+    """An object or an array to the letter, or null."""
     text = bytes(raw)
     if text == b"null":
         return None
@@ -157,7 +155,7 @@ class Sent(Protocol):
 
 
 def decode_request(request: Sent) -> Sale:
-    return decode_sale(request.body)
+    return decode_plainly(request.body) or decode_carefully(request.body)
 
 
 def decode_sale(body: bytes) -> Sale:
@@ -252,9 +250,9 @@ def _make(
         wire.total_discount_cents,
         wire.total_tax_cents,
         wire.source,
-        _read_free_object(wire.payments, field="payments"),
-        _read_free_object(wire.loyalty, field="loyalty"),
-        _read_free_object(wire.metadata, field="metadata"),
+        None if wire.payments is _ABSENT else _read_free_object(wire.payments, field="payments"),
+        None if wire.loyalty is _ABSENT else _read_free_object(wire.loyalty, field="loyalty"),
+        None if wire.metadata is _ABSENT else _read_free_object(wire.metadata, field="metadata"),
         line_items,
         _NO_KEYS.union(*[line.product.properties or () for line in lines if line.product is not None]),
         ignored,

@@ -208,7 +208,7 @@ class Kept(msgspec.Struct, frozen=True, gc=False):
     headers: Headers = ()
 
 
-class Candidate(NamedTuple):
+class Candidate(msgspec.Struct, frozen=True, gc=False):
     """The profile of a customer who may be new."""
 
     organization: bytes

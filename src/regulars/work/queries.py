@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from regulars.kit.arrays import Uuids
 from regulars.kit.db import Tx
 
 
@@ -91,7 +92,7 @@ async def take_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str], *,
 async def delete_rows(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
     await tx.execute(
         "DELETE FROM outbox WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])",
-        {"organization_id": organization_id, "ids": list(ids)},
+        {"organization_id": organization_id, "ids": Uuids([identifier.bytes for identifier in ids])},
     )
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
+from regulars.kit.arrays import Uuids
 from regulars.kit.db import Tx
 
 # Totals are locked in the order of their key, so that two who count together do not wait for each other in a circle.
@@ -49,7 +50,7 @@ async def add_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
         )
         """
         + _ADD,
-        {"organization_id": organization_id, "ids": list(ids)},
+        {"organization_id": organization_id, "ids": Uuids([identifier.bytes for identifier in ids])},
     )
 
 

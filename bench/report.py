@@ -14,12 +14,22 @@ PEER = "fastest FastAPI"
 SALES = "Regulars sales, 1 worker"
 KEYS = "Regulars sales, 1 worker, keys"
 BATCH = "Regulars batch of 100 (rows/s)"
+ORGANIZATIONS = "Regulars sales, 200 organizations"
+
+
+def in_turns(name: str) -> str:
+    return f"{name}, in turns"
+
+
+# What lies near to what is promised of it: measured side by side, a little at a time.
+CLOSE = tuple(map(in_turns, (CEILING, SALES, BATCH, ORGANIZATIONS)))
 # What the project promises of itself: the row, the row it is compared with, and the least ratio.
 GOALS = (
     (SALES, CEILING, 0.5),
     (SALES, PEER, 10.0),
     (KEYS, SALES, 0.7),
-    (BATCH, CEILING, 1.5),
+    (in_turns(BATCH), in_turns(CEILING), 1.5),
+    (in_turns(ORGANIZATIONS), in_turns(SALES), 0.4),
     ("Regulars GET profile by external_id", SALES, 0.8),
     ("Regulars GET sale by external_id", SALES, 0.8),
     ("Regulars profiles, all new", SALES, 0.5),
@@ -27,10 +37,11 @@ GOALS = (
     ("Regulars profiles in batches of 500 (rows/s)", SALES, 1.5),
     ("Regulars opt-ins", SALES, 0.35),
     ("Regulars duplicates", SALES, 0.8),
-    ("Regulars sales, 200 organizations", SALES, 0.4),
     (f"{SALES}, 1 M stored", f"{SALES}, 0 stored", 0.9),
     (f"{SALES}, 10 M stored", f"{SALES}, 0 stored", 0.8),
 )
+# The same of processor time.
+GOALS_BY_CPU = ((in_turns(SALES), in_turns(CEILING), 0.95),)
 # Those that a goal compares are measured one after the other: the machine's own speed changes from minute to minute.
 IN_ORDER = (BATCH, CEILING, SALES, KEYS, *(name for name, other, _ in GOALS if other == SALES and name != KEYS), *PEERS)
 MEMORY_MIB_MAX = 200
@@ -57,10 +68,10 @@ HEADINGS = (
 def add_ratios(rows: list[dict[str, Any]]) -> None:
     """Each row's rate as a share of pgbench's, and as a multiple of the peer's, where those were measured too."""
     named = _by_name(rows)
-    ceiling = named.get(CEILING)
     for row in rows:
+        ceiling = named.get(in_turns(CEILING) if row["name"] in CLOSE else CEILING)
         row["to_pgbench"] = _compare(row, ceiling)
-        row["to_pgbench_by_cpu"] = _cpu_us(ceiling) / _cpu_us(row) if ceiling and row["rate"] else None
+        row["to_pgbench_by_cpu"] = _compare_cpu(row, ceiling)
         row["to_fastapi"] = _compare(row, named.get(PEER))
 
 
@@ -77,15 +88,23 @@ def _compare(row: dict[str, Any], other: dict[str, Any] | None) -> float | None:
     """
     if other is None or not row["rate"] or not other["rate"]:
         return None
-    is_paired = row["in_turns"] == other["in_turns"] and len(row["rates"]) == len(other["rates"])
-    if is_paired and not row["failed_runs"] and not other["failed_runs"]:
+    if _are_paired(row, other):
         return statistics.median(one / two for one, two in zip(row["rates"], other["rates"], strict=True))
     return float(row["rate"] / other["rate"])
 
 
-def _cpu_us(row: dict[str, Any]) -> float:
-    """All processor time that one row took, whoever spent it: on full cores it decides the rate, others or not."""
-    return float(row["app_us"] + row["jobs_us"] + row["database_us"] + row["load_us"])
+def _compare_cpu(row: dict[str, Any], other: dict[str, Any] | None) -> float | None:
+    """The same of all processor time that one row took, whoever spent it: on full cores it decides the rate."""
+    if other is None or not row["rate"] or not other["rate"]:
+        return None
+    if _are_paired(row, other):
+        return statistics.median(two / one for one, two in zip(row["cpu_us"], other["cpu_us"], strict=True))
+    return statistics.median(other["cpu_us"]) / statistics.median(row["cpu_us"])
+
+
+def _are_paired(row: dict[str, Any], other: dict[str, Any]) -> bool:
+    is_alike = row["in_turns"] == other["in_turns"] and len(row["rates"]) == len(other["rates"])
+    return is_alike and not row["failed_runs"] and not other["failed_runs"]
 
 
 def print_table(console: Console, result: dict[str, Any]) -> None:
@@ -141,6 +160,11 @@ def goals(rows: list[dict[str, Any]]) -> list[tuple[str, float, float]]:
         (f"{name} / {other}", ratio, least)
         for name, other, least in GOALS
         if name in named and (ratio := _compare(named[name], named.get(other))) is not None
+    ]
+    told += [
+        (f"{name} / {other}, by processor time", ratio, least)
+        for name, other, least in GOALS_BY_CPU
+        if name in named and (ratio := _compare_cpu(named[name], named.get(other))) is not None
     ]
     memory = max((row["memory_mib"] for row in rows if row["name"].startswith("Regulars")), default=0.0)
     return [*told, (f"{MEMORY_MIB_MAX} MiB / largest worker", MEMORY_MIB_MAX / memory, 1.0)] if memory else told

@@ -34,6 +34,7 @@ from scenarios import (
     Measured,
     Scenario,
     as_json,
+    close_scenarios,
     grown_scenario,
     measure,
     measure_in_turns,
@@ -52,7 +53,7 @@ IDLE_S = 60
 ALONE: dict[str, "_Alone"] = {"pages": pages, "texts": texts, "journeys": journeys, "segments": segments}
 # Which of them end with an error when a bar was missed.
 BARS: dict[str, Callable[[Any], bool]] = {"pages": pages.is_reached}
-GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "latency", "growth", *ALONE, *WORK)
+GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "turns", "latency", "growth", *ALONE, *WORK)
 
 
 def main() -> None:
@@ -71,12 +72,12 @@ def main() -> None:
         organizations = make_templates(cluster)
         chosen = _choose(console, cluster, organizations[0], options)
         runs: dict[str, list[Measured]] = {scenario.name: [] for scenario in chosen}
-        growth = [scenario for scenario in chosen if _is_compared_in_turns(scenario)]
-        others = [scenario for scenario in _in_order(chosen) if scenario not in growth]
+        others = [scenario for scenario in _in_order(chosen) if not scenario.is_in_turns]
         for repetition in range(options.repeats):
             _repeat(console, cluster, organizations, others, runs, repetition=repetition, options=options)
-        if growth:
-            runs |= _compare_growth(console, cluster, organizations, growth, options)
+        for group in dict.fromkeys(scenario.group for scenario in chosen if scenario.is_in_turns):
+            together = [scenario for scenario in chosen if scenario.is_in_turns and scenario.group == group]
+            runs |= _compare_in_turns(console, cluster, organizations, together, options)
         rows = [_row(scenario, runs[scenario.name]) for scenario in chosen if runs[scenario.name]]
         fixed_rate = _latency(console, cluster, organizations, rows, options)
         _measure_work(console, cluster, organizations[0], options)
@@ -146,7 +147,7 @@ def _choose(
     groups = set(options.only or [*GROUPS])
     if "latency" in groups:
         groups |= {"sales"}
-    chosen = [scenario for scenario in SCENARIOS if scenario.group in groups]
+    chosen = [scenario for scenario in [*SCENARIOS, *close_scenarios()] if scenario.group in groups]
     if "growth" in groups:
         chosen.append(grown_scenario("regulars", None, "0"))
         for sales in GROWTH_LONG if options.long else GROWTH:
@@ -162,20 +163,16 @@ def _in_order(chosen: Sequence[Scenario]) -> list[Scenario]:
     return sorted(chosen, key=lambda scenario: order.get(scenario.name, len(order)))
 
 
-def _is_compared_in_turns(scenario: Scenario) -> bool:
-    return scenario.group == "growth" and scenario.app == "regulars"
-
-
-def _compare_growth(
+def _compare_in_turns(
     console: Console,
     cluster: Cluster,
     organizations: Sequence[Organization],
-    growth: Sequence[Scenario],
+    chosen: Sequence[Scenario],
     options: argparse.Namespace,
 ) -> dict[str, list[Measured]]:
     turns = max(2, options.repeats * options.seconds // TURN_S)
-    console.print(f"{', '.join(scenario.name for scenario in growth)}: {turns} turns of {TURN_S} s", highlight=False)
-    measured = measure_in_turns(cluster, organizations, growth, turns=turns, warm_s=options.warm_up)
+    console.print(f"{'; '.join(scenario.name for scenario in chosen)}: {turns} turns of {TURN_S} s", highlight=False)
+    measured = measure_in_turns(cluster, organizations, chosen, turns=turns, warm_s=options.warm_up)
     for name, runs in measured.items():
         rate = statistics.median(run.rate for run in runs)
         database_us = statistics.median(run.database_us for run in runs)
@@ -248,8 +245,9 @@ def _row(scenario: Scenario, runs: Sequence[Measured]) -> dict[str, Any]:
     row["failed_runs"] = len(runs) - len(valid)
     row["spread"] = (max(rates) - min(rates)) / row["rate"] if rates else 0.0
     row["rates"] = rates
+    row["cpu_us"] = [run.app_us + run.jobs_us + run.database_us + run.load_us for run in valid]
     # Rates of two rows go in pairs if both were measured in the same turns, or in the same repetitions.
-    row["in_turns"] = _is_compared_in_turns(scenario)
+    row["in_turns"] = scenario.group if scenario.is_in_turns else ""
     return row
 
 

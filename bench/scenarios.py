@@ -1,5 +1,6 @@
 """What is measured: one entry per row of the table, and how one repetition of it runs."""
 
+import re
 import sys
 import tempfile
 import urllib.parse
@@ -9,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import pgbench
+import report
 from database import AUTOVACUUM_OFF, ORGANIZATIONS, TEMPLATE, TEMPLATE_OF_MANY, Cluster, Organization
 from load import wrk
 from processes import (
@@ -55,6 +57,8 @@ class Scenario:
     with_worker: bool = True
     # Seconds of load before the measurement; without it, as many as the run was asked for.
     warm_s: int | None = None
+    # Whether it is measured side by side with the others of its group, a little at a time.
+    is_in_turns: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,11 +120,21 @@ SCENARIOS: tuple[Scenario, ...] = (
 )
 
 
+def close_scenarios() -> list[Scenario]:
+    """Those whose ratios are near to what is promised of them, to be measured in turns."""
+    return [
+        replace(scenario, name=report.in_turns(scenario.name), group="turns", is_in_turns=True)
+        for scenario in SCENARIOS
+        if report.in_turns(scenario.name) in report.CLOSE
+    ]
+
+
 def grown_scenario(app: str, database: str | None, label: str) -> Scenario:
     """The load on a database that holds so many sales already."""
     name = "pgbench" if app == "pgbench" else "Regulars sales, 1 worker"
     warm_s = None if database is None else GROWN_WARM_S
-    return Scenario(f"{name}, {label} stored", "growth", app, database=database, warm_s=warm_s)
+    is_in_turns = app == "regulars"
+    return Scenario(f"{name}, {label} stored", "growth", app, database=database, warm_s=warm_s, is_in_turns=is_in_turns)
 
 
 def measure(
@@ -133,10 +147,7 @@ def measure(
     try:
         if scenario.app == "pgbench":
             pgbench.run(cluster, organizations[0], database, seconds=warm_s)
-            done = pgbench.run(cluster, organizations[0], database, seconds=seconds)
-            return Measured(
-                done.rate, done.p50_ms, done.p99_ms, 0.0, 0.0, done.database_us, done.load_us, 0.0, done.others_cores, 0
-            )
+            return _insert(cluster, organizations[0], scenario, seconds=seconds)
         with start(scenario, url) as server:
             wait_until_settled(server.pid)
             return _load(cluster, organizations, scenario, server, name=name, seconds=seconds, warm_s=warm_s)
@@ -185,6 +196,9 @@ def measure_in_turns(
                 stack.callback(cluster.drop, database)
                 # As in those that are filled, for the same reason.
                 cluster.execute(AUTOVACUUM_OFF, database)
+            if scenario.app == "pgbench":
+                pgbench.run(cluster, organizations[0], database, seconds=warm_s)
+                continue
             server = stack.enter_context(start(scenario, cluster.url_of(database)))
             wait_until_settled(server.pid)
             _send(organizations, scenario, server, name="tw", seconds=scenario.warm_s or warm_s)
@@ -195,15 +209,27 @@ def measure_in_turns(
         answered = dict.fromkeys(measured, 0)
         for turn in range(turns):
             for scenario in scenarios if turn % 2 == 0 else reversed(scenarios):
+                if scenario.app == "pgbench":
+                    measured[scenario.name].append(_insert(cluster, organizations[0], scenario, seconds=TURN_S))
+                    continue
                 server = servers[scenario.name]
                 done, rows = _observe(cluster, organizations, scenario, server, name=f"t{turn}", seconds=TURN_S)
                 measured[scenario.name].append(done)
                 answered[scenario.name] += rows
                 wait_until_settled(server.pid)
         for scenario in scenarios:
+            if scenario.app == "pgbench":
+                continue
             lost = answered[scenario.name] - (_stored(cluster, scenario) - before[scenario.name])
             measured[scenario.name] = [_with_lost(done, scenario, lost) for done in measured[scenario.name]]
     return measured
+
+
+def _insert(cluster: Cluster, organization: Organization, scenario: Scenario, *, seconds: int) -> Measured:
+    done = pgbench.run(cluster, organization, _database_of(scenario), seconds=seconds)
+    return Measured(
+        done.rate, done.p50_ms, done.p99_ms, 0.0, 0.0, done.database_us, done.load_us, 0.0, done.others_cores, 0
+    )
 
 
 def _load(
@@ -228,7 +254,7 @@ def _with_lost(measured: Measured, scenario: Scenario, lost: int) -> Measured:
 
 
 def _database_of(scenario: Scenario) -> str:
-    return scenario.database or f"bench_{scenario.app}"
+    return scenario.database or "bench_" + re.sub(r"\W+", "_", scenario.name.lower())
 
 
 def _stored(cluster: Cluster, scenario: Scenario) -> int:

@@ -17,14 +17,15 @@ sys.path.insert(0, str(BENCH))
 import report  # noqa: E402  # the folder of the benchmark has just been made importable
 import run  # noqa: E402  # as above
 import tickets  # noqa: E402  # as above
-from scenarios import SCENARIOS, Measured, grown_scenario  # noqa: E402  # as above
+from scenarios import SCENARIOS, Measured, close_scenarios, grown_scenario  # noqa: E402  # as above
 
 TICKET_BYTES = range(650, 1050)
 
 
 def row(name, rate, **figures):
     zeros = dict.fromkeys(("app_us", "jobs_us", "database_us", "load_us", "memory_mib"), 0.0)
-    return {"name": name, "rate": rate, "rates": [rate], "failed_runs": 0, "in_turns": False, **zeros, **figures}
+    made = {"name": name, "rate": rate, "rates": [rate], "failed_runs": 0, "in_turns": "", **zeros, **figures}
+    return made | {"cpu_us": [sum(made[name] for name in ("app_us", "jobs_us", "database_us", "load_us"))]}
 
 
 def bodies_of(requests):
@@ -92,16 +93,27 @@ def test_a_ratio_is_the_median_of_those_of_the_repetitions():
     report.add_ratios(slow_minute)
     assert slow_minute[1]["to_pgbench"] == pytest.approx(0.8)
     assert report.goals(slow_minute)[0][1] == pytest.approx(0.8)
-    for change in ({"in_turns": True}, {"failed_runs": 1, "rates": [800.0, 320.0]}):
+    for change in ({"in_turns": "growth"}, {"failed_runs": 1, "rates": [800.0, 320.0]}):
         changed = [slow_minute[0], {**slow_minute[1], **change}]
         report.add_ratios(changed)
         assert changed[1]["to_pgbench"] == pytest.approx(0.7), "the ratio of the medians"
 
 
+def test_processor_time_is_compared_in_pairs_too_and_what_is_in_turns_with_pgbench_in_turns():
+    rows = [row("pgbench", 1.0, database_us=50.0), row(report.SALES, 1.0, app_us=200.0)]
+    rows += [row(report.in_turns("pgbench"), 1.0), row(report.in_turns(report.SALES), 1.0)]
+    rows[2] |= {"cpu_us": [100.0, 300.0, 110.0], "rates": [1.0] * 3, "in_turns": "turns"}
+    rows[3] |= {"cpu_us": [110.0, 310.0, 400.0], "rates": [1.0] * 3, "in_turns": "turns"}
+    report.add_ratios(rows)
+    assert [one["to_pgbench_by_cpu"] for one in rows] == pytest.approx([1.0, 0.25, 1.0, 100 / 110])
+    assert report.goals(rows)[-1][1:] == (pytest.approx(100 / 110), 0.95)
+
+
 def test_goals_speak_of_what_is_measured_and_compared_in_order():
     growth = {grown_scenario("regulars", None, label).name for label in ("0", "1 M", "10 M")}
     compared = {name for goal in report.GOALS for name in goal[:2]} - {report.PEER}
-    assert compared | set(report.PEERS) == set(report.IN_ORDER) | growth
+    others = {scenario.name for scenario in close_scenarios()}
+    assert compared | set(report.PEERS) == (set(report.IN_ORDER) - {report.BATCH}) | growth | others
     assert set(report.IN_ORDER) <= {scenario.name for scenario in SCENARIOS}
     assert [scenario.name for scenario in run._in_order(SCENARIOS)][: len(report.IN_ORDER)] == list(report.IN_ORDER)
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from tests.sales.counter import TARGET, Counter, Told
 from tests.sales.desk import AN_HOUR_AGO, STORE, database_time
-from tests.sales.traffic import Traffic
+from tests.sales.traffic import FIRST, Traffic
 from tests.support import samples
 from tests.support.draining import drain
 
@@ -26,26 +26,21 @@ from regulars.worker import LISTENERS
 pytestmark = pytest.mark.anyio
 
 
+# One organization's sales go by one statement, and those of several by another.
+BY_EITHER = pytest.mark.parametrize("statement", [statements.RECORD, statements.RECORD_TOGETHER])
+
+
+@BY_EITHER
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_random_traffic_has_the_same_answers_and_leaves_the_same_rows_on_both_paths(
-    quick, plain, seed, monkeypatch
+    quick, plain, seed, statement, monkeypatch
 ):
+    monkeypatch.setattr(statements, "RECORD", statement)
     # However much of it comes again, the quick way is tried.
     monkeypatch.setattr(quick_try, "REPEATS_MIN", 1_000)
     traffic = Traffic(seed)
     for counter in (quick, plain):
-        await counter.send(
-            [
-                Told(
-                    {
-                        **samples.sale(STORE),
-                        "external_id": "T-known",
-                        "occurred_at": "2024-05-01T00:00:00Z",
-                        "profile_id": "known",
-                    }
-                )
-            ]
-        )
+        await counter.send([FIRST])
     for _ in range(20):
         told = traffic.batch()
         assert await quick.send(told) == await plain.send(told), f"seed {seed}, batch {told}"
@@ -117,10 +112,6 @@ async def test_where_everything_comes_again_the_quick_way_is_not_tried_for_a_whi
 async def profile_of(quick: Counter, ticket: str) -> Any:
     query = "SELECT external_id, profile_id FROM sales_events WHERE organization_id = %s"
     return dict(await quick.desk.rows(query))[ticket]
-
-
-# One organization's sales go by one statement, and those of several by another.
-BY_EITHER = pytest.mark.parametrize("statement", [statements.RECORD, statements.RECORD_TOGETHER])
 
 
 @BY_EITHER

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -9,16 +10,17 @@ import psycopg
 import pytest
 from tests.sales.conftest import open_shop
 from tests.sales.counter import TARGET, Counter, open_counter
-from tests.sales.desk import AN_HOUR_AGO, STORE
+from tests.sales.desk import AN_HOUR_AGO, STORE, Desk
+from tests.sales.traffic import FIRST, Traffic
 from tests.support import samples
 from tests.support.room import request
 
-from regulars.http import in_flight
+from regulars.http import in_flight, quick_try
 from regulars.http.route import Answer
 from regulars.kit import connecting
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
-from regulars.sales import api
+from regulars.sales import api, statements
 
 pytestmark = pytest.mark.anyio
 
@@ -83,6 +85,34 @@ async def test_they_are_one_transaction_and_each_organization_has_its_own(mall):
         assert (table, transactions, organizations) == (table, 1, SHOPS)
     names = await mall.rows("SELECT organization_id, external_id FROM profiles")
     assert sorted(names) == sorted((shop, f"ada-{number}") for number, shop in enumerate(mall.shops))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_random_traffic_of_several_leaves_and_answers_what_each_would_alone(mall, plain, seed, monkeypatch):
+    """All use the same names for tickets, customers and keys."""
+    monkeypatch.setattr(quick_try, "REPEATS_MIN", 1_000)
+    used, insert = [], statements.insert
+
+    async def note(connection: Any, statement: Any, new: Any, **options: Any) -> Any:
+        used.append(statement)
+        return await insert(connection, statement, new, **options)
+
+    monkeypatch.setattr(statements, "insert", note)
+    together = [replace(mall.counter, desk=Desk(mall.counter.desk.database, shop)) for shop in mall.shops]
+    apart = [open_counter(plain.desk.database, shop, quick=False) for shop in mall.shops]
+    for counter in apart:
+        await open_shop(counter)
+    for counter in (*together, *apart):
+        await counter.send([FIRST])
+    traffic = [Traffic(10 * seed + number) for number in range(SHOPS)]
+    for _ in range(12):
+        told = [one.batch() for one in traffic]
+        answers = await asyncio.gather(*(counter.send(some) for counter, some in zip(together, told, strict=True)))
+        for counter, some, answered in zip(apart, told, answers, strict=True):
+            assert await counter.send(some) == answered, f"seed {seed}"
+    for one, other in zip(together, apart, strict=True):
+        assert await one.left() == await other.left(), f"seed {seed}"
+    assert used.count(statements.RECORD_TOGETHER) > 5
 
 
 async def test_what_is_known_already_is_answered_beside_what_is_new(mall):

@@ -8,6 +8,16 @@ from tests.sales.counter import Told
 from tests.sales.desk import STORE
 from tests.support import samples
 
+# To be sent before the rest, which refers to its customer.
+FIRST = Told(
+    {
+        **samples.sale(STORE),
+        "external_id": "T-known",
+        "occurred_at": "2024-05-01T00:00:00Z",
+        "profile_id": "known",
+    }
+)
+
 
 class Traffic:
     def __init__(self, seed: int) -> None:

@@ -128,6 +128,14 @@ async def test_what_is_known_already_is_answered_beside_what_is_new(mall):
     assert await mall.tickets() == [(0, "A"), (1, "A"), (2, "C")]
 
 
+async def test_a_key_that_comes_with_another_ticket_fails_nobody_else(mall):
+    await mall.sell(0, "A", key="k")
+    answers = await asyncio.gather(mall.sell(0, "B", key="k"), mall.sell(1, "A", key="k"), mall.sell(2, "C"))
+    assert statuses(answers) == [409, 201, 201]
+    assert mall.counter.sent_quickly == [1, 2]
+    assert await mall.tickets() == [(0, "A"), (1, "A"), (2, "C")]
+
+
 async def test_one_organization_s_fault_is_not_its_neighbours(mall):
     async with mall.counter.desk.database.transaction() as tx:
         await tx.execute("ALTER TABLE sales_events ADD CHECK (external_id <> 'cursed')")

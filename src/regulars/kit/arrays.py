@@ -100,14 +100,6 @@ def timestamp(value: datetime) -> bytes:
     return _LONG.pack((value - _EPOCH) // _MICROSECOND)
 
 
-def text(value: str | None) -> bytes | None:
-    return None if value is None else value.encode()
-
-
-def bigint(value: int | None) -> bytes | None:
-    return None if value is None else _LONG.pack(value)
-
-
 def read_timestamp(payload: bytes) -> datetime:
     return _EPOCH + _MICROSECOND * read_bigint(payload)
 

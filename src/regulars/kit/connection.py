@@ -38,7 +38,6 @@ KEPT_BYTES_MAX: Final = 4 << 20
 STATEMENTS_MAX: Final = 400
 TEXTS_READ_MAX: Final = 4_096
 _FAILED: Final = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
-_SUCCEEDED: Final = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 # The server forgot the statement, or a change of a table changed what it gives.
 _FORGOTTEN: Final = (InvalidSqlStatementName, FeatureNotSupported)
 _PLACE = re.compile(r"%(?:\((\w+)\)s|s|%)")
@@ -51,19 +50,13 @@ class Prepared(NamedTuple):
     text: str
 
 
-# Such a statement with the values of its places.
-Asked = tuple[Prepared, Sequence[bytes | None]]
-
-
 class Connection(AsyncConnection[TupleRow]):
-    """One statement at a time, or several as one."""
+    """One statement at a time."""
 
     _is_watched = False
     _named = 0
     _answered: "asyncio.Future[PGresult] | None" = None
     _result: PGresult | None = None
-    # What statements that run together have given so far.
-    _together: list[PGresult] | None = None
     is_swollen = False
 
     def make_ready(self) -> None:
@@ -104,56 +97,13 @@ class Connection(AsyncConnection[TupleRow]):
                 raise
             return await self._run(statement, parameters)
 
-    async def run_together(self, asked: Sequence[Asked]) -> list[PGresult]:
-        """Run several such statements as one transaction and in one round trip: all take effect, or none does.
-
-        Each sees what those before it did. The connection must be in no transaction.
-        """
-        try:
-            return await self._run_together(asked)
-        except _FORGOTTEN:
-            for statement, _ in asked:
-                self._own.pop(statement.name, None)
-            return await self._run_together(asked)
-
     async def _run(self, statement: Prepared, parameters: Sequence[bytes | None]) -> PGresult:
-        name = self._own.get(statement.name) or await self._prepare_own(statement)
+        name = self._own.get(statement.name)
+        if name is None:
+            name = self._own[statement.name] = await self._prepare(statement.text)
         self._weigh(parameters)
-        self._send_own(name, parameters)
-        return await self._wait()
-
-    async def _run_together(self, asked: Sequence[Asked]) -> list[PGresult]:
-        for statement, parameters in asked:
-            if statement.name not in self._own:
-                await self._prepare_own(statement)
-            self._weigh(parameters)
-        self.pgconn.enter_pipeline_mode()
-        results: list[PGresult] = []
-        self._together = results
-        try:
-            for statement, parameters in asked:
-                self._send_own(self._own[statement.name], parameters)
-            self.pgconn.pipeline_sync()
-            await self._wait()
-        finally:
-            self._together = None
-            if self.pgconn.status != ConnStatus.BAD:
-                self._leave_pipeline()
-        return results
-
-    def _leave_pipeline(self) -> None:
-        try:
-            self.pgconn.exit_pipeline_mode()
-        except psycopg.Error:
-            # Not all was sent, or not all has come: nobody can tell what the next answer would be to.
-            self.hang_up()
-
-    async def _prepare_own(self, statement: Prepared) -> bytes:
-        name = self._own[statement.name] = await self._prepare(statement.text)
-        return name
-
-    def _send_own(self, name: bytes, parameters: Sequence[bytes | None]) -> None:
         self.pgconn.send_query_prepared(name, parameters, [Format.BINARY] * len(parameters), Format.BINARY)
+        return await self._wait()
 
     async def fetch_row(self, statement: Prepared, parameters: Sequence[bytes | None]) -> list[bytes]:
         """The values of the one row that such a statement gives, null as no bytes."""
@@ -279,27 +229,10 @@ class Connection(AsyncConnection[TupleRow]):
     def _collect(self) -> None:
         while not self.pgconn.is_busy():
             result = self.pgconn.get_result()
-            if self._together is None:
-                if result is None:
-                    self._finish()
-                    return
-                self._result = result
-            elif self._is_all_together(result, self._together):
-                # Whoever waits has yet to run, and the server may go on: what comes now belongs to no statement.
-                self._together = None
+            if result is None:
                 self._finish()
                 return
-
-    def _is_all_together(self, result: PGresult | None, together: list[PGresult]) -> bool:
-        """Keep one of several results, or the first failure; whether it was the last."""
-        if result is None:
-            # One statement has given all, and the next has its turn.
-            return self.pgconn.status == ConnStatus.BAD
-        if result.status in _SUCCEEDED:
-            together.append(result)
-        elif self._result is None:
             self._result = result
-        return result.status == ExecStatus.PIPELINE_SYNC
 
     def _finish(self) -> None:
         """Nothing more will come for this statement."""

@@ -7,6 +7,9 @@ from tests.architecture.test_statements import DIRECTORY_TABLES, NO_ROOM, all_st
 from tests.support.project import PACKAGE
 from tests.support.statements import Statement
 
+from regulars.kit.connection import Prepared
+from regulars.sales import statements as recording
+
 # The one statement that inserts inside WITH, for the sake of the hot path.
 RECORDING = PACKAGE / "sales" / "statements.py"
 # The one place that reads across organizations: who has something due.
@@ -76,6 +79,18 @@ def test_inside_lateral_the_organization_is_a_parameter():
         if any(_NEIGHBOUR.search(inner) for inner in laterals(one.text)) and one.file != RECORDING
     ]
     assert found == []
+
+
+def test_of_the_forms_of_the_recording_statement_only_that_for_several_takes_organizations_from_rows():
+    """The other runs on a cluster, where it must be known whose it is before it is run."""
+    forms = {name: form.text for name, form in vars(recording).items() if isinstance(form, Prepared)}
+    from_rows = {name for name, text in forms.items() if re.search(r"\b[in]\.organization_id", text)}
+    assert from_rows == {"RECORD_TOGETHER"}
+    assert {name for name, text in forms.items() if "INSERT INTO sales_events" in text} == {
+        *from_rows,
+        "RECORD",
+        "RECORD_ALL",
+    }
 
 
 def test_every_update_and_delete_names_one_organization_with_a_parameter():

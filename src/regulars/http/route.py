@@ -78,8 +78,7 @@ MakeBody = Callable[[], bytes]
 # One statement for a whole batch, where a room has one; it commits by itself. It gives None for each item that it did
 # not write and that must take the path of several statements.
 Quick = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[MakeBody | None]]]
-# The same for batches of several organizations in one transaction, each by statements of its own: if it raises, nothing
-# of any of them was written.
+# The same for batches of several organizations in one transaction: if it raises, nothing of any of them was written.
 QuickTogether = Callable[[Sequence[tuple[UUID, Sequence[Write]]]], Awaitable[Sequence[Sequence[MakeBody | None]]]]
 
 

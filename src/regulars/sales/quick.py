@@ -84,16 +84,17 @@ class QuickRecorder:
         return answers
 
     async def record_together(self, batches: Sequence[tuple[UUID, Sequence[KeyedSale]]]) -> list[list[Encode | None]]:
-        """The same for several organizations in one statement; it writes something of all or nothing of any.
+        """The same for several organizations, each once, in one statement: if it fails, nothing of any is written.
 
         They are taken in the order of their ids, so that two processes do not wait for each other crosswise.
         """
         answers: list[list[Encode | None]] = [[None] * len(writes) for _, writes in batches]
-        if len(batches) > 1 and self._database.is_cluster:
-            return answers
         numbers = sorted(range(len(batches)), key=lambda number: batches[number][0])
         writes = [write for number in numbers for write in batches[number][1]]
         async with self._database.recording() as connection:
+            # Known only now, if this is the first connection.
+            if len(batches) > 1 and self._database.is_cluster:
+                return answers
             asked = [(batches[number][0], [write.command for write in batches[number][1]]) for number in numbers]
             batch = await self._prepare(connection, asked)
             if not batch.chosen:
@@ -154,18 +155,18 @@ class QuickRecorder:
         finds_customers: bool = False,
     ) -> "_Batch":
         """Choose the sales that the statement can decide, and give each what it will be stored with."""
+        # First, because it may take a while where much is new, and the time is to be fresh.
+        known = [await self._learn(connection, organization_id, sales) for organization_id, sales in asked]
         batch = _Batch(await self._now(connection), new_uuids(sum([len(sales) for _, sales in asked])))
-        for organization_id, sales in asked:
-            known = await self._learn(connection, organization_id, sales)
+        for (organization_id, sales), of_it in zip(asked, known, strict=True):
             names = sorted({sale.profile.external_id for sale in sales if isinstance(sale.profile, ByExternalId)})
             profiles: dict[str, bytes | None] = {}
             if finds_customers and names:
                 found = await statements.find_ids(connection, statements.FIND_PROFILES, organization_id, names)
                 profiles = dict(zip(names, found, strict=True))
             customers = batch.meet(organization_id.bytes, names, profiles)
-            batch.choose(
-                organization_id.bytes, sales, known, customers, tolerance=self._tolerance, are_found=finds_customers
-            )
+            whose = organization_id.bytes
+            batch.choose(whose, sales, of_it, customers, tolerance=self._tolerance, are_found=finds_customers)
         return batch
 
     def _tell(self, organization_id: UUID) -> None:

@@ -30,7 +30,7 @@ from regulars.kit.arrays import (
 from regulars.kit.clock import format_timestamp
 from regulars.kit.connection import Connection, Prepared
 from regulars.kit.errors import Headers
-from regulars.kit.ids import PROFILE
+from regulars.kit.ids import PROFILE, new_uuids
 from regulars.profiles.facts import ProfilesChanged
 from regulars.profiles.tell import LIGHT_PROFILE
 from regulars.sales.encode import Split
@@ -90,7 +90,8 @@ CROSS JOIN LATERAL (
 """
 
 # A sale comes with the customer to look up, or with none and the profile itself; a customer who is not found gets the
-# profile that came along, which is then a candidate. A fact has the id of the first thing it tells of.
+# profile that came along, which is then a candidate. Rows that others may write too go in in one order. A fact of sales
+# has the id of the first of them; one of profiles has its own, since nothing may keep the id of a person who is erased.
 _INSERT: Final[LiteralString] = (
     """
 WITH inserted AS (
@@ -102,7 +103,7 @@ WITH inserted AS (
         ), i.candidate), """
     + COLUMNS
     + """
-    FROM unnest($1::uuid[], $34::text[], $3::text[], $4::uuid[], $5::uuid[], $6::uuid[], $7::text[], $8::text[],
+    FROM unnest($1::uuid[], $36::text[], $3::text[], $4::uuid[], $5::uuid[], $6::uuid[], $7::text[], $8::text[],
         $9::timestamptz[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::json[],
         $16::json[], $17::json[], $18::json[]) AS i (organization_id, idempotency_key, customer, candidate, """
     + COLUMNS
@@ -116,8 +117,9 @@ _AND_TELL: Final[LiteralString] = """
 ), new_profiles AS (
     INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)
     SELECT n.organization_id, n.id, n.external_id, $2, $2
-    FROM unnest($33::uuid[], $19::uuid[], $20::text[]) AS n (organization_id, id, external_id)
+    FROM unnest($35::uuid[], $19::uuid[], $20::text[]) AS n (organization_id, id, external_id)
     WHERE n.id IN (SELECT profile_id FROM inserted)
+    ORDER BY n.organization_id, n.external_id
     RETURNING organization_id, id, external_id
 ), answers AS (
     INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, headers, created_at)
@@ -126,6 +128,7 @@ _AND_TELL: Final[LiteralString] = """
     FROM unnest($22::uuid[], $23::text[], $24::bytea[], $25::bytea[], $26::bytea[], $27::text[])
         AS k (sale_id, key, fingerprint, head, tail, headers)
     JOIN inserted i ON i.id = k.sale_id
+    ORDER BY i.organization_id, k.key
 ), fact AS (
     INSERT INTO outbox (organization_id, id, topic, payload, created_at, due_at)
     SELECT i.organization_id, (array_agg(i.id))[1], $28::text,
@@ -134,28 +137,31 @@ _AND_TELL: Final[LiteralString] = """
     GROUP BY organization_id
 ), fact_of_profiles AS (
     INSERT INTO outbox (organization_id, id, topic, payload, created_at, due_at)
-    SELECT n.organization_id, (array_agg(n.id))[1], $29::text,
+    SELECT n.organization_id, f.id, $29::text,
         concat('[{"at":"', $30::text, '","changes":[', string_agg(concat(
             '{"id":"', n.id, '","change":"created","shown":{"id":"', canonical_id($31, n.id),
             '","external_id":', to_json(n.external_id), replace($32::text, '{at}', $30)
         ), ','), ']}]')::json, $2, $2
     FROM new_profiles n
-    WHERE EXISTS (SELECT FROM interests WHERE organization_id = n.organization_id AND topic = $29)
-    GROUP BY organization_id
+    JOIN unnest($33::uuid[], $34::uuid[]) AS f (organization_id, id) ON f.organization_id = n.organization_id
+    WHERE (SELECT true FROM interests WHERE organization_id = n.organization_id AND topic = $29 LIMIT 1)
+    GROUP BY n.organization_id, f.id
 )
 SELECT now(), array_agg(id), array_agg(profile_id) FROM inserted
 """
 
 # A key that is taken leaves its sale out, so that it fails nobody. Of one organization that would cost every batch a
 # look for each key: there a retry is left out by its ticket's own id, and a key with another ticket fails them all.
+# It is asked for a value, as interest is: what is asked whether it exists may be looked for in a hash of the whole
+# table, by a plan that was made while the table was small.
 _UNLESS_ANSWERED: Final[LiteralString] = """
-    AND (i.idempotency_key IS NULL OR NOT EXISTS (
-        SELECT FROM idempotency_keys WHERE organization_id = i.organization_id AND key = i.idempotency_key
-    ))
+    AND (i.idempotency_key IS NULL OR (
+        SELECT true FROM idempotency_keys WHERE organization_id = i.organization_id AND key = i.idempotency_key
+    ) IS NULL)
 """
 _OF_ONE: Final = (
-    ("unnest($1::uuid[], $34::text[], ", "unnest("),
-    ("unnest($33::uuid[], ", "unnest("),
+    ("unnest($1::uuid[], $36::text[], ", "unnest("),
+    ("unnest($35::uuid[], ", "unnest("),
     ("i (organization_id, idempotency_key, ", "i ("),
     ("n (organization_id, ", "n ("),
     ("i.organization_id", "$1::uuid"),
@@ -266,6 +272,8 @@ async def insert(connection: Connection, statement: Prepared, new: New, *, statu
 
 def _values(new: New, *, status: int, together: bool) -> list[bytes]:
     sales, kept, candidates = new.sales, new.kept, new.candidates
+    # Each may have a fact of its new profiles.
+    whose = list({candidate.organization: None for candidate in candidates})
     organizations = Uuids([sale.organization for sale in sales]).payload if together else sales[0].organization
     values = (
         Texts([sale.customer for sale in sales]),
@@ -294,6 +302,8 @@ def _values(new: New, *, status: int, together: bool) -> list[bytes]:
         format_timestamp(new.now).encode(),
         _PROFILE_PREFIX,
         LIGHT_PROFILE,
+        Uuids(whose).payload,
+        Uuids(new_uuids(len(whose))).payload,
     ]
     if together:
         keys = {answer.sale: answer.key for answer in kept}

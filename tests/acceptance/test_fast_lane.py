@@ -223,12 +223,20 @@ def test_without_a_rate_limit_there_are_no_figures_of_one(
 
 
 def repeated_heads(key: raw.Header) -> list[bytes]:
-    """Requests of one connection whose heads come again, with other keys, in other places, or with other letters."""
+    """Requests of one connection whose heads come again, with other keys, lengths, places or letters."""
 
     def post(number: int, *headers: raw.Header, first: tuple[raw.Header, ...] = (), **changes: Any) -> bytes:
         body = raw.json_body(ticket(number, **changes))
         said = raw.request_bytes(b"POST", TARGET, [*first, key, JSON, *headers], body)
         return said.replace(b"Connection: close\r\n", b"")
+
+    def padded(number: int, spaces: int) -> bytes:
+        body = raw.json_body(ticket(number)) + b" " * spaces
+        said = raw.request_bytes(b"POST", TARGET, [key, JSON], body)
+        return said.replace(b"Connection: close\r\n", b"")
+
+    def measured(number: int, line: bytes) -> bytes:
+        return re.sub(rb"Content-Length: (\d+)", line, post(number), count=1)
 
     def keyed(name: bytes, value: bytes) -> raw.Header:
         return (name, value)
@@ -262,6 +270,15 @@ def repeated_heads(key: raw.Header) -> list[bytes]:
         post(121),
         post(122) + post(123),
         post(124),
+        padded(125, 1),
+        padded(126, 3_000),
+        padded(127, 300_000),
+        padded(128, 256 * 1024 - len(raw.json_body(ticket(128)))),
+        measured(129, rb"Content-Length: 0\1"),
+        measured(130, rb"CONTENT-LENGTH: \1"),
+        measured(131, rb"Content-Length:\1"),
+        measured(132, rb"Content-Length:  \1 "),
+        post(133),
     ]
 
 
@@ -283,4 +300,4 @@ def test_heads_that_come_again_are_read_as_the_long_way_reads_them(
         heard.append(answers)
     for number, (quick, plain) in enumerate(zip(*heard, strict=True)):
         assert quick == plain, number
-    assert [status for status, _ in heard[0]].count(201) == 19
+    assert [status for status, _ in heard[0]].count(201) == 28

@@ -71,18 +71,17 @@ class ApiLane:
             route, references = self._router.find("POST", target)
         except ApiError:
             return None
-        body_bytes = int(given[b"content-length"])
-        if not _is_short(route) or body_bytes > LARGE_BYTES or len(target) > URL_BYTES_MAX:
+        if not _is_short(route) or int(given[b"content-length"]) > LARGE_BYTES or len(target) > URL_BYTES_MAX:
             return None
         request_id = given.get(b"x-request-id")
-        head = Head(given.get(b"x-api-key", b""), request_id, body_bytes, keep_alive, target, (route, references))
+        head = Head(given.get(b"x-api-key", b""), request_id, keep_alive, target, (route, references))
         return head, given.get(b"idempotency-key")
 
     def read_head_of_read(self, headers: GivenHeaders, *, keep_alive: bool) -> Head | None:
         given = _read_usual(headers)
         if given is None or b"content-length" in given:
             return None
-        return Head(given.get(b"x-api-key", b""), given.get(b"x-request-id"), 0, keep_alive)
+        return Head(given.get(b"x-api-key", b""), given.get(b"x-request-id"), keep_alive)
 
     def take(self, head: Head, key: bytes | None, body: bytes, reply: Reply) -> bool:
         started = monotonic()

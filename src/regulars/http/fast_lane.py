@@ -3,8 +3,9 @@
 Uvicorn makes an ASGI scope, a task and several futures per request, and writes an answer's head and body separately;
 that costs as much as a sale itself. This subclass of uvicorn's protocol hands a request that arrived whole to the lane
 instead, and writes the answer in one piece. A head that was read once is remembered, since a till says the same words
-each time and the same bytes always mean the same; that of a read without its first line, because every read names
-something else, and apart from the tills', which a walk over all customers must not push out.
+each time and the same bytes always mean the same: that of a write without its length and its idempotency key, and that
+of a read without its first line, because these differ each time. Reads are apart from the tills', which a walk over all
+customers must not push out.
 
 It goes below uvicorn's public interface, so it can be switched off (`fast_lane`), tests hold its answers equal to those
 of the long way, and whatever is not quite usual (a body in pieces, `Expect`, an older HTTP, pipelining, a key that is
@@ -20,6 +21,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from regulars.http.guarded_protocol import GuardedProtocol
+from regulars.http.large_bodies import LARGE_BYTES
 from regulars.kit import failpoint
 
 HEADS_REMEMBERED_MAX = 4_096
@@ -36,15 +38,15 @@ _HTTP_VERSION = "1.1"
 _READ_LINE = re.compile(rb"GET (/v1/[A-Za-z0-9/._~:@!$'()*,;=%&?+-]+) HTTP/1\.1")
 _BLANK_LINE = b"\r\n\r\n"
 _KEY_LINE = b"\r\nidempotency-key: "
+_LENGTH_LINE = b"\r\ncontent-length: "
 _CLOSE = b"connection: close\r\n"
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """What the head of a request for the lane says, but for its idempotency key and what a read names."""
+    """What the head of a request for the lane says, but for what differs from one request to the next."""
 
     api_key: bytes
     request_id: bytes | None
-    body_bytes: int
     keep_alive: bool
     # Where a write goes, and whatever of it need not be found out again.
     target: bytes = b""
@@ -69,13 +71,24 @@ def lane_protocol(lane: Lane) -> type[HttpToolsProtocol]:
     return type("LaneProtocol", (_LaneProtocol,), {"lane": lane, "known_heads": {}, "known_read_heads": {}})
 
 
-def split_key(head: bytes) -> tuple[bytes, bytes | None]:
-    """A request head without its first `Idempotency-Key` line, and the value of that."""
-    start = head.lower().find(_KEY_LINE)
+def split(head: bytes) -> tuple[bytes, bytes | None, bytes | None]:
+    """A head without its first `Content-Length` and `Idempotency-Key` lines, and the values of these."""
+    rest, length = _cut(head, _LENGTH_LINE)
+    rest, key = _cut(rest, _KEY_LINE)
+    return rest, length, key
+
+
+def _cut(head: bytes, line: bytes) -> tuple[bytes, bytes | None]:
+    start = head.lower().find(line)
     if start < 0:
         return head, None
-    key, line_end, rest = head[start + len(_KEY_LINE) :].partition(b"\r\n")
-    return head[:start] + line_end + rest, key
+    value, line_end, rest = head[start + len(line) :].partition(b"\r\n")
+    return head[:start] + line_end + rest, value
+
+
+def _is_whole(body: bytes, length: bytes | None) -> bool:
+    """Whether it is as long as it was said to be, and short enough for the lane."""
+    return length == b"%d" % len(body) and len(body) <= LARGE_BYTES
 
 
 class _Nothing:
@@ -135,12 +148,9 @@ class _LaneProtocol(GuardedProtocol):
         if data.startswith(_READ):
             return self._take_read_if_known(data)
         head_bytes, _, body = data.partition(_BLANK_LINE)
-        key = None
-        head = self.known_heads.get(head_bytes)
-        if head is None:
-            head_bytes, key = split_key(head_bytes)
-            head = self.known_heads.get(head_bytes) if key is not None else None
-        if head is None or len(body) != head.body_bytes or not self._is_free():
+        rest, length, key = split(head_bytes)
+        head = self.known_heads.get(rest)
+        if head is None or not _is_whole(body, length) or not self._is_free():
             return False
         if self._head_timer is not None:
             self._stop_timer()
@@ -221,7 +231,7 @@ class _LaneProtocol(GuardedProtocol):
         read = _READ_LINE.fullmatch(line)
         if head is None or read is None or not self._take_read(head, read[1]):
             return False
-        # A name that the caller gave the request is another one the next time.
+        # As in `_remember`.
         if head.request_id is None and rest.endswith(_BLANK_LINE) and len(rest) <= HEAD_REMEMBERED_BYTES_MAX:
             if len(self.known_read_heads) >= READ_HEADS_REMEMBERED_MAX:
                 self.known_read_heads.clear()
@@ -229,13 +239,17 @@ class _LaneProtocol(GuardedProtocol):
         return True
 
     def _remember(self, head: Head, key: bytes | None) -> None:
-        """Know this head again, if it came in one packet with its body and its key can be told from the rest."""
+        """Know this head again, if it came in one packet with its body and its key can be told from the rest.
+
+        A name that the caller gave the request is another one the next time.
+        """
         head_bytes, _, body = self._packet.partition(_BLANK_LINE)
-        head_bytes, found = split_key(head_bytes)
-        if len(body) == head.body_bytes and found == key and len(head_bytes) <= HEAD_REMEMBERED_BYTES_MAX:
+        rest, length, found = split(head_bytes)
+        is_told_apart = _is_whole(body, length) and found == key and head.request_id is None
+        if is_told_apart and len(rest) <= HEAD_REMEMBERED_BYTES_MAX:
             if len(self.known_heads) >= HEADS_REMEMBERED_MAX:
                 self.known_heads.clear()
-            self.known_heads[head_bytes] = head
+            self.known_heads[rest] = head
 
     def _leave_lane(self) -> None:
         """Tell uvicorn what has been parsed so far."""

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 from tests.support.room import anyio_backend, database, organization_id
 
 from regulars.kit.clock import monotonic
@@ -75,8 +76,11 @@ async def test_talking_ends_before_the_claim_does_also_when_the_commit_took_long
     calls = Slow([])
     calls.claim_for = timedelta(hours=1)
     monkeypatch.setattr(claims, "monotonic", lambda: monotonic() + calls.passed_s)
-    await play(calls, database, organization_id)
+    with capture_logs() as lines:
+        await play(calls, database, organization_id)
     assert calls.settled == []
+    [line] = lines
+    assert (line["event"], line["log_level"], line["error"]) == ("work.act_failed", "warning", "TimeoutError")
 
 
 async def test_a_mistake_is_not_repeated_and_the_claim_lapses(database, organization_id):

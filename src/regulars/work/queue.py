@@ -175,9 +175,10 @@ def raise_if_lost(tx: Tx, error: Exception) -> None:
 
 
 def log_trouble(event: str, name: str, organization_id: UUID, error: Exception) -> None:
-    """A database that is away is no mistake of ours that a traceback would help to find."""
+    """A database that is away, or that left no time for the rest, is no mistake of ours that a traceback would help to
+    find."""
     about = {"queue": name, "organization_id": str(organization_id)}
-    if isinstance(error, CONNECTION_ERRORS):
+    if isinstance(error, (*CONNECTION_ERRORS, TimeoutError)):
         _log.warning(event, error=type(error).__name__, **about)
     else:
         _log.error(event, exc_info=error, **about)

@@ -178,7 +178,7 @@ async def _settings(connection):
 
 
 async def test_the_options_of_the_address_hold_beside_ours(database_url):
-    database = Database(f"{database_url}&options=-c%20work_mem%3D7MB" if "?" in database_url else database_url)
+    database = Database(f"{database_url}{'&' if '?' in database_url else '?'}options=-c%20work_mem%3D7MB")
     await database.open()
     async with database.reading() as tx:
         assert await tx.fetch("SELECT current_setting('work_mem'), current_setting('timezone')") == [("7MB", "UTC")]

@@ -77,6 +77,6 @@ def pretend_to_be_a_cluster(url: str) -> None:
         connection.execute("SET allow_system_table_mods = on")
         connection.execute(
             "INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)"
-            " SELECT 7_345_112, 'citus', r.oid, n.oid, false, '13' FROM pg_roles r, pg_namespace n"
+            " SELECT 7345112, 'citus', r.oid, n.oid, false, '13' FROM pg_roles r, pg_namespace n"
             " WHERE r.rolname = current_user AND n.nspname = 'pg_catalog'"
         )

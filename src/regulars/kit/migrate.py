@@ -38,7 +38,7 @@ def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
     try:
         with connecting.connect(url) as connection:
             _create_register(connection)
-            return [file.stem for file in _files(folder) if _apply_any(url, connection, file)]
+            return [file.stem for file in _files(folder) if _apply(url, connection, file)]
     except psycopg.OperationalError as error:
         raise MigrationError(f"The database could not be migrated: {_one_line(error)}") from error
 
@@ -73,38 +73,7 @@ def _create_register(connection: psycopg.Connection[Any]) -> None:
         )
 
 
-def _apply_any(url: str, connection: psycopg.Connection[Any], file: Path) -> bool:
-    if not file.read_bytes().startswith(OUTSIDE):
-        return _apply(connection, file)
-    with connecting.connect(url) as outside:
-        return _apply_outside(connection, outside, file)
-
-
-def _apply_outside(connection: psycopg.Connection[Any], outside: psycopg.Connection[Any], file: Path) -> bool:
-    """For what PostgreSQL does in no transaction: building an index on a large table without stopping its writers.
-
-    Each statement is on its own, so the file must be one that can be run again after it broke off. One connection holds
-    the lock, in a transaction that runs nothing meanwhile and so holds up no build; the other one builds.
-    """
-    with connection.transaction():
-        _wait_for_other_nodes(connection)
-        if _is_applied(connection, file):
-            return False
-        # The last statement had a parameter and keeps its snapshot until another one comes.
-        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        outside.execute(
-            "SELECT set_config('lock_timeout', %(it)s, false), set_config('statement_timeout', %(it)s, false)",
-            {"it": OUTSIDE_TIMEOUT},
-        )
-        for statement in _statements(file).split(b";\n"):
-            if statement.strip():
-                _execute(outside, file, statement, left="is to be run again")
-        failpoint.hit("migration", connection.close)
-        connection.execute("INSERT INTO migrations (name) VALUES (%s)", (file.stem,))
-    return True
-
-
-def _apply(connection: psycopg.Connection[Any], file: Path) -> bool:
+def _apply(url: str, connection: psycopg.Connection[Any], file: Path) -> bool:
     """Whether it was applied is asked under the lock: the node before us may have done it while we waited.
 
     The lock belongs to the transaction and not to the session, so it also holds behind a pooler that lends sessions out
@@ -112,17 +81,39 @@ def _apply(connection: psycopg.Connection[Any], file: Path) -> bool:
     """
     with connection.transaction():
         _wait_for_other_nodes(connection)
-        if _is_applied(connection, file):
+        if connection.execute("SELECT 1 FROM migrations WHERE name = %s", (file.stem,)).fetchone() is not None:
             return False
-        connection.execute(
-            "SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true)",
-            (LOCK_TIMEOUT, STATEMENT_TIMEOUT),
-        )
-        connection.execute(ONE_PART_AT_A_TIME)
-        _execute(connection, file, _statements(file), left="changed nothing")
+        statements = _statements(file)
+        if statements.startswith(OUTSIDE):
+            # The last statement had a parameter and keeps its snapshot until another one comes.
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            _run_outside(url, file, statements)
+        else:
+            connection.execute(
+                "SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true)",
+                (LOCK_TIMEOUT, STATEMENT_TIMEOUT),
+            )
+            connection.execute(ONE_PART_AT_A_TIME)
+            _execute(connection, file, statements, left="changed nothing")
         failpoint.hit("migration", connection.close)
         connection.execute("INSERT INTO migrations (name) VALUES (%s)", (file.stem,))
     return True
+
+
+def _run_outside(url: str, file: Path, statements: bytes) -> None:
+    """For what PostgreSQL does in no transaction: building an index on a large table without stopping its writers.
+
+    Each statement is on its own, so the file must be one that can be run again after it broke off. One connection holds
+    the lock, in a transaction that runs nothing meanwhile and so holds up no build; this other one builds.
+    """
+    with connecting.connect(url) as outside:
+        outside.execute(
+            "SELECT set_config('lock_timeout', %(it)s, false), set_config('statement_timeout', %(it)s, false)",
+            {"it": OUTSIDE_TIMEOUT},
+        )
+        for statement in statements.split(b";\n"):
+            if statement.strip():
+                _execute(outside, file, statement, left="is to be run again")
 
 
 def _statements(file: Path) -> bytes:
@@ -131,10 +122,6 @@ def _statements(file: Path) -> bytes:
     Never by one of an installed library: then a new database would differ from one that grew up with older releases.
     """
     return INCLUDE.sub(lambda match: (MIGRATIONS.parent / match[1].decode()).read_bytes(), file.read_bytes())
-
-
-def _is_applied(connection: psycopg.Connection[Any], file: Path) -> bool:
-    return connection.execute("SELECT 1 FROM migrations WHERE name = %s", (file.stem,)).fetchone() is not None
 
 
 def _execute(connection: psycopg.Connection[Any], file: Path, statements: bytes, *, left: str) -> None:

@@ -9,7 +9,7 @@ also when the server is stopped, unreachable or busy and would not answer a requ
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -121,17 +121,13 @@ class Database:
             raise
         return connection
 
-    @asynccontextmanager
-    async def connection(self, *, until: float = inf, reserve: int = 0) -> AsyncIterator[Connection]:
+    def connection(self, *, until: float = inf, reserve: int = 0) -> AbstractAsyncContextManager[Connection]:
         """An autocommit connection, until a moment of the monotonic clock at most."""
-        async with self._borrowed(self._pool, until, reserve=reserve) as connection:
-            yield connection
+        return self._borrowed(self._pool, until, reserve=reserve)
 
-    @asynccontextmanager
-    async def recording(self, *, until: float = inf) -> AsyncIterator[Connection]:
+    def recording(self) -> AbstractAsyncContextManager[Connection]:
         """One for statements that are planned once and never scan a table, each its own transaction."""
-        async with self._borrowed(self._recording, until) as connection:
-            yield connection
+        return self._borrowed(self._recording, inf)
 
     @asynccontextmanager
     async def looking_up(self, *, is_urgent: bool = False) -> AsyncIterator[Tx]:

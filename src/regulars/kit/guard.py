@@ -164,9 +164,7 @@ def _read_host(text: str) -> str:
     labels = host.split(".")
     if len(host) > _HOST_CHARACTERS_MAX or not all(_LABEL.fullmatch(label) for label in labels):
         raise GuardRefusal("The host of the URL is not a name that can be looked up.")
-    if host != text.lower() and _NUMBER.fullmatch(labels[-1]):
-        raise GuardRefusal("The host of the URL is an address in an unusual spelling.")
-    if _NUMBER.fullmatch(labels[-1]) and _literal(host) is None:
+    if _NUMBER.fullmatch(labels[-1]) and (host != text.lower() or _literal(host) is None):
         raise GuardRefusal("The host of the URL is an address in an unusual spelling.")
     return host
 

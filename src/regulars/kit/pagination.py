@@ -51,11 +51,11 @@ def read_cursor(secret: bytes, scope: str, cursor: str) -> tuple[str, ...]:
         if len(cursor) > CURSOR_CHARACTERS_MAX:
             raise ValueError
         decoded = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        signature, payload = decoded[:_SIGNATURE_BYTES], decoded[_SIGNATURE_BYTES:]
-        canonical = write_cursor(secret, scope, msgspec.json.decode(payload, type=tuple[str, ...]))
-        if canonical != cursor or not hmac.compare_digest(signature, _sign(secret, scope, payload)):
+        position = msgspec.json.decode(decoded[_SIGNATURE_BYTES:], type=tuple[str, ...])
+        # Written anew, signature and all: of one position there is one cursor.
+        if not hmac.compare_digest(write_cursor(secret, scope, position), cursor):
             raise ValueError
-        return msgspec.json.decode(payload, type=tuple[str, ...])
+        return position
     except (ValueError, msgspec.MsgspecError):
         raise InvalidCursor("The cursor is not one this list gave out for these filters.") from None
 

@@ -25,12 +25,24 @@ class Kind:
 
 
 def whole(minimum: int, maximum: int, *, unit: str | None = None) -> Kind:
-    parse = integer(minimum, maximum)
+    def parse(value: object) -> int:
+        if isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value, re.ASCII):
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
+            raise ValueError(f"must be a whole number from {minimum} to {maximum}")
+        return value
+
     return Kind(name="whole number", parse=parse, unit=unit, minimum=minimum, maximum=maximum)
 
 
 def one_of(*allowed: str) -> Kind:
-    return Kind(name=" | ".join(allowed), parse=choice(*allowed))
+    def parse(value: object) -> str:
+        text = nonblank(value).lower()
+        if text not in allowed:
+            raise ValueError(f"must be one of {', '.join(allowed)}")
+        return text
+
+    return Kind(name=" | ".join(allowed), parse=parse)
 
 
 def nonblank(value: object) -> str:
@@ -41,27 +53,6 @@ def nonblank(value: object) -> str:
 
 def folder(value: object) -> Path:
     return Path(nonblank(value)).expanduser().absolute()
-
-
-def choice(*allowed: str) -> Callable[[Any], str]:
-    def parse(value: object) -> str:
-        text = nonblank(value).lower()
-        if text not in allowed:
-            raise ValueError(f"must be one of {', '.join(allowed)}")
-        return text
-
-    return parse
-
-
-def integer(minimum: int, maximum: int) -> Callable[[Any], int]:
-    def parse(value: object) -> int:
-        if isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value, re.ASCII):
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
-            raise ValueError(f"must be a whole number from {minimum} to {maximum}")
-        return value
-
-    return parse
 
 
 def database_url(value: object) -> str:

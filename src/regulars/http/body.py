@@ -60,11 +60,10 @@ class Bodies:
                         return b"".join([*chunks, chunk]) if chunks else chunk
                     chunks.append(chunk)
                     waiting.reschedule(self._patience.until(started=started, heard=loop.time(), received=received))
-        except TimeoutError:
+        except BaseException as error:
             self._bytes -= received
-            raise RequestTimeout("The body stalled; send it without pauses.", headers=_CLOSE) from None
-        except BaseException:
-            self._bytes -= received
+            if isinstance(error, TimeoutError):
+                raise RequestTimeout("The body stalled; send it without pauses.", headers=_CLOSE) from None
             raise
 
     def let_go(self, body: bytes) -> None:

@@ -63,12 +63,6 @@ class Exchange:
         if not has_one_host(self.scope):
             raise invalid("", "HOST", "A request in HTTP/1.1 has exactly one Host header.")
 
-    def one_api_key(self) -> bool:
-        return len(self.api_keys) == 1
-
-    def api_key(self) -> bytes:
-        return self.api_keys[0]
-
     def check_size(self) -> None:
         if len(self.scope["raw_path"]) + len(self.scope["query_string"]) > URL_BYTES_MAX:
             raise UriTooLong(f"A URL may have {URL_BYTES_MAX} bytes.")

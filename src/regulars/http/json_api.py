@@ -21,15 +21,13 @@ from regulars.http.route import Answer, Caller, Document, LookUp, Mutation, Ques
 from regulars.http.router import Router
 from regulars.http.writes import Writes
 from regulars.idempotency.model import read_key
-from regulars.kit import failpoint, log
+from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import ApiError, Forbidden, Unauthorized
 from regulars.kit.metrics import PROCESS
 from regulars.kit.writable import trouble
 
 Authenticate = Callable[[bytes], Awaitable[Caller | None]]
-
-_log = log.get(__name__)
 
 
 class JsonApi:
@@ -93,7 +91,7 @@ class JsonApi:
             return Answer(200, route.render(address))
         asked_at = monotonic()
         async with asyncio.timeout(REQUEST_S):
-            caller = await self._authenticate(exchange.api_key()) if exchange.one_api_key() else None
+            caller = await self._authenticate(exchange.api_keys[0]) if len(exchange.api_keys) == 1 else None
         # One time for all of it but the sending of the body, which has its own.
         exchange.left_s = REQUEST_S - (monotonic() - asked_at)
         if caller is None:
@@ -104,49 +102,40 @@ class JsonApi:
             raise Forbidden("This key may only ingest; use one with the permission full.")
         exchange.rate_headers = self._rate_limiter.take(caller.api_key_id)
         exchange.check_size()
-        if isinstance(route, Mutation):
-            return await self._write(route, exchange, caller, references, receive)
-        if isinstance(route, Question):
-            return await self._ask(route, exchange, caller, receive)
+        if isinstance(route, Mutation | Question):
+            return await self._take(route, exchange, caller, receive)
         if not isinstance(route, Read | LookUp):
             raise TypeError(f"{route.operation_id} is neither a read nor a write")
         query = read_query(exchange.scope["query_string"], {parameter.name for parameter in route.parameters})
         request = Request(caller, exchange.request_id, references, query, b"")
         return await self._reads.answer(route, request, within_s=exchange.left_s)
 
-    async def _ask(self, route: Question, exchange: Exchange, caller: Caller, receive: Receive) -> Answer:
-        exchange.check_media_type()
+    async def _take(self, route: Mutation | Question, exchange: Exchange, caller: Caller, receive: Receive) -> Answer:
+        """For what may have a body, which is held until it has its answer."""
+        if route.body is not None:
+            exchange.check_media_type()
         exchange.check_announced_length(route.body_bytes_max)
-        body = await self._bodies.read(receive, bytes_max=route.body_bytes_max)
+        body = b"" if route.body is None else await self._bodies.read(receive, bytes_max=route.body_bytes_max)
         try:
-            read_query(exchange.scope["query_string"], ())
             request = Request(caller, exchange.request_id, exchange.references, {}, body)
-            command = route.prepare(request)
-            self._charge(exchange, caller, route.cost(command) - 1)
-            async with self._reads.database.reading(until=monotonic() + exchange.left_s) as tx:
-                return noted(Write(request, command), await route.handle(tx, request, command))
+            if isinstance(route, Question):
+                return await self._ask(route, exchange, request)
+            return await self._submit(route, exchange, request)
         finally:
             self._bodies.let_go(body)
+
+    async def _ask(self, route: Question, exchange: Exchange, request: Request) -> Answer:
+        read_query(exchange.scope["query_string"], ())
+        command = route.prepare(request)
+        self._charge(exchange, request.caller, route.cost(command) - 1)
+        async with self._reads.database.reading(until=monotonic() + exchange.left_s) as tx:
+            return noted(Write(request, command), await route.handle(tx, request, command))
 
     def _charge(self, exchange: Exchange, caller: Caller, tokens: int) -> None:
         if tokens > 0:
             # A refusal carries its own, newer figures.
             exchange.rate_headers = ()
             exchange.rate_headers = self._rate_limiter.take(caller.api_key_id, tokens=tokens)
-
-    async def _write(
-        self, route: Mutation, exchange: Exchange, caller: Caller, references: tuple[str, ...], receive: Receive
-    ) -> Answer:
-        if route.body is not None:
-            exchange.check_media_type()
-        exchange.check_announced_length(route.body_bytes_max)
-        if route.body is None:
-            return await self._submit(route, exchange, Request(caller, exchange.request_id, references, {}, b""))
-        body = await self._bodies.read(receive, bytes_max=route.body_bytes_max)
-        try:
-            return await self._submit(route, exchange, Request(caller, exchange.request_id, references, {}, body))
-        finally:
-            self._bodies.let_go(body)
 
     async def _submit(self, route: Mutation, exchange: Exchange, request: Request) -> Answer:
         key = read_key(exchange.idempotency_keys)

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-IDEMPOTENCY_KEY_CHARACTERS_MAX: Final = 255
+from regulars.idempotency.model import KEY_CHARACTERS_MAX
 
 API_DESCRIPTION: Final = """\
 Customers, shops, sales and SMS consent of a retailer. Your own system stays the source of truth: every write is an \
@@ -88,7 +88,7 @@ PARAMETERS: Final[dict[str, Any]] = {
         "schema": {
             "type": "string",
             "minLength": 1,
-            "maxLength": IDEMPOTENCY_KEY_CHARACTERS_MAX,
+            "maxLength": KEY_CHARACTERS_MAX,
             "pattern": "^[!-~]+$",
             "examples": ["9f2c6f0e-6c0c-4f0e-9a0b-3f6f3a1c7d52"],
         },

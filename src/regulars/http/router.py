@@ -36,7 +36,7 @@ class Router:
         literal = self._literal.get(raw_path)
         if literal is not None and method in literal:
             return literal[method], ()
-        allowed = set(literal or ())
+        allowed: set[str] = set()
         parts = raw_path.split(b"/")
         for shape, methods in self._patterns.get(len(parts), ()):
             references = match(shape, parts)
@@ -45,11 +45,9 @@ class Router:
             if method in methods and (literal is None or methods[method].takes_external_ids):
                 return methods[method], references
             allowed.update(methods)
-        if literal is not None:
-            # The methods of the literal path are what the description lists for it; a reference that happens to be
-            # spelled like it does not add to them.
-            allowed = set(literal)
-        if allowed:
-            allow = ", ".join(sorted(allowed))
+        # The methods of the literal path are what the description lists for it; a reference that happens to be spelled
+        # like it does not add to them.
+        allow = ", ".join(sorted(literal or allowed))
+        if allow:
             raise MethodNotAllowed(f"This route takes {allow}.", headers=((b"allow", allow.encode()),))
         raise RouteNotFound("Nothing is served at this path.")

@@ -15,7 +15,7 @@ from regulars.kit import failpoint, ids
 from regulars.kit.db import Database, Tx
 from regulars.work import queries
 from regulars.work.facts import Fact, Listener, Listeners
-from regulars.work.queries import OutboxRow
+from regulars.work.queries import OutboxRow, RetryRow
 from regulars.work.queue import (
     BITE_ROWS,
     Due,
@@ -168,6 +168,6 @@ class OutboxQueue(Queue):
                 await queries.insert_retries(tx, organization_id, ids_of_guilty, listener=name, due_at=due_at)
 
 
-def decode_facts(kind: type[Fact], rows: Sequence[queries.Waiting]) -> list[Fact]:
+def decode_facts(kind: type[Fact], rows: Sequence[OutboxRow | RetryRow]) -> list[Fact]:
     decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]  # known at run time only
     return [fact for row in rows for fact in decoder.decode(row.payload)]

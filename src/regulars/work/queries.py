@@ -2,18 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from uuid import UUID
 
 from regulars.kit.arrays import Uuids
 from regulars.kit.db import Tx
-
-
-class Waiting(Protocol):
-    """A row that holds facts."""
-
-    @property
-    def payload(self) -> str: ...
 
 
 class OutboxRow(NamedTuple):

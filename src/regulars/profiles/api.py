@@ -187,20 +187,15 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
 def _answer(outcome: Upserted | ApiError, caller: Caller) -> Answer | ApiError:
     if isinstance(outcome, ApiError):
         return outcome
-    profile = outcome.profile
-    if outcome.change == "created":
-        # All of it came with the request.
-        return Answer(201, encode(show_profile(profile)))
-    if caller.is_ingest_only:
+    profile, is_new = outcome.profile, outcome.change == "created"
+    # All of a new one came with the request.
+    if caller.is_ingest_only and not is_new:
         return Answer(200, encode(ProfileReceipt(PROFILE.encode(profile.id), profile.external_id)))
-    return Answer(200, encode(show_profile(profile)))
+    return Answer(201 if is_new else 200, encode(show_profile(profile)))
 
 
 def _attributes_out(profile: Profile) -> AttributesOut:
-    return AttributesOut(
-        profile=show_ids(profile),
-        attributes=in_order(profile.attributes),
-    )
+    return AttributesOut(show_ids(profile), in_order(profile.attributes))
 
 
 def _attributes_shown(profile: Profile, write: Write) -> AttributesOut | AttributesReceipt:

@@ -52,11 +52,7 @@ async def find_held_up(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> 
 
 
 async def find_profile(tx: Tx, organization_id: UUID, reference: Reference) -> Profile | None:
-    if isinstance(reference, ById):
-        return None if reference.id is None else await queries.find_profile_by_id(tx, organization_id, reference.id)
-    if "\0" in reference.external_id:
-        return None
-    return await queries.find_profile_by_external_id(tx, organization_id, reference.external_id)
+    return (await read_profiles(tx, organization_id, [reference])).get(reference)
 
 
 async def read_profiles(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, Profile]:

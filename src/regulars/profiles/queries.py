@@ -43,7 +43,7 @@ CROSS JOIN LATERAL (
 """
 
 
-def _profile(row: TupleRow) -> Profile:
+def profile_in(row: TupleRow) -> Profile:
     return Profile(
         id=row[0],
         external_id=row[1],
@@ -108,30 +108,6 @@ async def find_profile_refs_by_phone(
     return [(number, ProfileRef(identifier, external_id)) for number, identifier, external_id in rows]
 
 
-async def find_profile_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> Profile | None:
-    rows = await tx.fetch(
-        """
-        SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
-        FROM profiles
-        WHERE organization_id = %s AND id = %s
-        """,
-        (organization_id, identifier),
-    )
-    return _profile(rows[0]) if rows else None
-
-
-async def find_profile_by_external_id(tx: Tx, organization_id: UUID, external_id: str) -> Profile | None:
-    rows = await tx.fetch(
-        """
-        SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
-        FROM profiles
-        WHERE organization_id = %s AND external_id = %s
-        """,
-        (organization_id, external_id),
-    )
-    return _profile(rows[0]) if rows else None
-
-
 async def find_profiles_by_id(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
     rows = await tx.fetch(
         """
@@ -143,7 +119,7 @@ async def find_profiles_by_id(tx: Tx, organization_id: UUID, ids: Sequence[UUID]
         """,
         (list(ids), organization_id),
     )
-    return [_profile(row) for row in rows]
+    return [profile_in(row) for row in rows]
 
 
 async def find_profiles_by_external_id(tx: Tx, organization_id: UUID, external_ids: Sequence[str]) -> list[Profile]:
@@ -159,7 +135,7 @@ async def find_profiles_by_external_id(tx: Tx, organization_id: UUID, external_i
         """,
         (list(external_ids), organization_id),
     )
-    return [_profile(row) for row in rows]
+    return [profile_in(row) for row in rows]
 
 
 async def list_profiles(
@@ -198,7 +174,7 @@ async def list_profiles(
             "limit": limit,
         },
     )
-    return [_profile(row) for row in rows]
+    return [profile_in(row) for row in rows]
 
 
 async def keep_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
@@ -221,14 +197,14 @@ async def lock_profiles_to_change(
 ) -> list[Profile]:
     # NO KEY: a change never touches a key, so it need not hold up those who only refer to the profile.
     rows = await tx.fetch(_LOCK + "FOR NO KEY UPDATE) AS locked", _wanted(organization_id, ids, external_ids))
-    return [_profile(row) for row in rows]
+    return [profile_in(row) for row in rows]
 
 
 async def lock_profiles_to_delete(
     tx: Tx, organization_id: UUID, *, ids: Sequence[UUID], external_ids: Sequence[str]
 ) -> list[Profile]:
     rows = await tx.fetch(_LOCK + "FOR UPDATE) AS locked", _wanted(organization_id, ids, external_ids))
-    return [_profile(row) for row in rows]
+    return [profile_in(row) for row in rows]
 
 
 async def find_existing(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> set[UUID]:

@@ -1,14 +1,13 @@
 """The statements behind the list of customers; each reads a stretch of an index, whatever the organization's size."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from psycopg.rows import TupleRow
 from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
 from regulars.profiles.model import Profile
+from regulars.profiles.queries import profile_in
 
 # Behind every character, so that a beginning and this close a stretch.
 _LAST_CHARACTER = "\U0010ffff"
@@ -19,21 +18,6 @@ class NamePosition(NamedTuple):
 
     folded: str
     id: UUID
-
-
-def _profile(row: TupleRow) -> Profile:
-    identifier, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created, updated = row
-    return Profile(
-        id=identifier,
-        external_id=external_id,
-        phone_number=phone_number,
-        phone_reachable=phone_reachable,
-        first_name=first_name,
-        last_name=last_name,
-        attributes=attributes,
-        created_at=created,
-        updated_at=updated,
-    )
 
 
 async def fold_name(tx: Tx, text: str) -> str:
@@ -100,7 +84,7 @@ async def list_profiles_by_name(
             "limit": limit,
         },
     )
-    return [(row[0], _profile(row[1:])) for row in rows]
+    return [(row[0], profile_in(row[1:])) for row in rows]
 
 
 async def list_profiles_by_age(
@@ -121,7 +105,7 @@ async def list_profiles_by_age(
         ).format(condition=condition, order=SQL("ASC" if is_backward else "DESC")),
         {"organization_id": organization_id, "beyond": beyond, "limit": limit},
     )
-    return [_profile(row) for row in rows]
+    return [profile_in(row) for row in rows]
 
 
 async def list_profiles_by_number(tx: Tx, organization_id: UUID, number: str, *, limit: int) -> list[Profile]:
@@ -136,23 +120,7 @@ async def list_profiles_by_number(tx: Tx, organization_id: UUID, number: str, *,
         """,
         {"organization_id": organization_id, "number": number, "limit": limit},
     )
-    return [_profile(row) for row in rows]
-
-
-async def find_profiles_by_ids(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
-    rows = await tx.fetch(
-        """
-        SELECT it.id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at,
-               updated_at
-        FROM unnest(%(ids)s::uuid[]) AS it (id)
-        CROSS JOIN LATERAL (
-            SELECT external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
-            FROM profiles WHERE organization_id = %(organization_id)s AND id = it.id LIMIT 1
-        ) AS profile
-        """,
-        {"organization_id": organization_id, "ids": list(ids)},
-    )
-    return [_profile(row) for row in rows]
+    return [profile_in(row) for row in rows]
 
 
 async def count_profiles(tx: Tx, organization_id: UUID, *, most: int) -> int:

@@ -9,6 +9,7 @@ from regulars.kit.ids import PROFILE, ById, read_reference
 from regulars.profiles.browse import queries
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile, read_phone
+from regulars.profiles.queries import find_profiles_by_id
 
 # A number that more profiles share is a switchboard, and no way to find a person.
 SAME_NUMBER_MAX: Final = 50
@@ -53,7 +54,7 @@ async def search_by_name(
 
 async def find_by_ids(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
     """Those that exist, in no order."""
-    return await queries.find_profiles_by_ids(tx, organization_id, ids) if ids else []
+    return await find_profiles_by_id(tx, organization_id, ids) if ids else []
 
 
 async def list_newest(

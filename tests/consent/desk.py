@@ -15,7 +15,7 @@ from regulars.consent.erase import erase_consent
 from regulars.consent.find import find_subscription
 from regulars.consent.inbound import Reply, record_inbound_start, record_inbound_stop
 from regulars.consent.ledger import Origin, Payload, Recorded
-from regulars.consent.model import Event, OptIn, OptOut, Proof
+from regulars.consent.model import Entry, Event, OptIn, OptOut, Proof
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, Withdrawn, opt_out
 from regulars.consent.subscription import Subscription
@@ -139,7 +139,7 @@ class Desk:
         assert found is not None
         return found.head
 
-    def entries(self, subscription_id: UUID) -> list[queries.EntryRow]:
+    def entries(self, subscription_id: UUID) -> list[Entry]:
         return self.do(lambda tx: queries.list_entries(tx, self.organization_id, subscription_id, after=0, limit=None))
 
     def sql(self, query: Any, *parameters: Any) -> list[Any]:
@@ -167,12 +167,12 @@ class Desk:
         return identifier
 
 
-def history(entries: list[queries.EntryRow]) -> list[Event]:
+def history(entries: list[Entry]) -> list[Event]:
     """The events as the ledger kept them, rebuilt from the payloads alone."""
     return [_event(entry) for entry in entries]
 
 
-def _event(entry: queries.EntryRow) -> Event:
+def _event(entry: Entry) -> Event:
     assert entry.payload is not None
     said = msgspec.json.decode(entry.payload, type=Payload)
     assert said.kind == entry.kind

@@ -10,11 +10,10 @@ from regulars.consent.decode import decode_check, decode_opt_in, decode_opt_out,
 from regulars.consent.errors import ConsentedAtInFuture, InvalidPhoneNumber, SubscriptionNotFound
 from regulars.consent.find import find_subscription, list_history, list_subscriptions
 from regulars.consent.ledger import Origin, Recorded
-from regulars.consent.model import Outcome, Reason, Status
+from regulars.consent.model import Entry, Outcome, Reason, Status
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, Withdrawn, opt_out
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
-from regulars.consent.queries import EntryRow
 from regulars.consent.subscription import Subscription, show_subscription, show_timestamp
 from regulars.consent.wire import (
     CheckIn,
@@ -232,7 +231,7 @@ def _verdict_out(verdict: Verdict) -> VerdictOut:
     )
 
 
-def _entry_out(entry: EntryRow) -> EntryOut:
+def _entry_out(entry: Entry) -> EntryOut:
     return EntryOut(
         sequence=entry.sequence,
         kind=entry.kind,

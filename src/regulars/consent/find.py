@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from regulars.consent import chain, queries
-from regulars.consent.model import Status
-from regulars.consent.queries import EntryRow, SubscriptionRow
+from regulars.consent.model import Entry, Status
+from regulars.consent.queries import SubscriptionRow
 from regulars.consent.subscription import Subscription, subscription_of
 from regulars.kit.changes import Since
 from regulars.kit.db import Tx
@@ -55,7 +55,7 @@ async def find_by_hash(tx: Tx, organization_id: UUID, number_hash: bytes) -> Sub
 
 async def list_history(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: int, limit: int
-) -> Sequence[EntryRow]:
+) -> Sequence[Entry]:
     """Entries of the ledger, oldest first, from the one after `after` on."""
     return await queries.list_entries(tx, organization_id, subscription_id, after=after, limit=limit)
 

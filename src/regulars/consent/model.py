@@ -139,6 +139,22 @@ def status_of(latest_opt_in_at: datetime | None, latest_opt_out_at: datetime | N
     return Status.SUBSCRIBED
 
 
+class Entry(NamedTuple):
+    """An entry of the ledger; salt and payload are None once they are erased."""
+
+    sequence: int
+    kind: str
+    outcome: str
+    effective_at: datetime
+    claimed_at: datetime | None
+    received_at: datetime
+    commitment: bytes
+    previous_hash: bytes
+    hash: bytes
+    salt: bytes | None
+    payload: str | None
+
+
 class Applied(NamedTuple):
     state: State
     outcome: Outcome

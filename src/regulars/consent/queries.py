@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composable
 
-from regulars.consent.model import Proof, State
+from regulars.consent.model import Entry, Proof, State
 from regulars.kit.arrays import Blobs
 from regulars.kit.changes import Since
 from regulars.kit.db import Tx
@@ -30,22 +30,6 @@ class HeadRow(NamedTuple):
     updated_at: datetime
     # As it is stored; it follows from the state.
     status: str
-
-
-class EntryRow(NamedTuple):
-    """An entry of the ledger; salt and payload are None once they are erased."""
-
-    sequence: int
-    kind: str
-    outcome: str
-    effective_at: datetime
-    claimed_at: datetime | None
-    received_at: datetime
-    commitment: bytes
-    previous_hash: bytes
-    hash: bytes
-    salt: bytes | None
-    payload: str | None
 
 
 class SubscriptionRow(NamedTuple):
@@ -223,7 +207,7 @@ async def find_deciding(tx: Tx, organization_id: UUID, profile_ids: Collection[U
 
 async def list_entries(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: int, limit: int | None
-) -> list[EntryRow]:
+) -> list[Entry]:
     """Entries of one subscription from the one after `after` on, oldest first, with what is left of their payloads."""
     rows = await tx.fetch(
         """
@@ -243,7 +227,7 @@ async def list_entries(
         """,
         (organization_id, subscription_id, after, limit),
     )
-    return [EntryRow(*row) for row in rows]
+    return [Entry(*row) for row in rows]
 
 
 async def _select_subscriptions(

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from regulars.consent.browse.model import EntryView
-from regulars.consent.model import Kind
+from regulars.consent.model import Entry, Kind
 from regulars.web import mask
 from regulars.web.visit import Visit
 
@@ -59,7 +58,7 @@ class EntryWords:
     previous_hash: str
 
 
-def describe(visit: Visit, entry: EntryView, keys: Mapping[str, str]) -> EntryWords:
+def describe(visit: Visit, entry: Entry, keys: Mapping[str, str]) -> EntryWords:
     """`keys` are the names of the API keys by their ids."""
     said: dict[str, Any] = {} if entry.payload is None else msgspec.json.decode(entry.payload)
     source = said.get("consent_source") or said.get("source")
@@ -80,11 +79,11 @@ def describe(visit: Visit, entry: EntryView, keys: Mapping[str, str]) -> EntryWo
     )
 
 
-def title_of(entry: EntryView) -> str:
+def title_of(entry: Entry) -> str:
     return TITLES.get((entry.kind, entry.outcome), f"{entry.kind}, {entry.outcome}")
 
 
-def _proof(visit: Visit, entry: EntryView, said: Mapping[str, Any]) -> str:
+def _proof(visit: Visit, entry: Entry, said: Mapping[str, Any]) -> str:
     if entry.payload is None:
         return "The content was erased; the hash of it stays."
     if entry.kind != Kind.OPT_IN:

@@ -6,8 +6,7 @@ from typing import Final
 
 from regulars.consent.browse.allowed import Answer, were_we_allowed
 from regulars.consent.browse.ledger import list_last_entries
-from regulars.consent.browse.model import EntryView
-from regulars.consent.model import Kind
+from regulars.consent.model import Entry, Kind
 from regulars.consent.subscription import Subscription
 from regulars.consent.verify import Verification, verify_subscription
 from regulars.explore.draw import Change, Strip, consent_strip
@@ -42,7 +41,7 @@ class Tell:
 class NumberView:
     tell: Tell
     subscription: Subscription
-    entries: list[EntryView]
+    entries: list[Entry]
     words: list[EntryWords]
     has_older: bool
     verification: Verification | None
@@ -81,7 +80,7 @@ async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, asked
     )
 
 
-def _changes(entries: list[EntryView]) -> list[Change]:
+def _changes(entries: list[Entry]) -> list[Change]:
     """The entries in the order of their own time: the one that stands last at each moment decides."""
     ordered = sorted(entries, key=lambda entry: (entry.effective_at, entry.kind != Kind.OPT_IN, entry.sequence))
     return [Change(entry.effective_at, entry.kind == Kind.OPT_IN) for entry in ordered]

@@ -9,8 +9,7 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.consent.browse import queries
-from regulars.consent.browse.model import EntryView
-from regulars.consent.model import Kind
+from regulars.consent.model import Entry, Kind
 from regulars.kit.db import Tx
 
 
@@ -19,7 +18,7 @@ class Judgement:
     """Yes or no, and the entry that decides it; None where nothing had been said."""
 
     may_text: bool
-    entry: EntryView | None
+    entry: Entry | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +27,7 @@ class Answer:
     recorded: Judgement
     known: Judgement
     # What ended the state that held at the moment, if anything did since.
-    next: EntryView | None
+    next: Entry | None
 
     @property
     def differs(self) -> bool:
@@ -45,5 +44,5 @@ async def were_we_allowed(tx: Tx, organization_id: UUID, subscription_id: UUID, 
     return Answer(at=at, recorded=_judge(recorded), known=judged, next=following)
 
 
-def _judge(entry: EntryView | None) -> Judgement:
+def _judge(entry: Entry | None) -> Judgement:
     return Judgement(entry is not None and entry.kind == Kind.OPT_IN, entry)

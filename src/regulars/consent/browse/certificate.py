@@ -8,7 +8,7 @@ import msgspec
 
 from regulars.consent.browse.allowed import Answer, Judgement, were_we_allowed
 from regulars.consent.find import find_subscription, list_history
-from regulars.consent.queries import EntryRow
+from regulars.consent.model import Entry
 from regulars.consent.subscription import Subscription
 from regulars.consent.verify import Verification, verify_subscription
 from regulars.kit.clock import format_timestamp
@@ -32,7 +32,7 @@ HOW_TO_VERIFY: Final = (
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     subscription: Subscription
-    entries: list[EntryRow]
+    entries: list[Entry]
     verification: Verification
     answer: Answer | None
     made_at: datetime
@@ -115,7 +115,7 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def entry_as_json(entry: EntryRow) -> dict[str, Any]:
+def entry_as_json(entry: Entry) -> dict[str, Any]:
     return {
         "sequence": entry.sequence,
         "kind": entry.kind,

@@ -3,11 +3,11 @@
 from uuid import UUID
 
 from regulars.consent.browse import queries
-from regulars.consent.browse.model import EntryView
+from regulars.consent.model import Entry
 from regulars.kit.db import Tx
 
 
-async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID, *, limit: int) -> list[EntryView]:
+async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID, *, limit: int) -> list[Entry]:
     """The entries that arrived last, the oldest of them first."""
     found = await queries.list_last_entries(tx, organization_id, subscription_id, limit=limit)
     return found[::-1]

@@ -6,13 +6,14 @@ from uuid import UUID
 
 from psycopg.sql import SQL, Composable
 
-from regulars.consent.browse.model import EntryView, SubscriptionLine
+from regulars.consent.browse.model import SubscriptionLine
+from regulars.consent.model import Entry
 from regulars.kit.db import Tx
 
 _ENTRY = SQL(
     """
-    SELECT l.sequence, l.kind, l.outcome, l.effective_at, l.claimed_at, l.received_at, l.hash, l.previous_hash,
-           p.payload::text
+    SELECT l.sequence, l.kind, l.outcome, l.effective_at, l.claimed_at, l.received_at, l.commitment, l.previous_hash,
+           l.hash, p.salt, p.payload::text
     FROM consent_ledger AS l
     LEFT JOIN consent_payloads AS p
         ON p.organization_id = %(organization_id)s AND p.subscription_id = %(subscription_id)s
@@ -24,7 +25,7 @@ _ENTRY = SQL(
 
 async def find_deciding_entry(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, at: datetime, received_until: datetime
-) -> EntryView | None:
+) -> Entry | None:
     """The entry that stands last at a moment, among those received until another."""
     rows = await tx.fetch(
         _ENTRY
@@ -42,12 +43,12 @@ async def find_deciding_entry(
             "received_until": received_until,
         },
     )
-    return EntryView(*rows[0]) if rows else None
+    return Entry(*rows[0]) if rows else None
 
 
 async def find_next_change(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: datetime, is_opt_in: bool
-) -> EntryView | None:
+) -> Entry | None:
     """The first entry of a kind after a moment."""
     rows = await tx.fetch(
         _ENTRY
@@ -65,16 +66,16 @@ async def find_next_change(
             "is_opt_in": is_opt_in,
         },
     )
-    return EntryView(*rows[0]) if rows else None
+    return Entry(*rows[0]) if rows else None
 
 
-async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID, *, limit: int) -> list[EntryView]:
+async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID, *, limit: int) -> list[Entry]:
     """The newest entries by arrival, the newest first."""
     rows = await tx.fetch(
         _ENTRY + SQL("ORDER BY l.sequence DESC LIMIT %(limit)s"),
         {"organization_id": organization_id, "subscription_id": subscription_id, "limit": limit},
     )
-    return [EntryView(*row) for row in rows]
+    return [Entry(*row) for row in rows]
 
 
 class LinkedEntry(NamedTuple):

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from regulars.consent.browse.certificate import Certificate, as_json, make_certificate
 from regulars.consent.browse.figures import WEEKS, Counted, Figures, read_figures
 from regulars.consent.browse.listing import Stretch, list_newest, search_subscription
-from regulars.consent.browse.model import SubscriptionLine, view_of
+from regulars.consent.browse.model import SubscriptionLine
 from regulars.consent.find import find_subscription
 from regulars.explore.draw import Chart, bar_chart
 from regulars.explore.entries import SOURCES, describe
@@ -285,7 +285,7 @@ async def print_certificate(visit: Visit) -> Response:
         "explore/certificate.html",
         certificate=made,
         document=as_json(made, organization=visit.place.name),
-        words=[describe(visit, view_of(entry), keys) for entry in made.entries],
+        words=[describe(visit, entry, keys) for entry in made.entries],
         answer_words={entry.sequence: describe(visit, entry, keys) for entry in decided if entry is not None},
         tell=Tell(visit.format),
         here=visit.url(NUMBERS, SUBSCRIPTION.encode(made.subscription.id)),

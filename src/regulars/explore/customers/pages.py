@@ -10,9 +10,8 @@ from regulars.catalog.find import find_attributes
 from regulars.catalog.model import AttributeType, interpret
 from regulars.consent.browse.ledger import list_last_entries
 from regulars.consent.browse.listing import list_of_customer
-from regulars.consent.browse.model import EntryView
 from regulars.consent.chain import hash_number
-from regulars.consent.model import Status
+from regulars.consent.model import Entry, Status
 from regulars.consent.subscription import Subscription
 from regulars.explore.customers.listing import PATH, export_customers, show_customers, status_of
 from regulars.explore.customers.timeline import KINDS, Fact, Timeline, by_day, facts_of, merge
@@ -168,11 +167,9 @@ def _choose(subscriptions: list[Subscription], wanted: str | None) -> Subscripti
     )
 
 
-async def _entries(
-    tx: Tx, visit: Visit, subscriptions: list[Subscription], number: NumberView | None
-) -> list[EntryView]:
+async def _entries(tx: Tx, visit: Visit, subscriptions: list[Subscription], number: NumberView | None) -> list[Entry]:
     """What was said about each of the numbers; that of the chosen one is known already."""
-    entries: list[EntryView] = []
+    entries: list[Entry] = []
     for one in subscriptions:
         if number is not None and one.id == number.subscription.id:
             entries += number.entries

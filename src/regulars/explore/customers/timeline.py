@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from regulars.consent.browse.model import EntryView
-from regulars.consent.model import Kind
+from regulars.consent.model import Entry, Kind
 from regulars.explore.entries import title_of
 from regulars.journeys.runs.model import RunRow
 from regulars.kit.clock import format_timestamp, parse_timestamp
@@ -34,7 +33,7 @@ class Fact:
     at: datetime
     key: str
     ticket: CustomerTicket | None = None
-    entry: EntryView | None = None
+    entry: Entry | None = None
     text: TextRow | None = None
     reply: ReplyRow | None = None
     run: RunRow | None = None
@@ -73,7 +72,7 @@ class Timeline:
 
 def merge(
     tickets: Sequence[CustomerTicket],
-    entries: Sequence[EntryView],
+    entries: Sequence[Entry],
     more: Sequence[Fact] = (),
     *,
     kind: str = "all",

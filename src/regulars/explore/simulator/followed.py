@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from regulars.consent.browse.ledger import list_last_entries
-from regulars.consent.browse.model import EntryView
+from regulars.consent.model import Entry
 from regulars.consent.subscription import Subscription
 from regulars.explore.entries import title_of
 from regulars.journeys.browse.read import list_runs_of_customer, name_journeys
@@ -74,14 +74,14 @@ def _received(visit: Visit, reply: ReplyRow) -> Step:
     )
 
 
-def _message_of(entry: EntryView) -> str | None:
+def _message_of(entry: Entry) -> str | None:
     if entry.payload is None:
         return None
     said: dict[str, object] = msgspec.json.decode(entry.payload)
     return str(said.get("message_id"))
 
 
-def _entry(visit: Visit, subscription: Subscription, entry: EntryView, reply: ReplyRow) -> Step:
+def _entry(visit: Visit, subscription: Subscription, entry: Entry, reply: ReplyRow) -> Step:
     kind = "yes" if entry.kind == "OPT_IN" else "no"
     return Step(
         "consent",

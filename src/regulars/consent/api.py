@@ -1,6 +1,7 @@
 """The JSON routes of consent: opt-in, opt-out, subscriptions and their history."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -191,23 +192,15 @@ def _opt_in_answer(recorded: Recorded, caller: Caller) -> Answer:
 
 
 def _opt_out_answer(withdrawn: Withdrawn, write: Write) -> Answer:
+    main, outcome, automation = withdrawn.subscription, withdrawn.outcome.value, AutomationOut("not_applicable")
     out: OptOutOut | OptOutReceipt
     if write.request.caller.is_ingest_only:
         told: Withdrawal = write.command
-        names_number = told.phone_number is not None
-        out = OptOutReceipt(
-            subscription=_receipt(withdrawn.subscription, names_number=names_number),
-            subscriptions=[_receipt(it, names_number=names_number) for it in withdrawn.subscriptions],
-            outcome=withdrawn.outcome.value,
-            automation=AutomationOut("not_applicable"),
-        )
-        return Answer(200, encode(out))
-    out = OptOutOut(
-        subscription=show_subscription(withdrawn.subscription),
-        subscriptions=[show_subscription(it) for it in withdrawn.subscriptions],
-        outcome=withdrawn.outcome.value,
-        automation=AutomationOut("not_applicable"),
-    )
+        receipt_of = partial(_receipt, names_number=told.phone_number is not None)
+        out = OptOutReceipt(receipt_of(main), [receipt_of(it) for it in withdrawn.subscriptions], outcome, automation)
+    else:
+        shown = [show_subscription(it) for it in withdrawn.subscriptions]
+        out = OptOutOut(show_subscription(main), shown, outcome, automation)
     return Answer(200, encode(out))
 
 

@@ -5,12 +5,11 @@ from functools import partial
 import msgspec
 
 from regulars.consent.check import Asked, Questions
-from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.ledger import Origin
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent
 from regulars.consent.opt_out import Withdrawal
-from regulars.consent.phone import read_consent_number, read_opt_in_number
+from regulars.consent.phone import read_consent_number, read_if_number, read_opt_in_number
 from regulars.consent.wire import (
     CheckIn,
     OptInIn,
@@ -76,19 +75,12 @@ def _questions(sent: CheckIn, ignored: tuple[str, ...]) -> Questions:
     for index, item in enumerate(sent.items):
         check_one_named(msgspec.structs.asdict(item), field=f"items[{index}]")
     asked = [
-        Asked(phone_number=_read_any_number(item.phone_number or ""))
+        Asked(phone_number=read_if_number(item.phone_number or ""))
         if item.profile_id is None
         else Asked(profile=read_profile(item.profile_id))
         for item in sent.items
     ]
     return Questions(asked, ignored)
-
-
-def _read_any_number(text: str) -> str | None:
-    try:
-        return read_consent_number(text)
-    except InvalidPhoneNumber:
-        return None
 
 
 def read_profile(text: str) -> Reference:

@@ -6,11 +6,10 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent import chain, queries
-from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.facts import SubscriptionsChanged
-from regulars.consent.ledger import Ledger, Origin, Said, open_ledger
+from regulars.consent.ledger import Origin, Said, open_ledger
 from regulars.consent.model import OptOut
-from regulars.consent.phone import read_consent_number
+from regulars.consent.phone import read_if_number
 from regulars.kit.db import Tx
 from regulars.work.erase import rewrite_waiting_facts
 
@@ -28,11 +27,11 @@ async def erase_consent(
     of all of them are locked together, in their order. Answers the ids of the subscriptions that were forgotten.
     """
     linked = await queries.find_linked_hashes(tx, organization_id, numbers)
-    own = [number_hash for text in numbers.values() if (number_hash := _own_hash(secret, text)) is not None]
+    own = [chain.hash_number(secret, number) for text in numbers.values() if text and (number := read_if_number(text))]
     known = {number_hash for hashes in linked.values() for number_hash in hashes}
     ledger = await open_ledger(tx, organization_id, new=own, known=known)
-    theirs = [number_hash for number_hash in own if _linked_to(ledger, number_hash) in (None, *numbers)]
-    still_linked = [number_hash for number_hash in sorted(known) if _linked_to(ledger, number_hash) in numbers]
+    theirs = [number_hash for number_hash in own if ledger.linked_to(number_hash) in (None, *numbers)]
+    still_linked = [number_hash for number_hash in sorted(known) if ledger.linked_to(number_hash) in numbers]
     event = OptOut(phone_number=None, received_at=tx.now, erases=True)
     entries = [
         ledger.append(number_hash, event, Said(origin=Origin()))
@@ -57,17 +56,3 @@ async def forget_changes(
         return msgspec.structs.replace(fact, changes=kept) if kept else None
 
     await rewrite_waiting_facts(tx, organization_id, SubscriptionsChanged, gone, without)
-
-
-def _linked_to(ledger: Ledger, number_hash: bytes) -> UUID | None:
-    """Whose it is now: between the look-up and the lock the number may have been linked to somebody else."""
-    head = ledger.head(number_hash)
-    return None if head is None or head.state is None else head.state.profile_id
-
-
-def _own_hash(secret: bytes, phone_number: str | None) -> bytes | None:
-    try:
-        return None if phone_number is None else chain.hash_number(secret, read_consent_number(phone_number))
-    except InvalidPhoneNumber:
-        # A number that cannot be read was never texted and no consent can name it.
-        return None

@@ -47,9 +47,7 @@ async def list_subscriptions(
 
 async def find_by_hash(tx: Tx, organization_id: UUID, number_hash: bytes) -> Subscription | None:
     """The subscription of a number that is known by its hash."""
-    rows = await queries.list_subscriptions(
-        tx, organization_id, number_hash=number_hash, profile_id=None, status=None, after=None, since=None, limit=1
-    )
+    rows = await queries.list_subscriptions(tx, organization_id, number_hash=number_hash, limit=1)
     return subscription_in(rows[0]) if rows else None
 
 

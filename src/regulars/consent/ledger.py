@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent import chain, queries, statements
-from regulars.consent.model import Event, OptIn, Outcome, apply
+from regulars.consent.model import Event, OptIn, Outcome, State, apply
 from regulars.consent.queries import HeadRow
 from regulars.consent.subscription import Subscription
 from regulars.consent.tell import Appended, tell_changed
@@ -82,8 +82,14 @@ class Ledger:
         self._changed: dict[bytes, HeadRow] = {}
         self._appended: list[Appended] = []
 
-    def head(self, number_hash: bytes) -> HeadRow | None:
-        return self._heads.get(number_hash)
+    def state(self, number_hash: bytes) -> State | None:
+        head = self._heads.get(number_hash)
+        return None if head is None else head.state
+
+    def linked_to(self, number_hash: bytes) -> UUID | None:
+        """Whose it is now: between the look-up and the lock the number may have been linked to somebody else."""
+        state = self.state(number_hash)
+        return None if state is None else state.profile_id
 
     def append(self, number_hash: bytes, event: Event, said: Said) -> Appended:
         """Decide one event on its head, in memory; `write` makes it last."""

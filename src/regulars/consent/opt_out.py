@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from regulars.consent import chain, queries
-from regulars.consent.errors import InvalidPhoneNumber, SubscriptionNotFound
+from regulars.consent.errors import SubscriptionNotFound
 from regulars.consent.ledger import Ledger, Origin, Said, open_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptOut, Outcome
-from regulars.consent.phone import read_consent_number
+from regulars.consent.phone import read_if_number
 from regulars.consent.subscription import Subscription, find_names, subscription_of
 from regulars.consent.tell import Appended
 from regulars.kit.db import Tx
@@ -93,7 +93,9 @@ class _Found:
         numbers = await queries.find_profile_numbers(tx, organization_id, alive)
         return cls(
             profiles={reference: profile for reference, profile in named.items() if profile.id in alive},
-            own_numbers={identifier: number for identifier, text in numbers.items() if (number := _readable(text))},
+            own_numbers={
+                identifier: number for identifier, text in numbers.items() if (number := read_if_number(text))
+            },
             linked=await queries.find_linked_hashes(tx, organization_id, alive),
         )
 
@@ -138,14 +140,15 @@ def _target(withdrawal: Withdrawal, found: _Found, *, now: datetime, secret: byt
 
 def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: datetime) -> list[Appended] | ApiError:
     # Whoever names a number and a profile gets no number withdrawn that belongs to somebody else by now.
-    if withdrawal.phone_number is not None and any(_is_anothers(ledger, it, target.profile_id) for it in target.new):
+    names_both = withdrawal.phone_number is not None and target.profile_id is not None
+    if names_both and any(ledger.linked_to(it) not in (None, target.profile_id) for it in target.new):
         return _not_linked()
     numbers: dict[bytes, str | None] = dict(target.new)
     for number_hash in target.linked:
-        head = ledger.head(number_hash)
+        state = ledger.state(number_hash)
         # Between the look-up and the lock the number may have been linked to somebody else.
-        if head is not None and head.state is not None and head.state.profile_id == target.profile_id:
-            numbers[number_hash] = head.state.phone_number
+        if state is not None and state.profile_id == target.profile_id:
+            numbers[number_hash] = state.phone_number
     if not numbers:
         return _no_number() if withdrawal.phone_number is None else _not_linked()
     said = Said(
@@ -166,12 +169,6 @@ def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: d
     ]
 
 
-def _is_anothers(ledger: Ledger, number_hash: bytes, profile_id: UUID | None) -> bool:
-    head = ledger.head(number_hash)
-    linked = None if head is None or head.state is None else head.state.profile_id
-    return profile_id is not None and linked is not None and linked != profile_id
-
-
 def _withdrawn(withdrawal: Withdrawal, entries: Sequence[Appended], names: Mapping[UUID, str]) -> Withdrawn:
     subscriptions = []
     for entry in entries:
@@ -183,13 +180,6 @@ def _withdrawn(withdrawal: Withdrawal, entries: Sequence[Appended], names: Mappi
         subscriptions=tuple(subscriptions),
         outcome=min((entry.outcome for entry in entries), key=_STRENGTH.index),
     )
-
-
-def _readable(text: str) -> str | None:
-    try:
-        return read_consent_number(text)
-    except InvalidPhoneNumber:
-        return None
 
 
 def _not_linked() -> ApiError:

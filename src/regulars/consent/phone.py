@@ -31,6 +31,14 @@ def read_consent_number(text: str, *, field: str = "phone_number") -> str:
     return str(phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164))
 
 
+def read_if_number(text: str) -> str | None:
+    """The number in E.164, or None for what cannot be read: it was never texted, and no consent can name it."""
+    try:
+        return read_consent_number(text)
+    except InvalidPhoneNumber:
+        return None
+
+
 def read_opt_in_number(text: str, *, field: str = "phone_number") -> str:
     """The same for somebody who is to be texted: a number that is possible only inside its own area reaches nobody.
 

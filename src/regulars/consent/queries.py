@@ -139,11 +139,11 @@ async def list_subscriptions(
     tx: Tx,
     organization_id: UUID,
     *,
-    number_hash: bytes | None,
-    profile_id: UUID | None,
-    status: str | None,
-    after: UUID | None,
-    since: Since | None,
+    number_hash: bytes | None = None,
+    profile_id: UUID | None = None,
+    status: str | None = None,
+    after: UUID | None = None,
+    since: Since | None = None,
     limit: int,
 ) -> list[SubscriptionRow]:
     """The subscriptions that pass the filters, in the order of their creation or of their last change."""

@@ -36,13 +36,12 @@ async def verify_subscription(tx: Tx, organization_id: UUID, subscription_id: UU
         limit = min(PAGE_ENTRIES, found.head.entry_count - walk.entries)
         page = await queries.list_entries(tx, organization_id, subscription_id, after=walk.entries, limit=limit)
         if not page:
-            return walk.broken("entries are missing at the end", None)
+            return walk.end("entries are missing at the end")
         for entry in page:
             fault = walk.step(entry)
             if fault is not None:
-                return walk.broken(fault, entry.sequence)
-    fault = walk.compare(found.head)
-    return walk.broken(fault, None) if fault else walk.whole()
+                return walk.end(fault, entry.sequence)
+    return walk.end(walk.compare(found.head))
 
 
 @dataclass(slots=True)
@@ -70,16 +69,7 @@ async def verify_organization(
     audit, after = Audit(), None
     while True:
         async with database.reading() as tx:
-            page = await queries.list_subscriptions(
-                tx,
-                organization_id,
-                number_hash=None,
-                profile_id=None,
-                status=None,
-                after=after,
-                since=None,
-                limit=PAGE_SUBSCRIPTIONS,
-            )
+            page = await queries.list_subscriptions(tx, organization_id, after=after, limit=PAGE_SUBSCRIPTIONS)
             for found in page:
                 seen = await verify_subscription(tx, organization_id, found.head.id)
                 if seen is not None:
@@ -128,10 +118,7 @@ class _Walk:
             return "the head has another status"
         return None
 
-    def whole(self) -> Verification:
-        return Verification(entries=self.entries, payloads_erased=self.payloads_erased)
-
-    def broken(self, fault: str, sequence: int | None) -> Verification:
+    def end(self, fault: str | None, sequence: int | None = None) -> Verification:
         return Verification(
             entries=self.entries, payloads_erased=self.payloads_erased, fault=fault, fault_sequence=sequence
         )

@@ -11,6 +11,7 @@ from regulars.consent.model import Kind, Outcome, Reason
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number, read_opt_in_number
 from regulars.kit.errors import invalid
 from regulars.kit.json import STRING_CHARACTERS_MAX
+from regulars.kit.pagination import Page
 from regulars.kit.wire import ReferenceIn, Text, Timestamp, TimestampIn
 from regulars.work.automation import AutomationOut
 
@@ -146,18 +147,8 @@ def check_named(sent: Mapping[str, Any], *, field: str) -> None:
 
 
 # The decoder takes the type; the document adds that one of two fields is needed.
-OptOutBody = Annotated[
-    OptOutIn,
-    Meta(
-        extra={"check": check_named},
-        extra_json_schema={
-            "anyOf": [
-                {"required": ["phone_number"], "properties": {"phone_number": {"type": "string"}}},
-                {"required": ["profile_id"], "properties": {"profile_id": {"type": "string"}}},
-            ]
-        },
-    ),
-]
+_NAMED = [{"required": [name], "properties": {name: {"type": "string"}}} for name in ("phone_number", "profile_id")]
+OptOutBody = Annotated[OptOutIn, Meta(extra={"check": check_named}, extra_json_schema={"anyOf": _NAMED})]
 
 
 class LinkedProfileOut(msgspec.Struct):
@@ -182,20 +173,7 @@ class QuestionIn(msgspec.Struct):
 
 class CheckIn(msgspec.Struct):
     items: Annotated[
-        list[
-            Annotated[
-                QuestionIn,
-                Meta(
-                    extra={"check": check_one_named},
-                    extra_json_schema={
-                        "oneOf": [
-                            {"required": [name], "properties": {name: {"type": "string"}}}
-                            for name in ("phone_number", "profile_id")
-                        ]
-                    },
-                ),
-            ]
-        ],
+        list[Annotated[QuestionIn, Meta(extra={"check": check_one_named}, extra_json_schema={"oneOf": _NAMED})]],
         Meta(min_length=1, max_length=CHECK_ITEMS_MAX, description="Each with either phone_number or profile_id."),
     ]
 
@@ -284,10 +262,8 @@ class OptOutReceipt(msgspec.Struct):
     automation: AutomationOut
 
 
-class SubscriptionPageOut(msgspec.Struct):
-    data: list[SubscriptionOut]
-    has_more: bool
-    next_cursor: str | None
+class SubscriptionPageOut(Page[SubscriptionOut], frozen=True):
+    pass
 
 
 class EntryOut(msgspec.Struct):
@@ -312,7 +288,5 @@ class EntryOut(msgspec.Struct):
     hash: Digest
 
 
-class HistoryPageOut(msgspec.Struct):
-    data: list[EntryOut]
-    has_more: bool
-    next_cursor: str | None
+class HistoryPageOut(Page[EntryOut], frozen=True):
+    pass

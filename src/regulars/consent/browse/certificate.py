@@ -1,5 +1,6 @@
 """The certificate of consent: everything that is known of a number's consent, with what it takes to check it."""
 
+import dataclasses
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -9,7 +10,7 @@ import msgspec
 from regulars.consent.browse.allowed import Answer, Judgement, were_we_allowed
 from regulars.consent.find import find_subscription, list_history
 from regulars.consent.model import Entry
-from regulars.consent.subscription import Subscription
+from regulars.consent.subscription import Subscription, show_timestamp
 from regulars.consent.verify import Verification, verify_subscription
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -74,15 +75,9 @@ def as_json(certificate: Certificate, *, organization: str) -> dict[str, Any]:
             "phone_number": state.phone_number,
             "status": state.status.value,
             "consent_source": state.source,
-            "consented_at": _time(state.consented_at),
-            "unsubscribed_at": _time(state.unsubscribed_at),
-            "consent_proof": None
-            if state.proof is None
-            else {
-                "terms_url": state.proof.terms_url,
-                "terms_version": state.proof.terms_version,
-                "source_text": state.proof.source_text,
-            },
+            "consented_at": show_timestamp(state.consented_at),
+            "unsubscribed_at": show_timestamp(state.unsubscribed_at),
+            "consent_proof": None if state.proof is None else dataclasses.asdict(state.proof),
             "profile": None
             if profile is None
             else {"id": PROFILE.encode(profile.id), "external_id": profile.external_id},
@@ -121,7 +116,7 @@ def entry_as_json(entry: Entry) -> dict[str, Any]:
         "kind": entry.kind,
         "outcome": entry.outcome,
         "effective_at": format_timestamp(entry.effective_at),
-        "claimed_at": _time(entry.claimed_at),
+        "claimed_at": show_timestamp(entry.claimed_at),
         "received_at": format_timestamp(entry.received_at),
         "commitment": entry.commitment.hex(),
         "previous_hash": entry.previous_hash.hex(),
@@ -130,7 +125,3 @@ def entry_as_json(entry: Entry) -> dict[str, Any]:
         # The text itself, because it is the text that was committed to.
         "payload": entry.payload,
     }
-
-
-def _time(moment: datetime | None) -> str | None:
-    return None if moment is None else format_timestamp(moment)

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from regulars.consent.browse import queries
+from regulars.consent.browse.model import StoreConsents
 from regulars.consent.model import Status
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
@@ -32,14 +33,6 @@ class Change(msgspec.Struct, frozen=True):
     day: date
     opt_ins: int
     withdrawals: int
-
-
-class StoreConsents(msgspec.Struct, frozen=True):
-    """Numbers whose consent names a store, and how many of them consented in the last 30 days."""
-
-    store_id: UUID
-    subscribed: int
-    opt_ins: int
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +116,7 @@ async def count_figures(database: Database, organization_id: UUID) -> None:
 
 def _figures(
     counts: Sequence[queries.StatusCount],
-    stores: Sequence[queries.StoreCount],
+    stores: Sequence[StoreConsents],
     changes: Sequence[queries.ChangeCount],
     zone: ZoneInfo,
 ) -> Figures:
@@ -140,6 +133,6 @@ def _figures(
         do_not_contact=sum(one.numbers for one in counts if one.status != Status.SUBSCRIBED and one.is_forgotten),
         weak_proofs=sum(one.weak for one in subscribed),
         sources=sources.most_common(),
-        stores=[StoreConsents(*one) for one in sorted(stores, key=lambda one: -one.opt_ins)],
+        stores=sorted(stores, key=lambda one: -one.opt_ins),
         changes=[Change(day, many[True], many[False]) for day, many in sorted(days.items())],
     )

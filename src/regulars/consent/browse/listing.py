@@ -5,9 +5,8 @@ from uuid import UUID
 
 from regulars.consent.browse import queries
 from regulars.consent.browse.model import SubscriptionLine
-from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.find import find_subscription, list_subscriptions
-from regulars.consent.phone import read_consent_number
+from regulars.consent.phone import read_if_number
 from regulars.consent.subscription import Subscription
 from regulars.kit.db import Tx
 from regulars.kit.ids import SUBSCRIPTION
@@ -64,9 +63,8 @@ async def search_subscription(
         return await find_subscription(tx, organization_id, identifier)
     if not sees_personal:
         return None
-    try:
-        number = read_consent_number(text)
-    except InvalidPhoneNumber:
+    number = read_if_number(text)
+    if number is None:
         return None
     found = await list_subscriptions(tx, organization_id, secret=secret, phone_number=number, limit=1)
     return found[0] if found else None

@@ -4,6 +4,8 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+import msgspec
+
 
 class SubscriptionLine(NamedTuple):
     """A subscription in a list."""
@@ -20,3 +22,11 @@ class SubscriptionLine(NamedTuple):
     first_name: str | None
     last_name: str | None
     created_at: datetime
+
+
+class StoreConsents(msgspec.Struct, frozen=True):
+    """Numbers whose consent names a store, and how many of them consented in the last 30 days."""
+
+    store_id: UUID
+    subscribed: int
+    opt_ins: int

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL, Composable
 
-from regulars.consent.browse.model import SubscriptionLine
+from regulars.consent.browse.model import StoreConsents, SubscriptionLine
 from regulars.consent.model import Entry
 from regulars.kit.db import Tx
 
@@ -298,13 +298,7 @@ async def count_subscriptions(tx: Tx, organization_id: UUID) -> list[StatusCount
     return [StatusCount(*row) for row in rows]
 
 
-class StoreCount(NamedTuple):
-    store_id: UUID
-    subscribed: int
-    opt_ins: int
-
-
-async def count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> list[StoreCount]:
+async def count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> list[StoreConsents]:
     """For the worker only: numbers by the store of their consent, and those that consented since a moment."""
     rows = await tx.fetch(
         """
@@ -316,7 +310,7 @@ async def count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> l
         """,
         {"organization_id": organization_id, "since": since},
     )
-    return [StoreCount(*row) for row in rows]
+    return [StoreConsents(*row) for row in rows]
 
 
 class ChangeCount(NamedTuple):

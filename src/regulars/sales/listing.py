@@ -1,7 +1,6 @@
 """Pages of sales: filters, order and cursor."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from typing import LiteralString, get_args
 from uuid import UUID
 
@@ -19,7 +18,7 @@ from regulars.kit.ids import (
     split_references,
 )
 from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
-from regulars.kit.text import check_reference
+from regulars.kit.text import check_reference, read_timestamp
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles
 from regulars.sales import queries
@@ -77,16 +76,10 @@ def _value_conditions(query: Mapping[str, str]) -> list[Condition]:
         conditions.append(Condition("e.external_id = %s", (query["external_id"],)))
     for name, condition in _TIMES.items():
         if name in query:
-            conditions.append(Condition(condition, (_read_time(name, query[name]),)))
+            # An unescaped plus in a query is a space by the time it arrives here.
+            moment = read_timestamp(query[name].replace(" ", "+"), field=name)
+            conditions.append(Condition(condition, (moment,)))
     return conditions
-
-
-def _read_time(name: str, text: str) -> datetime:
-    try:
-        # An unescaped plus in a query is a space by the time it arrives here.
-        return parse_timestamp(text.replace(" ", "+"))
-    except ValueError as error:
-        raise invalid(name, "FORMAT", f"It cannot be read: {error}.") from None
 
 
 def _after(position: tuple[str, ...], *, by_time: bool) -> Condition:

@@ -19,6 +19,8 @@ VISITS_MIN: Final = 3
 
 
 class Dot(NamedTuple):
+    """A month: `on` with a purchase, `back` with only a return."""
+
     x: int
     y: int
     kind: str
@@ -57,15 +59,11 @@ def read_history(tickets: Sequence[CustomerTicket], *, now: datetime, zone: Zone
         total=total,
         last_purchase_at=bought[-1] if bought else None,
         usual_days=_usual_days(bought, zone),
-        marks=dots(kinds),
+        # A row of dots a year, one a month.
+        marks=[Dot(4 + 9 * (n % 12), 5 + 11 * (n // 12), kind) for n, kind in enumerate(kinds)],
         months_bought=kinds.count("on"),
         months_only_returned=kinds.count("back"),
     )
-
-
-def dots(months: Sequence[str], *, per_row: int = 12) -> list[Dot]:
-    """One dot a month: `on` with a purchase, `back` with only a return."""
-    return [Dot(4 + 9 * (n % per_row), 5 + 11 * (n // per_row), kind) for n, kind in enumerate(months)]
 
 
 def months_back(last: date, count: int) -> list[tuple[int, int]]:

@@ -1,13 +1,21 @@
 """The statements behind the pages on tickets. Each reads a bounded stretch of an index."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from psycopg.sql import SQL, Composable
+from psycopg.sql import SQL, Composable, Identifier
 
 from regulars.kit.db import Tx
 from regulars.sales.browse.model import CustomerTicket, Filters, Position, TicketLine
+
+_FITTING: Final = {
+    "store_id": SQL("w.store_id = %(store_id)s"),
+    "profile_id": SQL("w.profile_id = %(profile_id)s"),
+    "type": SQL("w.type = %(type)s"),
+    "currency": SQL("w.currency = %(currency)s"),
+    "is_identified": SQL("(w.profile_id IS NOT NULL) = %(is_identified)s"),
+}
 
 
 def _window(filters: Filters, *, beyond: Position | None, is_backward: bool) -> Composable:
@@ -29,27 +37,13 @@ def _window(filters: Filters, *, beyond: Position | None, is_backward: bool) -> 
 
 def _fitting(filters: Filters) -> Composable:
     """The conditions that are looked at row by row, inside the stretch."""
-    conditions: list[Composable] = [SQL("true")]
-    if filters.store_id is not None:
-        conditions.append(SQL("w.store_id = %(store_id)s"))
-    if filters.profile_id is not None:
-        conditions.append(SQL("w.profile_id = %(profile_id)s"))
-    if filters.type is not None:
-        conditions.append(SQL("w.type = %(type)s"))
-    if filters.currency is not None:
-        conditions.append(SQL("w.currency = %(currency)s"))
-    if filters.is_identified is not None:
-        conditions.append(SQL("(w.profile_id IS NOT NULL) = %(is_identified)s"))
-    return SQL(" AND ").join(conditions)
+    conditions = [text for name, text in _FITTING.items() if getattr(filters, name) is not None]
+    return SQL(" AND ").join([SQL("true"), *conditions])
 
 
 def _order(filters: Filters, alias: str, *, is_backward: bool) -> Composable:
-    direction = SQL("ASC" if is_backward else "DESC")
-    if alias == "e":
-        text = SQL("e.occurred_at {0}, e.id {0}") if filters.is_by_time else SQL("e.id {0}")
-    else:
-        text = SQL("w.occurred_at {0}, w.id {0}") if filters.is_by_time else SQL("w.id {0}")
-    return text.format(direction)
+    text = SQL("{0}.occurred_at {1}, {0}.id {1}" if filters.is_by_time else "{0}.id {1}")
+    return text.format(Identifier(alias), SQL("ASC" if is_backward else "DESC"))
 
 
 def _values(organization_id: UUID, filters: Filters, beyond: Position | None) -> dict[str, Any]:

@@ -33,7 +33,6 @@ class Review(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    content_hash: bytes
     attempt: str
     first_seen_at: datetime
     last_seen_at: datetime

@@ -92,7 +92,7 @@ async def find_review(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> Re
 async def list_attempts(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> list[Attempt]:
     rows = await tx.fetch(
         """
-        SELECT content_hash, attempt::text, first_seen_at, last_seen_at, times_seen
+        SELECT attempt::text, first_seen_at, last_seen_at, times_seen
         FROM ticket_collisions
         WHERE organization_id = %s AND sales_event_id = %s
         ORDER BY first_seen_at, content_hash

@@ -1,6 +1,7 @@
 """The inbox of collisions: those that wait, those that were decided, and the comparison that decides."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -13,7 +14,6 @@ from regulars.sales.inbox.review import (
     FREE,
     NOTE_CHARACTERS_MAX,
     Collision,
-    Comparison,
     Decision,
     Difference,
     decide,
@@ -119,15 +119,7 @@ def _masked(visit: Visit, collision: Collision) -> Collision:
     def hide(one: Difference) -> Difference:
         return Difference(one.field, mask.HIDDEN, mask.HIDDEN) if one.field in FREE else one
 
-    comparisons = [
-        Comparison(
-            first_seen_at=one.first_seen_at,
-            last_seen_at=one.last_seen_at,
-            times_seen=one.times_seen,
-            differences=[hide(difference) for difference in one.differences],
-        )
-        for one in collision.comparisons
-    ]
+    comparisons = [replace(it, differences=[hide(one) for one in it.differences]) for it in collision.comparisons]
     return Collision(collision.review._replace(note=mask.text(visit, collision.review.note)), comparisons)
 
 

@@ -18,7 +18,7 @@ from regulars.sales.browse.tickets import Stretch, find_neighbours, list_tickets
 from regulars.sales.encode import encode_sale
 from regulars.sales.inbox.review import find_collision
 from regulars.sales.listing import CURRENCIES, find_sale
-from regulars.sales.model import LineItem, StoredSale
+from regulars.sales.model import LineItem, StoredSale, automation_state
 from regulars.stores.find import find_store, find_stores, list_stores
 from regulars.web import mask
 from regulars.web.access import Action
@@ -28,7 +28,6 @@ from regulars.web.listing import Filter, ListView, cut, read_view
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
-from regulars.work.automation import freshness
 
 PATH: Final = "/tickets"
 CSV_ROWS: Final = 200
@@ -209,7 +208,8 @@ async def show_ticket(visit: Visit) -> Response:
         customer_url="" if customer is None else visit.url("/customers", PROFILE.encode(customer.id)),
         canonical=SALES_EVENT.encode(sale.id),
         collision=collision,
-        automation=_automation(sale),
+        # What was judged when it was recorded; the answer to the till said the same.
+        automation=automation_state(sale, is_new=True, now=sale.created_at),
         earlier_url=None if earlier is None else visit.url(PATH, earlier),
         later_url=None if later is None else visit.url(PATH, later),
         answer=_answer(visit, sale),
@@ -219,13 +219,6 @@ async def show_ticket(visit: Visit) -> Response:
 def read_receipt(sale: StoredSale) -> Receipt:
     lines = msgspec.json.decode(sale.told.line_items, type=list[LineItem])
     return Receipt(lines, sum(line.total_price_cents for line in lines), sum(line.tax_cents is None for line in lines))
-
-
-def _automation(sale: StoredSale) -> str:
-    """What was judged when it was recorded; the answer to the till said the same."""
-    if sale.profile is None:
-        return "not_applicable"
-    return freshness(sale.told.occurred_at, now=sale.created_at)
 
 
 def _answer(visit: Visit, sale: StoredSale) -> str:

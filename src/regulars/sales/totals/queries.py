@@ -119,7 +119,6 @@ class DayRow(NamedTuple):
     tickets: int
     identified_tickets: int
     amount_cents: int
-    discount_cents: int
 
 
 async def sum_by_day(
@@ -130,12 +129,11 @@ async def sum_by_day(
     at_store = SQL("") if store_id is None else SQL("AND store_id = %(store_id)s")
     rows = await tx.fetch(
         SQL("""
-        SELECT of_day.starts, t.currency, t.type, t.tickets, t.identified_tickets, t.amount_cents, t.discount_cents
+        SELECT of_day.starts, t.currency, t.type, t.tickets, t.identified_tickets, t.amount_cents
         FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS of_day (starts, ends)
         CROSS JOIN LATERAL (
             SELECT currency, type, sum(tickets)::bigint AS tickets,
-                   sum(identified_tickets)::bigint AS identified_tickets, sum(amount_cents) AS amount_cents,
-                   sum(discount_cents) AS discount_cents
+                   sum(identified_tickets)::bigint AS identified_tickets, sum(amount_cents) AS amount_cents
             FROM hourly_totals
             WHERE organization_id = %(organization_id)s AND hour >= of_day.starts AND hour < of_day.ends {at_store}
             GROUP BY currency, type
@@ -150,7 +148,7 @@ async def sum_by_day(
             "store_id": store_id,
         },
     )
-    return [DayRow(row[0], row[1], row[2], row[3], row[4], int(row[5]), int(row[6])) for row in rows]
+    return [DayRow(row[0], row[1], row[2], row[3], row[4], int(row[5])) for row in rows]
 
 
 class StoreRow(NamedTuple):

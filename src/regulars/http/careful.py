@@ -98,15 +98,11 @@ class CarefulWay:
     async def _run_once(self, route: Mutation, organization_id: UUID, batch: Sequence[Pending]) -> list[Outcome]:
         async with self._database.transaction() as tx:
             records = await recall(tx, organization_id, {p.write.key for p in batch if p.write.key is not None})
-            outcomes: list[Outcome | None] = [known_outcome(p.write, records, erased=self._erased) for p in batch]
-            fresh = [i for i, p in enumerate(batch) if outcomes[i] is None and p.refusal is None]
+            known = [known_outcome(p.write, records, erased=self._erased) for p in batch]
+            fresh = [i for i, p in enumerate(batch) if known[i] is None and p.refusal is None]
             results = await route.run(tx, organization_id, [batch[i].write for i in fresh]) if fresh else ()
-            for i, result in zip(fresh, results, strict=True):
-                outcomes[i] = decided(batch[i].write, result)
-            settled = [
-                outcome if outcome is not None else decided(p.write, _required(p.refusal))
-                for p, outcome in zip(batch, outcomes, strict=True)
-            ]
+            result_of = dict(zip(fresh, results, strict=True))
+            settled = [known[i] or decided(p.write, p.refusal or result_of[i]) for i, p in enumerate(batch)]
             await store_new(tx, organization_id, [p.write for p in batch], settled, records)
             failpoint.hit("write.before_commit", tx.connection.cut_off)
         failpoint.hit("write.committed")
@@ -136,9 +132,3 @@ def _as_refusal(error: Exception, write: Write, route: Mutation) -> ApiError:
 
 def _busy() -> Unavailable:
     return Unavailable("The rows this request needs are locked by another; try again.")
-
-
-def _required(refusal: ApiError | None) -> ApiError:
-    if refusal is None:
-        raise AssertionError("a write without an outcome has a refusal")
-    return refusal

@@ -153,30 +153,28 @@ async def open_ledger(tx: Tx, organization_id: UUID, *, new: Iterable[bytes], kn
 
 def _payload(event: Event, said: Said, *, is_bare: bool) -> Payload:
     origin = said.origin
-    claimed_at = None if event.claimed_at is None else format_timestamp(event.claimed_at)
-    api_key_id = None if origin.api_key_id is None else ids.API_KEY.encode(origin.api_key_id)
-    if is_bare:
-        return Payload(
-            kind=event.kind.value, claimed_at=claimed_at, api_key_id=api_key_id, request_id=origin.request_id
-        )
-    profile_id = None if event.profile_id is None else ids.PROFILE.encode(event.profile_id)
-    common = Payload(
+    payload = Payload(
         kind=event.kind.value,
+        claimed_at=None if event.claimed_at is None else format_timestamp(event.claimed_at),
+        api_key_id=None if origin.api_key_id is None else ids.API_KEY.encode(origin.api_key_id),
+        request_id=origin.request_id,
+    )
+    if is_bare:
+        return payload
+    payload = msgspec.structs.replace(
+        payload,
         phone_number=event.phone_number,
-        profile_id=profile_id,
-        claimed_at=claimed_at,
+        profile_id=None if event.profile_id is None else ids.PROFILE.encode(event.profile_id),
         source=said.source,
         reason=said.reason,
         message=said.message,
         message_id=origin.message_id,
-        api_key_id=api_key_id,
-        request_id=origin.request_id,
     )
     if not isinstance(event, OptIn):
-        return common
+        return payload
     found, store = event.found_profile_id, event.store_id
     return msgspec.structs.replace(
-        common,
+        payload,
         found_profile_id=None if found is None else ids.PROFILE.encode(found),
         store_id=None if store is None else ids.STORE.encode(store),
         consent_source=event.source,

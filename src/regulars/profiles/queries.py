@@ -288,8 +288,7 @@ def _records(profiles: Sequence[Profile]) -> str:
 
 async def count_profiles(tx: Tx, organization_id: UUID) -> int:
     [(count,)] = await tx.fetch("SELECT count(*) FROM profiles WHERE organization_id = %s", (organization_id,))
-    number: int = count
-    return number
+    return int(count)
 
 
 async def find_end_of_stretch(tx: Tx, organization_id: UUID, *, after: UUID, rows_max: int) -> tuple[int, UUID | None]:

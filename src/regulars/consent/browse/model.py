@@ -21,7 +21,6 @@ class SubscriptionLine(NamedTuple):
     profile_external_id: str | None
     first_name: str | None
     last_name: str | None
-    created_at: datetime
 
 
 class StoreConsents(msgspec.Struct, frozen=True):

@@ -153,10 +153,10 @@ async def list_newest_subscriptions(
             """
             SELECT w.id, w.phone_number, w.status, w.consent_source, w.consented_at,
                    CASE WHEN w.status = 'UNSUBSCRIBED' THEN w.latest_opt_out_at END, w.terms_version IS NOT NULL,
-                   p.id, p.external_id, p.first_name, p.last_name, w.created_at
+                   p.id, p.external_id, p.first_name, p.last_name
             FROM (
                 SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at, s.latest_opt_out_at,
-                       s.terms_version, s.source_text, s.profile_id, s.created_at
+                       s.terms_version, s.source_text, s.profile_id
                 FROM subscriptions AS s
                 WHERE s.organization_id = %(organization_id)s {window}
                 ORDER BY s.id {order}

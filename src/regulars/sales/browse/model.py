@@ -15,7 +15,6 @@ class TicketLine(NamedTuple):
     created_at: datetime
     currency: str
     total_amount_cents: int
-    store_id: UUID
     store_external_id: str
     store_name: str | None
     profile_id: UUID | None

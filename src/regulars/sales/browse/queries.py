@@ -70,7 +70,7 @@ async def list_tickets(
         SQL(
             """
             SELECT f.id, f.external_id, f.type, f.occurred_at, f.created_at, f.currency, f.total_amount_cents,
-                   s.id, s.external_id, s.name, p.id, p.external_id, p.first_name, p.last_name
+                   s.external_id, s.name, p.id, p.external_id, p.first_name, p.last_name
             FROM (
                 SELECT *, row_number() OVER () AS place FROM (
                     SELECT w.* FROM (
@@ -87,7 +87,7 @@ async def list_tickets(
                 ) AS page
             ) AS f
             JOIN LATERAL (
-                SELECT id, external_id, name FROM stores
+                SELECT external_id, name FROM stores
                 WHERE organization_id = %(organization_id)s AND id = f.store_id LIMIT 1
             ) AS s ON true
             LEFT JOIN LATERAL (

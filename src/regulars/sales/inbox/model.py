@@ -10,14 +10,11 @@ class CollisionLine(NamedTuple):
 
     sales_event_id: UUID
     external_id: str
-    store_id: UUID
     store_external_id: str
     store_name: str | None
-    occurred_at: datetime
     times_seen: int
     last_seen_at: datetime
     contents: int
-    reviewed_at: datetime | None
     review: str | None
     note: str | None
     reviewed_by: str | None

@@ -23,10 +23,10 @@ async def list_collisions(
     rows = await tx.fetch(
         SQL(
             """
-            SELECT t.sales_event_id, e.external_id, s.id, s.external_id, s.name, e.occurred_at, t.times_seen,
-                   t.last_seen_at, k.contents, t.reviewed_at, t.review, t.note, t.reviewed_by
+            SELECT t.sales_event_id, e.external_id, s.external_id, s.name, t.times_seen, t.last_seen_at, k.contents,
+                   t.review, t.note, t.reviewed_by
             FROM (
-                SELECT sales_event_id, times_seen, last_seen_at, reviewed_at, review, note, reviewed_by
+                SELECT sales_event_id, times_seen, last_seen_at, review, note, reviewed_by
                 FROM ticket_collision_totals AS t
                 WHERE t.organization_id = %(organization_id)s AND (t.reviewed_at IS NOT NULL) = {is_reviewed}
                   {condition}
@@ -34,11 +34,11 @@ async def list_collisions(
                 LIMIT %(limit)s
             ) AS t
             JOIN LATERAL (
-                SELECT external_id, occurred_at, store_id FROM sales_events
+                SELECT external_id, store_id FROM sales_events
                 WHERE organization_id = %(organization_id)s AND id = t.sales_event_id LIMIT 1
             ) AS e ON true
             JOIN LATERAL (
-                SELECT id, external_id, name FROM stores
+                SELECT external_id, name FROM stores
                 WHERE organization_id = %(organization_id)s AND id = e.store_id LIMIT 1
             ) AS s ON true
             CROSS JOIN LATERAL (

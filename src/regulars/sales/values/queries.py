@@ -7,8 +7,7 @@ from regulars.kit.db import Tx
 
 async def count_sales(tx: Tx, organization_id: UUID) -> int:
     [(count,)] = await tx.fetch("SELECT count(*) FROM sales_events WHERE organization_id = %s", (organization_id,))
-    number: int = count
-    return number
+    return int(count)
 
 
 async def find_end_of_stretch(tx: Tx, organization_id: UUID, *, after: UUID, rows_max: int) -> tuple[int, UUID | None]:

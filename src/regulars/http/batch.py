@@ -8,8 +8,9 @@ from msgspec import Meta
 
 from regulars.http.problem import problem_bytes
 from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, PAYLOAD_MISMATCH, Answer
-from regulars.kit.errors import ApiError, InvalidJson, invalid
+from regulars.kit.errors import ApiError, invalid
 from regulars.kit.json import check_bytes, check_text, without_traps
+from regulars.kit.reading import NOT_JSON, members_decoder, not_json
 
 T = TypeVar("T")
 
@@ -63,8 +64,8 @@ def read_batch(body: bytes, read: Callable[[bytes], T]) -> Batch[T]:
     """Read the items as if each came alone; only what stands around them refuses the whole."""
     check_text(body)
     try:
-        readable, members = body, _members_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        readable, members = body, members_decoder.decode(body)
+    except NOT_JSON:
         # Some item may be what the decoder does not survive: it is to be refused, and at its place.
         readable = without_traps(body)
         members = _decode_members(readable)
@@ -80,12 +81,12 @@ def read_batch(body: bytes, read: Callable[[bytes], T]) -> Batch[T]:
 
 def _decode_members(body: bytes) -> dict[str, msgspec.Raw]:
     try:
-        return _members_decoder.decode(body)
+        return members_decoder.decode(body)
     except msgspec.ValidationError:
         check_bytes(body)
         raise invalid("", "WRONG_TYPE", "The body must be an object.") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidJson(f"The body cannot be read as JSON: {error}.") from None
+    except NOT_JSON as error:
+        raise not_json(error) from None
 
 
 def _originals(body: bytes, readable: bytes, start: int, items: Iterable[bytes]) -> Iterator[bytes]:
@@ -115,7 +116,6 @@ def _read_one(item: bytes, read: Callable[[bytes], T]) -> T | ApiError:
         return error
 
 
-_members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items_decoder = msgspec.json.Decoder(list[msgspec.Raw])
 
 

@@ -16,7 +16,8 @@ R = TypeVar("R")
 
 # One more than an answer names.
 IGNORED_MAX = 11
-_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+# What decoders raise for what is no JSON, or more of it than they can hold.
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Reader(Generic[T]):
@@ -41,13 +42,13 @@ class Reader(Generic[T]):
             return make(self._strict.decode(body), ())
         except (msgspec.ValidationError, ApiError):
             return self._read_carefully(body, make)
-        except _NOT_JSON as error:
+        except NOT_JSON as error:
             raise not_json(error) from None
 
     def _read_carefully(self, body: bytes, make: Callable[[T, tuple[str, ...]], R]) -> R:
         try:
             document = _document_decoder.decode(body)
-        except _NOT_JSON as error:
+        except NOT_JSON as error:
             # The strict decoder stopped at a wrong type, and what follows it is not even JSON.
             raise not_json(error) from None
         ignored: dict[str, None] = {}
@@ -60,7 +61,7 @@ class Reader(Generic[T]):
     def _all_faults(self, body: bytes, document: Any) -> ApiError | None:
         if isinstance(document, dict) and self._kept and not self._kept.isdisjoint(document):
             # Members that are kept to the letter are judged as they are written.
-            members = _members_decoder.decode(body)
+            members = members_decoder.decode(body)
             document |= {name: members[name] for name in self._kept if document.get(name) is not None}
         found = faults.Faults()
         with contextlib.suppress(faults.Enough):
@@ -69,7 +70,7 @@ class Reader(Generic[T]):
 
 
 _document_decoder = msgspec.json.Decoder(float_hook=faults.Spelled)
-_members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class _Known(dict[str, "_Known | None"]):

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from regulars.kit.ids import Reference
-from regulars.kit.reading import Reader
+from regulars.kit.reading import NOT_JSON, Reader, members_decoder
 from regulars.kit.text import check_external_id
 from regulars.kit.wire import ExternalIdIn, Text
 from regulars.profiles.model import (
@@ -97,10 +97,7 @@ def decode_attributes(body: bytes, reference: Reference) -> AttributeChanges:
 
 def _has_attributes(body: bytes) -> bool:
     try:
-        return "attributes" in _members_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "attributes" in members_decoder.decode(body)
+    except NOT_JSON:
         # Whatever is wrong with it, either reader says.
         return False
-
-
-_members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])

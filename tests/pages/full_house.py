@@ -95,12 +95,16 @@ def _write_journeys(database_url: str, organization_id: UUID) -> None:
 
 
 def _text(api: Api, visitor: Visitor, database_url: str, number: str) -> None:
-    """A text that arrived, one whose fate is unknown, and a reply that waits."""
+    """A text that arrived, one whose fate is unknown, and a reply that waits.
+
+    That which is unknown is the newest: whoever looks around opens it, also where a journey's has come before it. By day
+    that one leaves at once, and would count against a cap.
+    """
     organization_id = api.tenant.organization_id
-    open_at_any_hour(database_url, organization_id, brand=PLANTED, simulation=Simulation(loses=1.0))
-    send_text(database_url, organization_id, number, PLANTED)
+    for loses in (0.0, 1.0):
+        open_at_any_hour(database_url, organization_id, brand=PLANTED, caps=(), simulation=Simulation(loses=loses))
+        send_text(database_url, organization_id, number, PLANTED)
     open_at_any_hour(database_url, organization_id, brand=PLANTED, caps=())
-    send_text(database_url, organization_id, number, PLANTED)
     visitor.post(f"/simulator/{number}/reply", text=f"Leave me alone {PLANTED}")
     work_through(database_url, organization_id)
 

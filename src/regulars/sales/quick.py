@@ -164,8 +164,8 @@ class QuickRecorder:
             if finds_customers and names:
                 found = await statements.find_ids(connection, statements.FIND_PROFILES, organization_id, names)
                 profiles = dict(zip(names, found, strict=True))
-            customers = batch.meet(organization_id.bytes, names, profiles)
             whose = organization_id.bytes
+            customers = batch.meet(whose, names, profiles)
             batch.choose(whose, sales, of_it, customers, tolerance=self._tolerance, are_found=finds_customers)
         return batch
 

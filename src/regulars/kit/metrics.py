@@ -52,10 +52,9 @@ class Route:
         self.seconds = Histogram(SECONDS_BOUNDS)
 
     def observe(self, status: int, seconds: float) -> None:
-        statuses, histogram = self.statuses, self.seconds
+        statuses = self.statuses
         statuses[status] = statuses.get(status, 0) + 1
-        histogram.counts[bisect_left(SECONDS_BOUNDS, seconds)] += 1
-        histogram.total += seconds
+        self.seconds.observe(seconds)
 
 
 class HistogramSnapshot(msgspec.Struct, frozen=True):

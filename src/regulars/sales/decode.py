@@ -155,7 +155,7 @@ class Sent(Protocol):
 
 
 def decode_request(request: Sent) -> Sale:
-    return decode_plainly(request.body) or decode_carefully(request.body)
+    return decode_sale(request.body)
 
 
 def decode_sale(body: bytes) -> Sale:

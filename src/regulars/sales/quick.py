@@ -130,8 +130,7 @@ class QuickRecorder:
                     request = requests[number]
                     body = known_before.answer(ones, request.join)
                     kept[number] = Kept(ones[0].new.id, key, request.fingerprint, Split(body, None), request.notes)
-            in_order = sorted(kept.values(), key=_BY_KEY)
-            new = batch.as_new(in_order)
+            new = batch.as_new(list(kept.values()))
             asked_at = monotonic()
             inserted = await statements.insert(connection, statements.RECORD_ALL, new, status=status)
         self._database.clock.set(inserted.now, asked_at=asked_at)
@@ -245,7 +244,6 @@ class _Chosen(msgspec.Struct, frozen=True, gc=False):
 
 
 _BY_EXTERNAL_ID = attrgetter("new.told.external_id")
-_BY_KEY = attrgetter("key")
 
 
 class _Batch:
@@ -309,14 +307,12 @@ class _Batch:
         return New([one.new for one in self.chosen], self.candidates, kept, self.now)
 
     def keep(self, writes: Sequence[KeyedSale]) -> list[Kept]:
-        """The answers that are kept, in key order, so that two processes that share keys seldom wait for each other; a
-        deadlock is run again."""
-        kept = [
+        """The answers that are kept."""
+        return [
             Kept(one.new.id, key, write.fingerprint, self.encode_halves(one), write.notes)
             for one in self.chosen
             if (key := (write := writes[one.place]).key) is not None
         ]
-        return sorted(kept, key=_BY_KEY)
 
     def answer(self, kept: Sequence[Kept], inserted: Inserted) -> list[Encode | None]:
         """The answer to each sale that went in, in its place."""

@@ -90,8 +90,9 @@ CROSS JOIN LATERAL (
 """
 
 # A sale comes with the customer to look up, or with none and the profile itself; a customer who is not found gets the
-# profile that came along, which is then a candidate. Rows that others may write too go in in one order. A fact of sales
-# has the id of the first of them; one of profiles has its own, since nothing may keep the id of a person who is erased.
+# profile that came along, which is then a candidate. Customers and keys go in in their order, so that two processes
+# that share some seldom wait for each other crosswise; a deadlock is run again. A fact of sales has the id of the first
+# of them; one of profiles has its own, since nothing may keep the id of a person who is erased.
 _INSERT: Final[LiteralString] = (
     """
 WITH inserted AS (

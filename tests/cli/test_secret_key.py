@@ -1,3 +1,7 @@
+import psycopg
+
+from regulars.kit import vault
+
 KEY = "a key of at least thirty-two characters"
 
 
@@ -17,3 +21,25 @@ def test_config_does_not_show_the_key(regulars):
 
 def test_a_backup_says_that_the_key_is_not_in_it(regulars, tmp_path):
     assert "keep a copy of REGULARS_SECRET_KEY elsewhere" in regulars("backup", str(tmp_path / "one.backup")).err
+
+
+def test_a_restore_says_which_key_serve_will_need(regulars, command, database_url, empty_database_url, tmp_path):
+    sealing = vault.Vault(KEY)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        vault.register(connection, sealing)
+    file = str(tmp_path / "one.backup")
+    assert regulars("backup", file).code == 0
+    for variables in ({}, {"REGULARS_SECRET_KEY": KEY[::-1]}):
+        said = command("restore", "--force", file, DATABASE_URL=empty_database_url, **variables).err
+        assert f"`regulars serve` will need the secret key with the fingerprint {sealing.fingerprint}" in said
+        assert "set REGULARS_SECRET_KEY to it" in said
+    with_key = command("restore", "--force", file, DATABASE_URL=empty_database_url, REGULARS_SECRET_KEY=KEY)
+    assert (with_key.code, "will need" in with_key.err) == (0, False)
+
+
+def test_a_restore_into_a_data_folder_asks_for_the_key_file(regulars, command, database_url, data_dir, tmp_path):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        vault.register(connection, vault.Vault(KEY))
+    file = str(tmp_path / "one.backup")
+    assert regulars("backup", file).code == 0
+    assert f"copy its secret.key into {data_dir}" in command("restore", file, REGULARS_DATA_DIR=str(data_dir)).err

@@ -13,7 +13,7 @@ from typing import IO, Annotated, Final
 import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from regulars.cli import database
+from regulars.cli import database, unlock
 from regulars.cli import held as held_texts
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit import migrate, settings, vault
@@ -88,9 +88,12 @@ def restore(
             migrate.migrate(url)
         missing = migrate.pending(url)
         held = held_texts.hold_texts(url)
+        key_notice = unlock.missing_key(loaded, connection)
     if held:
         err.print("Texts are on hold: look what was sent since the backup, then `regulars sms release`.")
     err.print(f"Restored {file}." + (" Now run `regulars migrate`." if missing else ""), markup=False)
+    if key_notice:
+        err.print(key_notice, markup=False)
 
 
 def _replay(file: Path, url: str, *, replaces: bool) -> None:

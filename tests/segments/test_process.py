@@ -2,15 +2,20 @@
 
 import asyncio
 import os
+import shutil
 import signal
+import socket
+import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.ask import Analysis, running
+from regulars.segments.analysis.engine.serve import listening
 from regulars.segments.analysis.model import AnalysisAway, NotReady
 from regulars.segments.analysis.wire import socket_path
 
@@ -27,10 +32,39 @@ def test_a_process_that_is_away_is_told_and_not_waited_for(shop, tmp_path):
         shop.runner.run(analysis.figures(shop.organization_id, shop.asked({"type": "all", "of": []})))
 
 
-def test_a_folder_with_a_long_name_has_its_socket_elsewhere(tmp_path):
-    long = tmp_path / ("x" * 120)
-    assert len(str(socket_path(Settings(data_dir=long)))) <= 100
-    assert socket_path(Settings(data_dir=long)) == socket_path(Settings(data_dir=long))
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def test_the_socket_is_private_also_where_the_data_folder_s_name_is_too_long(tmp_path, monkeypatch):
+    shared = Path(tempfile.mkdtemp(prefix="t", dir="/tmp"))  # a stand-in for /tmp itself, with a short name
+    monkeypatch.setattr(tempfile, "tempdir", str(shared))
+    short, long = shared / "data", tmp_path / ("x" * 120)
+    (short / "run").mkdir(parents=True)
+    # Another process of ours made it first, under a permissive umask.
+    (short / "run").chmod(0o775)
+    long.mkdir()
+    for data_dir in (short, long):
+        path = socket_path(Settings(data_dir=data_dir))
+        with listening(path):
+            assert (mode_of(path.parent), mode_of(path)) == (0o700, 0o600)
+    assert socket_path(Settings(data_dir=short)) == short / "run" / "analysis.sock"
+    assert len(str(path)) <= 100
+    assert path.parent.parent == shared
+    shutil.rmtree(shared)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_a_folder_that_another_user_made_first_is_neither_used_nor_dialled(shop, tmp_path):
+    path = tmp_path / "theirs" / "analysis.sock"
+    path.parent.mkdir()
+    with socket.socket(socket.AF_UNIX) as theirs:
+        theirs.bind(str(path))
+        theirs.listen()
+        os.chown(path.parent, 12345, 12345)
+        with pytest.raises(PermissionError), listening(path):
+            pass
+        assert not shop.runner.run(Analysis(Settings(data_dir=tmp_path), path=path).answers())
 
 
 def test_it_counts_through_its_own_death(shop, columns_database_url, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from regulars.cli import database, ending
+from regulars.cli.output import CommandError
 from regulars.kit import log
 from regulars.kit.settings import Settings, load
 from regulars.processes import in_use
@@ -24,7 +25,10 @@ def analysis(
     engine = importlib.import_module("regulars.segments.analysis.engine.serve")
     with database.opened(settings) as url, in_use.shared(url):
         database.refuse_pending(url)
-        engine.run(settings, url, path=socket or socket_path(settings), lifeline=lifeline)
+        try:
+            engine.run(settings, url, path=socket or socket_path(settings), lifeline=lifeline)
+        except PermissionError as error:
+            raise CommandError(str(error)) from error
 
 
 def main() -> None:

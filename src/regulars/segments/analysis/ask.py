@@ -25,7 +25,7 @@ from regulars.segments.analysis.model import (
     Question,
     Renumbered,
 )
-from regulars.segments.analysis.wire import read_message, socket_path, write_message
+from regulars.segments.analysis.wire import check_owner, read_message, socket_path, write_message
 from regulars.segments.definition import Path
 
 DEADLINE_S: Final = 8.0
@@ -123,7 +123,7 @@ class Analysis:
         return answer
 
     async def _exchange(self, message: bytes) -> Answer:
-        reader, writer = await asyncio.open_unix_connection(str(self._path))
+        reader, writer = await self._connect()
         try:
             await write_message(writer, message)
             return _decoder.decode(await read_message(reader))
@@ -133,11 +133,15 @@ class Analysis:
     async def answers(self) -> bool:
         """Whether anybody listens."""
         try:
-            _, writer = await asyncio.wait_for(asyncio.open_unix_connection(str(self._path)), _WAY_S)
+            _, writer = await asyncio.wait_for(self._connect(), _WAY_S)
         except (OSError, TimeoutError):
             return False
         writer.close()
         return True
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        check_owner(self._path.parent)
+        return await asyncio.open_unix_connection(str(self._path))
 
 
 def _members(answer: Answer) -> Members:

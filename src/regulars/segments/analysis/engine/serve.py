@@ -18,7 +18,7 @@ from regulars.kit.settings import Settings
 from regulars.segments.analysis.engine.answer import Engine
 from regulars.segments.analysis.engine.tidy import tidy
 from regulars.segments.analysis.model import Answer, Question
-from regulars.segments.analysis.wire import read_message, write_message
+from regulars.segments.analysis.wire import make_folder, read_message, write_message
 from regulars.segments.columns.model import Progress
 from regulars.work.due import find_due_organizations
 from regulars.work.queue import Due
@@ -41,14 +41,14 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def run(settings: Settings, url: str, *, path: Path, lifeline: int | None = None) -> None:
     """Answer until SIGTERM or SIGINT, or until the lifeline ends."""
-    with _listening(path) as bound, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with listening(path) as bound, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(settings, url, bound, lifeline=lifeline))
 
 
 @contextlib.contextmanager
-def _listening(path: Path) -> Iterator[socket.socket]:
-    """A socket that only this user can dial; one that a killed process left behind makes room."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+def listening(path: Path) -> Iterator[socket.socket]:
+    """A socket that only this user can dial, in a folder of this user; a stale socket is removed."""
+    make_folder(path.parent)
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as bound:
         before = os.umask(0o177)

@@ -3,7 +3,7 @@
 #   docker build -t regulars .
 #   docker run -d --name regulars -p 127.0.0.1:8080:8080 -v regulars-data:/data regulars
 #   docker exec regulars bin/regulars organization create "My shop"
-FROM python:3.12-slim-bookworm
+FROM python:3.12.12-slim-bookworm
 
 # PostgreSQL refuses to run as root, and an account needs a name.
 RUN useradd --system --user-group --create-home --home-dir /regulars regulars \

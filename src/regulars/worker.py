@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from typing import Final
 
+import psycopg
 import uvloop
 
 from regulars.catalog.counts.queue import CountQueue
@@ -20,10 +21,12 @@ from regulars.journeys.runs.enter import enter_by_consents, enter_by_sales
 from regulars.journeys.runs.hear import hear_consents, hear_messages, hear_sales
 from regulars.journeys.runs.queue import RunQueue
 from regulars.kit import vault
+from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
 from regulars.kit.guard import Guard
 from regulars.kit.metrics import PROCESS, PUBLISH_INTERVAL_S
 from regulars.kit.process import on_stop_signals, when_ended
+from regulars.kit.releases import OutdatedReleaseError, Role, find_refusal
 from regulars.kit.settings import Settings
 from regulars.messaging.ask import InboundQuestions
 from regulars.messaging.facts import MessagesChanged
@@ -60,6 +63,9 @@ from regulars.work.queue import Due, Queue
 from regulars.work.retries import RetryQueue
 from regulars.work.run import run_worker
 from regulars.work.sweeps import Sweep
+
+# So long at most a worker goes on after a newer release has migrated the database and excluded it.
+CHECK_RELEASE_S: Final = 2.0
 
 # The name of a listener never changes: a fact that it failed on waits under that name.
 LISTENERS: Final[Listeners] = {
@@ -149,13 +155,28 @@ async def _run(settings: Settings, url: str, *, lifeline: int | None) -> None:
         database, vault=vault.of(settings), twilio_url=settings.twilio_url, public_url=settings.public_url
     )
     publishing = asyncio.create_task(_publish_metrics())
+    checking = asyncio.create_task(_stop_when_outdated(database, stop))
     try:
         await run_worker(database, queues(settings, gateways), stop=stop, grace_s=settings.shutdown_grace_s)
     finally:
         publishing.cancel()
+        checking.cancel()
         await gateways.twilio.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(database.close(), settings.shutdown_grace_s)
+    if checking.done() and not checking.cancelled():
+        raise OutdatedReleaseError(checking.result())
+
+
+async def _stop_when_outdated(database: Database, stop: asyncio.Event) -> str:
+    """Stop when a newer release has migrated the database and excludes this worker; answers with the reason."""
+    while True:
+        await asyncio.sleep(CHECK_RELEASE_S)
+        with contextlib.suppress(psycopg.Error):
+            reason = await find_refusal(database, Role.WORKER, until=monotonic() + CHECK_RELEASE_S)
+            if reason is not None:
+                stop.set()
+                return reason
 
 
 async def _publish_metrics() -> None:

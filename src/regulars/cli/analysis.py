@@ -9,6 +9,7 @@ import typer
 from regulars.cli import database, ending
 from regulars.cli.output import CommandError
 from regulars.kit import log
+from regulars.kit.releases import Role
 from regulars.kit.settings import Settings, load
 from regulars.processes import in_use
 from regulars.segments.analysis.wire import socket_path
@@ -24,7 +25,7 @@ def analysis(
     # Looked up here, so that no other command, and above all not the server, has to carry the libraries of columns.
     engine = importlib.import_module("regulars.segments.analysis.engine.serve")
     with database.opened(settings) as url, in_use.shared(url):
-        database.refuse_pending(url)
+        database.check_schema(url, Role.SERVER)
         try:
             engine.run(settings, url, path=socket or socket_path(settings), lifeline=lifeline)
         except PermissionError as error:

@@ -10,8 +10,9 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from regulars.cli.output import CommandError, Exit
-from regulars.kit import connecting, durability, migrate
+from regulars.kit import connecting, durability, migrate, releases
 from regulars.kit.db import STATEMENT_TIMEOUT_MS, Database, Tx
+from regulars.kit.releases import Role
 from regulars.kit.settings import Settings, masked_url
 from regulars.postgres import embedded
 
@@ -49,7 +50,7 @@ def ready(settings: Settings, *, may_create: bool = False) -> Iterator[str]:
         if settings.is_embedded:
             migrate.migrate(url)
         else:
-            refuse_pending(url)
+            check_schema(url, Role.SERVER)
         yield url
 
 
@@ -58,7 +59,10 @@ def place(settings: Settings) -> str:
     return masked_url(settings.database_url) if settings.database_url else f"the database in {settings.data_dir}"
 
 
-def refuse_pending(url: str) -> None:
+def check_schema(url: str, *roles: Role) -> None:
+    """Refuse a database that a newer release keeps for itself, and one that waits to be migrated to this release."""
+    with connected(url) as connection:
+        releases.refuse_outdated(connection, *roles)
     missing = migrate.pending(url)
     if missing:
         raise CommandError(

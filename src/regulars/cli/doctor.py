@@ -13,9 +13,10 @@ import typer
 
 from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, out, print_json
-from regulars.kit import durability, migrate, vault
+from regulars.kit import durability, migrate, releases, vault
 from regulars.kit.db import LOOKING_UP_MAX, RECORDING_MAX, URGENT_MAX
 from regulars.kit.migrate import MigrationError
+from regulars.kit.releases import OutdatedReleaseError, Role
 from regulars.kit.settings import Settings, SettingsError, load
 from regulars.kit.writable import IS_READ_ONLY
 from regulars.postgres.errors import EmbeddedDatabaseError
@@ -212,8 +213,10 @@ CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]
 
 def _migrations(settings: Settings, url: str) -> Finding:
     try:
+        with database.connected(url) as connection:
+            releases.refuse_outdated(connection, Role.SERVER, Role.WORKER)
         missing = migrate.pending(url)
-    except (MigrationError, psycopg.Error) as error:
+    except (MigrationError, OutdatedReleaseError, psycopg.Error) as error:
         return Finding(name="migrations", ok=False, found=str(error))
     advice = "`regulars serve` applies them." if settings.is_embedded else "Run `regulars migrate`."
     return Finding(

@@ -9,6 +9,7 @@ from regulars.cli.output import CommandError, Exit, err
 from regulars.kit.durability import NotDurableError
 from regulars.kit.log import scrub
 from regulars.kit.migrate import MigrationError
+from regulars.kit.releases import OutdatedReleaseError
 from regulars.kit.settings import SettingsError
 from regulars.kit.vault import VaultError
 from regulars.postgres.errors import EmbeddedDatabaseError, ProgramsError
@@ -33,7 +34,7 @@ def run(app: typer.Typer) -> None:
         # Not scrubbed: it never shows the value of a secret, and its examples look like one.
         _say(str(error))
         sys.exit(Exit.USAGE)
-    except (EmbeddedDatabaseError, ProgramsError, MigrationError, NotDurableError) as error:
+    except (EmbeddedDatabaseError, ProgramsError, MigrationError, OutdatedReleaseError, NotDurableError) as error:
         _end(error, Exit.DATABASE)
     except psycopg.Error as error:
         _end(f"The database refused: {' '.join(str(error).split())}.", Exit.DATABASE)

@@ -21,6 +21,7 @@ from regulars.kit import log, metrics, migrate
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.process import Lifeline, on_stop_signals, when_ended
+from regulars.kit.releases import Role
 from regulars.kit.settings import PORT_MAX, Settings, load, variable_of
 from regulars.kit.shared import map_block, new_block
 from regulars.processes import in_use, revive, serve_lock, server_process
@@ -71,7 +72,7 @@ def serve(
         in_use.shared(url),
         _bound(settings) as listening,
     ):
-        _prepare_schema(settings, url)
+        _prepare_schema(settings, url, with_worker=not no_worker)
         own_data = settings.data_dir if settings.is_embedded else None
         settings = unlock.unlocked(settings, url)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
@@ -95,6 +96,7 @@ def serve_process(
     settings = dataclasses.replace(load(), host=host, port=bound.getsockname()[1], workers=workers)
     log.configure(settings)
     with database.opened(settings) as url:
+        database.check_schema(url, Role.SERVER)
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker=str(slot))
         settings = dataclasses.replace(unlock.unlocked(settings, url), database_url=url)
 
@@ -220,14 +222,12 @@ async def _first_owner_token(settings: Settings) -> str | None:
         return await offer_first_owner(tx)
 
 
-def _prepare_schema(settings: Settings, url: str) -> None:
+def _prepare_schema(settings: Settings, url: str, *, with_worker: bool) -> None:
     database.check_durable(url)
-    if not settings.is_embedded:
-        database.refuse_pending(url)
-        return
-    applied = migrate.migrate(url)
+    applied = migrate.migrate(url) if settings.is_embedded else []
     if applied:
         _log.info("database.migrated", migrations=applied)
+    database.check_schema(url, Role.SERVER, *([Role.WORKER] if with_worker else []))
 
 
 @contextlib.contextmanager

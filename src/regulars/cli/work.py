@@ -7,6 +7,7 @@ import typer
 from regulars import worker as worker_process
 from regulars.cli import database, unlock
 from regulars.kit import log, metrics
+from regulars.kit.releases import Role
 from regulars.kit.settings import load
 from regulars.processes import in_use, server_process
 
@@ -20,7 +21,7 @@ def worker(
     settings = load()
     log.configure(settings)
     with database.opened(settings) as url, in_use.shared(url):
-        database.refuse_pending(url)
+        database.check_schema(url, Role.WORKER)
         # The server that answers `/metrics` shows what the worker of its data folder counted, too.
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker="worker")
         worker_process.run(unlock.unlocked(settings, url), url, lifeline=lifeline)

@@ -13,6 +13,7 @@ from regulars.kit import migrate
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.metrics import CONTENT_TYPE, PROCESS
+from regulars.kit.releases import Role, find_refusal
 from regulars.kit.writable import Writability
 
 # A queue whose oldest write is older than this does not move.
@@ -37,7 +38,8 @@ async def _metrics(_request: Request) -> Response:
 
 
 class Readiness:
-    """Ready means: the database answers and takes writes, none of them stands still, and no migration is missing."""
+    """Ready means: the database answers and takes writes, none of them stands still, no migration is missing, and no
+    newer release has excluded this one."""
 
     def __init__(self, database: Database, *, writability: Writability, oldest_write_s: Callable[[], float]) -> None:
         self._database = database
@@ -60,6 +62,8 @@ class Readiness:
             reason = await self._writability.find_trouble(until=monotonic() + ANSWER_S_MAX)
             if not self._is_migrated:
                 self._is_migrated = not await asyncio.to_thread(migrate.pending, self._database.url)
+            if self._is_migrated and reason is None:
+                reason = await find_refusal(self._database, Role.SERVER, until=monotonic() + ANSWER_S_MAX)
         except (*CONNECTION_ERRORS, psycopg.Error, migrate.MigrationError):
             return "The database cannot be reached."
         if not self._is_migrated:

@@ -7,9 +7,9 @@ from typing import Any
 
 import psycopg
 
-from regulars.kit import connecting, failpoint
+from regulars.kit import connecting, failpoint, releases
+from regulars.kit.releases import MIGRATIONS, Limits, Role
 
-MIGRATIONS = Path(__file__).parent.parent / "migrations"
 # Another node that starts at the same time may be migrating: wait for it as long as its migration may take.
 OTHER_NODE_WAIT_S = 3600.0
 OTHER_NODE_LOOK_S = 0.2
@@ -18,7 +18,8 @@ LOCK_TIMEOUT = "5s"
 STATEMENT_TIMEOUT = "10min"
 # Building an index beside the writers reads the table twice, and waits for whoever was writing before it.
 OUTSIDE_TIMEOUT = "1h"
-OUTSIDE = b"-- outside a transaction\n"
+# A line of its own among the comments that a file begins with.
+OUTSIDE = re.compile(rb"(--.*\n)*?-- outside a transaction\n")
 INCLUDE = re.compile(rb"^-- include: (\S+)$", re.MULTILINE)
 # Without a parameter: a statement that has one keeps its snapshot until the next, and builds of indexes wait for that.
 TRY_LOCK = "SELECT pg_try_advisory_xact_lock(7345112001)"
@@ -37,6 +38,7 @@ def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
     """Applies what is missing and answers the names it applied. Several nodes may call it at once."""
     try:
         with connecting.connect(url) as connection:
+            releases.refuse_outdated(connection, Role.SERVER, known=releases.newest_migration(folder))
             _create_register(connection)
             return [file.stem for file in _files(folder) if _apply(url, connection, file)]
     except psycopg.OperationalError as error:
@@ -67,7 +69,9 @@ def _create_register(connection: psycopg.Connection[Any]) -> None:
             """
             CREATE TABLE IF NOT EXISTS migrations (
                 name text PRIMARY KEY,
-                applied_at timestamptz NOT NULL DEFAULT now()
+                applied_at timestamptz NOT NULL DEFAULT now(),
+                oldest_server integer,
+                oldest_worker integer
             )
             """
         )
@@ -84,7 +88,7 @@ def _apply(url: str, connection: psycopg.Connection[Any], file: Path) -> bool:
         if connection.execute("SELECT 1 FROM migrations WHERE name = %s", (file.stem,)).fetchone() is not None:
             return False
         statements = _statements(file)
-        if statements.startswith(OUTSIDE):
+        if OUTSIDE.match(statements):
             # The last statement had a parameter and keeps its snapshot until another one comes.
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             _run_outside(url, file, statements)
@@ -96,8 +100,19 @@ def _apply(url: str, connection: psycopg.Connection[Any], file: Path) -> bool:
             connection.execute(ONE_PART_AT_A_TIME)
             _execute(connection, file, statements, left="changed nothing")
         failpoint.hit("migration", connection.close)
-        connection.execute("INSERT INTO migrations (name) VALUES (%s)", (file.stem,))
+        _register(connection, file.stem, Limits.of_file(statements))
     return True
+
+
+def _register(connection: psycopg.Connection[Any], name: str, limits: Limits | None) -> None:
+    if limits is None:
+        # One from before 0081, which adds the columns of the limits.
+        connection.execute("INSERT INTO migrations (name) VALUES (%s)", (name,))
+        return
+    connection.execute(
+        "INSERT INTO migrations (name, oldest_server, oldest_worker) VALUES (%s, %s, %s)",
+        (name, limits.server, limits.worker),
+    )
 
 
 def _run_outside(url: str, file: Path, statements: bytes) -> None:

@@ -274,7 +274,9 @@ CREATE TABLE memberships (
 
 CREATE TABLE migrations (
     name text NOT NULL,
-    applied_at timestamp with time zone DEFAULT now() NOT NULL
+    applied_at timestamp with time zone DEFAULT now() NOT NULL,
+    oldest_server integer,
+    oldest_worker integer
 );
 
 CREATE TABLE organization_slugs (

@@ -1,0 +1,93 @@
+"""Which releases may run on a database: each migration names the oldest servers and the oldest workers beside it.
+
+A release is known by the number of its newest migration. An older one would run on without an error and do harm: its
+worker removes facts from the outbox that it has no listener for, and what a newer release derives from them is missing
+from then on.
+"""
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, LiteralString, Self
+
+import msgspec
+import psycopg
+
+from regulars.kit.db import Database
+
+MIGRATIONS: Final = Path(__file__).parent.parent / "migrations"
+# The first two lines of a migration.
+LIMITS: Final = re.compile(rb"-- oldest server: ([0-9]{4})\n-- oldest worker: ([0-9]{4})\n")
+
+# Read through JSON, because databases from before migration 0081 have no such columns.
+OLDEST_ALLOWED: Final[LiteralString] = """
+SELECT max((to_jsonb(m) ->> 'oldest_server')::int), max((to_jsonb(m) ->> 'oldest_worker')::int) FROM migrations AS m
+"""
+
+
+class Role(StrEnum):
+    """What a process does; every command that writes counts as a server."""
+
+    SERVER = "server"
+    WORKER = "worker"
+
+
+class OutdatedReleaseError(Exception):
+    """The message is one sentence for the person who started the process."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """The newest migration that a server and a worker must know; None while any release may run."""
+
+    server: int | None
+    worker: int | None
+
+    @classmethod
+    def of_file(cls, statements: bytes) -> Self | None:
+        found = LIMITS.match(statements)
+        return cls(int(found[1]), int(found[2])) if found else None
+
+    def refusal(self, role: Role, *, known: int) -> str | None:
+        """Why a release that knows the migrations up to `known` must not run, as one sentence."""
+        oldest = self.server if role is Role.SERVER else self.worker
+        if oldest is None or known >= oldest:
+            return None
+        without = " (`regulars serve --no-worker` may still run)" if role is Role.WORKER and self._takes(known) else ""
+        return (
+            f"A newer release migrated the database: its {role}s need migration {oldest:04}, and this release ends at"
+            f" {known:04}; start the newer release{without}, or restore the backup from before the upgrade."
+        )
+
+    def _takes(self, known: int) -> bool:
+        return self.server is None or known >= self.server
+
+
+def newest_migration(folder: Path) -> int:
+    return max((int(file.name[:4]) for file in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")), default=0)
+
+
+# The number that this release is known by. Read once: an upgrade may replace the files beneath a running process.
+KNOWN: Final = newest_migration(MIGRATIONS)
+
+
+def refuse_outdated(connection: psycopg.Connection[Any], *roles: Role, known: int = KNOWN) -> None:
+    """Raise if a migration of a newer release excludes this one from one of the roles."""
+    limits = read_limits(connection)
+    for role in roles:
+        reason = limits.refusal(role, known=known)
+        if reason is not None:
+            raise OutdatedReleaseError(reason)
+
+
+def read_limits(connection: psycopg.Connection[Any]) -> Limits:
+    if connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone() != (True,):
+        return Limits(None, None)
+    [(server, worker)] = connection.execute(OLDEST_ALLOWED).fetchall()
+    return Limits(server, worker)
+
+
+async def find_refusal(database: Database, role: Role, *, until: float) -> str | None:
+    """Why this running process must not go on: a newer release may have migrated the database beneath it."""
+    async with database.reading(until=until) as tx:
+        [(server, worker)] = await tx.fetch(OLDEST_ALLOWED)
+    return Limits(server, worker).refusal(role, known=KNOWN)

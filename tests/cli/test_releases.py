@@ -1,0 +1,90 @@
+"""What an older release does on a database that a newer one has migrated."""
+
+import time
+
+import httpx
+import psycopg
+import pytest
+from tests.cli.conftest import environment
+from tests.support.client import NO_AUTHORITIES
+from tests.support.nursery import nursery
+from tests.support.server import Server, running_server
+
+from regulars.kit import migrate
+from regulars.kit.releases import KNOWN, Limits, Role
+
+SECONDS_MAX = 60
+
+
+@pytest.fixture
+def newer_release(database_url, tmp_path):
+    """Migrates the database as a release does whose newest migration is 9001, with the limits that it names."""
+
+    def migrated(*, server: int, worker: int) -> None:
+        limits = f"-- oldest server: {server:04}\n-- oldest worker: {worker:04}\n-- outside a transaction\n"
+        folder = tmp_path / "newer"
+        folder.mkdir()
+        (folder / "9001_newer.sql").write_text(f"{limits}SELECT 1;\n")
+        assert migrate.migrate(database_url, folder=folder) == ["9001_newer"]
+
+    return migrated
+
+
+def test_no_process_starts_that_the_database_excludes(regulars, newer_release):
+    newer_release(server=9001, worker=9001)
+    for arguments in (
+        ["serve", "--port", "0"],
+        ["serve", "--port", "0", "--no-worker"],
+        ["migrate"],
+        ["organization", "list"],
+    ):
+        sentence = regulars(*arguments).complains(code=3)
+        assert f"its servers need migration 9001, and this release ends at {KNOWN:04}" in sentence
+        assert "start the newer release, or restore the backup from before the upgrade" in sentence
+    assert "its workers need migration 9001" in regulars("worker").complains(code=3)
+    found = {one["name"]: one for one in regulars("doctor", "--json").data}
+    assert not found["migrations"]["ok"]
+    assert "need migration 9001" in found["migrations"]["found"]
+
+
+def test_where_only_workers_are_excluded_the_server_is_told_to_leave_its_own_out(regulars, newer_release):
+    newer_release(server=KNOWN, worker=9001)
+    for arguments in (["serve", "--port", "0"], ["worker"]):
+        sentence = regulars(*arguments).complains(code=3)
+        assert "its workers need migration 9001" in sentence
+        assert "`regulars serve --no-worker` may still run" in sentence
+    assert regulars("organization", "list").code == 0
+    assert regulars("migrate").code == 0
+
+
+def ready(server: Server) -> httpx.Response:
+    return httpx.get(f"{server.url}/readyz", timeout=SECONDS_MAX, trust_env=False, verify=NO_AUTHORITIES)
+
+
+def test_an_excluded_server_is_no_longer_ready(database_url, newer_release):
+    with running_server(database_url) as server:
+        assert ready(server).status_code == 200
+        newer_release(server=9001, worker=KNOWN)
+        shown = ready(server)
+    assert shown.status_code == 503
+    assert "its servers need migration 9001" in shown.json()["reason"]
+
+
+def test_a_worker_that_is_excluded_while_it_runs_ends(database_url, data_dir, newer_release):
+    log = data_dir.parent / "worker.log"
+    given = environment(REGULARS_DATA_DIR=str(data_dir), DATABASE_URL=database_url)
+    worker = nursery().start("tests.support.commanded", "worker", environment=given, log=log, folder=data_dir.parent)
+    deadline = time.monotonic() + SECONDS_MAX
+    while "worker.started" not in log.read_text():
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.05)
+    newer_release(server=KNOWN, worker=9001)
+    assert worker.wait(SECONDS_MAX) == 3
+    assert "its workers need migration 9001" in log.read_text()
+
+
+def test_a_database_from_before_the_limits_takes_any_release(database_url, regulars):
+    with psycopg.connect(database_url) as connection:
+        connection.execute("ALTER TABLE migrations DROP COLUMN oldest_server, DROP COLUMN oldest_worker")
+    assert regulars("organization", "list").code == 0
+    assert Limits(None, None).refusal(Role.WORKER, known=1) is None

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL, Composable
 
+from regulars.kit.arrays import Bigints, Blobs, Labels, Texts, Timestamps, Uuids
 from regulars.kit.db import Tx
 from regulars.messaging.model import TextRow
 
@@ -30,7 +31,7 @@ async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[Tex
                it.ended_at
         FROM unnest(%(ids)s::uuid[], %(origin_kinds)s::text[], %(origin_ids)s::uuid[], %(steps)s::text[],
                     %(profile_ids)s::uuid[], %(number_hashes)s::bytea[], %(phone_numbers)s::text[], %(bodies)s::text[],
-                    %(parts)s::smallint[], %(states)s::text[], %(reasons)s::text[], %(dues)s::timestamptz[],
+                    %(parts)s::bigint[], %(states)s::text[], %(reasons)s::text[], %(dues)s::timestamptz[],
                     %(expiries)s::timestamptz[], %(ends)s::timestamptz[])
              AS it (id, origin_kind, origin_id, step, profile_id, number_hash, phone_number, body, parts, state,
                     reason, due_at, expires_at, ended_at)
@@ -40,20 +41,20 @@ async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[Tex
         {
             "organization_id": organization_id,
             "now": tx.now,
-            "ids": [it.id for it in texts],
-            "origin_kinds": [it.origin_kind for it in texts],
-            "origin_ids": [it.origin_id for it in texts],
-            "steps": [it.step for it in texts],
-            "profile_ids": [it.profile_id for it in texts],
-            "number_hashes": [it.number_hash for it in texts],
-            "phone_numbers": [it.phone_number for it in texts],
-            "bodies": [it.body for it in texts],
-            "parts": [it.parts for it in texts],
-            "states": [it.state for it in texts],
-            "reasons": [it.reason for it in texts],
-            "dues": [it.due_at for it in texts],
-            "expiries": [it.expires_at for it in texts],
-            "ends": [it.ended_at for it in texts],
+            "ids": Uuids(it.id.bytes for it in texts),
+            "origin_kinds": Labels([it.origin_kind for it in texts]),
+            "origin_ids": Uuids(it.origin_id.bytes for it in texts),
+            "steps": Labels([it.step for it in texts]),
+            "profile_ids": Uuids(None if it.profile_id is None else it.profile_id.bytes for it in texts),
+            "number_hashes": Blobs(it.number_hash for it in texts),
+            "phone_numbers": Texts(it.phone_number for it in texts),
+            "bodies": Texts(it.body for it in texts),
+            "parts": Bigints(it.parts for it in texts),
+            "states": Labels([it.state for it in texts]),
+            "reasons": Labels([it.reason for it in texts]),
+            "dues": Timestamps(it.due_at for it in texts),
+            "expiries": Timestamps(it.expires_at for it in texts),
+            "ends": Timestamps(it.ended_at for it in texts),
         },
     )
     return {row[0] for row in rows}
@@ -84,7 +85,7 @@ async def lock_due_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
             FOR UPDATE SKIP LOCKED
             """
         ).format(columns=_COLUMNS),
-        (organization_id, list(ids), tx.now),
+        (organization_id, Uuids(it.bytes for it in ids), tx.now),
     )
     return [TextRow(*row) for row in rows]
 
@@ -92,19 +93,24 @@ async def lock_due_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
 async def find_counted_times(
     tx: Tx, organization_id: UUID, number_hashes: Collection[bytes], *, since: datetime
 ) -> dict[bytes, list[datetime]]:
-    """When texts that count against the cap were let through to each number."""
+    """When texts that count against the cap were let through to each number.
+
+    OFFSET 0 keeps the state out of the inner query: with it the planner walked through all the organization's sent
+    texts for each number.
+    """
     rows = await tx.fetch(
         """
         SELECT it.number_hash, found.claimed_at
         FROM unnest(%(number_hashes)s::bytea[]) AS it (number_hash)
         CROSS JOIN LATERAL (
-            SELECT claimed_at FROM texts
+            SELECT claimed_at, state, origin_kind FROM texts
             WHERE organization_id = %(organization_id)s AND number_hash = it.number_hash
-              AND state IN ('sending', 'unknown', 'sent', 'delivered') AND claimed_at > %(since)s
-              AND origin_kind NOT IN ('stop', 'help')
+            OFFSET 0
         ) AS found
+        WHERE found.state IN ('sending', 'unknown', 'sent', 'delivered') AND found.claimed_at > %(since)s
+          AND found.origin_kind NOT IN ('stop', 'help')
         """,
-        {"organization_id": organization_id, "number_hashes": sorted(number_hashes), "since": since},
+        {"organization_id": organization_id, "number_hashes": Blobs(number_hashes), "since": since},
     )
     times: dict[bytes, list[datetime]] = {}
     for number_hash, moment in rows:
@@ -124,7 +130,7 @@ async def claim_texts(
         """,
         {
             "organization_id": organization_id,
-            "ids": list(ids),
+            "ids": Uuids(it.bytes for it in ids),
             "owner": owner,
             "until": until,
             "now": tx.now,
@@ -217,7 +223,7 @@ async def end_texts(
             SET state = it.state, reason = it.reason, provider_id = COALESCE(it.provider_id, texts.provider_id),
                 due_at = NULL, owner = NULL, ended_at = %(now)s
             FROM unnest(%(ids)s::uuid[], %(states)s::text[], %(reasons)s::text[], %(provider_ids)s::text[],
-                        %(attempts)s::integer[])
+                        %(attempts)s::bigint[])
                  AS it (id, state, reason, provider_id, attempt)
             WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
               AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))
@@ -227,11 +233,11 @@ async def end_texts(
         {
             "organization_id": organization_id,
             "now": tx.now,
-            "ids": [it.id for it in ended],
-            "states": [it.state for it in ended],
-            "reasons": [it.reason for it in ended],
-            "provider_ids": [it.provider_id for it in ended],
-            "attempts": [it.attempt for it in ended],
+            "ids": Uuids(it.id.bytes for it in ended),
+            "states": Labels([it.state for it in ended]),
+            "reasons": Labels([it.reason for it in ended]),
+            "provider_ids": Texts(it.provider_id for it in ended),
+            "attempts": Bigints(it.attempt for it in ended),
             "owner": owner,
         },
     )

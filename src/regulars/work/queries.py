@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from regulars.kit.arrays import Uuids
+from regulars.kit.arrays import Texts, Uuids
 from regulars.kit.db import Tx
 
 
@@ -54,7 +54,8 @@ async def insert_outbox_rows(
             "due_at": due_at,
             "ids": [row.id for row in rows],
             "topics": [row.topic for row in rows],
-            "payloads": [row.payload for row in rows],
+            # Finished bytes: the driver would escape every quotation mark of the JSON.
+            "payloads": Texts(row.payload for row in rows),
             "on_interest": [row.on_interest for row in rows],
         },
     )

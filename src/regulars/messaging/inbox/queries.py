@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL, Composable
 
+from regulars.kit.arrays import Blobs
 from regulars.kit.db import Tx
 from regulars.messaging.inbox.model import ReplyRow
 
@@ -149,7 +150,7 @@ async def release_number(tx: Tx, organization_id: UUID, number_hash: bytes) -> N
 async def find_suppressed(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
     rows = await tx.fetch(
         "SELECT number_hash FROM suppressions WHERE organization_id = %s AND number_hash = ANY (%s::bytea[])",
-        (organization_id, list(number_hashes)),
+        (organization_id, Blobs(number_hashes)),
     )
     return {row[0] for row in rows}
 

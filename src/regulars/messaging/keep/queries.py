@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import date, datetime
 from uuid import UUID
 
+from regulars.kit.arrays import Uuids
 from regulars.kit.db import Tx
 
 
@@ -46,7 +47,7 @@ async def lock_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> li
         ORDER BY id
         FOR UPDATE
         """,
-        (organization_id, sorted(ids)),
+        (organization_id, Uuids(it.bytes for it in ids)),
     )
     return [(row[0], row[1]) for row in rows]
 

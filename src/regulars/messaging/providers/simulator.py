@@ -1,6 +1,7 @@
 """The default provider: it reaches nobody, and keeps what it "sent" for the page that looks like a phone."""
 
 import asyncio
+from collections.abc import Sequence
 from uuid import UUID
 
 from regulars.kit.db import CONNECTION_ERRORS, Database
@@ -18,6 +19,8 @@ class Simulator:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._waiting: list[tuple[Outgoing, asyncio.Future[Outcome]]] = []
+        self._writer: asyncio.Task[None] | None = None
 
     async def send(self, text: Outgoing, texting: Texting) -> Outcome:
         told = texting.settings.simulation
@@ -26,13 +29,46 @@ class Simulator:
         fate = _fate(told, text.text_id)
         if fate is not None:
             return fate
+        # Texts that arrive during a commit share the next transaction, as writes of the API do.
+        written: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._waiting.append((text, written))
+        if self._writer is None:
+            self._writer = asyncio.create_task(self._write_all())
+        return await written
+
+    async def _write_all(self) -> None:
+        try:
+            while batch := self._waiting:
+                self._waiting = []
+                by_organization: dict[UUID, list[tuple[Outgoing, asyncio.Future[Outcome]]]] = {}
+                for text, written in batch:
+                    by_organization.setdefault(text.organization_id, []).append((text, written))
+                for organization_id, together in by_organization.items():
+                    await self._write(organization_id, together)
+        finally:
+            self._writer = None
+
+    async def _write(self, organization_id: UUID, batch: Sequence[tuple[Outgoing, "asyncio.Future[Outcome]"]]) -> None:
+        error: Exception | None = None
         try:
             async with self._database.transaction() as tx:
-                sent = queries.SimulatedRow(new_uuid(), text.text_id, text.phone_number, text.body, tx.now)
-                await queries.insert_simulated(tx, text.organization_id, sent)
-        except CONNECTION_ERRORS:
-            return NotReached("The database of the simulator could not be reached.")
-        return Accepted(f"sim_{text.text_id.hex}")
+                sent = [
+                    queries.SimulatedRow(new_uuid(), text.text_id, text.phone_number, text.body, tx.now)
+                    for text, _ in batch
+                ]
+                await queries.insert_simulated(tx, organization_id, sent)
+        except Exception as caught:  # noqa: BLE001  # whoever waits raises it, and the writer goes on
+            error = caught
+        for text, written in batch:
+            if written.done():
+                # The sender was cancelled, or its time was over.
+                continue
+            if error is None:
+                written.set_result(Accepted(f"sim_{text.text_id.hex}"))
+            elif isinstance(error, CONNECTION_ERRORS):
+                written.set_result(NotReached("The database of the simulator could not be reached."))
+            else:
+                written.set_exception(error)
 
 
 def _fate(told: Simulation, text_id: UUID) -> Outcome | None:

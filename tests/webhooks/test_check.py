@@ -89,3 +89,30 @@ def test_the_samples_and_receivers_of_the_pages_are_those_of_the_document():
     assert {one.type: one.body for one in SAMPLES} == told
     for language, name in (("python", "python"), ("javascript", "node")):
         assert re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL) == [receiver(name)]
+
+
+@pytest.mark.parametrize(
+    ("line", "header"),
+    [
+        ('-H "Webhook-Id: msg_1"', {"webhook-id": "msg_1"}),
+        ("-H 'webhook-id : msg_1' \\", {"webhook-id": "msg_1"}),
+        ("'webhook-id: msg_1'", {"webhook-id": "msg_1"}),
+        ("webhook-id=msg_1", {"webhook-id": "msg_1"}),
+        ("host: a:b=c", {"host": "a:b=c"}),
+        ("x y: z", {}),
+        (": z", {}),
+        ("é: z", {}),
+        ("webhook-id", {}),
+    ],
+)
+def test_a_header_is_a_name_a_colon_and_a_value(line, header):
+    assert read_headers(line) == header
+
+
+def test_a_body_of_any_depth_is_checked():
+    assert wrong(headers(), "[" * 500_000) == ["The signature fits"]
+
+
+def test_a_line_without_end_is_cut():
+    found = read_headers("webhook-id: " + " " * 1_000_000 + "x\n" + "\n" * 1_000_000 + "webhook-timestamp: 1")
+    assert found == {"webhook-id": ""}

@@ -22,7 +22,7 @@ from regulars.web.form import FormState
 from regulars.web.listing import COUNT_MAX, Filter, cut, read_view
 from regulars.web.listing import Count as Matches
 from regulars.web.render import redirect, refused, render
-from regulars.web.route import Form, Page
+from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
 from regulars.web.visit import Visit
 
 ALLOWED_VALUE_CHARACTERS_MAX: Final = 2_048
@@ -82,7 +82,7 @@ def pages(*, uses: Sequence[FindUses] = ()) -> tuple[Page, ...]:
 
 def _pages_of(desk: "_Desk") -> tuple[Page, ...]:
     path = desk.words.path
-    edit = partial(Form, needs=Action.EDIT_CATALOGS)
+    edit = partial(Form, needs=Action.EDIT_CATALOGS, bytes_max=LARGE_FORM_BYTES_MAX)
     return (
         Page(path=path, needs=Action.READ, handle=desk.list),
         Page(path=f"{path}/{{key}}", needs=Action.READ, handle=desk.show),

@@ -48,7 +48,7 @@ class ForeignForm(PageRefusal):
 
 
 class FormTooLarge(PageRefusal):
-    status, title = 413, "The form is too large"
+    status, title = 413, "This is too large"
 
 
 class MethodRefused(PageRefusal):

@@ -11,7 +11,10 @@ from regulars.web.access import Action
 from regulars.web.visit import Visit
 
 Handler = Callable[[Visit], Awaitable[Response]]
-FORM_BYTES_MAX = 1 << 20
+# What a page does with a form takes time in proportion to its size, and the other visitors wait meanwhile.
+FORM_BYTES_MAX = 64 << 10
+# For the few forms that hold long lists, each of which has its own limits.
+LARGE_FORM_BYTES_MAX = 1 << 20
 FORM_FIELDS_MAX = 500
 
 

@@ -3,7 +3,6 @@
 import base64
 import binascii
 import json
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -15,7 +14,9 @@ ID: Final = "webhook-id"
 TIMESTAMP: Final = "webhook-timestamp"
 SIGNATURE: Final = "webhook-signature"
 _SIGNATURE_BYTES: Final = 32
-_HEADER: Final = re.compile(r"\s*-?H?\s*['\"]?([A-Za-z0-9-]+)\s*[:=]\s*(.*?)['\"]?\s*\\?\s*")
+# More than any server takes: what is pasted beyond them is no header of a delivery.
+HEADERS_MAX: Final = 200
+LINE_CHARACTERS_MAX: Final = 8_192
 
 
 class Step(NamedTuple):
@@ -36,11 +37,27 @@ class Known(NamedTuple):
 def read_headers(text: str) -> dict[str, str]:
     """Headers as people paste them: one a line, as they came, or as options of curl."""
     found: dict[str, str] = {}
-    for line in text.splitlines():
-        matched = _HEADER.fullmatch(line)
-        if matched is not None:
-            found.setdefault(matched[1].lower(), matched[2].strip())
+    for line in text[: HEADERS_MAX * LINE_CHARACTERS_MAX].splitlines()[:HEADERS_MAX]:
+        header = _read_header(line[:LINE_CHARACTERS_MAX].strip())
+        if header is not None:
+            found.setdefault(*header)
     return found
+
+
+def _read_header(line: str) -> tuple[str, str] | None:
+    """`name: value`, perhaps as `-H 'name: value' \\`. Split by hand: a pattern of optional parts reads a line of
+    spaces once for every way to share them out."""
+    line = line.removesuffix("\\").strip()
+    if line.startswith("-H"):
+        line = line.removeprefix("-H").strip()
+    if line.startswith(("'", '"')):
+        line = line.removesuffix(line[0])[1:]
+    ends = [place for place in (line.find(":"), line.find("=")) if place > 0]
+    if not ends:
+        return None
+    name, value = line[: min(ends)].strip(), line[min(ends) + 1 :].strip()
+    is_name = name.isascii() and name.replace("-", "").isalnum()
+    return (name.lower(), value.removesuffix("'").removesuffix('"').strip()) if is_name else None
 
 
 def read_secret(text: str) -> bytes | None:
@@ -153,7 +170,7 @@ def _other_bodies(body: str) -> list[tuple[str, str]]:
     ]
     try:
         read = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return found
     compact = json.dumps(read, separators=(",", ":"), ensure_ascii=False)
     return [*found, ("the JSON were written as it was sent, without spaces or escapes", compact)]

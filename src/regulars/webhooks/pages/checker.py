@@ -1,5 +1,6 @@
 """The signature checker: paste what a receiver got, and see which step fails."""
 
+import asyncio
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -9,7 +10,7 @@ from regulars.kit.vault import AnyVault, VaultError
 from regulars.web.access import Action
 from regulars.web.form import FormState
 from regulars.web.render import refused, render
-from regulars.web.route import Form, Page
+from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import manage
 from regulars.webhooks.check import Known, Step, check_signature, read_headers, read_secret
@@ -27,7 +28,7 @@ class CheckerPages:
     def pages(self) -> tuple[Page, ...]:
         return (
             Page(path=CHECK, needs=Action.READ_WEBHOOKS, handle=self.ask),
-            Form(path=CHECK, needs=Action.READ_WEBHOOKS, handle=self.check),
+            Form(path=CHECK, needs=Action.READ_WEBHOOKS, handle=self.check, bytes_max=LARGE_FORM_BYTES_MAX),
         )
 
     async def ask(self, visit: Visit) -> Response:
@@ -55,7 +56,9 @@ class CheckerPages:
             return refused(visit, TEMPLATE, form, steps=None, **values)
         if chosen != OWN:
             secrets = await self._secrets(visit, chosen)
-        steps: list[Step] = check_signature(
+        # A large body is read and signed several times; other visitors do not wait for it.
+        steps: list[Step] = await asyncio.to_thread(
+            check_signature,
             read_headers(form.value("headers")),
             # A form field carries line breaks in its own way.
             form.value("body").replace("\r\n", "\n"),

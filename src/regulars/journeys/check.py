@@ -64,14 +64,36 @@ def find_faults(definition: Definition, known: Known) -> list[Fault]:
     return list(_faults(definition, known))[:FAULTS_MAX]
 
 
+def find_excess(definition: Definition) -> Fault | None:
+    """The first limit of size that the definition breaks: a draft beyond it is neither stored nor drawn."""
+    return next(_excess(definition), None)
+
+
+def _excess(definition: Definition) -> Iterator[Fault]:
+    steps = list(walk(definition.steps))
+    if len(steps) > STEPS_MAX:
+        yield Fault("steps", f"A journey has at most {STEPS_MAX} steps, and this one has {len(steps)}.")
+    yield from _excess_of_condition("filter", definition.filter)
+    for place, step in steps:
+        if isinstance(step, Branch):
+            yield from _excess_of_condition(place, step.condition)
+
+
+def _excess_of_condition(place: str, condition: Condition | None) -> Iterator[Fault]:
+    count = sum(1 for _ in parts(condition))
+    if count > CONDITIONS_MAX:
+        yield Fault(place, f"At most {CONDITIONS_MAX} conditions stand together, and here are {count}.")
+    if condition is not None and _depth(condition) > DEPTH_MAX:
+        yield Fault(place, f"Groups are nested at most {DEPTH_MAX} deep.")
+
+
 def _faults(definition: Definition, known: Known) -> Iterator[Fault]:
+    yield from _excess(definition)
     yield from _faults_of_reentry(definition)
     yield from _faults_of_condition("filter", definition.filter, definition, known)
     steps = list(walk(definition.steps))
     if not steps:
         yield Fault("steps", "A journey needs at least one step.")
-    if len(steps) > STEPS_MAX:
-        yield Fault("steps", f"A journey has at most {STEPS_MAX} steps, and this one has {len(steps)}.")
     seen: set[str] = set()
     for place, step in steps:
         if place in seen:
@@ -120,12 +142,7 @@ def _faults_of_text(place: str, text: str, definition: Definition, known: Known)
 def _faults_of_condition(
     place: str, condition: Condition | None, definition: Definition, known: Known
 ) -> Iterator[Fault]:
-    every = list(parts(condition))
-    if len(every) > CONDITIONS_MAX:
-        yield Fault(place, f"At most {CONDITIONS_MAX} conditions stand together, and here are {len(every)}.")
-    if condition is not None and _depth(condition) > DEPTH_MAX:
-        yield Fault(place, f"Groups are nested at most {DEPTH_MAX} deep.")
-    for part in every:
+    for part in parts(condition):
         if isinstance(part, _ABOUT_A_SALE) and definition.trigger == "opt_in":
             yield Fault(place, "A condition asks about the ticket, and a journey that begins with a consent has none.")
         yield from _faults_of_part(place, part, known)

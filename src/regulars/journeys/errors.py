@@ -21,5 +21,9 @@ class NotPossible(JourneyError):
     """The journey, or the run, is in a state in which this cannot be done."""
 
 
+class DraftTooLarge(JourneyError):
+    """The change would leave more steps or conditions than a journey may have."""
+
+
 class ChangedMeanwhile(JourneyError):
     """Somebody else saved another version."""

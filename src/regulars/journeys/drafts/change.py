@@ -13,11 +13,11 @@ from uuid import UUID
 import msgspec
 
 from regulars.journeys import queries as journeys
-from regulars.journeys.check import Fault, segments_of
+from regulars.journeys.check import Fault, find_excess, segments_of
 from regulars.journeys.definition import Definition
 from regulars.journeys.drafts import queries
 from regulars.journeys.drafts.queries import DraftRow
-from regulars.journeys.errors import ChangedMeanwhile, JourneyNotFound, NotPossible
+from regulars.journeys.errors import ChangedMeanwhile, DraftTooLarge, JourneyNotFound, NotPossible
 from regulars.journeys.manage import Journey, check_definition, load_journey, update_journey
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.names import find_segment_names
@@ -79,6 +79,9 @@ async def change_draft(
     if fingerprint(piece(draft.definition)) != was:
         raise PieceChanged(draft)
     changed = change(draft.definition)
+    # One that is too large already may still be made smaller.
+    if (excess := find_excess(changed)) is not None and find_excess(draft.definition) is None:
+        raise DraftTooLarge(f"{excess.message} Nothing was changed.")
     row = DraftRow(draft.based_on, draft.revision + 1, write_definition(changed).decode(), tx.now, by)
     await queries.upsert_draft(tx, organization_id, journey_id, row)
     return await _draft(tx, organization_id, draft.row, row)

@@ -5,12 +5,19 @@ from contextlib import contextmanager
 from typing import Final
 from uuid import UUID
 
-from regulars.journeys.errors import ChangedMeanwhile, DefinitionRefused, JourneyNotFound, NotPossible, RunNotFound
+from regulars.journeys.errors import (
+    ChangedMeanwhile,
+    DefinitionRefused,
+    DraftTooLarge,
+    JourneyNotFound,
+    NotPossible,
+    RunNotFound,
+)
 from regulars.journeys.manage import Journey, load_journey
 from regulars.journeys.model import JourneyRow
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY
-from regulars.web.errors import Conflict, PageNotFound
+from regulars.web.errors import Conflict, FormTooLarge, PageNotFound
 from regulars.web.visit import Visit
 
 PATH: Final = "/journeys"
@@ -29,6 +36,8 @@ def refusals() -> Iterator[None]:
         yield
     except (JourneyNotFound, RunNotFound) as error:
         raise PageNotFound(str(error)) from None
+    except DraftTooLarge as error:
+        raise FormTooLarge(str(error)) from None
     except (NotPossible, ChangedMeanwhile, DefinitionRefused) as error:
         raise Conflict(str(error)) from None
 

@@ -7,7 +7,7 @@ from regulars.journeys.pages import backtests, life, listing, runs, show, versio
 from regulars.journeys.pages.edit import act, asking, builder, save
 from regulars.journeys.pages.parts import PATH
 from regulars.web.access import Action
-from regulars.web.route import Form, Page
+from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
 
 _ONE: Final = f"{PATH}/{{journey}}"
 _read = partial(Page, needs=Action.READ)
@@ -39,7 +39,7 @@ PAGES: Final[tuple[Page, ...]] = (
     _do(path=f"{_ONE}/edit/measure", handle=act.measure_step),
     _do(path=f"{_ONE}/edit/move", handle=act.move_step),
     _do(path=f"{_ONE}/edit/remove", handle=act.remove_step),
-    _do(path=f"{_ONE}/edit/condition", handle=asking.change_condition),
+    _do(path=f"{_ONE}/edit/condition", handle=asking.change_condition, bytes_max=LARGE_FORM_BYTES_MAX),
     _do(path=f"{_ONE}/edit/save", handle=save.save),
     _ask(path=f"{_ONE}/edit/discard", handle=save.ask_to_discard),
     _do(path=f"{_ONE}/edit/discard", handle=save.discard),

@@ -37,7 +37,7 @@ from regulars.segments.pages.tree import Built, Scene, build, faults_by_path, vi
 from regulars.segments.pages.uses import PATH, list_uses
 from regulars.segments.pages.words import GROUPS, KINDS, STATES, Words
 from regulars.stores.find import list_stores
-from regulars.web.errors import PageNotFound
+from regulars.web.errors import FormTooLarge, PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
@@ -178,7 +178,10 @@ class Builder:
     async def _read(self, visit: Visit) -> Work:
         async with visit.database.reading() as tx:
             segment = await find_segment(tx, visit) if visit.references else None
-        root = draft.read_tree(visit.form_lists)
+        try:
+            root = draft.read_tree(visit.form_lists)
+        except draft.TooManyNodes as error:
+            raise FormTooLarge(str(error)) from None
         new = draft.apply(root, visit.form.get("act", ""))
         return Work(
             segment=segment,

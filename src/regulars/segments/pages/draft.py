@@ -30,6 +30,8 @@ _PICKED: Final = {
 # Before the name of a field: what was saved in it, where the field cannot show it.
 SAVED: Final = "saved_"
 _VALUES_MAX: Final = 200
+# The outermost group, and every condition alone in as many as may be nested: no tree that can be saved has more.
+NODES_MAX: Final = CONDITIONS_MAX * DEPTH_MAX + 1
 _NUMBER: Final = re.compile(r"[0-9]{1,4}")
 # What a new condition begins with, so that it says something at once.
 _FIRST: Final = {
@@ -44,6 +46,10 @@ _FIRST: Final = {
     "created": {"when_days": "30"},
     "texts": {"days": "30"},
 }
+
+
+class TooManyNodes(Exception):
+    """The form holds more conditions and groups than a segment may have; it is not read any further."""
 
 
 @dataclass(slots=True)
@@ -85,6 +91,12 @@ def read_tree(form: Mapping[str, list[str]]) -> Node:
             kinds[place] = values[0]
         else:
             fields.setdefault(place, {})[member] = values
+    # Before anything is sorted, checked or drawn: each of those takes time for every pair of them.
+    if len(kinds) > NODES_MAX:
+        raise TooManyNodes(
+            f"A segment has at most {CONDITIONS_MAX} conditions, nested {DEPTH_MAX} deep; this form has {len(kinds)}"
+            " conditions and groups. Nothing was changed."
+        )
     return _read_node(ROOT, kinds, fields, depth=1) or Node("all")
 
 
@@ -157,7 +169,7 @@ def apply(root: Node, act: str) -> Path | None:
             first = {name: [value] for name, value in _FIRST.get(kind, {}).items()}
             node.inner.append(Node(kind if kind in LEAVES else "attribute", first))
             return (*path, len(node.inner) - 1)
-        case "group" if node.is_group and len(path) + 1 < DEPTH_MAX:
+        case "group" if node.is_group and len(path) + 1 < DEPTH_MAX and sum(1 for _ in walk(root)) < NODES_MAX:
             node.inner.append(Node("any"))
             return (*path, len(node.inner) - 1)
         case "remove" if path:

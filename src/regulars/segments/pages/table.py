@@ -1,6 +1,7 @@
 """The addresses of the pages of segments."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from starlette.responses import Response
 
@@ -12,7 +13,7 @@ from regulars.segments.pages.members import MemberPages
 from regulars.segments.pages.offered import ListJourneys
 from regulars.segments.pages.uses import PATH, describe_segments
 from regulars.web.access import Action
-from regulars.web.route import Form, Page
+from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
 from regulars.web.visit import Visit
 
 # Fifty conditions have more fields than an ordinary form.
@@ -32,16 +33,17 @@ def pages(
         return await (builder.show if visit.may(Action.EDIT_SEGMENTS) else members.summary)(visit)
 
     read, edit, one = Action.READ_SEGMENTS, Action.EDIT_SEGMENTS, f"{PATH}/{{segment}}"
+    tree = partial(Form, needs=edit, fields_max=FIELDS_MAX, bytes_max=LARGE_FORM_BYTES_MAX)
     return (
         Page(path=PATH, needs=read, handle=listing.show),
         Form(path=f"{PATH}/count", needs=read, handle=listing.count_all),
         Form(path=f"{PATH}/prepare", needs=edit, handle=builder.prepare),
         Page(path=f"{PATH}/new", needs=edit, handle=builder.begin),
-        Form(path=f"{PATH}/draft", needs=edit, handle=builder.draft, fields_max=FIELDS_MAX),
-        Form(path=f"{PATH}/save", needs=edit, handle=builder.save, fields_max=FIELDS_MAX),
+        tree(path=f"{PATH}/draft", handle=builder.draft),
+        tree(path=f"{PATH}/save", handle=builder.save),
         Page(path=one, needs=read, handle=show),
-        Form(path=f"{one}/draft", needs=edit, handle=builder.draft, fields_max=FIELDS_MAX),
-        Form(path=f"{one}/save", needs=edit, handle=builder.save, fields_max=FIELDS_MAX),
+        tree(path=f"{one}/draft", handle=builder.draft),
+        tree(path=f"{one}/save", handle=builder.save),
         Page(path=f"{one}/members", needs=read, handle=members.show),
         Page(path=f"{one}/members.csv", needs=edit, handle=members.export),
         Page(path=f"{one}/delete", needs=edit, handle=builder.ask_to_delete),

@@ -20,6 +20,7 @@ from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.template import (
     ATTRIBUTE_PREFIX,
     PLAIN_FIELDS,
+    TEMPLATE_CHARACTERS_MAX,
     Missing,
     Template,
     TemplateError,
@@ -66,6 +67,9 @@ class Measure:
 async def measure_text(tx: Tx, visit: Visit, definition: Definition, text: str, *, who: str = "") -> Measure:
     texting = await load_texting(tx, visit.organization_id)
     text = text.replace("\r\n", "\n")
+    if len(text) > TEMPLATE_CHARACTERS_MAX:
+        fault = f"At most {TEMPLATE_CHARACTERS_MAX} characters; this has {len(text)}."
+        return Measure(measured=measure(text[:TEMPLATE_CHARACTERS_MAX]), forcing=(), fault=fault)
     if texting is None or not text.strip():
         return Measure(measured=measure(text), forcing=())
     forcing = measure(text).forcing

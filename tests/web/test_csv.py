@@ -5,7 +5,7 @@ from regulars.kit.cells import safe_cell
 from regulars.web.csv import ROWS_PER_CHUNK, csv_response
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "−=", "+33 6 39"])
+@pytest.mark.parametrize("cell", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t1", "\r1", "−=", "+33 6 39"])
 def test_a_cell_that_could_be_a_formula_is_quoted(cell):
     expected = cell if cell.startswith("−") else f"'{cell}"
     assert safe_cell(cell) == expected
@@ -14,6 +14,21 @@ def test_a_cell_that_could_be_a_formula_is_quoted(cell):
 @pytest.mark.parametrize("cell", ["+33639984107", "-19.90", "-5", "12", "Zoé", "", "C-100", "a=b"])
 def test_numbers_in_international_form_and_plain_numbers_stay_as_they_are(cell):
     assert safe_cell(cell) == cell
+
+
+@pytest.mark.parametrize(
+    ("cell", "safe"),
+    [
+        ("Zoé;=1+1", "Zoé;'=1+1"),
+        ("a;+1;-1;@x", "a;'+1;'-1;'@x"),
+        ('x; "=1', "x; \"'=1"),
+        ("\t=1", "'\t'=1"),
+        ("two\n=lines", "two\n'=lines"),
+        ("a;b=c; d", "a;b=c; d"),
+    ],
+)
+def test_no_formula_begins_behind_a_semicolon_or_a_line_break(cell, safe):
+    assert safe_cell(cell) == safe
 
 
 async def rows(count):

@@ -147,7 +147,10 @@ def _choices(visit: Visit) -> list[tuple[str, str, str]]:
         (
             "ingest",
             "Ingest only",
-            "Writes, reads stores, and learns nothing that was stored before: for tills, which may lose it.",
+            (
+                "For tills, which may lose it: it writes and reads stores. Outcomes tell it whether a number is"
+                " subscribed and whether a customer or ticket is known, and nothing else that was stored before."
+            ),
         )
     ]
     if visit.may(Action.MANAGE_FULL_KEYS):

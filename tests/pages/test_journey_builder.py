@@ -398,29 +398,3 @@ def test_the_builder_is_in_the_audit_log(visitor_as):
     builder.send("discard")
     acts = [line.split(",")[3] for line in owner.get("/settings/audit.csv").text.splitlines()[1:]]
     assert acts == ["journey.discard_draft", "journey.edit", "journey.save_version", "journey.edit", "journey.create"]
-
-
-def test_a_draft_grows_no_larger_than_a_journey_may_be(marketer, tenant, api_database_url):
-    """Nothing beyond the limits is stored, so no page is ever drawn of it; what is too large already can shrink."""
-    full = make_journey(api_database_url, tenant.organization_id, *[WAIT] * 100, is_live=False, name="Full")
-    desk = Builder(marketer, full)
-    refused = desk.send("add", place="1", kind="wait", days="2", **desk.opened(add="1", kind="wait"))
-    assert refused.status_code == 413
-    assert "at most 100 steps" in refused.text
-    assert len(desk.names()) == 100
-    assert desk.tool("remove", "1").status_code == 303
-    asked = {"of": [{"type": "subscribed", "is": True}] * 49, "type": "all"}
-    asking = make_journey(api_database_url, tenant.organization_id, WAIT, is_live=False, name="Asking", filter=asked)
-    desk = Builder(marketer, asking)
-    condition = {"of": "filter", "into": "", "type": "subscribed", "is": "yes"}
-    refused = desk.send("condition", **condition, **desk.opened(filter="1"))
-    assert refused.status_code == 413
-    assert "At most 50 conditions" in refused.text
-
-
-def test_a_text_without_end_is_not_measured(blank):
-    opened = blank.opened(add="1", kind="send_text")
-    answer = blank.send("measure", place="1", is_new="1", text="ł" * 3_000, **opened)
-    assert answer.status_code == 200
-    assert "At most 2000 characters; this has 3000." in html.unescape(answer.text)
-    assert blank.send("measure", place="1", is_new="1", text="ł" * 100_000, **opened).status_code == 413

@@ -249,24 +249,3 @@ def test_the_months_of_the_members_are_drawn(marketer, crowd):
     page = ask_until("Some of them", lambda: marketer.get(save(marketer, "Gold", **GOLD, **{"r.0~values": "Gold"})))
     assert "12 months" in page
     assert 'aria-label="Bought in 2 of the last 12 months"' in page
-
-
-def test_a_draft_larger_than_any_segment_is_refused_before_it_is_drawn(marketer):
-    """2,900 groups held the server for twelve seconds; a tree that could be saved is always drawn."""
-    largest = {"r~kind": "all"}
-    for number in range(50):
-        place = f"r.{number}"
-        for _ in range(4):
-            largest[f"{place}~kind"] = "any"
-            place = f"{place}.0"
-        largest[f"{place}~kind"] = "consent"
-    drawn = marketer.post("/segments/draft", **largest)
-    assert drawn.status_code == 200
-    assert 'name="r.49.0.0.0.0~kind"' in drawn.text
-    too_many = {"r~kind": "all", **{f"r.{number}~kind": "any" for number in range(2_900)}}
-    for path in ("/segments/draft", "/segments/save"):
-        refused = marketer.post(path, name="Many", **too_many)
-        assert refused.status_code == 413
-        assert "at most 50 conditions" in refused.text
-    at_the_edge = {"r~kind": "all", **{f"r.{number}~kind": "any" for number in range(250)}}
-    assert "r.250~kind" not in marketer.post("/segments/draft", act="group r", **at_the_edge).text

@@ -1,4 +1,6 @@
 import threading
+import time
+from datetime import datetime
 
 import psycopg
 import pytest
@@ -109,6 +111,48 @@ def test_an_index_is_built_beside_a_writer_and_nodes_that_start_together(empty_d
     with psycopg.connect(empty_database_url) as connection:
         rows = connection.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = 'wide_by_a'::regclass").fetchall()
     assert rows == [(True,)]
+
+
+def until_two_nodes_have_tried(url: str, *, times: int) -> None:
+    """Until two nodes that wait for the third have each looked so often for the lock."""
+    looks: dict[int, set[datetime]] = {}
+    deadline = time.monotonic() + 20
+    with psycopg.connect(url, autocommit=True) as connection:
+        while sum(len(moments) >= times for moments in looks.values()) < 2:
+            assert time.monotonic() < deadline, looks
+            rows = connection.execute(
+                "SELECT pid, query_start FROM pg_stat_activity"
+                " WHERE datname = current_database() AND application_name = 'regulars'"
+            ).fetchall()
+            for pid, started in rows:
+                looks.setdefault(pid, set()).add(started)
+
+
+@pytest.mark.parametrize("is_upgraded", [False, True])
+def test_nodes_that_wait_hold_up_no_build_that_a_reader_delays(empty_database_url, tmp_path, monkeypatch, is_upgraded):
+    """A driver prepares a statement after five executions, and a prepared one keeps its snapshot."""
+    monkeypatch.setattr(migrate, "OTHER_NODE_LOOK_S", 0.02)
+    (tmp_path / "0001_wide.sql").write_text("CREATE TABLE wide (a int);")
+    if is_upgraded:
+        migrate.migrate(empty_database_url, folder=tmp_path)
+    (tmp_path / "0002_index.sql").write_text(OUTSIDE)
+    ended: list[list[str]] = []
+
+    def node() -> None:
+        ended.append(migrate.migrate(empty_database_url, folder=tmp_path))
+
+    with psycopg.connect(empty_database_url) as reader:
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        reader.execute("SELECT 1")
+        threads = [threading.Thread(target=node, daemon=True) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        until_two_nodes_have_tried(empty_database_url, times=8)
+    for thread in threads:
+        thread.join(20)
+    assert len(ended) == 3
+    applied = sorted(name for names in ended for name in names)
+    assert applied == (["0002_index"] if is_upgraded else ["0001_wide", "0002_index"])
 
 
 def test_a_build_that_broke_off_is_begun_anew(empty_database_url, tmp_path):

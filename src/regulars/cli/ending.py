@@ -1,6 +1,11 @@
 """What happens when a command cannot go on."""
 
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 import psycopg
 import typer
@@ -16,10 +21,15 @@ from regulars.postgres.errors import EmbeddedDatabaseError, ProgramsError
 from regulars.processes.errors import InUseError
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came. A kind of Ctrl+C, so that the driver cancels a statement that is running in the database."""
+
+
 def run(app: typer.Typer) -> None:
     """Run the command; what an operator can repair is told in one sentence, only our own mistakes give a traceback."""
     try:
-        app()
+        with _unwound_by_sigterm():
+            app()
     except SystemExit as ended:
         if ended.code == Exit.INTERRUPTED:
             _say("Interrupted.")
@@ -38,8 +48,44 @@ def run(app: typer.Typer) -> None:
         _end(error, Exit.DATABASE)
     except psycopg.Error as error:
         _end(f"The database refused: {' '.join(str(error).split())}.", Exit.DATABASE)
-    except KeyboardInterrupt:
-        _end("Interrupted.", Exit.INTERRUPTED)
+    except KeyboardInterrupt as error:
+        _end_interrupted(error)
+
+
+@contextmanager
+def _unwound_by_sigterm() -> Iterator[None]:
+    """End a command by SIGTERM as by Ctrl+C: it rolls back, gives up its locks and stops the PostgreSQL it started.
+
+    Processes that serve or work set a handler of their own once they run, and finish what is under way.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came = False
+
+    def unwind(_number: int, _frame: FrameType | None) -> None:
+        nonlocal came
+        if not came:
+            # A second signal must not break off what the first one has begun.
+            came = True
+            raise Terminated
+
+    before = signal.signal(signal.SIGTERM, unwind)
+    try:
+        yield
+    except SystemExit:
+        # The library of the command line has made an exit code of the interruption.
+        if came:
+            raise Terminated from None
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end_interrupted(error: KeyboardInterrupt) -> None:
+    if isinstance(error, Terminated):
+        _end("Terminated.", Exit.TERMINATED)
+    _end("Interrupted.", Exit.INTERRUPTED)
 
 
 def _end(sentence: object, code: Exit) -> None:

@@ -25,8 +25,9 @@ class Exit(IntEnum):
     FAILED = 1
     USAGE = 2
     DATABASE = 3
-    # As shells number a process that Ctrl+C ended.
+    # As shells number a process that Ctrl+C or SIGTERM ended.
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 class CommandError(Exception):

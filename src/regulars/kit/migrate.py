@@ -2,6 +2,8 @@
 
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,6 @@ OUTSIDE_TIMEOUT = "1h"
 # A line of its own among the comments that a file begins with.
 OUTSIDE = re.compile(rb"(--.*\n)*?-- outside a transaction\n")
 INCLUDE = re.compile(rb"^-- include: (\S+)$", re.MULTILINE)
-# Without a parameter: a statement that has one keeps its snapshot until the next, and builds of indexes wait for that.
 TRY_LOCK = "SELECT pg_try_advisory_xact_lock(7345112001)"
 # A cluster (Citus) changes the parts of a table at the same time, over a connection each, and then refuses to
 # make a function in the same transaction; one after the other, both are possible.
@@ -38,6 +39,9 @@ def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
     """Applies what is missing and answers the names it applied. Several nodes may call it at once."""
     try:
         with connecting.connect(url) as connection:
+            # A statement that is prepared, or has parameters, keeps its snapshot until the next one of its transaction,
+            # and builds of indexes wait for that. The driver would prepare by itself what is executed often.
+            connection.prepare_threshold = None
             releases.refuse_outdated(connection, Role.SERVER, known=releases.newest_migration(folder))
             _create_register(connection)
             return [file.stem for file in _files(folder) if _apply(url, connection, file)]
@@ -63,8 +67,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _create_register(connection: psycopg.Connection[Any]) -> None:
-    with connection.transaction():
-        _wait_for_other_nodes(connection)
+    with _locked(connection):
         connection.execute(
             """
             CREATE TABLE IF NOT EXISTS migrations (
@@ -78,18 +81,12 @@ def _create_register(connection: psycopg.Connection[Any]) -> None:
 
 
 def _apply(url: str, connection: psycopg.Connection[Any], file: Path) -> bool:
-    """Whether it was applied is asked under the lock: the node before us may have done it while we waited.
-
-    The lock belongs to the transaction and not to the session, so it also holds behind a pooler that lends sessions out
-    by transaction.
-    """
-    with connection.transaction():
-        _wait_for_other_nodes(connection)
-        if connection.execute("SELECT 1 FROM migrations WHERE name = %s", (file.stem,)).fetchone() is not None:
+    """Whether it was applied is read under the lock: the node before us may have done it while we waited."""
+    with _locked(connection):
+        if (file.stem,) in connection.execute("SELECT name FROM migrations").fetchall():
             return False
         statements = _statements(file)
         if OUTSIDE.match(statements):
-            # The last statement had a parameter and keeps its snapshot until another one comes.
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             _run_outside(url, file, statements)
         else:
@@ -146,10 +143,19 @@ def _execute(connection: psycopg.Connection[Any], file: Path, statements: bytes,
         raise MigrationError(f"Migration {file.stem} failed and {left}: {_one_line(error)}") from error
 
 
-def _wait_for_other_nodes(connection: psycopg.Connection[Any]) -> None:
-    """Ask again and again: a statement that waits holds a snapshot, and would hold up the index it waits for."""
+@contextmanager
+def _locked(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """A transaction that holds the lock on migrating.
+
+    Each try is a transaction of its own: whoever waits inside one may hold a snapshot, which the node that has the lock
+    waits for when it builds an index, and both would wait for ever.
+    """
     deadline = time.monotonic() + OTHER_NODE_WAIT_S
-    while connection.execute(TRY_LOCK).fetchone() != (True,):
+    while True:
+        with connection.transaction():
+            if connection.execute(TRY_LOCK).fetchone() == (True,):
+                yield
+                return
         if time.monotonic() > deadline:
             raise MigrationError("Another node has been migrating the database for an hour: look at it first.")
         time.sleep(OTHER_NODE_LOOK_S)

@@ -1,0 +1,54 @@
+"""SIGTERM during a migration ends the command and the PostgreSQL that it started."""
+
+import signal
+import time
+
+import psycopg
+from tests.cli.conftest import environment
+from tests.support.nursery import nursery
+
+from regulars.kit import migrate
+from regulars.postgres import embedded
+
+SECONDS_MAX = 60
+LAST = "0077_numbers_of_customers"
+# Every change of the schema takes a minute.
+SLOW = """
+CREATE FUNCTION wait_a_minute() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(60); END';
+CREATE EVENT TRIGGER slow ON ddl_command_start EXECUTE FUNCTION wait_a_minute();
+"""
+
+
+def is_migrating(url: str) -> bool:
+    try:
+        with psycopg.connect(url) as connection:
+            asked = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+            return connection.execute(asked).fetchone() == (1,)
+    except psycopg.OperationalError:
+        return False
+
+
+def test_sigterm_during_a_migration_ends_the_command_and_its_postgresql(data_dir):
+    url = embedded.ensure_running(data_dir, throwaway=True)
+    migrate.migrate(url)
+    with psycopg.connect(url) as connection:
+        connection.execute("DELETE FROM migrations WHERE name = %s", (LAST,))
+        connection.execute(SLOW)
+    embedded.release(data_dir)
+    for arguments in (["serve", "--port", "0"], ["migrate"]):
+        log = data_dir.parent / f"{arguments[0]}.log"
+        given = environment(REGULARS_DATA_DIR=str(data_dir))
+        started = nursery().start(
+            "tests.support.commanded", *arguments, environment=given, log=log, folder=data_dir.parent
+        )
+        deadline = time.monotonic() + SECONDS_MAX
+        while not is_migrating(url):
+            assert time.monotonic() < deadline, log.read_text()
+            assert started.is_alive(), log.read_text()
+            time.sleep(0.05)
+        started.send_signal(signal.SIGTERM)
+        code = started.wait(SECONDS_MAX)
+        assert not (data_dir / "cluster" / "postmaster.pid").exists()
+        assert code == 143
+        assert "Traceback" not in log.read_text()
+        assert log.read_text().strip().splitlines()[-1] == "regulars: Terminated."

@@ -78,7 +78,14 @@ class Outside:
         organization, _, text = address.partition("/")
         is_taken = self._provider_mood != "refuses"
         self._arrivals.append(
-            Arrival(time.monotonic(), organization, text.rpartition("/")[2], form["To"], form["Body"], is_taken)
+            Arrival(
+                time.monotonic(),
+                organization,
+                text.rpartition("/")[2].partition("?")[0],
+                form["To"],
+                form["Body"],
+                is_taken,
+            )
         )
         if self._provider_mood == "refuses":
             return web.json_response({"message": "later"}, status=429)

@@ -11,7 +11,7 @@ from regulars.messaging.errors import NotUnknown
 from regulars.messaging.hold import hold, release
 from regulars.messaging.hours import Rule
 from regulars.messaging.model import OriginKind
-from regulars.messaging.providers.base import NotReached, Refused, Unclear
+from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Refused, Unclear
 from regulars.messaging.resend import resend
 from regulars.messaging.rules import Cap
 from regulars.messaging.settings.model import Notice, SmsSettings
@@ -269,3 +269,66 @@ def test_a_brand_inside_another_word_is_no_name(desk):
     desk.order("Our Articles are here")
     desk.turn()
     assert desk.gateway.sent[0].body.startswith("Art: Our Articles")
+
+
+def test_an_account_that_the_provider_refuses_puts_texts_on_hold_and_fails_none(desk):
+    for number in (NUMBER, "+33612345679"):
+        desk.subscribe(number)
+        desk.order(number=number)
+
+    async def refuse(_text):
+        return NotAuthorized("Twilio refused the account: 20003 Authenticate.")
+
+    desk.gateway.answer = refuse
+    desk.turn()
+    held = desk.texting
+    assert (held.is_held, held.held_reason) == (True, "Twilio refused the account: 20003 Authenticate.")
+    assert desk.texts() == [("queued", None)] * 2
+    tried = len(desk.gateway.sent)
+    desk.turn()
+    assert len(desk.gateway.sent) == tried
+    desk.gateway.answer = None
+    desk.do(lambda tx: release(tx, desk.organization_id, held))
+    desk.turn()
+    assert desk.texts() == [("sent", None)] * 2
+
+
+def test_a_refusal_of_credentials_that_were_changed_since_holds_nothing(desk):
+    desk.subscribe()
+    desk.order()
+
+    async def refuse(_text):
+        async with desk.database.transaction() as tx:
+            await tx.execute(
+                "UPDATE sms_settings SET credentials = 'other' WHERE organization_id = %s", (desk.organization_id,)
+            )
+        desk.gateway.answer = None
+        return NotAuthorized("Twilio refused the account: 20003 Authenticate.")
+
+    desk.gateway.answer = refuse
+    desk.turn()
+    desk.turn()
+    assert not desk.texting.is_held
+    assert desk.texts() == [("sent", None)]
+
+
+def test_a_provider_whose_queue_is_full_is_asked_until_it_takes_the_text(desk):
+    desk.subscribe()
+    desk.order()
+
+    async def is_full(_text):
+        return NotReached("The provider's queue is full.", is_busy=True)
+
+    desk.gateway.answer = is_full
+    for _ in range(8):
+        desk.alter("UPDATE texts SET due_at = now() WHERE organization_id = %s")
+        desk.turn()
+    assert desk.texts() == [("queued", None)]
+
+    async def take(_text):
+        return Accepted("SM1")
+
+    desk.gateway.answer = take
+    desk.alter("UPDATE texts SET due_at = now() WHERE organization_id = %s")
+    desk.turn()
+    assert desk.texts() == [("sent", None)]

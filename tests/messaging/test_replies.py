@@ -68,6 +68,17 @@ def test_start_revives_who_stopped_by_text_and_nobody_else(desk):
     assert [row.decided for row in replies(desk)] == ["revived", "withdrew", "ignored", "ignored"]
 
 
+def test_start_does_not_revive_who_withdrew_again_in_another_way_after_a_stop(desk):
+    desk.subscribe()
+    desk.reply("STOP")
+    desk.withdraw()
+    desk.reply("START")
+    assert not desk.is_subscribed()
+    desk.reply("STOP")
+    desk.reply("START")
+    assert desk.is_subscribed()
+
+
 def test_help_is_answered_at_any_hour_once_a_day_also_after_a_withdrawal(desk):
     desk.settings(SmsSettings(brand="Shop", help_contact="shop.example/help", caps=(Cap(0, 24),)))
     desk.reply("HELP")

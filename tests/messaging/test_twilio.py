@@ -12,12 +12,13 @@ from regulars.kit.ids import new_uuid
 from regulars.kit.vault import VaultError
 from regulars.messaging.model import State
 from regulars.messaging.providers import twilio
-from regulars.messaging.providers.base import Accepted, NotReached, Outgoing, Refused, Unclear
+from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Outgoing, Refused, Unclear
 from regulars.messaging.providers.twilio import Inbound, Twilio, read_receipt
 from regulars.messaging.settings.model import SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import Texting
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+ACCOUNT_REFUSED = "Twilio refused the account: "
 
 
 def texting(sender: str = "+15005550006") -> Texting:
@@ -91,7 +92,7 @@ def test_a_token_that_cannot_be_opened_means_that_nothing_left():
                 await provider.close()
 
     outcome, posts = asyncio.run(run())
-    assert isinstance(outcome, NotReached)
+    assert isinstance(outcome, NotAuthorized)
     assert posts == []
 
 
@@ -100,7 +101,10 @@ def test_a_token_that_cannot_be_opened_means_that_nothing_left():
     [
         (400, {"code": 21211, "message": "Invalid 'To'"}, Refused("21211", "Invalid 'To'")),
         (400, {"code": 21610, "message": "unsubscribed"}, Refused("21610", "unsubscribed", is_stop=True)),
-        (401, {"code": 20003, "message": "Authenticate"}, Refused("20003", "Authenticate")),
+        (401, {"code": 20003, "message": "Authenticate"}, NotAuthorized(f"{ACCOUNT_REFUSED}20003 Authenticate.")),
+        (401, {}, NotAuthorized(f"{ACCOUNT_REFUSED}401.")),
+        (403, {"code": 20005, "message": "Suspended."}, NotAuthorized(f"{ACCOUNT_REFUSED}20005 Suspended.")),
+        (400, {"code": 21611, "message": "full"}, NotReached("The provider's queue is full.", is_busy=True)),
         (302, {}, Refused("302", "")),
         (500, {"message": "oops"}, Unclear("The provider answered 500.")),
         (503, {}, Unclear("The provider answered 503.")),
@@ -114,13 +118,13 @@ def test_an_answer_is_read_for_whether_the_text_has_left(status, body, kind):
 
 def test_too_many_requests_means_that_nothing_left():
     outcome, _ = send(told=lambda _: web.Response(status=429, headers={"Retry-After": "7"}))
-    assert outcome == NotReached("The provider asked to come again later.", timedelta(seconds=7))
+    assert outcome == NotReached("The provider asked to come again later.", timedelta(seconds=7), is_busy=True)
 
 
 @pytest.mark.parametrize("seconds", ["99999999999999", "9" * 5000])
 def test_a_provider_that_asks_to_come_again_in_a_thousand_years_is_asked_within_one(seconds):
     outcome, _ = send(told=lambda _: web.Response(status=429, headers={"Retry-After": seconds}))
-    assert outcome == NotReached("The provider asked to come again later.", timedelta(days=366))
+    assert outcome == NotReached("The provider asked to come again later.", timedelta(days=366), is_busy=True)
 
 
 def test_what_a_provider_says_can_be_kept():

@@ -15,7 +15,7 @@ def inbound_url(public_url: str, texting: Texting) -> str:
 
 def receipt_url(public_url: str, text: Outgoing, texting: Texting) -> str:
     text_id = ids.TEXT.encode(text.text_id)
-    return _url(public_url, texting, text_id, f"texts/{text_id}")
+    return _url(public_url, texting, text_id, f"texts/{text_id}?attempt={text.attempt}")
 
 
 def _url(public_url: str, texting: Texting, subject: str, rest: str) -> str:

@@ -68,7 +68,7 @@ class Callbacks:
                 return _not_found()
             if texting.sealed is None or not self._is_signed(request, form, self._open_token(texting)):
                 return PlainTextResponse("The signature does not fit.\n", 403)
-            return await handle(_Call(organization_id, texting, form, subject))
+            return await handle(_Call(organization_id, texting, form, subject, request.query_params.get("attempt")))
         except ClientDisconnect:
             return Response(status_code=400)
         except CONNECTION_ERRORS as error:
@@ -78,7 +78,8 @@ class Callbacks:
 
     def _is_signed(self, request: Request, form: Mapping[str, str], token: str) -> bool:
         base_url = self._public_url or str(request.base_url)
-        url = f"{base_url.rstrip('/')}{request.url.path}"
+        query = f"?{request.url.query}" if request.url.query else ""
+        url = f"{base_url.rstrip('/')}{request.url.path}{query}"
         return twilio.is_signed(token, url, form, request.headers.get("x-twilio-signature", ""))
 
     async def _take_in(self, call: "_Call") -> Response:
@@ -93,6 +94,7 @@ class Callbacks:
             provider_id=form.get("MessageSid", ""),
             phone_number=number,
             body=form.get("Body", ""),
+            meaning=twilio.read_opt_out_type(form),
             is_confirmed=bool(form.get("OptOutType")),
         )
         async with self._database.transaction() as tx:
@@ -114,6 +116,7 @@ class Callbacks:
                 text_id,
                 state,
                 provider_id=call.form.get("MessageSid"),
+                attempt=call.attempt,
                 code=code,
                 is_stop=is_stop,
                 texting=call.texting,
@@ -124,11 +127,14 @@ class Callbacks:
 class _Call:
     """A call that fits its address and its signature."""
 
-    def __init__(self, organization_id: UUID, texting: Texting, form: Mapping[str, str], subject: str) -> None:
+    def __init__(
+        self, organization_id: UUID, texting: Texting, form: Mapping[str, str], subject: str, attempt: str | None
+    ) -> None:
         self.organization_id = organization_id
         self.texting = texting
         self.form = form
         self.subject = subject
+        self.attempt = attempt
 
 
 async def _read_form(request: Request) -> dict[str, str] | None:

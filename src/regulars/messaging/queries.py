@@ -125,7 +125,7 @@ async def claim_texts(
         """
         UPDATE texts
         SET state = 'sending', owner = %(owner)s, due_at = %(until)s, claimed_at = %(now)s, provider = %(provider)s,
-            attempts = attempts + 1
+            provider_id = NULL, attempts = attempts + 1
         WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])
         """,
         {

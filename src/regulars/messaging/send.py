@@ -25,6 +25,7 @@ from regulars.messaging.places import Place, place_of
 from regulars.messaging.providers.base import (
     DIAL_WITHIN_S,
     Accepted,
+    NotAuthorized,
     NotReached,
     Outcome,
     Outgoing,
@@ -33,12 +34,14 @@ from regulars.messaging.providers.base import (
     Unclear,
 )
 from regulars.messaging.providers.phone import forget_simulated
-from regulars.messaging.settings.store import Texting, share_texting
+from regulars.messaging.settings.store import Texting, hold_for_account, share_texting
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due, Schedule
 
 # Only for texts that have surely not left: no connection was made, or the provider asked to come later.
 RETRIES: Final = Schedule(waits_s=(5, 30, 120, 600))
+# A provider whose queue is full is asked until the text is too old.
+WHILE_BUSY: Final = timedelta(minutes=10)
 LOOK_WHILE_HELD: Final = timedelta(minutes=10)
 HELD_AT_ONCE: Final = 2_000
 _NOWHERE: Final = Place(None, ())
@@ -106,7 +109,11 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
         return outcome
 
     async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claimed, Outcome | Dropped]]) -> None:
-        # The number first, then the text: the order in which everybody locks.
+        # The settings first, then the number, then the text: the order in which everybody locks.
+        for claim, outcome in done:
+            if isinstance(outcome, NotAuthorized):
+                await hold_for_account(tx, organization_id, claim.texting, reason=outcome.message)
+                break
         stopped = [claim for claim, outcome in done if isinstance(outcome, Refused) and outcome.is_stop]
         if stopped:
             replies = [
@@ -225,6 +232,7 @@ class _Gate:
             body=row.body,
             until=until,
             sent_at=self._now,
+            attempt=row.attempts + 1,
         )
         return Claimed(row, outgoing, self._texting)
 
@@ -242,11 +250,13 @@ async def _end(tx: Tx, organization_id: UUID, ended: Sequence[queries.Ended], *,
 
 def _again_at(row: TextRow, outcome: Outcome | Dropped, now: datetime) -> datetime | None:
     """When to try again; None where the text has ended one way or another."""
-    if isinstance(outcome, Dropped):
+    if isinstance(outcome, Dropped | NotAuthorized):
         return now
     if not isinstance(outcome, NotReached):
         return None
     again_at = RETRIES.due_at(now, attempts=row.attempts + 1)
+    if again_at is None and outcome.is_busy:
+        again_at = now + WHILE_BUSY
     if again_at is None or outcome.retry_after is None:
         return again_at
     return max(again_at, now + outcome.retry_after)

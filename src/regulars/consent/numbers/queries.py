@@ -28,6 +28,7 @@ async def find_subscribed_numbers(
 
 
 async def was_last_withdrawn_by_message(tx: Tx, organization_id: UUID, number_hash: bytes) -> bool:
+    """By the withdrawal that arrived last, whatever its outcome: one of a number that was unsubscribed counts too."""
     rows = await tx.fetch(
         """
         SELECT subscriptions.consented_at IS NOT NULL AND last.message_id IS NOT NULL
@@ -40,7 +41,6 @@ async def was_last_withdrawn_by_message(tx: Tx, organization_id: UUID, number_ha
                 AND consent_payloads.sequence = consent_ledger.sequence
             WHERE consent_ledger.organization_id = %(organization_id)s
               AND consent_ledger.subscription_id = subscriptions.id AND consent_ledger.kind <> 'OPT_IN'
-              AND consent_ledger.outcome = 'unsubscribed'
             ORDER BY consent_ledger.sequence DESC
             LIMIT 1
         ) AS last

@@ -38,6 +38,8 @@ class Incoming:
     provider_id: str
     phone_number: str
     body: str
+    # How the provider itself understood it; whatever the words are, this counts.
+    meaning: Meaning | None = None
     is_confirmed: bool = False
     # It was written some time ago and is heard only now: it is not answered, and a START no longer revives.
     is_late: bool = False
@@ -80,7 +82,7 @@ class _Heard:
     @classmethod
     def of(cls, incoming: Incoming, secret: bytes) -> "_Heard":
         body = incoming.body.replace("\0", "")[:BODY_CHARACTERS_MAX]
-        return cls(incoming, hash_number(secret, incoming.phone_number), body, read_reply(body))
+        return cls(incoming, hash_number(secret, incoming.phone_number), body, incoming.meaning or read_reply(body))
 
 
 async def _receive(tx: Tx, organization_id: UUID, heard: _Heard, *, texting: Texting, found: Found) -> Received:

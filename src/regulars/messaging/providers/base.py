@@ -22,6 +22,8 @@ class Outgoing:
     # It must not reach a phone after this moment.
     until: datetime
     sent_at: datetime
+    # The number of the claim: a receipt names it, so that one of an earlier attempt is known.
+    attempt: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,19 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class NotReached:
-    """Nothing left: no connection was made, or the provider asked to come again later."""
+    """Nothing left: no connection was made, or the provider asked to come again later (`is_busy`)."""
 
     message: str
     retry_after: timedelta | None = None
+    # Its queue is full, or it was asked too often: the text waits until it is taken, or too old.
+    is_busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NotAuthorized:
+    """Nothing left, and nothing will before a person has looked at the account: texts are put on hold."""
+
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +65,7 @@ class Unclear:
     message: str
 
 
-Outcome = Accepted | Refused | NotReached | Unclear
+Outcome = Accepted | Refused | NotReached | NotAuthorized | Unclear
 
 
 class Provider(Protocol):

@@ -12,12 +12,14 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
+from regulars.consent.stop_words import Meaning
 from regulars.kit.retry_after import read_http_date, read_retry_after
 from regulars.kit.vault import VaultError
 from regulars.messaging.model import State
 from regulars.messaging.providers.base import (
     ANSWER_WITHIN_S,
     Accepted,
+    NotAuthorized,
     NotReached,
     Outcome,
     Outgoing,
@@ -31,9 +33,15 @@ ANSWER_BYTES_MAX: Final = 64 << 10
 ASKED_PAGES_MAX: Final = 10
 # "Attempt to send to unsubscribed recipient": Twilio heard a STOP that did not reach us.
 _UNSUBSCRIBED: Final = 21610
+# "This 'From' number has exceeded the maximum number of queued messages."
+_QUEUE_FULL: Final = 21611
+# Wrong credentials, an account that is suspended or closed, an address that may not use it.
+_ACCOUNT_REFUSED: Final = frozenset({20003, 20005, 20006, 20008})
+_UNAUTHORIZED: Final = 401
 _TOO_MANY: Final = 429
 _OK: Final = 300
 _REFUSED: Final = 500
+_OPT_OUT_TYPES: Final = {"STOP": Meaning.STOP, "START": Meaning.START, "HELP": Meaning.HELP}
 _STATES: Final = {
     "sent": State.SENT,
     "delivered": State.DELIVERED,
@@ -88,7 +96,7 @@ class Twilio:
     async def send(self, text: Outgoing, texting: Texting) -> Outcome:
         account = texting.settings.twilio
         if account is None or texting.sealed is None:
-            return Refused("NOT_SET", "The account of the provider is not set.")
+            return NotAuthorized("The account of the provider is not set.")
         form = {"To": text.phone_number, "Body": text.body, "ValidityPeriod": str(_validity_s(text))}
         form["MessagingServiceSid" if account.sender.startswith("MG") else "From"] = account.sender
         callback = self._callback_url(text, texting)
@@ -102,7 +110,7 @@ class Twilio:
                 after = read_retry_after(response.headers.get("Retry-After"), now=text.sent_at)
                 return _outcome(response.status, body, after)
         except VaultError:
-            return NotReached("The token of the account cannot be opened with this key.")
+            return NotAuthorized("The token of the account cannot be opened with this key.")
         except aiohttp.ClientConnectorError as error:
             return NotReached(f"No connection was made: {type(error).__name__}.")
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -173,6 +181,11 @@ def read_receipt(form: Mapping[str, str]) -> tuple[State, str | None] | None:
     return None if state is None else (state, form.get("ErrorCode") or None)
 
 
+def read_opt_out_type(form: Mapping[str, str]) -> Meaning | None:
+    """How Twilio understood an inbound message, where it has its own keywords; it has replied to it then."""
+    return _OPT_OUT_TYPES.get(form.get("OptOutType", "").upper())
+
+
 def is_stop_code(code: str | None) -> bool:
     return code == str(_UNSUBSCRIBED)
 
@@ -184,9 +197,14 @@ def _outcome(status: int, body: bytes, retry_after: timedelta | None) -> Outcome
     except (msgspec.MsgspecError, UnicodeDecodeError):
         said = _Message()
     if status == _TOO_MANY:
-        return NotReached("The provider asked to come again later.", retry_after)
+        return NotReached("The provider asked to come again later.", retry_after, is_busy=True)
     if status < _OK and said.sid:
         return Accepted(said.sid)
+    if status == _UNAUTHORIZED or (status >= _OK and said.code in _ACCOUNT_REFUSED):
+        why = " ".join(f"{said.code or status} {said.message}".split())[:200].rstrip(".")
+        return NotAuthorized(f"Twilio refused the account: {why}.")
+    if _OK <= status < _REFUSED and said.code == _QUEUE_FULL:
+        return NotReached("The provider's queue is full.", retry_after, is_busy=True)
     if _OK <= status < _REFUSED:
         code = str(said.code or status)
         return Refused(code, said.message[:200], is_stop=said.code == _UNSUBSCRIBED)

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.kit import log
 from regulars.kit.db import Tx
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.settings import queries
@@ -14,6 +15,8 @@ from regulars.messaging.settings.model import Notice, ProviderName, SmsSettings
 
 # How often a provider is asked for what came in: its callback may have found nobody at home.
 ASK_EVERY: Final = timedelta(minutes=5)
+
+_log = log.get(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +115,20 @@ async def change_provider(
         changed = replace(changed, held_since=tx.now, held_reason="The provider was changed.")
     await save_texting(tx, organization_id, changed)
     return changed
+
+
+async def hold_for_account(tx: Tx, organization_id: UUID, used: Texting, *, reason: str) -> None:
+    """Hold the texts because the provider refused the account, unless another one was set since it was used."""
+    texting = await lock_texting(tx, organization_id)
+    if texting is None or texting.is_held:
+        return
+    if (texting.provider, texting.settings.twilio, texting.sealed) == (
+        used.provider,
+        used.settings.twilio,
+        used.sealed,
+    ):
+        await save_texting(tx, organization_id, replace(texting, held_since=tx.now, held_reason=reason))
+        _log.warning("texts.held", organization_id=str(organization_id), reason=reason)
 
 
 async def hold_everybody(tx: Tx, *, reason: str) -> int:

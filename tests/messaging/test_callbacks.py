@@ -1,0 +1,119 @@
+"""What Twilio calls us with: receipts of one attempt among several, and keywords that it understood itself."""
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from tests.messaging.desk import NUMBER, OPEN
+from tests.messaging.fake_twilio import ACCOUNT, TOKEN
+
+from regulars.messaging.addresses import inbound_url, receipt_url
+from regulars.messaging.callbacks import Callbacks
+from regulars.messaging.providers.base import Accepted, Unclear
+from regulars.messaging.providers.twilio import sign
+from regulars.messaging.resend import resend
+from regulars.messaging.rules import Cap
+from regulars.messaging.settings.model import SmsSettings, TwilioAccount
+
+HERE = "http://shop.example"
+
+
+@pytest.fixture
+def twilio(desk):
+    """Post a form to an address of ours, signed as Twilio signs it; gives the status."""
+    desk.settings(
+        SmsSettings(brand="Shop", rules=OPEN, caps=(Cap(1, 24),), twilio=TwilioAccount(ACCOUNT, "+15005550006"))
+    )
+    desk.alter("UPDATE sms_settings SET credentials = 'sealed' WHERE organization_id = %s")
+    callbacks = Callbacks(desk.database, public_url=HERE, open_token=lambda _: TOKEN)
+    transport = httpx.ASGITransport(Starlette(routes=callbacks.routes()))
+
+    def post(url, **form):
+        async def run():
+            async with httpx.AsyncClient(transport=transport) as client:
+                return await client.post(url, data=form, headers={"x-twilio-signature": sign(TOKEN, url, form)})
+
+        return desk.runner.run(run()).status_code
+
+    return post
+
+
+def lose_then_send_again(desk):
+    """Two attempts: of the first nobody knows whether it left, the second is sent. Gives the address of each."""
+    desk.subscribe()
+    text_id = desk.order()
+
+    async def lose(_text):
+        return Unclear("lost")
+
+    desk.gateway.answer = lose
+    desk.turn()
+    desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
+    desk.gateway.answer = None
+    return text_id
+
+
+@pytest.mark.parametrize("status", ["failed", "delivered"])
+def test_a_receipt_of_an_earlier_attempt_does_not_end_a_later_one(desk, twilio, status):
+    lose_then_send_again(desk)
+    early = receipt_url(HERE, desk.gateway.sent[0], desk.texting)
+    # Before the second attempt is made, while it is on its way, and after it was taken.
+    assert twilio(early, MessageStatus=status, MessageSid="SM1") == 204
+    assert desk.texts() == [("queued", None)]
+
+    async def meanwhile(_text):
+        return Accepted("SM2")
+
+    desk.gateway.answer = meanwhile
+    desk.turn()
+    assert twilio(early, MessageStatus=status, MessageSid="SM1") == 204
+    assert desk.texts() == [("sent", None)]
+    # The cap still knows it.
+    desk.order()
+    desk.turn()
+    assert desk.texts() == [("sent", None), ("skipped", "cap")]
+    late = receipt_url(HERE, desk.gateway.sent[1], desk.texting)
+    assert twilio(late, MessageStatus="delivered", MessageSid="SM2") == 204
+    assert desk.texts()[0] == ("delivered", None)
+
+
+def test_a_receipt_that_names_no_attempt_is_of_the_first(desk, twilio):
+    """Addresses that an earlier release gave away are still called."""
+    desk.subscribe()
+    desk.order()
+    desk.turn()
+    address = receipt_url(HERE, desk.gateway.sent[0], desk.texting).partition("?")[0]
+    assert twilio(address, MessageStatus="delivered", MessageSid=f"sid-{desk.gateway.sent[0].text_id}") == 204
+    assert desk.texts() == [("delivered", None)]
+
+
+def test_an_attempt_that_nobody_signed_is_refused(desk, twilio):
+    desk.subscribe()
+    desk.order()
+    desk.turn()
+    address = receipt_url(HERE, desk.gateway.sent[0], desk.texting)
+    form = {"MessageStatus": "failed", "MessageSid": "SM1"}
+    callbacks = Callbacks(desk.database, public_url=HERE, open_token=lambda _: TOKEN)
+
+    async def run():
+        transport = httpx.ASGITransport(Starlette(routes=callbacks.routes()))
+        async with httpx.AsyncClient(transport=transport) as client:
+            signature = sign(TOKEN, address, form)
+            forged = address.replace("attempt=1", "attempt=2")
+            return await client.post(forged, data=form, headers={"x-twilio-signature": signature})
+
+    assert desk.runner.run(run()).status_code == 403
+
+
+def test_what_twilio_understood_counts_whatever_the_words_and_is_not_answered_again(desk, twilio):
+    desk.subscribe()
+    address = inbound_url(HERE, desk.texting)
+    common = {"From": NUMBER, "To": "+15005550006"}
+    assert twilio(address, **common, MessageSid="SM1", Body="adios", OptOutType="STOP") == 200
+    assert not desk.is_subscribed()
+    assert twilio(address, **common, MessageSid="SM2", Body="hola de nuevo", OptOutType="START") == 200
+    assert desk.is_subscribed()
+    assert twilio(address, **common, MessageSid="SM3", Body="que es esto", OptOutType="HELP") == 200
+    desk.turn()
+    assert desk.gateway.sent == []
+    rows = desk.sql("SELECT meaning, decided FROM replies WHERE organization_id = %s ORDER BY id")
+    assert rows == [("stop", "withdrew"), ("start", "revived"), ("help", "answered")]

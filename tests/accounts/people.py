@@ -11,7 +11,8 @@ from argon2 import PasswordHasher
 
 from regulars.accounts import people, queries, welcome
 from regulars.accounts.links.link import LINK_PATH
-from regulars.accounts.manage import disable_user
+from regulars.accounts.manage import create_user, disable_user
+from regulars.accounts.model import Membership
 from regulars.kit.db import Database, Tx
 from regulars.web.access import Role
 
@@ -53,6 +54,18 @@ class Staff:
 
     def password_link(self, email: str) -> str:
         return f"{LINK_PATH}/{self.run(lambda tx: welcome.password_link_by_operator(tx, email))}"
+
+    def invitation(self, email: str, role: Role) -> str:
+        token = self.run(lambda tx: create_user(tx, email, organization_id=self.organization_id, role=role))
+        return f"{LINK_PATH}/{token}"
+
+    def memberships(self, email: str) -> list[Membership]:
+        async def act(tx: Tx) -> list[Membership]:
+            person = await queries.find_person_by_email(tx, email)
+            return [] if person is None else await people.find_memberships(tx, person.id)
+
+        found: list[Membership] = self.run(act)
+        return found
 
     def disable(self, email: str) -> None:
         self.run(lambda tx: disable_user(tx, email))

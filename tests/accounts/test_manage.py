@@ -15,6 +15,7 @@ from regulars.accounts.errors import (
 from regulars.accounts.links.link import LINK_LIFE, STALE_AFTER, Purpose, look_at, make_link, use
 from regulars.kit.db import Tx
 from regulars.organizations.manage import create_organization, find_organization
+from regulars.organizations.particulars import NameTaken
 from regulars.web.access import Role
 
 pytestmark = pytest.mark.anyio
@@ -96,7 +97,7 @@ async def test_an_invitation_makes_a_member_with_its_role(database, shop):
         assert (membership.organization_id, membership.role) == (shop.id, Role.ANALYST)
         assert await acts(tx, shop) == [
             ("member.invite", "new@shop.example", None, {"role": "analyst"}),
-            ("member.join", "new@shop.example", None, {"role": "analyst"}),
+            ("member.join", "new@shop.example", None, {"role": "analyst", "link_made_by": "the command line"}),
         ]
 
 
@@ -158,7 +159,7 @@ async def test_a_member_is_not_invited_again_and_an_old_invitation_changes_no_ro
         with pytest.raises(AlreadyMember):
             await team.invite(tx, shop.id, email="a@shop.example", role=Role.ANALYST, by=BOSS, by_role=Role.OWNER)
         with pytest.raises(LinkUnusable):
-            await welcome.accept_as_known(tx, token, person.id, address="")
+            await welcome.accept_as_known(tx, token, person.id, password_hash="x", address="")
 
 
 async def test_an_invitation_is_for_its_own_address(database, shop):
@@ -166,7 +167,7 @@ async def test_an_invitation_is_for_its_own_address(database, shop):
         token = await team.invite(tx, shop.id, email="a@shop.example", role=Role.OWNER, by=BOSS, by_role=Role.OWNER)
         other = await people.create_person(tx, email="b@shop.example", name="B", password_hash="x")
         with pytest.raises(LinkUnusable):
-            await welcome.accept_as_known(tx, token, other.id, address="")
+            await welcome.accept_as_known(tx, token, other.id, password_hash="x", address="")
 
 
 async def test_a_role_change_is_in_the_audit_log_with_before_and_after(database, shop):
@@ -204,3 +205,11 @@ async def test_the_first_owner_is_offered_only_while_there_is_nobody(database):
         assert [one.role for one in await people.find_memberships(tx, person.id)] == [Role.OWNER]
         assert await welcome.offer_first_owner(tx) is None
         assert [one[0] for one in await acts(tx, organization)] == ["organization.create", "member.join"]
+
+
+async def test_the_first_owner_joins_no_organization_by_its_name(database, shop):
+    first = {"email": "me@shop.example", "name": "Me", "password_hash": "x", "address": ""}
+    async with database.transaction() as tx:
+        token = await welcome.offer_first_owner(tx)
+        with pytest.raises(NameTaken):
+            await welcome.become_first_owner(tx, token, organization_name=shop.name, **first)

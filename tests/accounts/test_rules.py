@@ -6,11 +6,13 @@ import pyotp
 import pytest
 
 from regulars.accounts.agents import browser_of
+from regulars.accounts.errors import TooManyAttempts
 from regulars.accounts.factor.code import STEP_S, matching_step, new_offer
 from regulars.accounts.model import ABSOLUTE, IDLE, Session, read_email
 from regulars.accounts.passwords import Passwords, objection
 from regulars.accounts.sessions import Doorkeeper, start_session
-from regulars.accounts.throttle import judge as throttle
+from regulars.accounts.sign_in import begin_attempt
+from regulars.accounts.throttle import attempts
 from regulars.kit.db import Tx
 from regulars.web.errors import TooMany
 
@@ -149,35 +151,77 @@ def test_the_picture_of_a_secret_has_no_style_and_no_script():
     ("address", "place"), [("203.0.113.9", "203.0.113.9"), ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"), ("", "unknown")]
 )
 def test_an_ipv6_network_counts_as_one_place(address, place):
-    assert throttle.place_of(address) == place
+    assert attempts.place_of(address) == place
+
+
+async def create_user(database, email):
+    async with database.transaction() as tx:
+        await tx.execute(
+            "INSERT INTO users (id, email, name, created_at) VALUES (%s, %s, 'Me', %s)", (uuid4(), email, tx.now)
+        )
+
+
+async def fail(database, email, address, times=1):
+    for _ in range(times):
+        await begin_attempt(database, email, address)
 
 
 @pytest.mark.anyio
 async def test_strangers_failures_do_not_lock_somebody_out_of_a_known_place(database):
     email, home = "me@shop.example", "198.51.100.7"
+    await create_user(database, email)
     async with database.transaction() as tx:
-        await tx.execute(
-            "INSERT INTO users (id, email, name, created_at) VALUES (%s, %s, 'Me', %s)", (uuid4(), email, tx.now)
-        )
-        await throttle.note_success(tx, email, home)
-        for number in range(100):
-            await throttle.note_failure(tx, email, f"203.0.113.{number % 250}")
-        assert not (await throttle.judge(tx, email, "192.0.2.1")).is_open
-        assert (await throttle.judge(tx, email, home)).is_open
-        later = Tx(tx.connection, tx.now + throttle.WINDOW)
-        assert (await throttle.judge(later, email, "192.0.2.1")).is_open
-        await throttle.note_failure(later, "other@shop.example", "192.0.2.2")
+        await attempts.succeed(tx, await attempts.count_attempt(tx, email, home))
+    for number in range(attempts.ACCOUNT_FAILURES_MAX):
+        await fail(database, email, f"203.0.113.{number}")
+    with pytest.raises(TooManyAttempts):
+        await begin_attempt(database, email, "192.0.2.1")
+    assert (await begin_attempt(database, email, home)).left == attempts.PAIR_FAILURES_MAX - 1
+    async with database.transaction() as tx:
+        later = Tx(tx.connection, tx.now + attempts.WINDOW)
+        await attempts.count_attempt(later, email, "192.0.2.1")
         assert await tx.fetch("SELECT count(*) FROM sign_in_failures") == [(3,)]
 
 
 @pytest.mark.anyio
 async def test_one_address_may_fail_on_many_accounts_only_so_often(database):
+    for number in range(attempts.ADDRESS_FAILURES_MAX):
+        await fail(database, f"user{number}@shop.example", "203.0.113.9")
+    with pytest.raises(TooManyAttempts) as refused:
+        await begin_attempt(database, "somebody@shop.example", "203.0.113.9")
+    assert 0 < refused.value.wait_s <= attempts.WINDOW.total_seconds()
+
+
+@pytest.mark.anyio
+async def test_behind_one_proxy_those_who_are_known_there_still_sign_in(database):
+    email, proxy = "me@shop.example", "10.0.0.1"
+    await create_user(database, email)
     async with database.transaction() as tx:
-        for number in range(throttle.ADDRESS_FAILURES_MAX):
-            await throttle.note_failure(tx, f"user{number}@shop.example", "203.0.113.9")
-        verdict = await throttle.judge(tx, "somebody@shop.example", "203.0.113.9")
-        assert not verdict.is_open
-        assert verdict.wait_until == tx.now + throttle.WINDOW
+        await attempts.succeed(tx, await attempts.count_attempt(tx, email, proxy))
+    for number in range(attempts.ADDRESS_FAILURES_MAX):
+        await fail(database, f"user{number}@shop.example", proxy)
+    with pytest.raises(TooManyAttempts):
+        await begin_attempt(database, "stranger@shop.example", proxy)
+    assert (await begin_attempt(database, email, proxy)).left > 0
+
+
+@pytest.mark.anyio
+async def test_of_guesses_at_once_only_as_many_are_checked_as_may_fail(database):
+    answers = await asyncio.gather(
+        *(begin_attempt(database, "me@shop.example", "203.0.113.9") for _ in range(20)), return_exceptions=True
+    )
+    assert sum(not isinstance(answer, TooManyAttempts) for answer in answers) == attempts.PAIR_FAILURES_MAX
+
+
+@pytest.mark.anyio
+async def test_a_right_password_whose_code_is_missing_takes_no_failure_away(database):
+    email, place = "me@shop.example", "203.0.113.9"
+    await fail(database, email, place, times=3)
+    attempt = await begin_attempt(database, email, place)
+    assert attempt.left == 1
+    async with database.transaction() as tx:
+        await attempts.give_back(tx, attempt)
+    assert (await begin_attempt(database, email, place)).left == 1
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pyotp
 import pytest
 from tests.accounts.browser import Browser
 from tests.accounts.people import PASSWORD, Staff
+from tests.support.tenant import new_tenant
 
 from regulars.web import cookies
 from regulars.web.access import Role
@@ -206,6 +208,63 @@ def test_a_reset_keeps_the_second_factor(browser, server, staff):
     done = other.fill(staff.password_link(email), password="another long one", repeated="another long one")
     assert done.headers["location"] == "/sign-in"
     assert not other.is_signed_in
+
+
+def test_turning_the_second_factor_off_or_over_needs_a_code_too(browser, staff):
+    browser.sign_in(staff.hire(Role.OWNER), PASSWORD)
+    _secret, codes = turn_on(browser)
+    page = browser.get("/account/second-factor")
+    for action in ("/account/second-factor/off", "/account/second-factor/codes"):
+        refused = browser.fill(page, action, current=PASSWORD)
+        assert refused.status_code == 400
+        assert "The code is not right" in refused.text
+    mine = pyotp.random_base32()
+    taken = browser.fill(page, "/account/second-factor", current=PASSWORD, secret=mine, code=pyotp.TOTP(mine).now())
+    assert taken.status_code == 400
+    off = browser.fill(page, "/account/second-factor/off", current=PASSWORD, code=codes[0])
+    assert off.status_code == 303
+    assert "Turn it on" in browser.get("/account/second-factor").text
+
+
+def test_passwords_are_not_guessed_in_a_session_that_somebody_left_open(browser, staff):
+    browser.sign_in(staff.hire(Role.OWNER), PASSWORD)
+    new = {"password": "a brand new one", "repeated": "a brand new one"}
+    for _ in range(5):
+        assert browser.fill("/account", "/account/password", current="a guess", **new).status_code == 400
+    closed = browser.fill("/account", "/account/password", current=PASSWORD, **new)
+    assert closed.status_code == 429
+    assert "Too many tries" in closed.text
+
+
+def test_guesses_sent_at_once_do_not_pass_together(browser, staff):
+    email = staff.hire(Role.OWNER)
+    page = browser.get("/sign-in")
+    with ThreadPoolExecutor(12) as threads:
+        answers = list(
+            threads.map(
+                lambda number: browser.fill(page, "/sign-in", email=email, password=f"guess number {number}"), range(12)
+            )
+        )
+    assert sorted(answer.status_code for answer in answers) == [400] * 5 + [429] * 7
+
+
+def test_a_known_account_joins_with_the_link_and_its_password(browser, server, staff, api_database_url):
+    email = staff.hire(Role.ANALYST)
+    boss = Staff(api_database_url, new_tenant(api_database_url).organization_id)
+    link = boss.invitation(email, Role.OWNER)
+    browser.sign_in(email, PASSWORD)
+    assert "/o/" in browser.get("/organizations").headers["location"], "no invitation is shown without its link"
+    page = browser.get(link)
+    assert browser.fill(page, link).status_code == 400
+    assert browser.fill(page, link, current="a guess").status_code == 400
+    assert len(boss.memberships(email)) == 1
+    assert "This account is not mine" in page.text
+    stranger = Browser(server.url)
+    assert stranger.fill(link, current="another guess").status_code == 400
+    joined = stranger.fill(link, current=PASSWORD)
+    assert joined.headers["location"] == "/organizations?choose=1"
+    assert len(boss.memberships(email)) == 2
+    assert stranger.get(link).status_code == 410
 
 
 @pytest.mark.parametrize("field", ["email", "password"])

@@ -49,3 +49,12 @@ def test_a_bad_setting_is_bad(command):
 def test_more_connections_than_the_database_allows_is_bad(regulars):
     ran = regulars("doctor", "--json", REGULARS_DATABASE_POOL_MAX="1000", REGULARS_WORKERS="64")
     assert "connections" in bad(ran)
+
+
+def test_a_proxy_that_is_not_named_is_a_warning(regulars):
+    def advice(**settings):
+        ran = regulars("doctor", "--json", REGULARS_PUBLIC_URL="https://regulars.example", **settings)
+        return next(finding["advice"] for finding in ran.data if finding["name"] == "proxy")
+
+    assert "REGULARS_TRUSTED_PROXIES" in advice()
+    assert advice(REGULARS_TRUSTED_PROXIES="10.0.0.1") == ""

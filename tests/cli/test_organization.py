@@ -2,13 +2,21 @@ import psycopg
 import pytest
 
 
-def test_creating_an_organization_prints_its_id_and_again_the_same(regulars):
+def test_creating_an_organization_prints_its_id_and_a_taken_name_is_refused(regulars):
     first = regulars("organization", "create", "Shop & Söhne")
-    again = regulars("organization", "create", "Shop & Söhne")
-    assert first.code == again.code == 0
+    assert first.code == 0
     assert first.out.startswith("org_")
-    assert first.out == again.out
     assert len(first.out.splitlines()) == 1
+    again = regulars("organization", "create", "Shop & Söhne")
+    assert "Another organization is named 'Shop & Söhne'" in again.complains(code=1)
+    assert again.out == ""
+
+
+def test_the_demo_fills_no_organization_that_is_not_a_demo(regulars):
+    regulars("organization", "create", "Shop")
+    for force in ((), ("--force",)):
+        ran = regulars("demo", "-o", "Shop", "--sales", "20", *force)
+        assert "The organization Shop is not a demo" in ran.complains(code=1)
 
 
 def test_the_list_shows_every_organization(regulars):

@@ -1,8 +1,11 @@
 """From an empty server to the first ticket, in a browser."""
 
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import psycopg
 import pytest
 from tests.support import database
 from tests.support.aside import run_aside
@@ -11,6 +14,8 @@ from tests.support.server import running_server
 
 from regulars.accounts.welcome import offer_first_owner
 from regulars.kit.db import Database
+from regulars.kit.ids import new_uuid
+from regulars.web.access import Role
 
 PASSWORD = "four words in a row"
 
@@ -102,3 +107,38 @@ def test_it_works_without_javascript_and_a_refused_form_comes_back_whole(chromiu
     page.get_by_role("link", name="look again").click()
     assert page.get_by_text("Your first ticket is here").is_visible()
     context.close()
+
+
+def test_two_who_ask_for_a_demo_at_once_never_share_one(visitor_as, api_database_url):
+    """The other one has the name and has not committed yet: the button waits, and takes the next name."""
+    owner = visitor_as(Role.OWNER)
+    name, other = free_demo_name(api_database_url), new_uuid()
+    with psycopg.connect(api_database_url) as connection, ThreadPoolExecutor(1) as threads:
+        connection.execute(
+            "INSERT INTO organizations (id, name, secret, created_at) VALUES (%s, %s, %s, now())",
+            (other, name, bytes(32)),
+        )
+        click = threads.submit(owner.post, "/first-steps/demo")
+        wait_for_lock(api_database_url)
+        connection.commit()
+        assert click.result().status_code == 303
+    with psycopg.connect(api_database_url) as connection:
+        members = connection.execute("SELECT count(*) FROM memberships WHERE organization_id = %s", (other,))
+        assert members.fetchone() == (0,)
+
+
+def free_demo_name(url):
+    with psycopg.connect(url) as connection:
+        taken = {row[0] for row in connection.execute("SELECT name FROM organizations")}
+    return next(name for name in ("Demo", *(f"Demo {number}" for number in range(2, 50))) if name not in taken)
+
+
+def wait_for_lock(url):
+    deadline = time.monotonic() + WAIT_MS / 1000
+    with psycopg.connect(url, autocommit=True) as connection:
+        while time.monotonic() < deadline:
+            waiting = connection.execute("SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'")
+            if waiting.fetchone():
+                return
+            time.sleep(0.02)
+    raise AssertionError("nobody waited for the name")

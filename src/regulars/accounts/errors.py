@@ -1,5 +1,7 @@
 """What accounts refuse; each is a sentence for the person who asked."""
 
+from datetime import datetime
+
 
 class AccountRefusal(Exception):
     """The message says what is wrong and what to do."""
@@ -46,3 +48,16 @@ class NoSuchUser(AccountRefusal):
 class WrongCode(AccountRefusal):
     def __init__(self) -> None:
         super().__init__("The code is not right; each works once, for about a minute.")
+
+
+class FactorIsOn(AccountRefusal):
+    def __init__(self) -> None:
+        super().__init__("The second factor is on already; turn it off first, with a code.")
+
+
+class TooManyAttempts(AccountRefusal):
+    """Passwords or codes were wrong too often from here, or for this account."""
+
+    def __init__(self, wait_until: datetime, *, now: datetime) -> None:
+        self.wait_s = max(1, int((wait_until - now).total_seconds()))
+        super().__init__(f"Too many tries. Wait {max(1, round(self.wait_s / 60))} min, or ask for a one-time link.")

@@ -5,11 +5,10 @@ from uuid import UUID
 
 from regulars.accounts import queries, sessions, team
 from regulars.accounts.audit.log import OPERATOR, record
-from regulars.accounts.errors import NoSuchUser
+from regulars.accounts.errors import AlreadyMember, NoSuchUser
 from regulars.accounts.factor import code as factor
-from regulars.accounts.links.link import Purpose, make_link
+from regulars.accounts.links.link import Purpose, end_links_of_user, make_link
 from regulars.accounts.model import Person
-from regulars.accounts.people import join
 from regulars.accounts.welcome import password_link_by_operator
 from regulars.kit.db import Tx
 from regulars.web.access import Role
@@ -25,22 +24,27 @@ class Listed:
     role: str | None
 
 
-async def create_user(tx: Tx, email: str, *, organization_id: UUID, organization_name: str, role: Role) -> str:
-    """A new person gets an invitation; somebody who is known becomes a member at once, and gets a password link."""
-    known = await queries.find_person_by_email(tx, email)
-    if known is None or not known.has_password:
-        token = await make_link(tx, Purpose.INVITATION, email=email, organization_id=organization_id, role=role)
-        await record(tx, organization_id, OPERATOR, "member.invite", email, after={"role": role.value})
-        return token
-    await join(tx, organization_id, organization_name, known.id, role)
-    await record(tx, organization_id, OPERATOR, "member.join", email, after={"role": role.value})
-    return await password_link_by_operator(tx, email)
+async def create_user(tx: Tx, email: str, *, organization_id: UUID, role: Role) -> str:
+    """The secret of an invitation, also for an address that has an account: addresses are not verified, so whoever
+    has the account must show its password as well as this link."""
+    if any(member.email == email for member in await queries.list_members(tx, organization_id)):
+        raise AlreadyMember(email)
+    token = await make_link(tx, Purpose.INVITATION, email=email, organization_id=organization_id, role=role)
+    await record(tx, organization_id, OPERATOR, "member.invite", email, after={"role": role.value})
+    return token
 
 
 async def link_for(tx: Tx, email: str, *, without_second_factor: bool) -> str:
+    """A link for a new password. Who was signed in is out at once, and links that others made end.
+
+    Without the second factor the password goes too: where somebody else holds the account, they could otherwise sign in
+    and set up a second factor again before the link is used.
+    """
     person = await _find(tx, email)
+    await sessions.end_sessions(tx, person.id)
     if without_second_factor:
         await factor.disable(tx, person.id)
+        await queries.set_password(tx, person.id, None)
         for place in await queries.find_memberships(tx, person.id):
             await record(tx, place.organization_id, OPERATOR, "second_factor.disable", email)
     return await password_link_by_operator(tx, email)
@@ -55,6 +59,7 @@ async def disable_user(tx: Tx, email: str) -> None:
     person = await _find(tx, email)
     await queries.set_disabled(tx, person.id, tx.now)
     await sessions.end_sessions(tx, person.id)
+    await end_links_of_user(tx, user_id=person.id, email=person.email)
     await _record_everywhere(tx, person, "user.disable")
 
 

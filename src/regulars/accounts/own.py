@@ -6,6 +6,7 @@ from regulars.accounts import queries, sessions
 from regulars.accounts.audit.log import Actor, record
 from regulars.accounts.errors import NoSuchUser
 from regulars.accounts.factor import code as factor
+from regulars.accounts.links.link import end_password_links
 from regulars.accounts.model import Person
 from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault
@@ -25,6 +26,7 @@ async def change_particulars(tx: Tx, user_id: UUID, *, name: str, locale: str | 
 async def change_password(tx: Tx, by: Actor, user_id: UUID, *, password_hash: str, session_id: UUID) -> int:
     """The new one holds at once, and every other session ends; how many did."""
     await queries.set_password(tx, user_id, password_hash)
+    await end_password_links(tx, (await find_person(tx, user_id)).email)
     ended = await sessions.end_sessions(tx, user_id, but=session_id)
     await _record_everywhere(tx, by, user_id, "password.change")
     return ended

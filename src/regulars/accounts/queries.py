@@ -154,18 +154,26 @@ def _session(row: TupleRow) -> Session:
     return Session(identifier, user_id, created_at, last_seen_at, timedelta(seconds=idle_s), ends_at, address, agent)
 
 
-class KeptPassword(NamedTuple):
+class StoredPassword(NamedTuple):
     user_id: UUID
     password_hash: str | None
 
 
-async def find_password(tx: Tx, email: str) -> KeptPassword | None:
+async def find_password(tx: Tx, email: str) -> StoredPassword | None:
     """Nobody who is disabled has a password."""
     rows = await tx.fetch("SELECT id, password_hash FROM users WHERE email = %s AND disabled_at IS NULL", (email,))
-    return KeptPassword(*rows[0]) if rows else None
+    return StoredPassword(*rows[0]) if rows else None
 
 
-async def set_password(tx: Tx, user_id: UUID, password_hash: str) -> None:
+async def lock_password(tx: Tx, email: str) -> StoredPassword | None:
+    """As `find_password`, and nobody changes the user's row until the transaction ends."""
+    rows = await tx.fetch(
+        "SELECT id, password_hash FROM users WHERE email = %s AND disabled_at IS NULL FOR NO KEY UPDATE", (email,)
+    )
+    return StoredPassword(*rows[0]) if rows else None
+
+
+async def set_password(tx: Tx, user_id: UUID, password_hash: str | None) -> None:
     await tx.execute("UPDATE users SET password_hash = %s WHERE id = %s", (password_hash, user_id))
 
 

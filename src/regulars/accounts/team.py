@@ -4,8 +4,16 @@ from uuid import UUID
 
 from regulars.accounts import queries, sessions
 from regulars.accounts.audit.log import Actor, record
-from regulars.accounts.errors import AlreadyMember, LastOwner, NoSuchMember, NotYours, ResetElsewhere
-from regulars.accounts.links.link import Purpose, make_link, withdraw
+from regulars.accounts.errors import (
+    AccountRefusal,
+    AlreadyMember,
+    LastOwner,
+    LinkUnusable,
+    NoSuchMember,
+    NotYours,
+    ResetElsewhere,
+)
+from regulars.accounts.links.link import Link, Purpose, end_links_of_member, make_link, withdraw
 from regulars.accounts.model import Member
 from regulars.kit.db import Tx
 from regulars.web.access import Action, Role, may
@@ -36,10 +44,11 @@ async def invite(tx: Tx, organization_id: UUID, *, email: str, role: Role, by: A
     return token
 
 
-async def withdraw_invitation(tx: Tx, organization_id: UUID, link_id: UUID, *, by: Actor) -> None:
-    email = await withdraw(tx, organization_id, link_id)
-    if email is not None:
-        await record(tx, organization_id, by, "member.invitation_withdraw", email)
+async def withdraw_link(tx: Tx, organization_id: UUID, link_id: UUID, *, by: Actor) -> None:
+    withdrawn = await withdraw(tx, organization_id, link_id)
+    if withdrawn is not None:
+        purpose, email = withdrawn
+        await record(tx, organization_id, by, "member.link_withdraw", email, before={"link": purpose.value})
 
 
 async def change_role(
@@ -53,6 +62,7 @@ async def change_role(
         await _check_other_owner(tx, organization_id, user_id)
     await queries.upsert_membership(tx, organization_id, user_id, role)
     if member.role is not role:
+        await end_links_of_member(tx, organization_id, user_id=user_id, email=member.email)
         before, after = {"role": member.role.value}, {"role": role.value}
         await record(tx, organization_id, by, "member.role", member.email, before=before, after=after)
     return member
@@ -63,6 +73,7 @@ async def remove_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Act
     if member.role is Role.OWNER:
         await _check_other_owner(tx, organization_id, user_id)
     await queries.delete_membership(tx, organization_id, user_id)
+    await end_links_of_member(tx, organization_id, user_id=user_id, email=member.email)
     await record(tx, organization_id, by, "member.remove", member.email, before={"role": member.role.value})
     return member
 
@@ -70,13 +81,41 @@ async def remove_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Act
 async def password_link(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Actor, by_role: Role) -> str:
     """For somebody of no higher role who belongs to no other organization: an admin must not become them elsewhere."""
     member = await find_member(tx, organization_id, user_id)
-    if _RANK[member.role] < _RANK[by_role]:
-        raise NotYours
-    if len(await queries.find_memberships(tx, user_id)) > 1:
-        raise ResetElsewhere(member.email)
-    token = await make_link(tx, Purpose.PASSWORD, email=member.email, created_by=by.id)
+    await _check_may_reset(tx, member, by_role)
+    token = await make_link(tx, Purpose.PASSWORD, email=member.email, organization_id=organization_id, created_by=by.id)
     await record(tx, organization_id, by, "member.password_link", member.email)
     return token
+
+
+async def check_maker(tx: Tx, link: Link, user_id: UUID | None) -> None:
+    """A link is valid only while its maker could still make it; `user_id` is the account that it is for.
+
+    The operator's links name no maker. Password links of releases before this check name one and no organization, and
+    are refused: whether their maker could still make them cannot be told.
+    """
+    if link.maker_id is None:
+        return
+    if link.organization_id is None:
+        raise LinkUnusable
+    try:
+        maker = await find_member(tx, link.organization_id, link.maker_id)
+        if maker.disabled_at is not None or not may(maker.role, Action.MANAGE_TEAM):
+            raise NotYours
+        if link.role is not None:
+            _check_may_give(maker.role, link.role)
+        if link.purpose is Purpose.PASSWORD:
+            if user_id is None:
+                raise NoSuchMember
+            await _check_may_reset(tx, await find_member(tx, link.organization_id, user_id), maker.role)
+    except AccountRefusal:
+        raise LinkUnusable from None
+
+
+async def _check_may_reset(tx: Tx, member: Member, by_role: Role) -> None:
+    if _RANK[member.role] < _RANK[by_role]:
+        raise NotYours
+    if len(await queries.find_memberships(tx, member.user_id)) > 1:
+        raise ResetElsewhere(member.email)
 
 
 async def sign_out_member(tx: Tx, organization_id: UUID, user_id: UUID, *, by: Actor, by_role: Role) -> Member:

@@ -3,11 +3,20 @@
 from uuid import UUID
 
 from regulars.accounts import queries, sessions
-from regulars.accounts.audit.log import OPERATOR, Actor, record
+from regulars.accounts.audit.log import COMMAND_LINE, OPERATOR, Actor, record
 from regulars.accounts.errors import LinkUnusable
-from regulars.accounts.links.link import Link, Purpose, look_at, make_link, use
+from regulars.accounts.links.link import (
+    Link,
+    Purpose,
+    end_password_links,
+    end_password_links_of_organizations,
+    look_at,
+    make_link,
+    use,
+)
 from regulars.accounts.model import Person
 from regulars.accounts.people import create_person, join
+from regulars.accounts.team import check_maker
 from regulars.kit.db import Tx
 from regulars.organizations.manage import create_organization
 from regulars.web.access import Role
@@ -16,10 +25,9 @@ from regulars.web.access import Role
 async def accept_as_new(tx: Tx, token: str, *, name: str, password_hash: str, address: str) -> tuple[Person, Link]:
     """Somebody who has no password yet takes an invitation and chooses one."""
     link = await _use(tx, token, Purpose.INVITATION)
-    email = link.email or ""
-    person = await create_person(tx, email=email, name=name)
-    if person.has_password or person.disabled_at is not None:
-        # In between they became a user by another link: then the password decides, not this link.
+    person = await create_person(tx, email=link.email or "", name=name)
+    if person.has_password or person.disabled_at is not None or await queries.find_memberships(tx, person.id):
+        # Somebody has this account already: then its password decides, or the operator's link, and not this one.
         raise LinkUnusable
     await queries.set_particulars(tx, person.id, name=name, locale=person.locale)
     await queries.set_password(tx, person.id, password_hash)
@@ -27,11 +35,15 @@ async def accept_as_new(tx: Tx, token: str, *, name: str, password_hash: str, ad
     return person, link
 
 
-async def accept_as_known(tx: Tx, token: str, user_id: UUID, *, address: str) -> Link:
-    """Somebody who is signed in takes an invitation to their own address."""
+async def accept_as_known(tx: Tx, token: str, user_id: UUID, *, password_hash: str | None, address: str) -> Link:
+    """The holder of an account takes an invitation to their own address. `password_hash` is what their password was
+    checked against: if it is another by now, somebody else may have set it."""
     link = await _use(tx, token, Purpose.INVITATION)
     person = await queries.find_person(tx, user_id)
     if person is None or person.email != link.email:
+        raise LinkUnusable
+    stored = await queries.find_password(tx, person.email)
+    if stored is None or stored.password_hash is None or stored.password_hash != password_hash:
         raise LinkUnusable
     await _join(tx, link, person, address)
     return link
@@ -44,11 +56,11 @@ async def set_password_by_link(tx: Tx, token: str, *, password_hash: str, addres
     if person is None or person.disabled_at is not None:
         raise LinkUnusable
     await queries.set_password(tx, person.id, password_hash)
+    await end_password_links(tx, person.email)
     await sessions.end_sessions(tx, person.id)
+    actor = Actor(person.id, person.email, address)
     for place in await queries.find_memberships(tx, person.id):
-        await record(
-            tx, place.organization_id, Actor(person.id, person.email, address), "password.by_link", person.email
-        )
+        await record(tx, place.organization_id, actor, "password.by_link", person.email, after=_made_by(link))
     return person
 
 
@@ -80,6 +92,7 @@ async def look(tx: Tx, token: str) -> tuple[Link, Person | None]:
     """What the link is for, and the user it means, if there is one."""
     link = await look_at(tx, token)
     person = await queries.find_person_by_email(tx, link.email) if link.email else None
+    await check_maker(tx, link, person.id if person else None)
     return link, person
 
 
@@ -93,10 +106,22 @@ async def password_link_by_operator(tx: Tx, email: str) -> str:
 
 
 async def _use(tx: Tx, token: str, purpose: Purpose) -> Link:
+    """Take the link, if whoever made it still could.
+
+    The account's row is locked before the link: joining another organization does the same, so of a reset by an admin
+    and a joining at the same moment the second one sees what the first did, and there is no deadlock.
+    """
+    email = (await look_at(tx, token)).email
+    stored = await queries.lock_password(tx, email) if email else None
     link = await use(tx, token)
     if link.purpose is not purpose:
         raise LinkUnusable
+    await check_maker(tx, link, stored.user_id if stored else None)
     return link
+
+
+def _made_by(link: Link) -> dict[str, str]:
+    return {"link_made_by": link.maker or COMMAND_LINE}
 
 
 async def _join(tx: Tx, link: Link, person: Person, address: str) -> None:
@@ -106,5 +131,7 @@ async def _join(tx: Tx, link: Link, person: Person, address: str) -> None:
         # An old invitation must not change the role that they have by now.
         raise LinkUnusable
     await join(tx, link.organization_id, link.organization_name, person.id, link.role)
+    await end_password_links_of_organizations(tx, person.email)
     actor = Actor(person.id, person.email, address)
-    await record(tx, link.organization_id, actor, "member.join", person.email, after={"role": link.role.value})
+    after = {"role": link.role.value, **_made_by(link)}
+    await record(tx, link.organization_id, actor, "member.join", person.email, after=after)

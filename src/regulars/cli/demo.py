@@ -17,6 +17,7 @@ from regulars.demo.mark import TextsForReal
 from regulars.demo.people import count_customers
 from regulars.kit import settings, vault
 from regulars.organizations import manage
+from regulars.organizations.model import Organization
 
 DAY_FORMAT: Final = "%Y-%m-%d"
 SALES_DEFAULT: Final = 20_000
@@ -25,7 +26,7 @@ STATEMENT_TIMEOUT_MS: Final = 600_000
 
 
 def demo(
-    organization: Annotated[str, typer.Option("--organization", "-o", help="Organization to fill.")] = "Demo",
+    organization: Annotated[str, typer.Option("--organization", "-o", help="Demo to fill or create.")] = "Demo",
     sales: Annotated[int, typer.Option(min=1, max=SALES_MAX, help="How many tickets.")] = SALES_DEFAULT,
     seed: Annotated[int, typer.Option(help="The same seed gives the same data.")] = 1,
     until: Annotated[
@@ -33,7 +34,7 @@ def demo(
         typer.Option(formats=[DAY_FORMAT], help="The day the two years end; default today.", show_default=False),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Fill an organization that has data; what it has already stays.")
+        bool, typer.Option("--force", help="Fill a demo that has data; what it has already stays.")
     ] = False,
 ) -> None:
     """Fill an organization with two years of a believable chain: shops, customers, consents, tickets, returns, and
@@ -58,7 +59,7 @@ def demo(
 async def _fill(url: str, name: str, story: Story, *, force: bool, sealing: vault.AnyVault) -> None:
     async with database.pool(url, statement_timeout_ms=STATEMENT_TIMEOUT_MS) as opened:
         async with opened.connection() as connection:
-            organization = await manage.create_organization(connection, name)
+            organization = await _find_or_create(connection, name)
             particulars = await manage.find_particulars(connection, organization.id)
         if not force and await organization_has_data(opened, organization.id):
             raise CommandError(
@@ -72,6 +73,16 @@ async def _fill(url: str, name: str, story: Story, *, force: bool, sealing: vaul
                 )
         except TextsForReal as error:
             raise CommandError(str(error)) from error
+
+
+async def _find_or_create(connection: manage.Connection, name: str) -> Organization:
+    """Invented customers never stand beside real ones: only a demo is filled again."""
+    found = await manage.find_organization(connection, name)
+    if found is None:
+        return await manage.create_organization(connection, name)
+    if not await manage.is_demo(connection, found.id):
+        raise CommandError(f"The organization {name} is not a demo; choose another name with --organization.")
+    return found
 
 
 class _Bars:

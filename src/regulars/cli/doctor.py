@@ -62,6 +62,7 @@ def _examine() -> Iterator[Finding]:
         yield Finding(name="settings", ok=False, found=str(error), advice="`docs/configuration.md` lists them all.")
         return
     yield Finding(name="settings", ok=True, found=f"{len(settings.sources)} set, the others at their defaults.")
+    yield _proxy(settings)
     yield _disk(settings)
     try:
         with database.opened(settings) as url:
@@ -73,6 +74,20 @@ def _examine() -> Iterator[Finding]:
             else "Check DATABASE_URL and that the server runs and lets this machine in."
         )
         yield Finding(name="database", ok=False, found=str(error), advice=advice)
+
+
+def _proxy(settings: Settings) -> Finding:
+    """Regulars speaks no TLS itself, so a public https address means that a proxy stands in front of it."""
+    is_unnamed = (settings.public_url or "").startswith("https://") and not settings.trusted_proxies
+    return Finding(
+        name="proxy",
+        ok=True,
+        found="A proxy stands in front and is not named." if is_unnamed else "Client addresses are believed as set.",
+        advice="Name it in REGULARS_TRUSTED_PROXIES: until then all visitors share one address, and 50 wrong passwords"
+        " in 15 minutes stop all who never signed in from there."
+        if is_unnamed
+        else "",
+    )
 
 
 def _disk(settings: Settings) -> Finding:

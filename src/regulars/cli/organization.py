@@ -39,10 +39,13 @@ def create(
     name: Annotated[str, typer.Argument(help="The organization's name; it must be unique.", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
-    """Create an organization and print its id; creating it again prints the same id."""
+    """Create an organization and print its id; a name that is taken is refused."""
     _check_name(name)
-    with database.ready(settings.load()) as url:
-        organization = database.run_on(url, lambda connection: manage.create_organization(connection, name))
+    try:
+        with database.ready(settings.load()) as url:
+            organization = database.run_on(url, lambda connection: manage.create_organization(connection, name))
+    except particulars.NameTaken as refusal:
+        raise CommandError(f"{refusal} `regulars organization list` shows its id.") from None
     if as_json:
         print_json(_as_data(organization))
     else:
@@ -142,8 +145,8 @@ async def _change(connection: Connection, organization: str, **changes: str | No
     after = dataclasses.replace(before, **changes)  # type: ignore[arg-type]  # only the country may be None
     try:
         await particulars.change_settings(connection, found.id, after)
-    except particulars.NameTaken:
-        raise CommandError(f"Another organization is named '{after.name}'.") from None
+    except particulars.NameTaken as refusal:
+        raise CommandError(str(refusal)) from None
     return after
 
 

@@ -30,12 +30,12 @@ def create(
     organization: OfOrganization,
     role: Annotated[Role, typer.Option(help="What they may do.")] = Role.ANALYST,
 ) -> None:
-    """Make somebody a member and print a one-time link; a new person chooses a password with it."""
+    """Print a one-time link that invites somebody; they choose a password with it, or show the one they have."""
     address = _read(email)
 
     async def work(tx: Tx) -> str:
         found = await find_organization(tx.connection, organization)
-        return await manage.create_user(tx, address, organization_id=found.id, organization_name=found.name, role=role)
+        return await manage.create_user(tx, address, organization_id=found.id, role=role)
 
     _print_link(*_run(work))
 
@@ -44,10 +44,14 @@ def create(
 def link(
     email: Email,
     without_second_factor: Annotated[
-        bool, typer.Option("--without-second-factor", help="Also take the second factor away, for a lost phone.")
+        bool,
+        typer.Option(
+            "--without-second-factor",
+            help="Take the second factor and the old password too: a lost phone, an account in other hands.",
+        ),
     ] = False,
 ) -> None:
-    """Print a one-time link for a new password; it works for 48 hours."""
+    """Print a one-time link for a new password, for 48 hours; ends their sessions and links that others made."""
     address = _read(email)
     _print_link(*_run(lambda tx: manage.link_for(tx, address, without_second_factor=without_second_factor)))
 

@@ -1,5 +1,6 @@
 """First steps, and the demo: pages that lead from an empty organization to a ticket, or to an invented chain."""
 
+import contextlib
 from typing import Final
 
 from starlette.responses import Response
@@ -12,7 +13,9 @@ from regulars.first_run.state import STEPS, first_ticket, look
 from regulars.http.address import base_url
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY
-from regulars.organizations.manage import create_key, create_organization, find_organization
+from regulars.organizations.manage import create_key, create_organization
+from regulars.organizations.model import Organization
+from regulars.organizations.particulars import NameTaken
 from regulars.web.access import Action, Role
 from regulars.web.errors import PageNotFound
 from regulars.web.render import redirect, render
@@ -78,11 +81,12 @@ async def _ask_for_demo(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         slug = await _running_demo(tx, visit)
         if slug is None:
-            name = await _free_name(tx)
-            organization = await create_organization(tx.connection, name)
+            organization = await _create_demo(tx)
             await join(tx, organization.id, organization.name, visit.user.id, Role.OWNER)
             await ask_for_demo(tx, organization.id)
-            await record(tx, organization.id, actor_of(visit), "demo.ask", name, after={"tickets": TICKETS})
+            await record(
+                tx, organization.id, actor_of(visit), "demo.ask", organization.name, after={"tickets": TICKETS}
+            )
             found = await find_memberships(tx, visit.user.id)
             slug = next(one.slug for one in found if one.organization_id == organization.id)
     return redirect(visit, f"/o/{slug}{DEMO_PATH}")
@@ -105,8 +109,9 @@ async def _running_demo(tx: Tx, visit: Visit) -> str | None:
     return None
 
 
-async def _free_name(tx: Tx) -> str:
+async def _create_demo(tx: Tx) -> Organization:
+    """Under the first free name: of two who click at once, each gets a demo of their own."""
     for name in (DEMO_NAME, *(f"{DEMO_NAME} {number}" for number in range(2, DEMOS_MAX))):
-        if await find_organization(tx.connection, name) is None:
-            return name
+        with contextlib.suppress(NameTaken):
+            return await create_organization(tx.connection, name)
     raise PageNotFound(f"There are {DEMOS_MAX} demos already; fill another with `regulars demo`.")

@@ -20,21 +20,25 @@ from regulars.organizations.model import (
     hash_key,
     new_key,
 )
+from regulars.organizations.particulars import NameTaken
 from regulars.organizations.slugs import ensure_slug
 
 Connection = AsyncConnection[TupleRow]
 
 
 async def create_organization(connection: Connection, name: str) -> Organization:
-    """Creating an organization again gives the same one: its name decides."""
-    now = await _now(connection)
-    await queries.insert_organization_if_new(
-        connection, identifier=new_uuid(), name=name, secret=secrets.token_bytes(SECRET_BYTES), now=now
+    """A new one, or `NameTaken`: whoever creates joins what they created, so an existing one is never returned."""
+    organization = Organization(new_uuid(), name, await _now(connection))
+    is_new = await queries.insert_organization_if_new(
+        connection,
+        identifier=organization.id,
+        name=name,
+        secret=secrets.token_bytes(SECRET_BYTES),
+        now=organization.created_at,
     )
-    organization = await queries.find_organization(connection, name)
-    if organization is None:
-        raise LookupError(f"The organization {name} vanished while it was created.")
-    await ensure_slug(connection, organization.id, name, now=now)
+    if not is_new:
+        raise NameTaken(name)
+    await ensure_slug(connection, organization.id, name, now=organization.created_at)
     return organization
 
 
@@ -47,6 +51,10 @@ async def find_particulars(connection: Connection, organization_id: UUID) -> Par
     if particulars is None:
         raise LookupError(f"There is no organization {organization_id}.")
     return particulars
+
+
+async def is_demo(connection: Connection, organization_id: UUID) -> bool:
+    return await queries.is_demo(connection, organization_id)
 
 
 async def mark_as_demo(connection: Connection, organization_id: UUID) -> None:

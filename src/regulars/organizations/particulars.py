@@ -23,6 +23,9 @@ class Settings:
 class NameTaken(Exception):
     """Another organization has this name."""
 
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Another organization is named '{name}'.")
+
 
 def is_time_zone(name: str) -> bool:
     return name in time_zones()
@@ -52,4 +55,4 @@ async def change_settings(connection: Connection, organization_id: UUID, setting
                 default_country=settings.default_country,
             )
     except errors.UniqueViolation:
-        raise NameTaken from None
+        raise NameTaken(settings.name) from None

@@ -17,12 +17,13 @@ Connection = AsyncConnection[TupleRow]
 
 async def insert_organization_if_new(
     connection: Connection, *, identifier: UUID, name: str, secret: bytes, now: datetime
-) -> None:
-    await connection.execute(
+) -> bool:
+    cursor = await connection.execute(
         "INSERT INTO organizations (id, name, secret, created_at) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (name) DO NOTHING",
         (identifier, name, secret, now),
     )
+    return cursor.rowcount == 1
 
 
 async def find_organization(connection: Connection, name: str) -> Organization | None:
@@ -37,6 +38,12 @@ async def find_particulars(connection: Connection, organization_id: UUID) -> Par
     )
     row = await cursor.fetchone()
     return None if row is None else Particulars(bytes(row[0]), row[1])
+
+
+async def is_demo(connection: Connection, organization_id: UUID) -> bool:
+    cursor = await connection.execute("SELECT is_demo FROM organizations WHERE id = %s", (organization_id,))
+    row = await cursor.fetchone()
+    return row is not None and bool(row[0])
 
 
 async def mark_as_demo(connection: Connection, organization_id: UUID) -> None:

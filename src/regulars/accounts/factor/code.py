@@ -11,7 +11,7 @@ from uuid import UUID
 import pyotp
 import segno
 
-from regulars.accounts.errors import WrongCode
+from regulars.accounts.errors import FactorIsOn, WrongCode
 from regulars.accounts.factor import queries
 from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault
@@ -47,7 +47,12 @@ def new_offer(email: str, secret: str | None = None) -> Offer:
 
 
 async def enable(tx: Tx, vault: AnyVault, user_id: UUID, *, secret: str, code: str) -> list[str]:
-    """Turn it on with a code that proves the app has the secret; the recovery codes are shown this once."""
+    """Turn it on with a code that proves the app has the secret; the recovery codes are shown this once.
+
+    One that is on is not replaced: a password alone would take it over.
+    """
+    if await queries.lock_factor(tx, user_id) is not None:
+        raise FactorIsOn
     step = matching_step(secret, code, tx.now.timestamp(), after=None)
     if step is None:
         raise WrongCode

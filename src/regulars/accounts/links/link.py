@@ -1,4 +1,8 @@
-"""One-time links: an invitation, a new password, the first owner. No mail is sent; whoever makes one passes it on."""
+"""One-time links: an invitation, a new password, the first owner. No mail is sent; whoever makes one passes it on.
+
+A link of a member carries the organization and its maker: `welcome` checks both again when the link is used. A link of
+the operator has no maker, and a password link of the operator no organization.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -34,6 +38,9 @@ class Link:
     organization_id: UUID | None
     organization_name: str | None
     role: Role | None
+    # Both None where the operator made it, or the server at its start.
+    maker_id: UUID | None
+    maker: str | None
     created_at: datetime
     expires_at: datetime
 
@@ -49,7 +56,10 @@ async def make_link(
 ) -> str:
     """The secret of the link, this once. A newer link for the same person and purpose ends the older one."""
     await queries.delete_stale_links(tx, before=tx.now - STALE_AFTER)
-    await queries.expire_links(tx, purpose.value, email=email, organization_id=organization_id)
+    if purpose is Purpose.PASSWORD and email is not None:
+        await queries.expire_password_links(tx, email)
+    else:
+        await queries.expire_links(tx, purpose.value, email=email, organization_id=organization_id)
     token = new_token()
     life = FIRST_OWNER_LIFE if purpose is Purpose.FIRST_OWNER else LINK_LIFE
     await queries.insert_link(
@@ -78,13 +88,35 @@ async def use(tx: Tx, token: str) -> Link:
     return _link(await queries.find_used_link(tx, hash_token(token)))
 
 
-async def list_invitations(tx: Tx, organization_id: UUID) -> list[Link]:
-    return [_link(row) for row in await queries.list_invitations(tx, organization_id)]
+async def list_links(tx: Tx, organization_id: UUID) -> list[Link]:
+    """Those that are open and were made in this organization, or for it by the operator."""
+    return [_link(row) for row in await queries.list_open_links(tx, organization_id)]
 
 
-async def withdraw(tx: Tx, organization_id: UUID, link_id: UUID) -> str | None:
-    """The address it was for, or None if it is gone."""
-    return await queries.withdraw_invitation(tx, organization_id, link_id)
+async def withdraw(tx: Tx, organization_id: UUID, link_id: UUID) -> tuple[Purpose, str] | None:
+    """What it was for and whose address it had, or None if it is gone."""
+    found = await queries.withdraw_link(tx, organization_id, link_id)
+    return (Purpose(found[0]), found[1]) if found else None
+
+
+async def end_password_links(tx: Tx, email: str) -> None:
+    """The password changed: no older link may change it again."""
+    await queries.expire_password_links(tx, email)
+
+
+async def end_password_links_of_organizations(tx: Tx, email: str) -> None:
+    """The account belongs to another organization too from now on; only the operator's links stay."""
+    await queries.expire_password_links_of_organizations(tx, email)
+
+
+async def end_links_of_member(tx: Tx, organization_id: UUID, *, user_id: UUID, email: str) -> None:
+    """Their role changed or they left: what they made here, and what was made here for them."""
+    await queries.expire_links_of_member(tx, organization_id, user_id=user_id, email=email)
+
+
+async def end_links_of_user(tx: Tx, *, user_id: UUID, email: str) -> None:
+    """They were disabled: what they made and what was made for them, everywhere."""
+    await queries.expire_links_of_user(tx, user_id=user_id, email=email)
 
 
 def _link(row: queries.LinkRow | None) -> Link:
@@ -97,6 +129,8 @@ def _link(row: queries.LinkRow | None) -> Link:
         organization_id=row.organization_id,
         organization_name=row.organization_name,
         role=Role(row.role) if row.role else None,
+        maker_id=row.maker_id,
+        maker=row.maker,
         created_at=row.created_at,
         expires_at=row.expires_at,
     )

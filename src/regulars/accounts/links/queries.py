@@ -7,8 +7,10 @@ from uuid import UUID
 from regulars.kit.db import Tx
 
 _LINK = (
-    "SELECT l.id, l.purpose, l.email, l.organization_id, o.name, l.role, l.created_at, l.expires_at"
+    "SELECT l.id, l.purpose, l.email, l.organization_id, o.name, l.role, l.created_by, u.email,"
+    " l.created_at, l.expires_at"
     " FROM sign_in_links l LEFT JOIN organizations o ON o.id = l.organization_id"
+    " LEFT JOIN users u ON u.id = l.created_by"
 )
 
 
@@ -19,6 +21,8 @@ class LinkRow(NamedTuple):
     organization_id: UUID | None
     organization_name: str | None
     role: str | None
+    maker_id: UUID | None
+    maker: str | None
     created_at: datetime
     expires_at: datetime
 
@@ -38,6 +42,40 @@ async def expire_links(tx: Tx, purpose: str, *, email: str | None, organization_
         "UPDATE sign_in_links SET expires_at = %s WHERE purpose = %s AND used_at IS NULL AND expires_at > %s"
         " AND email IS NOT DISTINCT FROM %s AND organization_id IS NOT DISTINCT FROM %s",
         (tx.now, purpose, tx.now, email, organization_id),
+    )
+
+
+async def expire_password_links(tx: Tx, email: str) -> None:
+    await tx.execute(
+        "UPDATE sign_in_links SET expires_at = %s WHERE purpose = 'password' AND used_at IS NULL AND expires_at > %s"
+        " AND email = %s",
+        (tx.now, tx.now, email),
+    )
+
+
+async def expire_password_links_of_organizations(tx: Tx, email: str) -> None:
+    await tx.execute(
+        "UPDATE sign_in_links SET expires_at = %s WHERE purpose = 'password' AND used_at IS NULL AND expires_at > %s"
+        " AND email = %s AND organization_id IS NOT NULL",
+        (tx.now, tx.now, email),
+    )
+
+
+async def expire_links_of_member(tx: Tx, organization_id: UUID, *, user_id: UUID, email: str) -> None:
+    """Those that a member made in this organization, and those that it made for them."""
+    await tx.execute(
+        "UPDATE sign_in_links SET expires_at = %s WHERE organization_id = %s AND used_at IS NULL AND expires_at > %s"
+        " AND (created_by = %s OR email = %s)",
+        (tx.now, organization_id, tx.now, user_id, email),
+    )
+
+
+async def expire_links_of_user(tx: Tx, *, user_id: UUID, email: str) -> None:
+    """Everywhere."""
+    await tx.execute(
+        "UPDATE sign_in_links SET expires_at = %s WHERE used_at IS NULL AND expires_at > %s"
+        " AND (created_by = %s OR email = %s)",
+        (tx.now, tx.now, user_id, email),
     )
 
 
@@ -66,19 +104,20 @@ async def find_used_link(tx: Tx, token_hash: bytes) -> LinkRow | None:
     return LinkRow(*rows[0]) if rows else None
 
 
-async def list_invitations(tx: Tx, organization_id: UUID) -> list[LinkRow]:
+async def list_open_links(tx: Tx, organization_id: UUID) -> list[LinkRow]:
     rows = await tx.fetch(
-        _LINK + " WHERE l.organization_id = %s AND l.purpose = 'invitation' AND l.used_at IS NULL"
-        " AND l.expires_at > %s ORDER BY l.created_at DESC LIMIT 200",
+        _LINK + " WHERE l.organization_id = %s AND l.used_at IS NULL AND l.expires_at > %s"
+        " ORDER BY l.created_at DESC LIMIT 200",
         (organization_id, tx.now),
     )
     return [LinkRow(*row) for row in rows]
 
 
-async def withdraw_invitation(tx: Tx, organization_id: UUID, link_id: UUID) -> str | None:
+async def withdraw_link(tx: Tx, organization_id: UUID, link_id: UUID) -> tuple[str, str] | None:
+    """Its purpose and the address it was for."""
     rows = await tx.fetch(
         "UPDATE sign_in_links SET expires_at = %s WHERE organization_id = %s AND id = %s AND used_at IS NULL"
-        " AND expires_at > %s RETURNING email",
+        " AND expires_at > %s RETURNING purpose, email",
         (tx.now, organization_id, link_id, tx.now),
     )
-    return str(rows[0][0]) if rows else None
+    return (rows[0][0], rows[0][1]) if rows else None

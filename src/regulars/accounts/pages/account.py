@@ -8,18 +8,19 @@ from starlette.responses import Response
 from regulars.accounts import own, sessions
 from regulars.accounts.agents import browser_of
 from regulars.accounts.audit.log import actor_of
-from regulars.accounts.errors import WrongCode
+from regulars.accounts.errors import FactorIsOn, TooManyAttempts, WrongCode
 from regulars.accounts.factor import code as factor
 from regulars.accounts.model import NAME_CHARACTERS_MAX
-from regulars.accounts.pages.parts import ACCOUNT_PATH, SIGN_IN_PATH, read_new_password
+from regulars.accounts.pages.parts import ACCOUNT_PATH, SIGN_IN_PATH, TOO_MANY, read_new_password
 from regulars.accounts.passwords import Passwords
-from regulars.accounts.sign_in import check_password
+from regulars.accounts.sign_in import check_password, confirm_password, record_failure
+from regulars.accounts.throttle import attempts
 from regulars.kit import ids
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import cookies
 from regulars.web.form import FormState
 from regulars.web.format import LOCALES
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render
 from regulars.web.route import Door, Form, Page
 from regulars.web.visit import Visit
 
@@ -65,12 +66,11 @@ class AccountPages:
 
     async def change_password(self, visit: Visit) -> Response:
         form = FormState(visit.form)
-        if not await self._is_password(visit, form.value("current")):
-            form.refuse("current", WRONG_PASSWORD)
+        status = await self._check_password(visit, form)
         password = read_new_password(form, email=visit.user.email)
         if form.is_refused:
             shown = FormState({"name": visit.user.name, "locale": visit.user.locale or ""})
-            return await _account(visit, form=shown, password_form=form, status=400)
+            return await _account(visit, form=shown, password_form=form, status=status)
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
             ended = await own.change_password(
@@ -83,8 +83,7 @@ class AccountPages:
 
     async def enable_factor(self, visit: Visit) -> Response:
         form = FormState(visit.form)
-        if not await self._is_password(visit, form.value("current")):
-            form.refuse("current", WRONG_PASSWORD)
+        status = await self._check_password(visit, form)
         secret = form.value("secret")
         try:
             if not form.is_refused:
@@ -93,30 +92,48 @@ class AccountPages:
                         tx, self._vault, actor_of(visit), visit.user.id, secret=secret, code=form.value("code")
                     )
                 return redirect(visit, FACTOR_PATH, done="The second factor is on.", reveal=" ".join(codes))
-        except WrongCode as refusal:
+        except (WrongCode, FactorIsOn) as refusal:
             form.refuse("code", str(refusal))
         except ValueError:
             form.refuse("code", "The secret was lost on the way; begin again.")
         except VaultError as error:
             form.refuse("code", str(error))
-        return await self._factor(visit, form, status=400)
+        return await self._factor(visit, form, status=status)
 
     async def disable_factor(self, visit: Visit) -> Response:
-        return await self._with_password(visit, off=True)
+        return await self._with_password_and_code(visit, off=True)
 
     async def renew_codes(self, visit: Visit) -> Response:
-        return await self._with_password(visit, off=False)
+        return await self._with_password_and_code(visit, off=False)
 
-    async def _with_password(self, visit: Visit, *, off: bool) -> Response:
-        form = FormState(visit.form)
-        if not await self._is_password(visit, form.value("current")):
-            form.refuse("current", WRONG_PASSWORD)
+    async def _with_password_and_code(self, visit: Visit, *, off: bool) -> Response:
+        """Both are one attempt: with the password alone, nobody makes new codes or turns the factor off."""
+        form, user, by = FormState(visit.form), visit.user, actor_of(visit)
+        try:
+            check = await check_password(
+                visit.database,
+                self._passwords,
+                email=user.email,
+                password=form.value("current"),
+                address=visit.client_address,
+            )
+            if check.stored is None:
+                form.refuse("current", WRONG_PASSWORD)
+                return await self._factor(visit, form, status=400)
+            async with visit.database.transaction() as tx:
+                await factor.check(tx, self._vault, user.id, form.value("code"))
+                await attempts.succeed(tx, check.attempt)
+                if off:
+                    await own.disable_second_factor(tx, by, user.id)
+                    return redirect(visit, FACTOR_PATH, done="The second factor is off.")
+                codes = await own.renew_recovery_codes(tx, by, user.id)
+        except TooManyAttempts as refusal:
+            form.refuse("current", str(refusal))
+            return await self._factor(visit, form, status=TOO_MANY)
+        except WrongCode as refusal:
+            await record_failure(visit.database, user.email, visit.client_address)
+            form.refuse("code", str(refusal))
             return await self._factor(visit, form, status=400)
-        async with visit.database.transaction() as tx:
-            if off:
-                await own.disable_second_factor(tx, actor_of(visit), visit.user.id)
-                return redirect(visit, FACTOR_PATH, done="The second factor is off.")
-            codes = await own.renew_recovery_codes(tx, actor_of(visit), visit.user.id)
         return redirect(visit, FACTOR_PATH, done="The old recovery codes are over.", reveal=" ".join(codes))
 
     async def _factor(self, visit: Visit, form: FormState, *, status: int = 200) -> Response:
@@ -138,9 +155,23 @@ class AccountPages:
             picture=Markup(offer.qr_svg) if offer else "",  # noqa: S704  # no text of anybody's is in it as markup
         )
 
-    async def _is_password(self, visit: Visit, password: str) -> bool:
-        found = await check_password(visit.database, self._passwords, email=visit.user.email, password=password)
-        return found == visit.user.id
+    async def _check_password(self, visit: Visit, form: FormState) -> int:
+        """Refuses the field `current` if it is wrong; the status that a refused form has then."""
+        password = form.value("current")
+        try:
+            is_right = await confirm_password(
+                visit.database,
+                self._passwords,
+                email=visit.user.email,
+                password=password,
+                address=visit.client_address,
+            )
+        except TooManyAttempts as refusal:
+            form.refuse("current", str(refusal))
+            return TOO_MANY
+        if not is_right:
+            form.refuse("current", WRONG_PASSWORD)
+        return 400
 
 
 async def show_sessions(visit: Visit) -> Response:
@@ -175,11 +206,15 @@ async def _account(visit: Visit, *, form: FormState, password_form: FormState, s
     async with visit.database.reading() as tx:
         person = await own.find_person(tx, visit.user.id)
     locales = [("", "As each organization has it"), *LOCALES.items()]
-    if status == 200:  # noqa: PLR2004  # nothing was refused
-        return render(
-            visit, "accounts/account.html", form=form, password_form=password_form, person=person, locales=locales
-        )
-    return refused(visit, "accounts/account.html", form, password_form=password_form, person=person, locales=locales)
+    return render(
+        visit,
+        "accounts/account.html",
+        status=status,
+        form=form,
+        password_form=password_form,
+        person=person,
+        locales=locales,
+    )
 
 
 def _is_secret(text: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Final
 from starlette.responses import Response
 
 from regulars.accounts import welcome
-from regulars.accounts.errors import LinkUnusable
+from regulars.accounts.errors import LinkUnusable, TooManyAttempts
 from regulars.accounts.factor import code as factor
 from regulars.accounts.links.link import LINK_PATH, Link, Purpose
 from regulars.accounts.model import NAME_CHARACTERS_MAX, Person, read_email
@@ -15,8 +15,12 @@ from regulars.accounts.pages.parts import (
     begin_session,
     read_new_password,
     signed_in,
+    too_many,
 )
 from regulars.accounts.passwords import Passwords
+from regulars.accounts.sign_in import check_password, record_sign_in
+from regulars.accounts.throttle import attempts
+from regulars.organizations.particulars import NameTaken
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
 from regulars.web.route import Door, Form, Page
@@ -49,8 +53,6 @@ class LinkPages:
                 link, person = await welcome.look(tx, visit.references[0])
         except LinkUnusable as refusal:
             return _gone(visit, refusal)
-        if _is_for_a_user(link, person) and visit.visitor is None:
-            return redirect(visit, f"{SIGN_IN_PATH}?next={LINK_PATH}/{visit.references[0]}")
         return render(visit, TEMPLATES[link.purpose], form=FormState(), link=link, person=person)
 
     async def take(self, visit: Visit) -> Response:
@@ -61,8 +63,8 @@ class LinkPages:
                 return await self._first_owner(visit, link)
             if link.purpose is Purpose.PASSWORD:
                 return await self._password(visit, link, person)
-            if _is_for_a_user(link, person):
-                return await _join(visit)
+            if person is not None:
+                return await self._join(visit, link, person)
             return await self._invitation(visit, link, person)
         except LinkUnusable as refusal:
             return _gone(visit, refusal)
@@ -80,6 +82,37 @@ class LinkPages:
             )
             token = await begin_session(tx, visit, someone.id)
         return signed_in(visit, token, ORGANIZATIONS_PATH)
+
+    async def _join(self, visit: Visit, link: Link, person: Person) -> Response:
+        """An invitation to an address that has an account: the link alone is not enough, nor is being signed in."""
+        form, template, address = FormState(visit.form), TEMPLATES[link.purpose], visit.client_address
+        if visit.visitor is not None and visit.visitor.id != person.id:
+            return render(visit, template, form=form, link=link, person=person)
+        password = form.value("current")
+        try:
+            check = await check_password(
+                visit.database, self._passwords, email=person.email, password=password, address=address
+            )
+        except TooManyAttempts as refusal:
+            return too_many(visit, template, form, "current", refusal, link=link, person=person)
+        if check.stored is None:
+            form.refuse("current", "This is not the password of this account.")
+            return refused(visit, template, form, link=link, person=person)
+        async with visit.database.transaction() as tx:
+            await welcome.accept_as_known(
+                tx, visit.references[0], person.id, password_hash=check.stored.password_hash, address=address
+            )
+            done = f"You are a member of {link.organization_name} now."
+            if visit.visitor is not None:
+                await attempts.succeed(tx, check.attempt)
+                return redirect(visit, f"{ORGANIZATIONS_PATH}?choose=1", done=done)
+            if await factor.is_enabled(tx, person.id):
+                await attempts.give_back(tx, check.attempt)
+                return redirect(visit, SIGN_IN_PATH, done=f"{done} Sign in with your password and your code.")
+            await attempts.succeed(tx, check.attempt)
+            await record_sign_in(tx, person.id, person.email, address)
+            token = await begin_session(tx, visit, person.id)
+        return signed_in(visit, token, f"{ORGANIZATIONS_PATH}?choose=1")
 
     async def _password(self, visit: Visit, link: Link, person: Person | None) -> Response:
         form = FormState(visit.form)
@@ -107,31 +140,22 @@ class LinkPages:
         if form.is_refused or email is None:
             return refused(visit, TEMPLATES[link.purpose], form, link=link, person=None)
         password_hash = await self._passwords.hash(password)
-        async with visit.database.transaction() as tx:
-            someone, slug = await welcome.become_first_owner(
-                tx,
-                visit.references[0],
-                organization_name=organization,
-                email=email,
-                name=name,
-                password_hash=password_hash,
-                address=visit.client_address,
-            )
-            token = await begin_session(tx, visit, someone.id)
+        try:
+            async with visit.database.transaction() as tx:
+                someone, slug = await welcome.become_first_owner(
+                    tx,
+                    visit.references[0],
+                    organization_name=organization,
+                    email=email,
+                    name=name,
+                    password_hash=password_hash,
+                    address=visit.client_address,
+                )
+                token = await begin_session(tx, visit, someone.id)
+        except NameTaken:
+            form.refuse("organization", "An organization on this server has this name already; choose another.")
+            return refused(visit, TEMPLATES[link.purpose], form, link=link, person=None)
         return signed_in(visit, token, f"/o/{slug}{self._first_steps}")
-
-
-async def _join(visit: Visit) -> Response:
-    """An invitation to somebody who has a password: they take it as themselves."""
-    if visit.visitor is None:
-        return redirect(visit, f"{SIGN_IN_PATH}?next={LINK_PATH}/{visit.references[0]}")
-    async with visit.database.transaction() as tx:
-        link = await welcome.accept_as_known(tx, visit.references[0], visit.user.id, address=visit.client_address)
-    return redirect(visit, f"{ORGANIZATIONS_PATH}?choose=1", done=f"You are a member of {link.organization_name} now.")
-
-
-def _is_for_a_user(link: Link, person: Person | None) -> bool:
-    return link.purpose is Purpose.INVITATION and person is not None and person.has_password
 
 
 def _gone(visit: Visit, refusal: LinkUnusable) -> Response:

@@ -1,21 +1,24 @@
 """What the pages of accounts share."""
 
+from typing import Any
 from uuid import UUID
 
 from starlette.responses import Response
 
 from regulars.accounts import sessions
+from regulars.accounts.errors import TooManyAttempts
 from regulars.accounts.model import ABSOLUTE
 from regulars.accounts.passwords import objection
 from regulars.kit.db import Tx
 from regulars.web import cookies
 from regulars.web.form import FormState
-from regulars.web.render import redirect
+from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
 ORGANIZATIONS_PATH = "/organizations"
 ACCOUNT_PATH = "/account"
 SIGN_IN_PATH = "/sign-in"
+TOO_MANY = 429
 
 
 async def begin_session(tx: Tx, visit: Visit, user_id: UUID, *, is_kept: bool = False) -> str:
@@ -47,3 +50,13 @@ def read_new_password(form: FormState, *, email: str) -> str:
     elif form.value("repeated") != password:
         form.refuse("repeated", "This is not the same as above.")
     return password
+
+
+def too_many(
+    visit: Visit, template: str, form: FormState, field: str, refusal: TooManyAttempts, **values: Any
+) -> Response:
+    """The form again, with how long to wait."""
+    form.refuse(field, str(refusal))
+    response = render(visit, template, status=TOO_MANY, form=form, **values)
+    response.headers["Retry-After"] = str(refusal.wait_s)
+    return response

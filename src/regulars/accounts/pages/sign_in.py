@@ -10,13 +10,13 @@ import msgspec
 from starlette.responses import Response
 
 from regulars.accounts import people, sessions
-from regulars.accounts.errors import WrongCode
+from regulars.accounts.errors import TooManyAttempts, WrongCode
 from regulars.accounts.factor import code as factor
 from regulars.accounts.model import EMAIL_CHARACTERS_MAX, read_email
-from regulars.accounts.pages.parts import ORGANIZATIONS_PATH, SIGN_IN_PATH, begin_session, signed_in
+from regulars.accounts.pages.parts import ORGANIZATIONS_PATH, SIGN_IN_PATH, begin_session, signed_in, too_many
 from regulars.accounts.passwords import Passwords
-from regulars.accounts.sign_in import check_password
-from regulars.accounts.throttle import judge as throttle
+from regulars.accounts.sign_in import begin_attempt, check_password, record_failure, record_sign_in
+from regulars.accounts.throttle import attempts
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import cookies
 from regulars.web.form import FormState
@@ -26,7 +26,6 @@ from regulars.web.route import Door, Form, Page
 from regulars.web.visit import Visit
 
 CODE_WAIT: Final = timedelta(minutes=5)
-TOO_MANY: Final = 429
 FORM: Final = "accounts/sign_in.html"
 CODE_FORM: Final = "accounts/sign_in_code.html"
 
@@ -70,22 +69,28 @@ class SignInPages:
             form.refuse("password", "Fill this in.")
         if form.is_refused or email is None:
             return refused(visit, FORM, form)
-        verdict = await self._judge(visit, email)
-        if not verdict.is_open:
-            return _wait(visit, FORM, form, "password", verdict)
-        user_id = await check_password(visit.database, self._passwords, email=email, password=form.value("password"))
-        if user_id is None:
-            await _note_failure(visit, email)
-            form.refuse("password", f"The address or the password is not right. {_left(verdict)}")
+        address = visit.client_address
+        try:
+            check = await check_password(
+                visit.database, self._passwords, email=email, password=form.value("password"), address=address
+            )
+        except TooManyAttempts as refusal:
+            return too_many(visit, FORM, form, "password", refusal)
+        if check.stored is None:
+            form.refuse("password", f"The address or the password is not right. {_left(check.attempt)}")
             return refused(visit, FORM, form)
+        user_id = check.stored.user_id
         is_kept, next_ = form.is_checked("keep"), safe_next(form.value("next"), otherwise=ORGANIZATIONS_PATH)
-        async with visit.database.reading() as tx:
+        async with visit.database.transaction() as tx:
             needs_code = await factor.is_enabled(tx, user_id)
+            if needs_code:
+                await attempts.give_back(tx, check.attempt)
         if needs_code:
             halfway = _Halfway(user_id, email, is_kept, next_, visit.now + CODE_WAIT)
             return render(visit, CODE_FORM, form=FormState({"half": self._seal(visit, halfway)}))
         async with visit.database.transaction() as tx:
-            await throttle.note_success(tx, email, visit.client_address)
+            await attempts.succeed(tx, check.attempt)
+            await record_sign_in(tx, user_id, email, address)
             token = await begin_session(tx, visit, user_id, is_kept=is_kept)
         return signed_in(visit, token, next_, is_kept=is_kept)
 
@@ -94,23 +99,22 @@ class SignInPages:
         halfway = self._open(visit, form.value("half"))
         if halfway is None or visit.now > halfway.until:
             return redirect(visit, SIGN_IN_PATH, done="That took longer than five minutes: sign in again.")
-        verdict = await self._judge(visit, halfway.email)
-        if not verdict.is_open:
-            return _wait(visit, CODE_FORM, form, "code", verdict)
+        address = visit.client_address
+        try:
+            attempt = await begin_attempt(visit.database, halfway.email, address)
+        except TooManyAttempts as refusal:
+            return too_many(visit, CODE_FORM, form, "code", refusal)
         try:
             async with visit.database.transaction() as tx:
                 await factor.check(tx, self._vault, halfway.user_id, form.value("code"))
-                await throttle.note_success(tx, halfway.email, visit.client_address)
+                await attempts.succeed(tx, attempt)
+                await record_sign_in(tx, halfway.user_id, halfway.email, address)
                 token = await begin_session(tx, visit, halfway.user_id, is_kept=halfway.is_kept)
         except WrongCode as refusal:
-            await _note_failure(visit, halfway.email)
-            form.refuse("code", f"{refusal} {_left(verdict)}")
+            await record_failure(visit.database, halfway.email, address)
+            form.refuse("code", f"{refusal} {_left(attempt)}")
             return refused(visit, CODE_FORM, form)
         return signed_in(visit, token, safe_next(halfway.next, otherwise=ORGANIZATIONS_PATH), is_kept=halfway.is_kept)
-
-    async def _judge(self, visit: Visit, email: str) -> throttle.Verdict:
-        async with visit.database.reading() as tx:
-            return await throttle.judge(tx, email, visit.client_address)
 
     def _seal(self, visit: Visit, halfway: _Halfway) -> str:
         sealed = self._vault.seal(msgspec.json.encode(halfway), context=f"sign-in {visit.csrf}")
@@ -142,24 +146,8 @@ async def organizations(visit: Visit) -> Response:
     return render(visit, "accounts/organizations.html", memberships=found)
 
 
-async def _note_failure(visit: Visit, email: str) -> None:
-    async with visit.database.transaction() as tx:
-        await throttle.note_failure(tx, email, visit.client_address)
-
-
-def _left(verdict: throttle.Verdict) -> str:
-    tries = verdict.tries_left
+def _left(attempt: attempts.Attempt) -> str:
+    tries = attempt.left
     if tries <= 0:
         return "There are no tries left in the next 15 minutes."
     return f"{tries} {'try is' if tries == 1 else 'tries are'} left in the next 15 minutes."
-
-
-def _wait(visit: Visit, template: str, form: FormState, field: str, verdict: throttle.Verdict) -> Response:
-    if verdict.wait_until is None:
-        raise ValueError("nobody has to wait")
-    seconds = max(1, int((verdict.wait_until - visit.now).total_seconds()))
-    minutes = max(1, round(seconds / 60))
-    form.refuse(field, f"Too many tries. Wait {minutes} min, or ask for a one-time link.")
-    response = render(visit, template, status=TOO_MANY, form=form)
-    response.headers["Retry-After"] = str(seconds)
-    return response

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from regulars.accounts import team
 from regulars.accounts.audit.log import actor_of
 from regulars.accounts.errors import AccountRefusal, NoSuchMember
-from regulars.accounts.links.link import LINK_PATH, list_invitations
+from regulars.accounts.links.link import LINK_PATH, list_links
 from regulars.accounts.model import Member, read_email
 from regulars.kit import ids
 from regulars.kit.db import Tx
@@ -21,7 +21,7 @@ from regulars.web.visit import Visit
 
 TEAM_PATH: Final = "/settings/team"
 USER: Final = ids.Kind("user", "user_")
-INVITATION: Final = ids.Kind("invitation", "inv_")
+LINK: Final = ids.Kind("link", "inv_")
 ROLE_WORDS: Final = (
     (Role.OWNER.value, "Owner", "Everything, owners included"),
     (Role.ADMIN.value, "Admin", "Everything but owners"),
@@ -42,7 +42,7 @@ class TeamPages:
             Page(path=TEAM_PATH, needs=needs, handle=show_team),
             Page(path="/settings/team/invite", needs=needs, handle=show_invite),
             Form(path="/settings/team/invite", needs=needs, handle=self.invite),
-            Form(path="/settings/team/invitations/{invitation}/withdraw", needs=needs, handle=withdraw),
+            Form(path="/settings/team/links/{link}/withdraw", needs=needs, handle=withdraw),
             Page(path=one, needs=needs, handle=show_member),
             Form(path=f"{one}/role", needs=needs, handle=change_role),
             Form(path=f"{one}/password-link", needs=needs, handle=self.password_link),
@@ -92,12 +92,12 @@ class TeamPages:
 async def show_team(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         members = await team.list_members(tx, visit.organization_id)
-        invitations = await list_invitations(tx, visit.organization_id)
+        links = await list_links(tx, visit.organization_id)
     return render(
         visit,
         "accounts/team.html",
         members=[(USER.encode(member.user_id), member) for member in members],
-        invitations=[(INVITATION.encode(one.id), one) for one in invitations],
+        links=[(LINK.encode(one.id), one) for one in links],
     )
 
 
@@ -106,12 +106,12 @@ async def show_invite(visit: Visit) -> Response:
 
 
 async def withdraw(visit: Visit) -> Response:
-    identifier = INVITATION.decode(visit.references[0])
+    identifier = LINK.decode(visit.references[0])
     if identifier is None:
         raise PageNotFound
     async with visit.database.transaction() as tx:
-        await team.withdraw_invitation(tx, visit.organization_id, identifier, by=actor_of(visit))
-    return redirect(visit, visit.url(TEAM_PATH), done="The invitation is withdrawn.")
+        await team.withdraw_link(tx, visit.organization_id, identifier, by=actor_of(visit))
+    return redirect(visit, visit.url(TEAM_PATH), done="The link is withdrawn: it no longer works.")
 
 
 async def show_member(visit: Visit) -> Response:

@@ -1,6 +1,5 @@
 """The statements on `sign_in_failures` and `sign_in_places`."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from regulars.kit.db import Tx
@@ -8,23 +7,22 @@ from regulars.kit.db import Tx
 SWEPT_AT_ONCE = 1000
 
 
-async def find_failures(tx: Tx, subjects: Sequence[str]) -> dict[str, tuple[int, datetime]]:
+async def add_failure(tx: Tx, subject: str, *, until: datetime) -> tuple[int, datetime]:
+    """How many there are with this one, and until when. The window starts with the first failure and is not stretched
+    by later ones: it always ends."""
     rows = await tx.fetch(
-        "SELECT subject, count, until FROM sign_in_failures WHERE subject = ANY(%s) AND until > %s",
-        (list(subjects), tx.now),
-    )
-    return {row[0]: (row[1], row[2]) for row in rows}
-
-
-async def add_failure(tx: Tx, subject: str, *, until: datetime) -> None:
-    """The window starts with the first failure and is not stretched by later ones: it always ends."""
-    await tx.execute(
         "INSERT INTO sign_in_failures AS known (subject, count, until) VALUES (%(subject)s, 1, %(until)s)"
         " ON CONFLICT (subject) DO UPDATE SET"
         " count = CASE WHEN known.until > %(now)s THEN known.count + 1 ELSE 1 END,"
-        " until = CASE WHEN known.until > %(now)s THEN known.until ELSE excluded.until END",
+        " until = CASE WHEN known.until > %(now)s THEN known.until ELSE excluded.until END"
+        " RETURNING count, until",
         {"subject": subject, "until": until, "now": tx.now},
     )
+    return rows[0][0], rows[0][1]
+
+
+async def take_failure_back(tx: Tx, subject: str) -> None:
+    await tx.execute("UPDATE sign_in_failures SET count = greatest(count - 1, 0) WHERE subject = %s", (subject,))
 
 
 async def forget_failures(tx: Tx, subject: str) -> None:

@@ -1,0 +1,196 @@
+"""A link is valid only while its maker could still make it, and an invitation needs the account's password."""
+
+import pytest
+from tests.accounts.test_manage import acts, hire
+
+from regulars.accounts import manage, own, people, queries, sessions, team, welcome
+from regulars.accounts.audit.log import Actor
+from regulars.accounts.errors import AlreadyMember, LinkUnusable
+from regulars.accounts.links.link import list_links
+from regulars.organizations.manage import create_organization
+from regulars.web.access import Role
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def shop(database):
+    async with database.connection() as connection:
+        return await create_organization(connection, "Shop")
+
+
+@pytest.fixture
+async def other(database):
+    async with database.connection() as connection:
+        return await create_organization(connection, "Other")
+
+
+async def hire_boss(tx, shop, role=Role.ADMIN, email="boss@shop.example"):
+    person = await hire(tx, shop, role, email)
+    return Actor(person.id, person.email, "203.0.113.9")
+
+
+async def reset(tx, token):
+    return await welcome.set_password_by_link(tx, token, password_hash="taken", address="")
+
+
+async def joins_another(tx, shop, other, boss, person):
+    token = await manage.create_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
+    await welcome.accept_as_known(tx, token, person.id, password_hash="old", address="")
+
+
+async def joins_unseen(tx, shop, other, boss, person):
+    await people.join(tx, other.id, other.name, person.id, Role.OWNER)
+
+
+async def is_promoted(tx, shop, other, boss, person):
+    await manage.give_role(tx, person.email, Role.OWNER, organization_id=shop.id)
+
+
+async def is_promoted_unseen(tx, shop, other, boss, person):
+    await people.join(tx, shop.id, shop.name, person.id, Role.OWNER)
+
+
+async def is_removed(tx, shop, other, boss, person):
+    by = Actor(None, "owner@shop.example", "")
+    await team.remove_member(tx, shop.id, person.id, by=by, by_role=Role.OWNER)
+
+
+async def loses_the_maker(tx, shop, other, boss, person):
+    by = Actor(None, "owner@shop.example", "")
+    await team.remove_member(tx, shop.id, boss.id, by=by, by_role=Role.OWNER)
+
+
+async def outlives_the_rank_of_the_maker(tx, shop, other, boss, person):
+    await people.join(tx, shop.id, shop.name, boss.id, Role.MARKETER)
+
+
+async def sees_the_maker_disabled(tx, shop, other, boss, person):
+    await manage.disable_user(tx, boss.name)
+
+
+async def changes_the_password(tx, shop, other, boss, person):
+    me = Actor(person.id, person.email, "")
+    await own.change_password(tx, me, person.id, password_hash="new", session_id=person.id)
+
+
+CASES = (
+    joins_another,
+    joins_unseen,
+    is_promoted,
+    is_promoted_unseen,
+    is_removed,
+    loses_the_maker,
+    outlives_the_rank_of_the_maker,
+    sees_the_maker_disabled,
+    changes_the_password,
+)
+
+
+async def test_a_password_link_does_not_outlive_the_right_it_was_made_under(database, shop, other):
+    for case in CASES:
+        name = case.__name__
+        async with database.transaction() as tx:
+            boss = await hire_boss(tx, shop, email=f"boss-{name}@shop.example")
+            person = await hire(tx, shop, Role.ANALYST, f"{name}@shop.example")
+            await queries.set_password(tx, person.id, "old")
+            token = await team.password_link(tx, shop.id, person.id, by=boss, by_role=Role.ADMIN)
+            assert (await welcome.look(tx, token))[0].email == person.email
+            await case(tx, shop, other, boss, person)
+            with pytest.raises(LinkUnusable):
+                await welcome.look(tx, token)
+            with pytest.raises(LinkUnusable):
+                await reset(tx, token)
+
+
+async def test_an_invitation_does_not_outlive_the_right_of_its_maker(database, shop):
+    async with database.transaction() as tx:
+        owner = await hire_boss(tx, shop, Role.OWNER)
+        await hire(tx, shop, Role.OWNER, "second@shop.example")
+        token = await team.invite(tx, shop.id, email="a@shop.example", role=Role.OWNER, by=owner, by_role=Role.OWNER)
+        await people.join(tx, shop.id, shop.name, owner.id, Role.ADMIN)
+        with pytest.raises(LinkUnusable):
+            await welcome.accept_as_new(tx, token, name="A", password_hash="x", address="")
+        token = await team.invite(tx, shop.id, email="b@shop.example", role=Role.ADMIN, by=owner, by_role=Role.ADMIN)
+        await team.remove_member(tx, shop.id, owner.id, by=Actor(None, "x", ""), by_role=Role.OWNER)
+        with pytest.raises(LinkUnusable):
+            await welcome.accept_as_new(tx, token, name="B", password_hash="x", address="")
+
+
+async def test_open_links_are_listed_with_their_maker_and_can_be_withdrawn(database, shop):
+    async with database.transaction() as tx:
+        boss = await hire_boss(tx, shop)
+        person = await hire(tx, shop, Role.ANALYST)
+        invitation = await team.invite(
+            tx, shop.id, email="new@shop.example", role=Role.ANALYST, by=boss, by_role=Role.ADMIN
+        )
+        reset_link = await team.password_link(tx, shop.id, person.id, by=boss, by_role=Role.ADMIN)
+        found = await list_links(tx, shop.id)
+        assert {(one.purpose.value, one.email, one.maker) for one in found} == {
+            ("invitation", "new@shop.example", boss.name),
+            ("password", person.email, boss.name),
+        }
+        for one in found:
+            await team.withdraw_link(tx, shop.id, one.id, by=boss)
+        assert await list_links(tx, shop.id) == []
+        for token in (invitation, reset_link):
+            with pytest.raises(LinkUnusable):
+                await welcome.look(tx, token)
+        assert [one[0] for one in await acts(tx, shop)][-2:] == ["member.link_withdraw", "member.link_withdraw"]
+
+
+async def test_the_audit_log_names_who_made_the_link_that_was_used(database, shop):
+    async with database.transaction() as tx:
+        boss = await hire_boss(tx, shop)
+        token = await team.invite(tx, shop.id, email="new@shop.example", role=Role.ANALYST, by=boss, by_role=Role.ADMIN)
+        person, _link = await welcome.accept_as_new(tx, token, name="New", password_hash="x", address="")
+        await reset(tx, await team.password_link(tx, shop.id, person.id, by=boss, by_role=Role.ADMIN))
+        await reset(tx, await welcome.password_link_by_operator(tx, person.email))
+        made = [one[3].get("link_made_by") for one in await acts(tx, shop) if one[3] and "link_made_by" in one[3]]
+        assert made == [boss.name, boss.name, "the command line"]
+
+
+async def test_a_known_address_gets_an_invitation_and_no_membership(database, shop, other):
+    async with database.transaction() as tx:
+        person = await hire(tx, shop, Role.ANALYST, "ceo@other.example")
+        await queries.set_password(tx, person.id, "the thief's")
+        token = await manage.create_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
+        assert [one.organization_id for one in await people.find_memberships(tx, person.id)] == [shop.id]
+        with pytest.raises(LinkUnusable):
+            await welcome.accept_as_new(tx, token, name="Thief", password_hash="x", address="")
+        with pytest.raises(AlreadyMember):
+            await manage.create_user(tx, person.email, organization_id=shop.id, role=Role.OWNER)
+
+
+async def test_an_invitation_takes_nobody_who_has_no_password_but_a_place_elsewhere(database, shop, other):
+    async with database.transaction() as tx:
+        person = await hire(tx, other, Role.OWNER, "ceo@other.example")
+        boss = await hire_boss(tx, shop)
+        token = await team.invite(tx, shop.id, email=person.email, role=Role.ANALYST, by=boss, by_role=Role.ADMIN)
+        with pytest.raises(LinkUnusable):
+            await welcome.accept_as_new(tx, token, name="Thief", password_hash="x", address="")
+
+
+async def test_a_password_that_changed_meanwhile_joins_nothing(database, shop, other):
+    async with database.transaction() as tx:
+        person = await hire(tx, shop, Role.ANALYST)
+        await queries.set_password(tx, person.id, "changed")
+        token = await manage.create_user(tx, person.email, organization_id=other.id, role=Role.OWNER)
+        with pytest.raises(LinkUnusable):
+            await welcome.accept_as_known(tx, token, person.id, password_hash="as it was checked", address="")
+
+
+async def test_the_operator_gives_an_account_back_to_its_owner(database, shop):
+    async with database.transaction() as tx:
+        boss = await hire_boss(tx, shop)
+        person = await hire(tx, shop, Role.ANALYST)
+        await queries.set_password(tx, person.id, "the thief's")
+        theirs = await team.password_link(tx, shop.id, person.id, by=boss, by_role=Role.ADMIN)
+        await sessions.start_session(tx, person.id, is_kept=True, address="", agent="")
+        token = await manage.link_for(tx, person.email, without_second_factor=True)
+        with pytest.raises(LinkUnusable):
+            await reset(tx, theirs)
+        assert await sessions.list_sessions(tx, person.id) == []
+        found = await queries.find_person_by_email(tx, person.email)
+        assert not found.has_password, "whoever knew it could sign in until the link is used"
+        assert (await reset(tx, token)).id == person.id

@@ -321,7 +321,7 @@ def test_a_provider_whose_queue_is_full_is_asked_until_it_takes_the_text(desk):
 
     desk.gateway.answer = is_full
     for _ in range(8):
-        desk.alter("UPDATE texts SET due_at = now() WHERE organization_id = %s")
+        desk.alter("UPDATE texts SET due_at = now() - interval '1 second' WHERE organization_id = %s")
         desk.turn()
     assert desk.texts() == [("queued", None)]
 
@@ -329,6 +329,6 @@ def test_a_provider_whose_queue_is_full_is_asked_until_it_takes_the_text(desk):
         return Accepted("SM1")
 
     desk.gateway.answer = take
-    desk.alter("UPDATE texts SET due_at = now() WHERE organization_id = %s")
+    desk.alter("UPDATE texts SET due_at = now() - interval '1 second' WHERE organization_id = %s")
     desk.turn()
     assert desk.texts() == [("sent", None)]

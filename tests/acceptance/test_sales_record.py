@@ -101,6 +101,24 @@ def test_any_past_time_is_taken_and_shown_in_utc(api: Api, store: dict[str, Any]
     assert answer.json()["sales_event"]["occurred_at"] == shown
 
 
+def test_every_spelling_of_iso_8601_is_one_moment_in_tickets_and_filters(api: Api, store: dict[str, Any]) -> None:
+    spellings = (
+        "2024-05-01T14:30+02:00",
+        "2024-05-01T14:30:00,000+0200",
+        "2024-05-01T14:30:00+02",
+        "20240501T123000Z",
+        "2024-05-01T12:29:60-00",
+    )
+    shown = [
+        api.post("/v1/sales-events", samples.sale(store["id"], occurred_at=sent)).json()["sales_event"]["occurred_at"]
+        for sent in spellings
+    ]
+    assert shown == ["2024-05-01T12:30:00.000Z"] * 4 + ["2024-05-01T12:29:59.999Z"]
+    for sent in spellings[:4]:
+        assert len(api.get("/v1/sales-events", occurred_from=sent).json()["data"]) == 4
+    assert len(api.get("/v1/sales-events", occurred_to="2024-04-30T24:00Z").json()["data"]) == 0
+
+
 @pytest.mark.parametrize("quantity", [0.755, 0.1234567891, -2, 3, 999999999, 1e-7, 1.5, 12345678.1234567])
 def test_a_quantity_comes_back_equal(api: Api, store: dict[str, Any], quantity: float) -> None:
     sale = samples.sale(store["id"], line_items=[samples.line(quantity=quantity)])

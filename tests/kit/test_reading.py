@@ -63,7 +63,7 @@ def test_every_fault_is_named_in_the_order_of_the_fields():
     assert [(it.field, it.code, it.message) for it in error.errors] == [
         ("external_id", "RESERVED", "It starts with one of prof_, sub_, store_, evt_."),
         ("kind", "NOT_ALLOWED", "It must be one of A, B."),
-        ("at", "FORMAT", "It cannot be read: it is not an RFC 3339 timestamp with Z or an offset."),
+        ("at", "FORMAT", "It cannot be read: it is not an ISO 8601 date and time with Z or an offset."),
         ("values", "LENGTH", "The name of a member is wrong: It must not be empty."),
         ("values.b", "WRONG_TYPE", "It must be a number, text or true or false."),
         ("values.c", "REQUIRED", "This field is required."),

@@ -42,7 +42,7 @@ schemathesis.openapi.format("path-reference", references)
 
 @st.composite
 def past_timestamps(draw: st.DrawFn) -> str:
-    """RFC 3339 with any offset: `date-time` says the form, but not "never in the future" nor "years 1 to 9999 in UTC"."""
+    """ISO 8601 with any offset: `date-time` says the form, but not "never in the future" nor "years 1 to 9999 in UTC"."""
     latest = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=1)
     moment = draw(st.datetimes(min_value=datetime(1, 1, 2), max_value=latest))  # noqa: DTZ001  # the offset is drawn below
     minutes = draw(st.integers(-23 * 60 - 59, 23 * 60 + 59))

@@ -17,6 +17,10 @@ from regulars.kit.clock import in_zone, parse_timestamp
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _LEADING_ZEROS = re.compile(r"-?0[0-9]+(?:\.[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+# RFC 3339. A request may spell a moment in more ways; a value that is read in more ways would change its type.
+_MOMENT = re.compile(
+    _DATE.pattern + r"[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -113,6 +117,6 @@ def _read_date(value: str) -> date | datetime | None:
     try:
         if _DATE.fullmatch(value):
             return date.fromisoformat(value)
-        return parse_timestamp(value)
+        return parse_timestamp(value) if _MOMENT.fullmatch(value) else None
     except ValueError:
         return None

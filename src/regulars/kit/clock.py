@@ -1,8 +1,8 @@
-"""Time as the wire has it: RFC 3339 in, UTC with milliseconds and a `Z` out, always truncated and never rounded."""
+"""Time as the wire has it: ISO 8601 in, UTC with milliseconds and a `Z` out, always truncated and never rounded."""
 
 import re
 import time
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import msgspec
 
@@ -10,9 +10,11 @@ CLOCK_READING_S_MAX = 1.0
 
 _encode = msgspec.json.Encoder().encode
 
-_RFC3339 = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
-    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))",
+# The extended and the basic format. Seconds may be missing; the offset has one of three spellings in either format.
+_ISO8601 = re.compile(
+    r"([0-9]{4})(?:-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?"
+    r"|([0-9]{2})([0-9]{2})[Tt]([0-9]{2})([0-9]{2})(?:([0-9]{2})(?:[.,]([0-9]+))?)?)"
+    r"(?:[Zz]|([+-])([0-9]{2})(?::?([0-9]{2}))?)",
 )
 # What registers send. The standard library reads it ten times as fast as the pattern above, and is as strict once the
 # shape is known.
@@ -22,10 +24,13 @@ _USUAL = re.compile(
 )
 _HOUR_MAX = 23
 _MINUTE_MAX = 59
+_END_OF_DAY = (_HOUR_MAX + 1, 0, 0, 0)
+_LEAP_SECOND = 60
+_LAST_MILLISECOND = (59, 999_000)
 
 
 def parse_timestamp(text: str) -> datetime:
-    """Read an RFC 3339 timestamp as UTC, truncated to the millisecond; raise ValueError for anything else."""
+    """Read an ISO 8601 timestamp with an offset as UTC, truncated to the millisecond; raise ValueError for anything else."""
     if _USUAL.fullmatch(text) is None:
         return _parse_any_timestamp(text)
     moment = datetime.fromisoformat(text)
@@ -38,7 +43,11 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError("it is outside the years 0001 to 9999 in UTC") from None
+        raise _outside_the_years() from None
+
+
+def _outside_the_years() -> ValueError:
+    return ValueError("it is outside the years 0001 to 9999 in UTC")
 
 
 def in_zone(moment: datetime, zone: tzinfo) -> datetime:
@@ -51,21 +60,30 @@ def in_zone(moment: datetime, zone: tzinfo) -> datetime:
 
 
 def _parse_any_timestamp(text: str) -> datetime:
-    match = _RFC3339.fullmatch(text)
+    match = _ISO8601.fullmatch(text)
     if match is None:
-        raise ValueError("it is not an RFC 3339 timestamp with Z or an offset")
-    year, month, day, hour, minute, second, fraction, sign, offset_hours, offset_minutes = match.groups()
-    microsecond = int((fraction or "0")[:3].ljust(3, "0")) * 1000
-    zone: timezone = UTC
-    if sign is not None:
-        hours, minutes = int(offset_hours), int(offset_minutes)
-        if hours > _HOUR_MAX or minutes > _MINUTE_MAX:
-            raise ValueError("its offset is out of range")
-        offset = timedelta(hours=hours, minutes=minutes)
-        zone = timezone(-offset if sign == "-" else offset)
-    return _in_utc(
-        datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), microsecond, tzinfo=zone)
-    )
+        raise ValueError("it is not an ISO 8601 date and time with Z or an offset")
+    year, *fields, sign, offset_hours, offset_minutes = match.groups()
+    month, day, hour, minute, seconds, fraction = fields[:6] if fields[0] is not None else fields[6:]
+    later = -_read_offset(sign, int(offset_hours or 0), int(offset_minutes or 0))
+    clock = (int(hour), int(minute), int(seconds or 0), int((fraction or "0")[:3].ljust(3, "0")) * 1000)
+    if clock == _END_OF_DAY and not (fraction or "").strip("0"):
+        clock, later = (0, 0, 0, 0), later + timedelta(days=1)
+    elif clock[2] == _LEAP_SECOND:
+        # Neither Python nor PostgreSQL has that second.
+        clock = (*clock[:2], *_LAST_MILLISECOND)
+    moment = datetime(int(year), int(month), int(day), *clock, tzinfo=UTC)
+    try:
+        return moment + later
+    except OverflowError:
+        raise _outside_the_years() from None
+
+
+def _read_offset(sign: str | None, hours: int, minutes: int) -> timedelta:
+    if hours > _HOUR_MAX or minutes > _MINUTE_MAX:
+        raise ValueError("its offset is out of range")
+    offset = timedelta(hours=hours, minutes=minutes)
+    return -offset if sign == "-" else offset
 
 
 def format_timestamp(moment: datetime) -> str:

@@ -77,7 +77,7 @@ class SaleIn(msgspec.Struct, frozen=True, kw_only=True):
     occurred_at: Annotated[
         TimestampIn,
         Meta(
-            description="Business date: RFC 3339 with an offset; never in the future.",
+            description="Business date: ISO 8601 with an offset; never in the future.",
             examples=["2024-05-01T14:30:00+02:00"],
         ),
     ]

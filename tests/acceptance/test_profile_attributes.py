@@ -25,7 +25,7 @@ def test_one_bad_value_refuses_the_call_and_nothing_is_applied(api: Api, value: 
     assert api.get(path).json()["attributes"] == profile["attributes"]
 
 
-@pytest.mark.parametrize("attributes", [[], "x", 1, True])
+@pytest.mark.parametrize("attributes", [[1], "x", 1, True])
 def test_a_member_named_attributes_must_be_the_map(api: Api, attributes: object) -> None:
     profile = api.post("/v1/profiles", samples.profile()).json()
     answer = api.post(f"/v1/profiles/{profile['id']}/attributes", {"attributes": attributes})
@@ -71,3 +71,15 @@ def test_it_refuses_a_501st_attribute(api: Api) -> None:
     path = f"/v1/profiles/{profile['id']}/attributes"
     assert api.post(path, {"one_more": "v"}).refused == (400, "VALIDATION_ERROR")
     assert api.post(path, {"k1": None, "one_more": "v"}).status == 200
+
+
+def test_an_empty_list_is_an_empty_map_of_attributes(api: Api) -> None:
+    customer = samples.profile(attributes={"size": "M"})
+    api.post("/v1/profiles", customer)
+    again = api.post("/v1/profiles", {**customer, "attributes": []}, is_described=False)
+    assert (again.status, again.json()["attributes"]) == (200, {"size": "M"})
+    changed = api.post(f"/v1/profiles/{customer['external_id']}/attributes", {"attributes": []}, is_described=False)
+    assert (changed.status, changed.json()["attributes"]) == (200, {"size": "M"})
+    batch = {"items": [{**samples.profile(), "attributes": []}]}
+    [result] = api.post("/v1/profiles/batch", batch, is_described=False).json()["results"]
+    assert (result["status"], result["body"]["attributes"]) == (201, {})

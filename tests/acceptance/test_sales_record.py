@@ -1,5 +1,6 @@
 """`POST /v1/sales-events` (specification 4.9, 2.6): refusals, then the good path."""
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -176,6 +177,64 @@ def test_reserved_prefixes_are_allowed_in_skus_and_line_codes(api: Api, store: d
 
 def _encoded(value: object) -> bytes:
     return samples.json_bytes(value)
+
+
+def test_numbers_in_properties_come_back_as_they_were_sent(api: Api, store: dict[str, Any]) -> None:
+    numbers = (
+        "123456789012345678",
+        "-" + "9" * 400,
+        "1.10",
+        "0.12345678901234567890123",
+        "1e2",
+        "12345678901234567890.5",
+    )
+    for number in numbers:
+        sale = samples.sale(store["id"], line_items=[samples.line(product={"properties": {"n": "N"}})])
+        sent = json.dumps(sale).replace('"N"', number).encode()
+        answer = api.post("/v1/sales-events", content=sent)
+        assert answer.status == 201, answer.body
+        assert b'"properties":{"n":%b}' % number.encode() in answer.body
+        assert b'"properties":{"n":%b}' % number.encode() in api.get(f"/v1/sales-events/{sale['external_id']}").body
+        assert "x-payload-mismatch" not in api.post("/v1/sales-events", content=sent).headers
+    for number in ("1e400", "9" * 401):
+        sale = samples.sale(store["id"], line_items=[samples.line(product={"properties": {"n": "N"}})])
+        assert api.post("/v1/sales-events", content=json.dumps(sale).replace('"N"', number).encode()).status == 400
+
+
+def test_an_amount_may_be_written_like_a_fraction_if_it_is_whole(api: Api, store: dict[str, Any]) -> None:
+    line = samples.line(total_price_cents=4990.0, tax_cents=-0.0, unit_price_cents=1e2)
+    sale = samples.sale(store["id"], total_amount_cents=4990.0, total_tax_cents=-1e1, line_items=[line])
+    event = api.post("/v1/sales-events", sale).json()["sales_event"]
+    assert (event["total_amount_cents"], event["total_tax_cents"]) == (4990, -10)
+    assert {name: event["line_items"][0][name] for name in ("total_price_cents", "tax_cents", "unit_price_cents")} == {
+        "total_price_cents": 4990,
+        "tax_cents": 0,
+        "unit_price_cents": 100,
+    }
+    stored = api.get(f"/v1/sales-events/{sale['external_id']}").body
+    assert b'"total_price_cents":4990,' in stored
+    assert b'"tax_cents":0}' in stored
+    for amount in ("100.00000000000000000001", "1e16", "1.5", "9007199254740991.4"):
+        body = json.dumps({**sale, "external_id": samples.unique(), "total_amount_cents": "N"}).replace('"N"', amount)
+        refused = api.post("/v1/sales-events", content=body.encode())
+        assert refused.refused == (400, "VALIDATION_ERROR")
+        assert [error["field"] for error in refused.json()["errors"]] == ["total_amount_cents"]
+
+
+def test_an_empty_list_is_an_empty_map_of_properties(api: Api, store: dict[str, Any]) -> None:
+    sale = samples.sale(store["id"], line_items=[samples.line(product={"properties": []})])
+    answer = api.post("/v1/sales-events", sale, is_described=False)
+    assert answer.json()["sales_event"]["line_items"][0]["product"]["properties"] == {}
+    bad = samples.sale(store["id"], line_items=[samples.line(product={"properties": [1]})])
+    [error] = api.post("/v1/sales-events", bad).json()["errors"]
+    assert error["message"] == "It must be an object."
+
+
+def test_null_is_no_property(api: Api, store: dict[str, Any]) -> None:
+    sale = samples.sale(store["id"], line_items=[samples.line(product={"properties": {"k": None}})])
+    [error] = api.post("/v1/sales-events", sale).json()["errors"]
+    assert (error["field"], error["code"]) == ("line_items[0].product.properties.k", "WRONG_TYPE")
+    assert error["message"].startswith("null is no scalar")
 
 
 def test_null_properties_are_the_same_as_none(api: Api, store: dict[str, Any]) -> None:

@@ -44,7 +44,7 @@ def rows(where: str, *values: Any, codes: tuple[str, ...] = (V,)) -> list[Row]:
 
 
 NOT_STRINGS: tuple[Any, ...] = (1, 1.5, True, [], {}, ["a"])
-NOT_INTEGERS: tuple[Any, ...] = ("100", 1.5, True, [], {}, LARGE, 2**63, 2**64, -LARGE)
+NOT_INTEGERS: tuple[Any, ...] = ("100", 1.5, True, [], {}, LARGE, 2**63, 2**64, -LARGE, 1e16, -1e300, 10**399)
 BAD_TIMES: tuple[Any, ...] = (
     "2024-05-01T12:00:00",
     "2024-05-01",
@@ -75,7 +75,7 @@ BAD_IDS = [
 ]
 
 BAD_ATTRIBUTES = [
-    *rows("attributes", [], "x", 1, True, [["a", "b"]]),
+    *rows("attributes", [1], [[]], "x", 1, True, [["a", "b"]]),
     *rows("attributes", {"a": 1}, {"a": True}, {"a": 1.5}, {"a": []}, {"a": {}}, {"a": {"b": "c"}}, {"a": ["b"]}),
     *rows("attributes", {f"k{number}": "v" for number in range(501)}, {"k" * 129: "v"}, {"k": "v" * 2049}, {"": "v"}),
 ]
@@ -185,7 +185,7 @@ SALE_ROWS = [
     *rows("line_items.0.product", "x", 1, [], True),
     *rows("line_items.0.product.external_id", 7, [], "x" * 1025),
     *rows("line_items.0.product.name", 7, [], "x" * 1025),
-    *rows("line_items.0.product.properties", "x", 1, [], {"k": []}, {"k": {}}, {"k": None}, {f"k{n}": 1 for n in range(51)}),
+    *rows("line_items.0.product.properties", "x", 1, [1], {"k": []}, {"k": {}}, {"k": None}, {f"k{n}": 1 for n in range(51)}),
     *rows("line_items.0.product.properties", {"k": "x" * (4097 - len('{"k":""}'))}),
     *[Row(name, value) for name in ("payments", "loyalty", "metadata") for value in ("x", 1, True, {"k": "x" * 17_000})],
 ]  # fmt: skip

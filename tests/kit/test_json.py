@@ -71,7 +71,7 @@ def test_what_is_no_text_is_refused_everywhere(place, text):
 
 
 @pytest.mark.parametrize(
-    "number", [b"1e400", b"-1E+999", b"1.5e309", b"9" * 400, b"-" + b"9" * 5000, b"9" * 310 + b".5"]
+    "number", [b"1e400", b"-1E+999", b"1.5e309", b"9" * 401, b"-" + b"9" * 5000, b"9" * 310 + b".5"]
 )
 def test_a_number_beyond_a_double_is_refused_everywhere(place, number):
     with pytest.raises((InvalidJson, ValidationError)):

@@ -66,7 +66,7 @@ def test_every_fault_is_named_in_the_order_of_the_fields():
         ("at", "FORMAT", "It cannot be read: it is not an ISO 8601 date and time with Z or an offset."),
         ("values", "LENGTH", "The name of a member is wrong: It must not be empty."),
         ("values.b", "WRONG_TYPE", "It must be a number, text or true or false."),
-        ("values.c", "REQUIRED", "This field is required."),
+        ("values.c", "WRONG_TYPE", "null is no scalar; leave the key out. It must be a number, text or true or false."),
         ("lines[0].quantity", "ODD", "It must be even."),
         ("lines[1].quantity", "WRONG_TYPE", "It must be a whole number. Count pairs."),
         ("lines[1].note", "WRONG_TYPE", "It must be text."),

@@ -76,23 +76,32 @@ class Api:
         content: bytes | None = None,
         idempotency_key: str | None = None,
         headers: dict[str, str] | None = None,
+        is_described: bool = True,
     ) -> Answer:
+        """`is_described` is false for a body that is accepted beyond what the document's schema says."""
         sent = {"Content-Type": "application/json", **(headers or {})}
         if idempotency_key is not None:
             sent["Idempotency-Key"] = idempotency_key
-        return self.call("POST", path, body=raw.json_body(body) if content is None else content, headers=sent)
+        content = raw.json_body(body) if content is None else content
+        return self.call("POST", path, body=content, headers=sent, is_described=is_described)
 
     def delete(self, path: str, *, headers: dict[str, str] | None = None) -> Answer:
         return self.call("DELETE", path, headers=headers)
 
     def call(
-        self, method: str, target: str, *, body: bytes | None = None, headers: dict[str, str] | None = None
+        self,
+        method: str,
+        target: str,
+        *,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+        is_described: bool = True,
     ) -> Answer:
         sent = {**({"x-api-key": self.tenant.key} if self.tenant else {}), **(headers or {})}
         response = self.http.request(method, self.server.url + target, content=body, headers=sent)
         headers_received = {name.lower(): value for name, value in response.headers.items()}
         answer = Answer(response.status_code, headers_received, response.content)
-        self.contract.check(method, target, body=body, answer=answer)
+        self.contract.check(method, target, body=body, answer=answer, is_described=is_described)
         return answer
 
     def raw(self, method: str, target: str, *, headers: Sequence[Header] = (), body: bytes | None = None) -> Answer:

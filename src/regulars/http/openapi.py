@@ -15,7 +15,7 @@ from regulars.http.problem import DOCUMENTATION_PATH
 from regulars.http.refusals import refusals_of, refusals_of_all
 from regulars.http.route import Document, Mutation, Question, Read, Route
 from regulars.kit.errors import ApiError, ValidationError
-from regulars.kit.wire import REFERENCE_SCHEMA
+from regulars.kit.wire import HIDDEN, REFERENCE_SCHEMA
 
 OPENAPI_VERSION = "3.1.0"
 API_VERSION = "1"
@@ -95,6 +95,10 @@ def _short_name(name: str) -> str:
 def _tidy(schema: Any) -> Any:
     """Leave out the titles that repeat a component's name, and the default null, which says nothing."""
     if isinstance(schema, Mapping):
+        if any(HIDDEN in variant for variant in schema.get("anyOf", ())):
+            shown = [variant for variant in schema["anyOf"] if HIDDEN not in variant]
+            others = {key: value for key, value in schema.items() if key != "anyOf"}
+            return _tidy({**others, **shown[0]} if len(shown) == 1 else {**others, "anyOf": shown})
         return {
             key: _SCHEMA_REFERENCE.format(name=_short_name(value.rpartition("/")[2])) if key == "$ref" else _tidy(value)
             for key, value in schema.items()

@@ -30,7 +30,7 @@ _LAST_MILLISECOND = (59, 999_000)
 
 
 def parse_timestamp(text: str) -> datetime:
-    """Read an ISO 8601 timestamp with an offset as UTC, truncated to the millisecond; raise ValueError for anything else."""
+    """Read an ISO 8601 timestamp with an offset as UTC, truncated to the millisecond, or raise ValueError."""
     if _USUAL.fullmatch(text) is None:
         return _parse_any_timestamp(text)
     moment = datetime.fromisoformat(text)

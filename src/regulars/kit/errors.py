@@ -49,7 +49,8 @@ class InvalidJson(ApiError):
     status, code, title = 400, "INVALID_JSON", "The body is not valid JSON"
     cause = (
         "The body is not one JSON document in UTF-8: it is empty, cut off, followed by something else, nested deeper"
-        " than 32 levels, or has a NaN, a lone surrogate or a number beyond a double."
+        " than 32 levels, or has a NaN, a lone surrogate, a fraction beyond a double or an integer of more than 400"
+        " digits."
     )
     fix = "Serialise the body with a JSON library. `detail` says where reading stopped."
     retry = NO_RETRY

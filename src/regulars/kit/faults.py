@@ -2,10 +2,12 @@
 
 msgspec stops at the first, for speed. A body that it refused is walked here once more, beside the description that
 msgspec itself has of the type. A rule that a type cannot say is a `check` in the `extra` of its `Meta`: it is called
-with the value and its `field`, and raises. A `hint` there is added to what is said about the value.
+with the value and its `field`, and raises. A `hint` there is added to what is said about the value, and `wanted` says
+what it must be where the types do not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, Self
 
 from msgspec import inspect
@@ -13,6 +15,7 @@ from msgspec import inspect
 from regulars.kit.errors import ApiError, FieldError, ValidationError, invalid
 
 FAULTS_MAX: Final = 20
+_Variant = tuple[inspect.Type, Mapping[str, Any]]
 
 
 class Spelled(float):
@@ -69,21 +72,20 @@ def _required(field: str) -> ValidationError:
 
 def walk(type_: inspect.Type, value: Any, faults: Faults, field: str = "") -> None:
     """Note the faults of the value, which stands at `field`."""
-    type_, extra = _unwrap(type_)
-    variants = type_.types if isinstance(type_, inspect.UnionType) else (type_,)
+    variants = list(_variants(type_))
     if value is None:
-        if not any(isinstance(variant, (inspect.NoneType, inspect.AnyType)) for variant in variants):
+        if not any(isinstance(variant, (inspect.NoneType, inspect.AnyType)) for variant, _ in variants):
             faults.add(field, "REQUIRED", "")
         return
-    wanted = [variant for variant in variants if not isinstance(variant, inspect.NoneType)]
-    fitting = next((variant for variant in wanted if _fits(_bare(variant), value)), None)
+    wanted = [(variant, extra) for variant, extra in variants if not isinstance(variant, inspect.NoneType)]
+    fitting = next((variant for variant in wanted if _fits(variant[0], value)), None)
     if fitting is None:
-        code, message = _misfit(wanted)
+        extra = wanted[0][1]
+        code, message = _misfit([variant for variant, _ in wanted], extra)
         faults.add(field, code, _with_hint(message, extra))
         return
-    fitting, own = _unwrap(fitting)
-    extra = {**own, **extra}
-    fault = _limit_fault(fitting, value)
+    type_, extra = fitting
+    fault = _limit_fault(type_, value)
     if fault is not None:
         faults.add(field, fault[0], _with_hint(fault[1], extra))
         return
@@ -92,7 +94,18 @@ def walk(type_: inspect.Type, value: Any, faults: Faults, field: str = "") -> No
             extra["check"](value, field=field)
         except ApiError as error:
             faults.take(error)
-    _walk_into(fitting, value, faults, field)
+    _walk_into(type_, value, faults, field)
+
+
+def _variants(type_: inspect.Type, outer: Mapping[str, Any] = MappingProxyType({})) -> Iterator[_Variant]:
+    """The types that a value may have, each with the extras of all that encloses it; the outer ones win."""
+    type_, own = _unwrap(type_)
+    extra = {**own, **outer}
+    if isinstance(type_, inspect.UnionType):
+        for variant in type_.types:
+            yield from _variants(variant, extra)
+    else:
+        yield type_, extra
 
 
 def _walk_into(type_: inspect.Type, value: Any, faults: Faults, field: str) -> None:
@@ -106,7 +119,21 @@ def _walk_into(type_: inspect.Type, value: Any, faults: Faults, field: str) -> N
             fault = _limit_fault(_bare(type_.key_type), name)
             if fault is not None:
                 faults.add(field, fault[0], f"The name of a member is wrong: {fault[1]}")
-            walk(type_.value_type, item, faults, _member(field, name))
+            if item is None and not _takes_null(type_.value_type):
+                faults.add(_member(field, name), "WRONG_TYPE", f"{_NULL} {_misfit_in_map(type_.value_type)}")
+            else:
+                walk(type_.value_type, item, faults, _member(field, name))
+
+
+_NULL: Final = "null is no scalar; leave the key out."
+
+
+def _takes_null(type_: inspect.Type) -> bool:
+    return any(isinstance(variant, (inspect.NoneType, inspect.AnyType)) for variant, _ in _variants(type_))
+
+
+def _misfit_in_map(type_: inspect.Type) -> str:
+    return _misfit([variant for variant, _ in _variants(type_)], {})[1]
 
 
 def _walk_members(type_: inspect.StructType, value: Any, faults: Faults, field: str) -> None:
@@ -136,7 +163,8 @@ def _fits(type_: inspect.Type, value: Any) -> bool:
         case inspect.StructType() | inspect.DictType():
             return isinstance(value, dict)
         case inspect.ListType():
-            return isinstance(value, list)
+            # Only an empty list may stand for an empty map.
+            return isinstance(value, list) and not (value and type_.max_length == 0)
         case inspect.StrType():
             return isinstance(value, str)
         case inspect.LiteralType():
@@ -161,12 +189,13 @@ _IN_WORDS: Final[dict[type[inspect.Type], str]] = {
 }
 
 
-def _misfit(wanted: list[inspect.Type]) -> tuple[str, str]:
-    types = [_bare(type_) for type_ in wanted]
+def _misfit(types: Sequence[inspect.Type], extra: Mapping[str, Any]) -> tuple[str, str]:
+    if "wanted" in extra:
+        return "WRONG_TYPE", f"It must be {extra['wanted']}."
     allowed = [str(value) for type_ in types if isinstance(type_, inspect.LiteralType) for value in type_.values]
     if allowed:
         return "NOT_ALLOWED", f"It must be one of {', '.join(allowed)}."
-    kinds = {type(type_) for type_ in types}
+    kinds = {type(type_) for type_ in types if not (isinstance(type_, inspect.ListType) and type_.max_length == 0)}
     if inspect.FloatType in kinds:
         kinds.discard(inspect.IntType)
     words = sorted(_IN_WORDS[kind] for kind in kinds)

@@ -29,6 +29,8 @@ _DIGITS_ALIKE = bytes.maketrans(b"123456789E", b"000000000e")
 _EXPONENT = b"0e"
 _LARGE_EXPONENT = re.compile(rb"[0-9][eE]\+?[0-9]{3}")
 DOUBLE_DIGITS_MAX = 308
+# An integer is kept as it was sent, also where a double could not hold it.
+INTEGER_DIGITS_MAX = 400
 _MANY_DIGITS = b"0" * (DOUBLE_DIGITS_MAX + 1)
 _BRACKETS_ALIKE = bytes.maketrans(b"{}", b"[]")
 _STEPS = bytes([{ord("["): 1, ord("{"): 1, ord("]"): 255, ord("}"): 255}.get(byte, 0) for byte in range(256)])
@@ -136,8 +138,8 @@ def _check_float(digits: str) -> None:
 
 
 def _check_integer(digits: str) -> None:
-    if len(digits) > DOUBLE_DIGITS_MAX:
-        raise InvalidJson("A number is too large for a double.")
+    if len(digits.lstrip("-")) > INTEGER_DIGITS_MAX:
+        raise InvalidJson(f"A number has more than {INTEGER_DIGITS_MAX} digits.")
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -1,6 +1,6 @@
 """Types that many rooms have on the wire: each with its rule, and with what the API description says about it."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
@@ -19,6 +19,11 @@ EXTERNAL_ID_SCHEMA: Final = {
     "pattern": rf"^(?!{'|'.join(RESERVED_PREFIXES)}){_REFERENCE}",
     "format": "external-id",
 }
+
+# Marks what a type takes beside what it says: the API description leaves it out.
+HIDDEN: Final = "x-hidden"
+# PHP writes an empty map like this.
+EmptyMap = Annotated[list[Any], Meta(max_length=0, extra_json_schema={HIDDEN: True})]
 
 # What people call a thing of theirs.
 Name = Annotated[str, Meta(min_length=1, max_length=120)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from regulars.kit.ids import Reference
 from regulars.kit.reading import NOT_JSON, Reader, members_decoder
 from regulars.kit.text import check_external_id
-from regulars.kit.wire import ExternalIdIn, Text
+from regulars.kit.wire import EmptyMap, ExternalIdIn, Text
 from regulars.profiles.model import (
     ATTRIBUTE_VALUE_CHARACTERS_MAX,
     AttributeKey,
@@ -23,13 +23,13 @@ from regulars.profiles.set_attributes import AttributeChanges
 AttributeIn = Annotated[
     str, Meta(max_length=ATTRIBUTE_VALUE_CHARACTERS_MAX, extra={"hint": "Numbers and booleans are sent as text."})
 ]
+FlatAttributesIn = Annotated[dict[AttributeKey, AttributeIn | None], Meta(extra={"check": check_attributes})]
 AttributesIn = Annotated[
-    dict[AttributeKey, AttributeIn | None],
+    FlatAttributesIn | EmptyMap,
     Meta(
         description="Merged into the attributes the profile has. null removes a key; numbers and booleans are sent as "
         "strings. An unknown key is registered with the type of its first value.",
         examples=[{"loyalty_tier": "gold", "newsletter": "true"}],
-        extra={"check": check_attributes},
     ),
 ]
 
@@ -62,7 +62,7 @@ class WrappedAttributesIn(msgspec.Struct):
 
 _profiles: Reader[ProfileIn] = Reader(ProfileIn)
 _wrapped_attributes: Reader[WrappedAttributesIn] = Reader(WrappedAttributesIn)
-_flat_attributes: Reader[dict[str, str | None]] = Reader(AttributesIn)
+_flat_attributes: Reader[dict[str, str | None]] = Reader(FlatAttributesIn)
 
 
 def decode_profile(body: bytes, *, default_country: str | None) -> ProfileUpsert:
@@ -79,7 +79,7 @@ def _upsert(sent: ProfileIn, ignored: tuple[str, ...], *, default_country: str |
         else phone_number,
         first_name=sent.first_name,
         last_name=sent.last_name,
-        attributes=check_attributes(attributes) if isinstance(attributes, dict) else {},
+        attributes=check_attributes(attributes or {}) if attributes is not UNSET else {},
         ignored=ignored,
     )
 
@@ -87,7 +87,7 @@ def _upsert(sent: ProfileIn, ignored: tuple[str, ...], *, default_country: str |
 def decode_attributes(body: bytes, reference: Reference) -> AttributeChanges:
     """The body may be the map itself or an object that holds it; a member `attributes` always means the second."""
 
-    def change(changes: Mapping[str, str | None], ignored: tuple[str, ...]) -> AttributeChanges:
+    def change(changes: Mapping[str, str | None] | list[Any], ignored: tuple[str, ...]) -> AttributeChanges:
         return AttributeChanges(reference, check_attributes(changes), ignored)
 
     if _has_attributes(body):

@@ -1,8 +1,8 @@
 """What a profile is, how an upsert changes it, and how its phone number is read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -117,8 +117,12 @@ def merge(attributes: dict[str, str], changes: Mapping[str, str | None]) -> dict
     return merged
 
 
-def check_attributes(changes: Mapping[str, str | None], *, field: str = "attributes") -> Mapping[str, str | None]:
-    """Refuse more than any profile could take, whatever attributes it has."""
+def check_attributes(
+    changes: Mapping[str, str | None] | Sequence[Any], *, field: str = "attributes"
+) -> Mapping[str, str | None]:
+    """Refuse more than any profile could take, whatever attributes it has; an empty list is an empty map."""
+    if not isinstance(changes, Mapping):
+        return {}
     if sum(value is not None for value in changes.values()) > ATTRIBUTES_MAX:
         raise _too_many_attributes(field)
     return changes

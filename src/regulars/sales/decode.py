@@ -7,7 +7,7 @@ they never disagree about a ticket that both take.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Protocol
 
@@ -21,7 +21,7 @@ from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, PROFILE, STORE, read_re
 from regulars.kit.json import INTEGER_MAX
 from regulars.kit.reading import Reader
 from regulars.kit.text import check_external_id, check_reference, read_timestamp
-from regulars.kit.wire import ExternalIdIn, ReferenceIn, Text, TimestampIn
+from regulars.kit.wire import HIDDEN, ExternalIdIn, ReferenceIn, Text, TimestampIn
 from regulars.sales.model import (
     FREE_OBJECT_BYTES_MAX,
     LINE_ITEMS_MAX,
@@ -36,6 +36,8 @@ from regulars.sales.model import (
     SaleType,
     check_properties,
     read_quantity,
+    read_whole,
+    spelled_as_sent,
 )
 
 _ABSENT = msgspec.Raw()
@@ -53,8 +55,18 @@ def _read_free_object(raw: msgspec.Raw, *, field: str) -> bytes | None:
     return text
 
 
-Total = Annotated[
-    int, Meta(ge=0, le=INTEGER_MAX, extra={"hint": "A return has type RETURN and the absolute amount, in whole cents."})
+_HINT = {"hint": "A return has type RETURN and the absolute amount, in whole cents."}
+Total = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
+# An integer that is written like `1.0` or `1e2` is one too.
+_WHOLE = {"check": read_whole, "wanted": "a whole number"}
+_SHOWN_AS_INTEGER = {HIDDEN: True}
+TotalIn = Annotated[
+    Total | Annotated[float, Meta(ge=0, le=INTEGER_MAX, extra_json_schema=_SHOWN_AS_INTEGER)],
+    Meta(extra=_WHOLE | _HINT),
+]
+CentsIn = Annotated[
+    Cents | Annotated[float, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX, extra_json_schema=_SHOWN_AS_INTEGER)],
+    Meta(extra=_WHOLE),
 ]
 FreeObject = Annotated[
     msgspec.Raw,
@@ -64,6 +76,15 @@ FreeObject = Annotated[
         extra_json_schema={"type": ["object", "array", "null"], "format": "free-object"},
     ),
 ]
+
+
+class LineItemIn(LineItem, frozen=True, kw_only=True):
+    """A line of a ticket on the wire."""
+
+    unit_price_cents: CentsIn | None = None  # type: ignore[assignment]  # wider than what it replaces, and frozen
+    total_price_cents: CentsIn  # type: ignore[assignment]  # as above
+    discount_cents: CentsIn | None = None  # type: ignore[assignment]  # as above
+    tax_cents: CentsIn | None = None  # type: ignore[assignment]  # as above
 
 
 class SaleIn(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,9 +104,9 @@ class SaleIn(msgspec.Struct, frozen=True, kw_only=True):
     ]
     store_id: Annotated[ReferenceIn, Meta(description="The store's external_id or canonical id; it must exist.")]
     currency: Currency
-    total_amount_cents: Annotated[Total, Meta(description="Amount actually paid, as an absolute amount.")]
-    total_discount_cents: Total
-    total_tax_cents: Cents | None = None
+    total_amount_cents: Annotated[TotalIn, Meta(description="Amount actually paid, as an absolute amount.")]
+    total_discount_cents: TotalIn
+    total_tax_cents: CentsIn | None = None
     profile_id: Annotated[
         ReferenceIn | None,
         Meta(description="The customer's external_id (created when unknown) or canonical id; omit when anonymous."),
@@ -94,7 +115,7 @@ class SaleIn(msgspec.Struct, frozen=True, kw_only=True):
     payments: FreeObject = msgspec.field(default_factory=lambda: _ABSENT)
     loyalty: FreeObject = msgspec.field(default_factory=lambda: _ABSENT)
     metadata: FreeObject = msgspec.field(default_factory=lambda: _ABSENT)
-    line_items: Annotated[list[LineItem], Meta(min_length=1, max_length=LINE_ITEMS_MAX)]
+    line_items: Annotated[list[LineItemIn], Meta(min_length=1, max_length=LINE_ITEMS_MAX)]
 
 
 _Name = Annotated[str, Meta(min_length=1, max_length=EXTERNAL_ID_CHARACTERS_MAX)]
@@ -215,23 +236,63 @@ def decode_carefully(body: bytes) -> Sale:
 
 
 def _make_carefully(body: bytes, wire: SaleIn, ignored: tuple[str, ...]) -> Sale:
-    quantities: list[Any] = [line.quantity for line in wire.line_items]
-    if _HAS_MANY_DIGITS.search(body):
-        quantities = [line["quantity"] for line in _spelling_decoder.decode(body)["line_items"]]
-    lines = [
-        _read_line(line, quantity, field=f"line_items[{index}]")
-        for index, (line, quantity) in enumerate(zip(wire.line_items, quantities, strict=True))
-    ]
+    lines: Sequence[LineItem] = wire.line_items
+    if _HAS_MANY_DIGITS.search(body) or float in map(type, _numbers(wire)):
+        document = _spelling_decoder.decode(body)
+        wire = msgspec.structs.replace(wire, **_wholes(document, _TOTALS, field=""))
+        lines = [
+            _as_spelled(line, spelled, field=f"line_items[{index}]")
+            for index, (line, spelled) in enumerate(zip(lines, document["line_items"], strict=True))
+        ]
+    lines = [_read_line(line, field=f"line_items[{index}]") for index, line in enumerate(lines)]
     return _make(wire, lines, json.encode(lines), ignored)
 
 
-def _read_line(line: LineItem, quantity: float, *, field: str) -> LineItem:
+_TOTALS = ("total_amount_cents", "total_discount_cents", "total_tax_cents")
+_AMOUNTS = ("unit_price_cents", "total_price_cents", "discount_cents", "tax_cents")
+
+
+def _numbers(wire: SaleIn) -> Iterator[object]:
+    """What is kept to the last digit: amounts and properties."""
+    for name in _TOTALS:
+        yield getattr(wire, name)
+    for line in wire.line_items:
+        for name in _AMOUNTS:
+            yield getattr(line, name)
+        if line.product is not None and isinstance(line.product.properties, dict):
+            yield from line.product.properties.values()
+
+
+def _wholes(document: Mapping[str, Any], names: Iterable[str], *, field: str) -> dict[str, int]:
+    return {name: read_whole(document[name], field=field + name) for name in names if document.get(name) is not None}
+
+
+def _as_spelled(line: LineItem, spelled: Mapping[str, Any], *, field: str) -> LineItem:
+    """The line with its numbers as they were written."""
+    product = line.product
+    if product is not None and isinstance(product.properties, dict):
+        properties = spelled_as_sent(spelled["product"]["properties"])
+        product = msgspec.structs.replace(product, properties=properties)
+    wholes = _wholes(spelled, _AMOUNTS, field=f"{field}.")
+    return msgspec.structs.replace(line, product=product, quantity=spelled["quantity"], **wholes)
+
+
+def _read_line(line: LineItem, *, field: str) -> LineItem:
     product = line.product
     if product is not None:
         # Null is the same as leaving it out, and nothing is shown as an empty object.
         product = Product(external_id=product.external_id, name=product.name, properties=product.properties or {})
         check_properties(product.properties or {}, field=f"{field}.product.properties")
-    return msgspec.structs.replace(line, product=product, quantity=read_quantity(quantity, field=f"{field}.quantity"))
+    return LineItem(
+        external_id=line.external_id,
+        product=product,
+        quantity=read_quantity(line.quantity, field=f"{field}.quantity"),
+        unit=line.unit,
+        unit_price_cents=line.unit_price_cents,
+        total_price_cents=line.total_price_cents,
+        discount_cents=line.discount_cents,
+        tax_cents=line.tax_cents,
+    )
 
 
 def _make(
@@ -246,9 +307,9 @@ def _make(
         read_reference(STORE, check_reference(wire.store_id, field="store_id")),
         None if customer is None else read_reference(PROFILE, check_reference(customer, field="profile_id")),
         wire.currency,
-        wire.total_amount_cents,
-        wire.total_discount_cents,
-        wire.total_tax_cents,
+        wire.total_amount_cents,  # type: ignore[arg-type]  # a whole number by now
+        wire.total_discount_cents,  # type: ignore[arg-type]  # a whole number by now
+        wire.total_tax_cents,  # type: ignore[arg-type]  # a whole number by now
         wire.source,
         None if wire.payments is _ABSENT else _read_free_object(wire.payments, field="payments"),
         None if wire.loyalty is _ABSENT else _read_free_object(wire.loyalty, field="loyalty"),

@@ -19,12 +19,32 @@ _BEFORE_GAP = b'"profile":{"id":"'
 _GAP = _BEFORE_GAP + UNKNOWN_PROFILE.encode()
 _NULL = msgspec.Raw(b"null")
 _FREE = Meta(description="As it was sent, or null.", extra_json_schema={"type": ["object", "array", "null"]})
-_LINES = Meta(extra_json_schema={"type": "array", "items": {"$ref": "#/components/schemas/LineItem"}})
 
 
 class ReferenceOut(msgspec.Struct, frozen=True, gc=False):
     id: str
     external_id: str
+
+
+class ProductOut(msgspec.Struct, frozen=True):
+    """What was sold."""
+
+    external_id: str | None
+    name: str | None
+    properties: Annotated[dict[str, bool | int | float | str], Meta(description="As sent; empty when there are none.")]
+
+
+class LineItemOut(msgspec.Struct, frozen=True):
+    """A line of a ticket, as `LineItem` is stored."""
+
+    external_id: str | None
+    product: ProductOut | None
+    quantity: float
+    unit: str | None
+    unit_price_cents: int | None
+    total_price_cents: int
+    discount_cents: int | None
+    tax_cents: int | None
 
 
 class SalesEventOut(msgspec.Struct, frozen=True, gc=False):
@@ -42,7 +62,7 @@ class SalesEventOut(msgspec.Struct, frozen=True, gc=False):
     payments: Annotated[msgspec.Raw, _FREE]
     metadata: Annotated[msgspec.Raw, _FREE]
     source: str | None
-    line_items: Annotated[msgspec.Raw, _LINES]
+    line_items: list[LineItemOut]
     created_at: str
 
 
@@ -138,7 +158,7 @@ def _show(
         _NULL if told.payments is None else msgspec.Raw(told.payments),
         _NULL if told.metadata is None else msgspec.Raw(told.metadata),
         told.source,
-        msgspec.Raw(told.line_items),
+        msgspec.Raw(told.line_items),  # type: ignore[arg-type]  # encoded already
         _format_created_at(created_at),
     )
 

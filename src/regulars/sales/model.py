@@ -1,7 +1,8 @@
 """What a sale is, when it may trigger automations, and when two tickets under one id are the same."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from regulars.kit.errors import invalid
 from regulars.kit.faults import Spelled
 from regulars.kit.ids import Reference
 from regulars.kit.json import INTEGER_MAX, encode
-from regulars.kit.wire import Text
+from regulars.kit.wire import EmptyMap, Text
 from regulars.profiles.model import ProfileRef
 from regulars.stores.model import StoreRef
 from regulars.work.automation import AutomationState, freshness
@@ -48,11 +49,30 @@ def read_quantity(quantity: float, *, field: str) -> int | float:
     return float(quantity) if isinstance(quantity, float) else quantity
 
 
-def check_properties(properties: Mapping[str, Any], *, field: str) -> None:
+def read_whole(value: float, *, field: str) -> int:
+    """A JSON number whose value is an integer, however it is written."""
+    if isinstance(value, int):
+        return value
+    exact = Decimal(value.text if isinstance(value, Spelled) else repr(value))
+    if exact != exact.to_integral_value():
+        raise invalid(field, "WRONG_TYPE", "It must be a whole number.")
+    return int(exact)
+
+
+def spelled_as_sent(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties with every number as it was written, where that is known."""
+    return {
+        key: msgspec.Raw(value.text.encode()) if isinstance(value, Spelled) else value
+        for key, value in properties.items()
+    }
+
+
+def check_properties(properties: Mapping[str, Any] | Sequence[Any], *, field: str) -> None:
+    if not isinstance(properties, Mapping):
+        return
     if len(properties) > PROPERTY_KEYS_MAX:
         raise invalid(field, "TOO_MANY_KEYS", f"It has more than {PROPERTY_KEYS_MAX} keys.")
-    plain = {key: float(value) if isinstance(value, float) else value for key, value in properties.items()}
-    if len(encode(plain)) > PROPERTIES_BYTES_MAX:
+    if len(encode(spelled_as_sent(properties))) > PROPERTIES_BYTES_MAX:
         raise invalid(field, "TOO_LARGE", f"It has more than {PROPERTIES_BYTES_MAX:,} bytes as compact JSON.")
 
 
@@ -62,7 +82,7 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     external_id: Annotated[Text | None, Meta(description="SKU or product code.")] = None
     name: Annotated[Text | None, Meta(description="Human-readable label.")] = None
     properties: Annotated[
-        dict[str, bool | Cents | float | str] | None,
+        dict[str, bool | int | float | str] | EmptyMap | None,
         Meta(
             description="Free-form scalars: at most 50 keys and 4 KB.",
             extra={"check": check_properties},

@@ -9,6 +9,7 @@ import pytest
 from tests.sales.desk import STORE, ticket
 
 from regulars.kit.ids import ByExternalId, new_uuid
+from regulars.sales import queries
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales
 from regulars.sales.load import load_sales
@@ -140,6 +141,64 @@ async def test_the_fill_stays_behind_the_present_and_ends_at_its_fence(desk):
     )
     assert due_at is not None
     assert made_at(walked_to) < datetime.now(UTC) - timedelta(minutes=1)
+
+
+async def recount(desk) -> None:
+    async with desk.database.transaction() as tx:
+        await filling.recount(tx, desk.organization_id)
+
+
+async def test_a_recount_finds_what_a_worker_left_uncounted_and_keeps_erased_customers(desk, monkeypatch):
+    monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
+    await desk.record(*(ticket(f"LOST-{n}", profile_id="ada") for n in range(5)))
+    async with desk.database.transaction() as tx:
+        await tx.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
+    await desk.record(ticket("HEARD", profile_id="eve"))
+    await hear(desk)
+    assert await desk.rows(EVERY_ROW) != await desk.rows(COUNTED_BY_HAND)
+    by_hand = await desk.rows(COUNTED_BY_HAND)
+    async with desk.database.transaction() as tx:
+        customers = await tx.fetch("SELECT id FROM profiles WHERE organization_id = %s", (desk.organization_id,))
+        await queries.unlink_profiles(tx, desk.organization_id, [row[0] for row in customers])
+    await recount(desk)
+    while await take_bite(desk.database, desk.organization_id):
+        pass
+    assert await desk.rows(EVERY_ROW) == by_hand
+
+
+async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, monkeypatch):
+    monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
+    await desk.record(ticket("BEFORE"))
+    facts = [SalesRecorded(list(map(UUID, map(str, sales)))) for sales in await desk.told()]
+    async with desk.database.transaction() as counting:
+        await count_new_sales(counting, desk.organization_id, facts)
+        # The worker has counted and not committed: the recount waits for it, and would otherwise count the sale twice.
+        recounting = asyncio.create_task(recount(desk))
+        await until_waiting(desk, "LOCK TABLE%")
+        await counting.execute("DELETE FROM outbox WHERE organization_id = %s", (desk.organization_id,))
+    await recounting
+    assert await desk.rows(EVERY_ROW) == []
+    await desk.record(ticket("BETWEEN"))
+    async with desk.database.transaction() as recounting_again:
+        await filling.recount(recounting_again, desk.organization_id)
+        hearing = asyncio.create_task(hear(desk))
+        await until_waiting(desk, "%INSERT INTO hourly_totals%")
+    await hearing
+    await asyncio.sleep(0.005)
+    await desk.record(ticket("AFTER"))
+    await hear(desk)
+    while await take_bite(desk.database, desk.organization_id):
+        pass
+    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
+
+
+async def until_waiting(desk, query: str) -> None:
+    """Until such a statement waits for a lock."""
+    async with await desk.elsewhere() as connection, asyncio.timeout(20):
+        await connection.set_autocommit(True)
+        asked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
+        while not (await (await connection.execute(asked, (query,))).fetchall()):
+            pass
 
 
 async def test_days_are_those_of_the_organization_s_zone(desk):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import psycopg
 import typer
 
-from regulars.cli import database
+from regulars.cli import database, recounting
 from regulars.cli.output import CommandError, Exit, out, print_json
 from regulars.kit import durability, migrate, releases, vault
 from regulars.kit.db import LOOKING_UP_MAX, RECORDING_MAX, URGENT_MAX
@@ -39,8 +39,16 @@ class Finding:
     advice: str = ""
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False) -> None:
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
+    recount: Annotated[
+        bool, typer.Option("--recount", help="Instead of checking, rebuild derived totals from the stored rows.")
+    ] = False,
+) -> None:
     """Check versions, durability, migrations, clock and disk, and say what to do; exit code 1 if anything is wrong."""
+    if recount:
+        recounting.recount(as_json=as_json)
+        return
     findings = list(_examine())
     if as_json:
         print_json([dataclasses.asdict(finding) for finding in findings])

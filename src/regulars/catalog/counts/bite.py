@@ -7,6 +7,8 @@ from uuid import UUID
 from regulars.catalog import queries as catalog_queries
 from regulars.catalog.counts import ask, queries
 from regulars.catalog.counts.model import Count, Reading, State, Values, tally
+from regulars.catalog.model import Catalog
+from regulars.catalog.register import register_product_keys
 from regulars.kit.db import Tx
 
 BITE_ROWS: Final = 5_000
@@ -26,6 +28,9 @@ async def take_bite(tx: Tx, organization_id: UUID, count: Count, values: Values)
     stretch = await values.read_stretch(tx, organization_id, after=count.walked_to, rows_max=BITE_ROWS, key=count.key)
     keys = sorted({found.key for found in stretch.values})
     if keys:
+        if count.catalog is Catalog.PRODUCTS and count.key is None:
+            # The listener of new sales has registered them, unless a worker that did not know it took the fact.
+            await register_product_keys(tx, organization_id, keys)
         tallies = await queries.find_tallies(tx, organization_id, count.id, keys=keys)
         readings = await _readings(tx, organization_id, count, keys)
         tally(tallies, stretch.values, readings, keeps_values=count.key is not None)

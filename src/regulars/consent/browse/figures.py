@@ -17,7 +17,7 @@ from regulars.consent.browse import queries
 from regulars.consent.browse.model import StoreConsents
 from regulars.consent.model import Status
 from regulars.kit.clock import monotonic
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.work.queue import Due, Queue
 
 WEEKS: Final = 26
@@ -75,6 +75,12 @@ async def read_figures(database: Database, organization_id: UUID, *, time_zone: 
     if stored is None or stored.figures is None:
         return Counted(None, None, is_being_counted)
     return Counted(msgspec.json.decode(stored.figures, type=Figures), stored.counted_at, is_being_counted)
+
+
+async def recount(tx: Tx, organization_id: UUID) -> None:
+    """Have the figures counted again; those that no page has asked for yet are counted when one does."""
+    await queries.ask_for_figures_again(tx, organization_id)
+    tx.touched.add((ConsentFigures.name, organization_id))
 
 
 def _is_stale(stored: queries.StoredFigures, now: datetime) -> bool:

@@ -250,6 +250,11 @@ async def ask_for_figures(tx: Tx, organization_id: UUID, *, time_zone: str) -> N
     )
 
 
+async def ask_for_figures_again(tx: Tx, organization_id: UUID) -> None:
+    """Have the figures counted again that were counted before."""
+    await tx.execute("UPDATE consent_figures SET due_at = %s WHERE organization_id = %s", (tx.now, organization_id))
+
+
 async def lock_due_figures(tx: Tx, organization_id: UUID) -> str | None:
     """The zone in which to count, if somebody asked and nobody else is counting."""
     rows = await tx.fetch(

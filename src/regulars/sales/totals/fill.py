@@ -9,13 +9,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.sales.totals import queries
 from regulars.work.queue import Due, Queue
 
 BITE_SALES: Final = 20_000
 BEHIND: Final = timedelta(minutes=2)
 LOOK_AGAIN_AFTER: Final = timedelta(seconds=30)
+_NO_SALE: Final = UUID(int=0)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # What follows the 48 bits of milliseconds in the largest UUIDv7 of its millisecond.
 _LAST_OF_MILLISECOND: Final = 0x7FFF_BFFF_FFFF_FFFF_FFFF
@@ -54,6 +55,23 @@ async def take_bite(database: Database, organization_id: UUID) -> bool:
         due_at = None if is_done else tx.now + LOOK_AGAIN_AFTER
         await queries.update_fill(tx, organization_id, walked_to=bound, due_at=due_at)
     return False
+
+
+async def recount(tx: Tx, organization_id: UUID) -> None:
+    """Delete the totals and have the fill count every sale again; safe beside workers that count new sales.
+
+    Whoever counts holds its lock on the table until its commit, so all that was counted is deleted here, and belongs to
+    sales up to the new fence. Whoever counts later sees the fence and leaves these sales to the fill. The row of the
+    fill is locked first, as a bite of the fill does.
+    """
+    await queries.insert_fill_if_new(tx, organization_id)
+    await queries.lock_fill(tx, organization_id)
+    await queries.lock_totals(tx)
+    # A server whose clock is ahead makes ids from the future.
+    newest = await queries.find_newest_sale(tx, organization_id) or _NO_SALE
+    await queries.delete_totals(tx, organization_id)
+    await queries.restart_fill(tx, organization_id, fence=max(newest, last_id_at(tx.now)), due_at=tx.now)
+    tx.touched.add((HourlyTotalsFill.name, organization_id))
 
 
 def last_id_at(moment: datetime) -> UUID:

@@ -24,7 +24,8 @@ _SUMS: Final[LiteralString] = """
 INSERT INTO hourly_totals AS t
     (organization_id, hour, store_id, currency, type, tickets, identified_tickets, amount_cents, discount_cents)
 SELECT %(organization_id)s::uuid, date_trunc('hour', e.occurred_at, 'UTC'), e.store_id, e.currency, e.type,
-       count(*), count(e.profile_id), sum(e.total_amount_cents), sum(e.total_discount_cents)
+       count(*), count(*) FILTER (WHERE e.profile_id IS NOT NULL OR e.anonymised_at IS NOT NULL),
+       sum(e.total_amount_cents), sum(e.total_discount_cents)
 """
 
 
@@ -39,7 +40,8 @@ async def add_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
         + """
         FROM unnest((SELECT %(ids)s::uuid[])) AS wanted (id)
         CROSS JOIN LATERAL (
-            SELECT store_id, currency, type, occurred_at, profile_id, total_amount_cents, total_discount_cents
+            SELECT store_id, currency, type, occurred_at, profile_id, anonymised_at,
+                   total_amount_cents, total_discount_cents
             FROM sales_events
             WHERE organization_id = %(organization_id)s AND id = wanted.id
             LIMIT 1
@@ -103,6 +105,40 @@ async def find_end_of_stretch(
         {"organization_id": organization_id, "after": after, "until": until, "skipped": sales_max - 1},
     )
     return rows[0][0] if rows else None
+
+
+async def insert_fill_if_new(tx: Tx, organization_id: UUID) -> None:
+    await tx.execute(
+        """
+        INSERT INTO hourly_totals_fills (organization_id, fence, walked_to, due_at)
+        VALUES (%(organization_id)s, %(start)s, %(start)s, NULL)
+        ON CONFLICT (organization_id) DO NOTHING
+        """,
+        {"organization_id": organization_id, "start": UUID(int=0)},
+    )
+
+
+async def lock_totals(tx: Tx) -> None:
+    """Until the transaction ends no sale is added to the totals; pages read them meanwhile."""
+    await tx.execute("LOCK TABLE hourly_totals IN SHARE ROW EXCLUSIVE MODE")
+
+
+async def find_newest_sale(tx: Tx, organization_id: UUID) -> UUID | None:
+    rows = await tx.fetch(
+        "SELECT id FROM sales_events WHERE organization_id = %s ORDER BY id DESC LIMIT 1", (organization_id,)
+    )
+    return rows[0][0] if rows else None
+
+
+async def delete_totals(tx: Tx, organization_id: UUID) -> None:
+    await tx.execute("DELETE FROM hourly_totals WHERE organization_id = %s", (organization_id,))
+
+
+async def restart_fill(tx: Tx, organization_id: UUID, *, fence: UUID, due_at: datetime) -> None:
+    await tx.execute(
+        "UPDATE hourly_totals_fills SET fence = %s, walked_to = %s, due_at = %s WHERE organization_id = %s",
+        (fence, UUID(int=0), due_at, organization_id),
+    )
 
 
 async def update_fill(tx: Tx, organization_id: UUID, *, walked_to: UUID, due_at: datetime | None) -> None:

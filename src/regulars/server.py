@@ -68,6 +68,7 @@ from regulars.organizations.authenticate import Authenticator
 from regulars.postgres import embedded
 from regulars.privacy import api as privacy
 from regulars.privacy import pages as rights
+from regulars.privacy.erasure_log import ErasureLog
 from regulars.profiles import api as profiles
 from regulars.profiles.errors import ProfileNotFound, person_erased
 from regulars.request_log.note import RequestLog
@@ -102,7 +103,7 @@ def api_routes(settings: Settings, *, recorder: QuickRecorder | None = None) -> 
     tolerance = timedelta(seconds=settings.occurred_at_tolerance_s)
     routes: tuple[Route, ...] = (
         *profiles.ROUTES,
-        *privacy.ROUTES,
+        *privacy.routes(ErasureLog(settings.erasure_log_path)),
         *stores.ROUTES,
         *consent.ROUTES,
         *journeys_api.ROUTES,
@@ -156,7 +157,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *first_run.pages(public_url=settings.public_url),
         *home.PAGES,
         *customers.PAGES,
-        *rights.PAGES,
+        *rights.pages(ErasureLog(settings.erasure_log_path)),
         *consents.PAGES,
         *tickets.PAGES,
         *collisions.PAGES,

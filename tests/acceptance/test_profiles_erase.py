@@ -1,11 +1,15 @@
 """`DELETE /v1/profiles/{profile_id}` (an addition): the person goes, the totals stay."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support import samples
 from tests.support.client import Api
 from tests.support.server import Server
+
+from regulars.kit.ids import PROFILE
+from regulars.privacy.erasure_log import read_log
 
 
 def test_it_refuses_a_caller_without_a_key(anonymous: Api) -> None:
@@ -30,6 +34,14 @@ def test_it_erases_the_person_and_keeps_the_sale_as_an_anonymous_one(api: Api, s
         assert api.get(f"/v1/profiles/{reference}").refused == (404, "PROFILE_NOT_FOUND")
     assert api.get(f"/v1/sales-events/{sale['id']}").json() == {**sale, "profile": None}
     assert api.delete(f"/v1/profiles/{profile['id']}").refused == (404, "PROFILE_NOT_FOUND")
+
+
+def test_it_is_in_the_log_outside_the_database_when_it_is_answered(api: Api, server: Server) -> None:
+    profile = api.post("/v1/profiles", samples.profile(phone_number="+33612345678")).json()
+    assert api.delete(f"/v1/profiles/{profile['id']}").status == 204
+    logged = read_log(Path(server.environment["REGULARS_DATA_DIR"]) / "erasures.log").erasures
+    (erasure,) = [one for one in logged if PROFILE.encode(one.profile_id) == profile["id"]]
+    assert (len(erasure.number_hashes), erasure.is_certain) == (1, True)
 
 
 PERSONAL = {"loyalty": {"card": "L-1"}, "payments": [{"iban": "FR76"}], "metadata": {"note": "for Ada"}}

@@ -11,6 +11,7 @@ from tests.support.statements import Statement, statements
 OWNERS = {
     "organizations": {"organizations", "organization_slugs", "api_keys"},
     "demo": {"demo_runs"},
+    "privacy": {"erasures", "erasures_to_replay", "restore_marker"},
     "accounts": {
         "users",
         "memberships",
@@ -77,6 +78,7 @@ MAY_WRITE_ANYTHING = {PACKAGE / "sales" / "statements.py"}
 # Looked up before the organization is known, or shared by all of them.
 DIRECTORY_TABLES = re.compile(
     r"organizations|organization_slugs|users|memberships|sessions|api_keys|sign_in_\w+|recovery_codes|migrations|procrastinate_\w+"
+    r"|restore_marker"
 )
 
 

@@ -25,6 +25,8 @@ PLACES: Final = (
     Place("write.key_claimed", (SERVER,), EVERY_ACT),
     Place("write.before_commit", (SERVER,), EVERY_ACT),
     Place("write.committed", (SERVER,), ("kill", "sleep", "raise")),
+    # Between the line in the log of erasures and the commit.
+    Place("erasure.logged", (SERVER,), EVERY_ACT),
     Place("answer.half", (SERVER,), ("kill", "sleep", "cut")),
     Place("fact.taken", (WORKER,), EVERY_ACT),
     Place("journey.entered", (WORKER,), EVERY_ACT),

@@ -4,6 +4,7 @@ import json
 import re
 import threading
 import time
+from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
@@ -11,6 +12,7 @@ import pytest
 from tests.explore.shop import EVIL, EVIL_MARK, Shop, open_shop, page_paths, personal_paths
 
 from regulars.kit.ids import PROFILE
+from regulars.privacy.erasure_log import read_log
 from regulars.web.access import Role
 from regulars.web.mask import HIDDEN
 
@@ -149,7 +151,7 @@ def test_a_person_s_data_comes_whole_as_json(visitor_as, shop):
     assert len(exported["consents"][0]["history"]) == 1
 
 
-def test_an_erasure_asks_for_the_id_and_then_takes_the_person_away(visitor_as, shop):
+def test_an_erasure_asks_for_the_id_and_then_takes_the_person_away(visitor_as, shop, server):
     owner = visitor_as(Role.ADMIN)
     page = f"/customers/{shop.customer['id']}"
     asked = owner.get(f"{page}/erase")
@@ -160,6 +162,8 @@ def test_an_erasure_asks_for_the_id_and_then_takes_the_person_away(visitor_as, s
     assert owner.get(page).status_code == 200
     done = owner.post(f"{page}/erase", confirm=shop.customer["external_id"])
     assert done.status_code == 303
+    logged = read_log(Path(server.environment["REGULARS_DATA_DIR"]) / "erasures.log").erasures
+    assert shop.customer["id"] in {PROFILE.encode(one.profile_id) for one in logged if one.is_certain}
     assert owner.get(page).status_code == 404
     assert shop.api.get(f"/v1/profiles/{shop.customer['id']}").status == 404
     assert owner.get(f"/tickets/{shop.ticket['id']}").status_code == 200

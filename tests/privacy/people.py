@@ -118,6 +118,9 @@ async def whole_database(database: Database, organization_id: UUID) -> str:
             "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'organization_id'"
         )
         for (table,) in tables:
+            # Ids and keyed hashes of those who were erased, which a restore needs.
+            if table == "erasures":
+                continue
             query = sql.SQL("SELECT row_to_json(t)::text FROM {} AS t WHERE organization_id = %s").format(
                 sql.Identifier(table)
             )

@@ -223,3 +223,7 @@ async def delete_old_sessions(tx: Tx) -> int:
         " WHERE ends_at <= %s OR last_seen_at + idle_s * interval '1 second' <= %s LIMIT 1000 FOR UPDATE SKIP LOCKED)",
         (tx.now, tx.now),
     )
+
+
+async def delete_all_sessions(tx: Tx) -> None:
+    await tx.execute("DELETE FROM sessions")

@@ -52,6 +52,11 @@ async def end_sessions(tx: Tx, user_id: UUID, *, but: UUID | None = None) -> int
     return await queries.delete_sessions(tx, user_id, but=but)
 
 
+async def end_all_sessions(tx: Tx) -> None:
+    """Of everybody: a restored backup brings back sessions that were ended since."""
+    await queries.delete_all_sessions(tx)
+
+
 class Doorkeeper:
     """Tells the pages who visits; asked with every request, so a session that was ended ends at once."""
 

@@ -13,8 +13,7 @@ from typing import IO, Annotated, Final
 import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from regulars.cli import database, unlock
-from regulars.cli import held as held_texts
+from regulars.cli import database, restoring, unlock
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit import migrate, settings, vault
 from regulars.kit.log import scrub
@@ -69,10 +68,23 @@ def backup(
 def restore(
     file: File,
     force: Annotated[bool, typer.Option("--force", help="Replace what the database holds.")] = False,
+    erasures: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--erasures", metavar="FILE", help="Log of erasures of another node or a lost one; may be repeated."
+        ),
+    ] = None,
+    revoke_keys: Annotated[
+        bool, typer.Option("--revoke-keys", help="Revoke every API key that was live in the backup.")
+    ] = False,
 ) -> None:
-    """Bring back a backup, into an empty database or, with --force, in place of what is there."""
-    if not file.is_file():
-        raise CommandError(f"The file {file} does not exist.", code=Exit.USAGE)
+    """Bring back a backup, into an empty database or, with --force, in place of what is there.
+
+    Sessions and links end, texts are put on hold, and customers who were erased after the backup are erased again.
+    """
+    for path in (file, *(erasures or ())):
+        if not path.is_file():
+            raise CommandError(f"The file {path} does not exist.", code=Exit.USAGE)
     loaded = settings.load()
     with (
         serve_lock.held(loaded),
@@ -83,21 +95,37 @@ def restore(
         replaces = _holds_tables(url)
         if replaces and _holds_organizations(url) and not force:
             raise CommandError("The database holds data; add --force to replace all of it with the backup.")
-        _replay(file, url, replaces=replaces)
+        known = restoring.gather(loaded, connection, erasures or (), revokes_all_keys=revoke_keys)
+        _replay(file, url, replaces=replaces, at_the_end=restoring.statements(known))
+        held = restoring.end_all_access(url, known)
         if loaded.is_embedded:
             migrate.migrate(url)
         missing = migrate.pending(url)
-        held = held_texts.hold_texts(url)
-        key_notice = unlock.missing_key(loaded, connection)
+        if not missing:
+            restoring.finish(url)
+        # The first connection was made when other tables were there.
+        with database.connected(url) as restored:
+            keys = restoring.live_keys(restored)
+            key_notice = unlock.missing_key(loaded, restored)
     if held:
         err.print("Texts are on hold: look what was sent since the backup, then `regulars sms release`.")
     err.print(f"Restored {file}." + (" Now run `regulars migrate`." if missing else ""), markup=False)
+    _tell_keys(keys, known)
     if key_notice:
         err.print(key_notice, markup=False)
 
 
-def _replay(file: Path, url: str, *, replaces: bool) -> None:
-    """Turn the backup into statements and run them as one transaction."""
+def _tell_keys(keys: list[str], known: restoring.Knowledge) -> None:
+    if known.revokes_all_keys:
+        err.print("All API keys of the backup are revoked; make new ones with `regulars key create`.")
+    elif keys:
+        err.print("These API keys were live in the backup and work again; revoke those that should not:")
+        for line in keys:
+            err.print(f"  {line}", markup=False)
+
+
+def _replay(file: Path, url: str, *, replaces: bool, at_the_end: bytes) -> None:
+    """Turn the backup into statements and run them as one transaction, with ours at the end."""
     with (
         _reached(url) as way,
         tempfile.TemporaryFile() as of_reader,
@@ -123,7 +151,7 @@ def _replay(file: Path, url: str, *, replaces: bool) -> None:
             reader_code = reader.wait()
             with contextlib.suppress(BrokenPipeError):
                 # A backup that ends in the middle is not committed; without its end psql would not notice.
-                writer.stdin.write(COMMIT if reader_code == 0 else b"")
+                writer.stdin.write(at_the_end + COMMIT if reader_code == 0 else b"")
                 writer.stdin.close()
             writer_code = writer.wait()
         if reader_code != 0 or writer_code != 0:

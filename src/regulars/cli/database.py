@@ -9,6 +9,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from regulars.cli import restoring
 from regulars.cli.output import CommandError, Exit
 from regulars.kit import connecting, durability, migrate, releases
 from regulars.kit.db import STATEMENT_TIMEOUT_MS, Database, Tx
@@ -51,6 +52,7 @@ def ready(settings: Settings, *, may_create: bool = False) -> Iterator[str]:
             migrate.migrate(url)
         else:
             check_schema(url, Role.SERVER)
+        restoring.finish(url)
         yield url
 
 

@@ -20,6 +20,7 @@ from regulars.kit.releases import OutdatedReleaseError, Role
 from regulars.kit.settings import Settings, SettingsError, load
 from regulars.kit.writable import IS_READ_ONLY
 from regulars.postgres.errors import EmbeddedDatabaseError
+from regulars.privacy.erasure_log import ErasureLog
 
 DISK_FREE_BYTES_MIN: Final = 1024**3
 # A sale's age is judged by the database's clock, so a wrong one refuses sales or skips automations.
@@ -222,6 +223,17 @@ def _secret_key(settings: Settings, connection: psycopg.Connection[Any]) -> Find
     )
 
 
+def _erasure_log(settings: Settings, _connection: psycopg.Connection[Any]) -> Finding:
+    path = settings.erasure_log_path
+    ok = ErasureLog(path).is_writable()
+    return Finding(
+        name="erasure log",
+        ok=ok,
+        found=f"{path} can {'' if ok else 'not '}be written.",
+        advice="" if ok else "Set REGULARS_ERASURE_LOG to a file that can be written; until then erasures are refused.",
+    )
+
+
 CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]] = (
     _durable,
     _writable,
@@ -231,6 +243,7 @@ CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]
     _clock,
     _connections,
     _secret_key,
+    _erasure_log,
 )
 
 

@@ -15,7 +15,7 @@ import uvloop
 
 from regulars.accounts.links.link import LINK_PATH
 from regulars.accounts.welcome import offer_first_owner
-from regulars.cli import database, unlock
+from regulars.cli import database, restoring, unlock
 from regulars.cli.output import CommandError, out
 from regulars.kit import log, metrics, migrate
 from regulars.kit.clock import monotonic
@@ -24,6 +24,7 @@ from regulars.kit.process import Lifeline, on_stop_signals, when_ended
 from regulars.kit.releases import Role
 from regulars.kit.settings import PORT_MAX, Settings, load, variable_of
 from regulars.kit.shared import map_block, new_block
+from regulars.privacy.erasure_log import ErasureLog
 from regulars.processes import in_use, revive, serve_lock, server_process
 from regulars.processes.supervise import Child, supervise
 from regulars.work.due import find_due_organizations
@@ -75,6 +76,8 @@ def serve(
         _prepare_schema(settings, url, with_worker=not no_worker)
         own_data = settings.data_dir if settings.is_embedded else None
         settings = unlock.unlocked(settings, url)
+        restoring.finish(url)
+        _check_erasure_log(settings)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker="0")
         came_up = _run(_serve_all(settings, listening, with_worker=not no_worker, own_data=own_data))
@@ -228,6 +231,11 @@ def _prepare_schema(settings: Settings, url: str, *, with_worker: bool) -> None:
     if applied:
         _log.info("database.migrated", migrations=applied)
     database.check_schema(url, Role.SERVER, *([Role.WORKER] if with_worker else []))
+
+
+def _check_erasure_log(settings: Settings) -> None:
+    if not ErasureLog(settings.erasure_log_path).is_writable():
+        _log.warning("erasure_log.cannot_be_written", path=str(settings.erasure_log_path))
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from regulars import worker as worker_process
-from regulars.cli import database, unlock
+from regulars.cli import database, restoring, unlock
 from regulars.kit import log, metrics
 from regulars.kit.releases import Role
 from regulars.kit.settings import load
@@ -24,4 +24,6 @@ def worker(
         database.check_schema(url, Role.WORKER)
         # The server that answers `/metrics` shows what the worker of its data folder counted, too.
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker="worker")
-        worker_process.run(unlock.unlocked(settings, url), url, lifeline=lifeline)
+        settings = unlock.unlocked(settings, url)
+        restoring.finish(url)
+        worker_process.run(settings, url, lifeline=lifeline)

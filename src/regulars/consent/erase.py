@@ -15,12 +15,18 @@ from regulars.work.erase import rewrite_waiting_facts
 
 
 async def erase_consent(
-    tx: Tx, organization_id: UUID, numbers: Mapping[UUID, str | None], *, secret: bytes
+    tx: Tx,
+    organization_id: UUID,
+    numbers: Mapping[UUID, str | None],
+    *,
+    secret: bytes,
+    also: Collection[bytes] = (),
 ) -> list[UUID]:
     """Turn the profiles' own `numbers` and every number linked to them into do-not-contact entries dated now.
 
     A number that is somebody else's subscription is left alone: it is on the erased profile as a mere field, and goes
-    with it. One that is linked to nobody is withdrawn.
+    with it. One that is linked to nobody is withdrawn. Numbers by whose hash (`also`) an erasure is replayed are
+    withdrawn in any case: when it happened, they were the person's.
 
     What remains of each is a keyed hash, so that an older consent that some file brings back later is superseded. The
     caller has locked the profiles against new links (they hold them in existence while they are written). The heads
@@ -29,13 +35,13 @@ async def erase_consent(
     linked = await queries.find_linked_hashes(tx, organization_id, numbers)
     own = [chain.hash_number(secret, number) for text in numbers.values() if text and (number := read_if_number(text))]
     known = {number_hash for hashes in linked.values() for number_hash in hashes}
-    ledger = await open_ledger(tx, organization_id, new=own, known=known)
+    ledger = await open_ledger(tx, organization_id, new=[*own, *also], known=known)
     theirs = [number_hash for number_hash in own if ledger.linked_to(number_hash) in (None, *numbers)]
     still_linked = [number_hash for number_hash in sorted(known) if ledger.linked_to(number_hash) in numbers]
     event = OptOut(phone_number=None, received_at=tx.now, erases=True)
     entries = [
         ledger.append(number_hash, event, Said(origin=Origin()))
-        for number_hash in dict.fromkeys([*theirs, *still_linked])
+        for number_hash in dict.fromkeys([*theirs, *still_linked, *also])
     ]
     forgotten = [entry.head.id for entry in entries]
     # Before the new entries are written: theirs say nothing about the person and stay.

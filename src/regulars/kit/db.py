@@ -53,12 +53,19 @@ class Tx:
     now: datetime
     # The queues that this transaction put rows into, each with the organization: told to `Database.after_commit`.
     touched: set[tuple[str, UUID]] = field(default_factory=set)
+    # Called with True after the commit and with False after a rollback; not at all where the connection was lost during
+    # the commit, because then the outcome is unknown.
+    endings: list[Callable[[bool], None]] = field(default_factory=list)
 
     async def fetch(self, query: Query, params: Params = ()) -> list[TupleRow]:
         return await self.connection.fetch(query, params)
 
     async def execute(self, query: Query, params: Params = ()) -> int:
         return await self.connection.change(query, params)
+
+    def end(self, *, is_committed: bool) -> None:
+        for ending in self.endings:
+            ending(is_committed)
 
 
 class Database:
@@ -165,10 +172,13 @@ class Database:
                 with suppress(*CONNECTION_ERRORS):
                     if connection.pgconn.transaction_status in _OPEN:
                         await connection.say(b"ROLLBACK")
+                tx.end(is_committed=False)
                 raise
             ended = await connection.say(b"COMMIT")
             if ended.command_status != b"COMMIT":
+                tx.end(is_committed=False)
                 raise InFailedSqlTransaction("a statement of the transaction had failed; nothing was written")
+        tx.end(is_committed=True)
         self.tell_committed(tx.touched)
 
     def tell_committed(self, touched: Iterable[tuple[str, UUID]]) -> None:

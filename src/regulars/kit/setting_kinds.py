@@ -104,6 +104,7 @@ def secret(value: object) -> str:
 
 TEXT: Final = Kind(name="text", parse=nonblank)
 FOLDER: Final = Kind(name="folder", parse=folder)
+FILE: Final = Kind(name="file", parse=folder)
 DATABASE_URL: Final = Kind(name="address", parse=database_url, is_secret=True)
 PUBLIC_URL: Final = Kind(name="address", parse=public_url)
 NETWORKS: Final = Kind(name="list of networks", parse=networks)

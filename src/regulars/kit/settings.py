@@ -93,6 +93,12 @@ class Settings:
         "Key that seals secrets in the database: second factors, webhook secrets, provider credentials. Without it the"
         " embedded database keeps one in the file secret.key of the data folder; an external database needs it.",
     ] = None
+    erasure_log: Annotated[
+        Path | None,
+        kinds.FILE,
+        "File to which this node appends every erasure, outside the database, so that a restored backup brings no"
+        " erased customer back; without it erasures.log in the data folder.",
+    ] = None
     trusted_proxies: Annotated[
         tuple[str, ...],
         kinds.NETWORKS,
@@ -179,6 +185,10 @@ class Settings:
     @property
     def is_embedded(self) -> bool:
         return self.database_url is None
+
+    @property
+    def erasure_log_path(self) -> Path:
+        return self.erasure_log or self.data_dir / "erasures.log"
 
     @property
     def base_url(self) -> str:

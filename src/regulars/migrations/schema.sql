@@ -116,6 +116,21 @@ CREATE TABLE demo_runs (
     failed_at timestamp with time zone
 );
 
+CREATE TABLE erasures (
+    organization_id uuid NOT NULL,
+    profile_id uuid NOT NULL,
+    number_hashes bytea[] NOT NULL,
+    erased_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE erasures_to_replay (
+    organization_id uuid NOT NULL,
+    profile_id uuid NOT NULL,
+    number_hashes bytea[] NOT NULL,
+    erased_at timestamp with time zone NOT NULL,
+    is_certain boolean NOT NULL
+);
+
 CREATE TABLE hourly_totals (
     organization_id uuid NOT NULL,
     hour timestamp with time zone NOT NULL,
@@ -401,6 +416,14 @@ CREATE TABLE request_log (
     request_id text NOT NULL,
     profile_id uuid,
     problem json
+);
+
+CREATE TABLE restore_marker (
+    only_one boolean DEFAULT true NOT NULL,
+    restored_at timestamp with time zone NOT NULL,
+    revoked_keys uuid[] NOT NULL,
+    revokes_all_keys boolean NOT NULL,
+    CONSTRAINT restore_marker_only_one_check CHECK (only_one)
 );
 
 CREATE TABLE sales_events (
@@ -798,6 +821,12 @@ ALTER TABLE ONLY consent_payloads
 ALTER TABLE ONLY demo_runs
     ADD CONSTRAINT demo_runs_pkey PRIMARY KEY (organization_id);
 
+ALTER TABLE ONLY erasures
+    ADD CONSTRAINT erasures_pkey PRIMARY KEY (organization_id, profile_id);
+
+ALTER TABLE ONLY erasures_to_replay
+    ADD CONSTRAINT erasures_to_replay_pkey PRIMARY KEY (organization_id, profile_id);
+
 ALTER TABLE ONLY hourly_totals_fills
     ADD CONSTRAINT hourly_totals_fills_pkey PRIMARY KEY (organization_id);
 
@@ -887,6 +916,9 @@ ALTER TABLE ONLY request_counts
 
 ALTER TABLE ONLY request_log
     ADD CONSTRAINT request_log_pkey PRIMARY KEY (organization_id, id);
+
+ALTER TABLE ONLY restore_marker
+    ADD CONSTRAINT restore_marker_pkey PRIMARY KEY (only_one);
 
 ALTER TABLE ONLY sales_events
     ADD CONSTRAINT sales_events_organization_id_external_id_key UNIQUE (organization_id, external_id);

@@ -1,6 +1,7 @@
 """Create and list organizations and keys; used by the command line and, later, by the pages."""
 
 import secrets
+from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
@@ -8,6 +9,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from regulars.kit.clock import truncate_to_milliseconds
+from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.organizations import queries
 from regulars.organizations.model import (
@@ -44,6 +46,10 @@ async def create_organization(connection: Connection, name: str) -> Organization
 
 async def find_organization(connection: Connection, name: str) -> Organization | None:
     return await queries.find_organization(connection, name)
+
+
+async def find_organization_name(connection: Connection, organization_id: UUID) -> str | None:
+    return await queries.find_organization_name(connection, organization_id)
 
 
 async def find_particulars(connection: Connection, organization_id: UUID) -> Particulars:
@@ -91,6 +97,11 @@ async def list_keys(connection: Connection, organization_id: UUID) -> list[ApiKe
 
 async def revoke_key(connection: Connection, key_id: UUID) -> bool:
     return await queries.revoke_key(connection, key_id, await _now(connection))
+
+
+async def revoke_restored_keys(tx: Tx, key_ids: Collection[UUID], *, revokes_all: bool) -> None:
+    """Of the keys that a restored backup brought back live: those that had been revoked, or all."""
+    await queries.revoke_restored_keys(tx, key_ids, revokes_all=revokes_all)
 
 
 async def _now(connection: Connection) -> datetime:

@@ -1,6 +1,6 @@
 """The statements on `organizations` and `api_keys`, both directory tables."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg import AsyncConnection, sql
 from psycopg.rows import TupleRow, class_row
 
-from regulars.kit.arrays import Blobs
+from regulars.kit.arrays import Blobs, Uuids
 from regulars.kit.db import Tx
 from regulars.organizations.model import ApiKey, Organization, Particulars, Permission
 
@@ -30,6 +30,12 @@ async def find_organization(connection: Connection, name: str) -> Organization |
     async with connection.cursor(row_factory=class_row(Organization)) as cursor:
         await cursor.execute("SELECT id, name, created_at FROM organizations WHERE name = %s", (name,))
         return await cursor.fetchone()
+
+
+async def find_organization_name(connection: Connection, organization_id: UUID) -> str | None:
+    cursor = await connection.execute("SELECT name FROM organizations WHERE id = %s", (organization_id,))
+    row = await cursor.fetchone()
+    return None if row is None else str(row[0])
 
 
 async def find_particulars(connection: Connection, organization_id: UUID) -> Particulars | None:
@@ -183,6 +189,13 @@ async def revoke_keys(tx: Tx, organization_id: UUID) -> None:
     await tx.execute(
         "UPDATE api_keys SET revoked_at = %s WHERE organization_id = %s AND revoked_at IS NULL",
         (tx.now, organization_id),
+    )
+
+
+async def revoke_restored_keys(tx: Tx, key_ids: Collection[UUID], *, revokes_all: bool) -> None:
+    await tx.execute(
+        "UPDATE api_keys SET revoked_at = %s WHERE revoked_at IS NULL AND (%s OR id = ANY(%s::uuid[]))",
+        (tx.now, revokes_all, Uuids(key_id.bytes for key_id in key_ids)),
     )
 
 

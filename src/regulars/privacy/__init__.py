@@ -1,4 +1,5 @@
 """A person's rights over their data: erasure (and later the export of everything about one person).
 
-Owns no table. It asks each room, in the order in which rooms lock their rows, to erase its own part.
+Owns `erasures`, and what a restore leaves to be done before anything is served. An erasure asks each room, in the
+order in which rooms lock their rows, to erase its own part.
 """

@@ -1,6 +1,7 @@
 """The JSON route that erases a person."""
 
 from collections.abc import Sequence
+from functools import partial
 from uuid import UUID
 
 from regulars.http.route import LONG_WAIT_S_MAX, Answer, Mutation, Request, Route, Write
@@ -8,6 +9,7 @@ from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import PROFILE, Reference, read_reference
 from regulars.privacy.erase import Erased, erase_profiles
+from regulars.privacy.erasure_log import ErasureLog
 from regulars.profiles.errors import ProfileNotFound
 
 # Each looks through a day of stored answers for about a second, with its profile locked.
@@ -18,32 +20,36 @@ def prepare_erasure(request: Request) -> Reference:
     return read_reference(PROFILE, request.references[0])
 
 
-async def run_erasures(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
+async def run_erasures(
+    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, log: ErasureLog | None = None
+) -> list[Answer | ApiError]:
     references = [write.command for write in writes]
     # All writes of a batch are of one organization, and so is the secret.
     secret = writes[0].request.caller.secret
-    outcomes = await erase_profiles(tx, organization_id, references, secret=secret)
+    outcomes = await erase_profiles(tx, organization_id, references, secret=secret, log=log)
     return [Answer(204, b"") if isinstance(outcome, Erased) else outcome for outcome in outcomes]
 
 
 ERASE = "eraseProfile"
 
-ROUTES: tuple[Route, ...] = (
-    Mutation(
-        method="DELETE",
-        path="/v1/profiles/{profile_id}",
-        operation_id=ERASE,
-        tag="Profiles",
-        summary="Erase a profile",
-        description="Erases the person for good: the profile, its attributes and the content of its consent history "
-        "go. Sales stay and become anonymous, so totals do not move. Each of the person's numbers stays on a list of "
-        "keyed hashes that are not to be contacted, so an older consent cannot bring it back.",
-        takes_ingest_keys=False,
-        answers={204: None},
-        errors=(ProfileNotFound,),
-        prepare=prepare_erasure,
-        run=run_erasures,
-        writes_per_batch_max=ERASURES_PER_BATCH_MAX,
-        wait_s_max=LONG_WAIT_S_MAX,
-    ),
-)
+
+def routes(log: ErasureLog) -> tuple[Route, ...]:
+    return (
+        Mutation(
+            method="DELETE",
+            path="/v1/profiles/{profile_id}",
+            operation_id=ERASE,
+            tag="Profiles",
+            summary="Erase a profile",
+            description="Erases the person for good: the profile, its attributes and the content of its consent "
+            "history go. Sales stay and become anonymous, so totals do not move. Each of the person's numbers stays on "
+            "a list of keyed hashes that are not to be contacted, so an older consent cannot bring it back.",
+            takes_ingest_keys=False,
+            answers={204: None},
+            errors=(ProfileNotFound,),
+            prepare=prepare_erasure,
+            run=partial(run_erasures, log=log),
+            writes_per_batch_max=ERASURES_PER_BATCH_MAX,
+            wait_s_max=LONG_WAIT_S_MAX,
+        ),
+    )

@@ -1,5 +1,6 @@
 """A person's rights as pages: their data as a file, and their erasure."""
 
+from functools import partial
 from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
@@ -10,6 +11,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, read_reference
 from regulars.messaging.quiet import wait_until_quiet
 from regulars.privacy.erase import erase_profiles
+from regulars.privacy.erasure_log import ErasureLog
 from regulars.privacy.export import export_person
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
@@ -46,7 +48,7 @@ async def ask_to_erase(visit: Visit) -> Response:
     return render(visit, "privacy/erase.html", form=FormState(), **values)
 
 
-async def erase_customer(visit: Visit) -> Response:
+async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
     form = FormState(visit.form)
     async with visit.database.reading() as tx:
         profile = await _find_customer(tx, visit)
@@ -55,7 +57,7 @@ async def erase_customer(visit: Visit) -> Response:
             values = await _erasure(tx, visit, profile)
             return refused(visit, "privacy/erase.html", form, **values)
     async with visit.database.transaction() as tx:
-        await erase_profiles(tx, visit.organization_id, [ById(profile.id)], secret=visit.place.secret)
+        await erase_profiles(tx, visit.organization_id, [ById(profile.id)], secret=visit.place.secret, log=log)
         await record(tx, visit.organization_id, actor_of(visit), "customer.erase", PROFILE.encode(profile.id))
     # Erasing withdraws: the page says so when nothing is on its way to them any more.
     await wait_until_quiet(visit.database, visit.organization_id)
@@ -84,8 +86,10 @@ async def _find_customer(tx: Tx, visit: Visit) -> Profile:
     return profile
 
 
-PAGES: Final = (
-    Page(path=f"{PATH}/{{customer}}/export.json", needs=Action.SEE_PERSONAL, handle=export_customer),
-    Page(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=ask_to_erase),
-    Form(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=erase_customer),
-)
+def pages(log: ErasureLog) -> tuple[Page, ...]:
+    erase = partial(erase_customer, log=log)
+    return (
+        Page(path=f"{PATH}/{{customer}}/export.json", needs=Action.SEE_PERSONAL, handle=export_customer),
+        Page(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=ask_to_erase),
+        Form(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=erase),
+    )

@@ -119,6 +119,11 @@ async def end_links_of_user(tx: Tx, *, user_id: UUID, email: str) -> None:
     await queries.expire_links_of_user(tx, user_id=user_id, email=email)
 
 
+async def end_all_links(tx: Tx) -> None:
+    """Of everybody: a restored backup brings back links that were used or withdrawn since."""
+    await queries.expire_all_links(tx)
+
+
 def _link(row: queries.LinkRow | None) -> Link:
     if row is None:
         raise LinkUnusable

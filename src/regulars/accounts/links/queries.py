@@ -121,3 +121,9 @@ async def withdraw_link(tx: Tx, organization_id: UUID, link_id: UUID) -> tuple[s
         (tx.now, organization_id, link_id, tx.now),
     )
     return (rows[0][0], rows[0][1]) if rows else None
+
+
+async def expire_all_links(tx: Tx) -> None:
+    await tx.execute(
+        "UPDATE sign_in_links SET expires_at = %(now)s WHERE used_at IS NULL AND expires_at > %(now)s", {"now": tx.now}
+    )

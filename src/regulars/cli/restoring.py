@@ -1,0 +1,180 @@
+"""What `regulars restore` knows besides the backup: erasures and revoked keys that the backup may lack.
+
+They go into the restored database in the transaction of the backup itself, with a marker. Every command that uses the
+database does what the marker says first.
+"""
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+import psycopg
+
+from regulars.cli.output import CommandError, Exit, counted, err, shown_time
+from regulars.kit import connecting, log
+from regulars.kit.db import Database
+from regulars.kit.ids import API_KEY, PROFILE
+from regulars.kit.releases import MIGRATIONS
+from regulars.kit.settings import Settings
+from regulars.privacy.erasure_log import Erasure, merge, read_log
+from regulars.privacy.restored import ReplayReport, end_access, finish_restore
+
+LOCK_TIMEOUT_MS: Final = 60_000
+UNCERTAIN_SHOWN_MAX: Final = 100
+TABLES: Final = MIGRATIONS / "0096_restores.sql"
+# The backup decides which schema its tables are in, and leaves the search path empty.
+INTO_ITS_SCHEMA: Final = b"""
+SELECT pg_catalog.set_config('search_path', quote_ident(n.nspname), false)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relname = 'migrations' AND c.relkind IN ('r', 'p') ORDER BY n.nspname = 'public' LIMIT 1;
+"""
+BEGIN_COPY: Final = b"""
+CREATE TEMPORARY TABLE known_erasures (LIKE erasures_to_replay) ON COMMIT DROP;
+COPY known_erasures (organization_id, profile_id, number_hashes, erased_at, is_certain) FROM stdin;
+"""
+# A backup that was taken before an earlier restore was finished has rows of its own.
+END_COPY: Final = b"""\\.
+INSERT INTO erasures_to_replay SELECT * FROM known_erasures ON CONFLICT DO NOTHING;
+CREATE TEMPORARY TABLE known_keys (id uuid, is_every boolean) ON COMMIT DROP;
+COPY known_keys (id, is_every) FROM stdin;
+"""
+END: Final = b"""\\.
+INSERT INTO restore_marker (restored_at, revoked_keys, revokes_all_keys)
+SELECT now(), coalesce(array_agg(id) FILTER (WHERE id IS NOT NULL), '{}'), bool_or(is_every) FROM known_keys
+ON CONFLICT (only_one) DO UPDATE SET restored_at = excluded.restored_at,
+    revoked_keys = restore_marker.revoked_keys || excluded.revoked_keys,
+    revokes_all_keys = restore_marker.revokes_all_keys OR excluded.revokes_all_keys;
+"""
+
+Answer = TypeVar("Answer")
+
+_log = log.get(__name__)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Knowledge:
+    """What is known outside the backup."""
+
+    erasures: Sequence[Erasure]
+    revoked_keys: Sequence[UUID]
+    revokes_all_keys: bool
+
+
+def gather(
+    settings: Settings, connection: psycopg.Connection[Any], files: Iterable[Path], *, revokes_all_keys: bool
+) -> Knowledge:
+    """From the database that will be replaced, the log of this node, and the logs of others."""
+    own = settings.erasure_log_path
+    logs = [*([own] if own.is_file() else []), *files]
+    erasures = [*_replaced_erasures(connection), *(erasure for path in logs for erasure in _read(path))]
+    revoked = []
+    if _has_table(connection, "api_keys"):
+        revoked = connection.execute("SELECT id FROM api_keys WHERE revoked_at IS NOT NULL").fetchall()
+    return Knowledge(
+        erasures=merge(erasures), revoked_keys=[row[0] for row in revoked], revokes_all_keys=revokes_all_keys
+    )
+
+
+def statements(known: Knowledge) -> bytes:
+    """For psql, at the end of the transaction that restores the backup."""
+    erasures = [
+        f"{one.organization_id}\t{one.profile_id}\t{_array(one.number_hashes)}\t{one.erased_at.isoformat()}"
+        f"\t{'t' if one.is_certain else 'f'}\n"
+        for one in known.erasures
+    ]
+    keys = [f"{key_id}\tf\n" for key_id in known.revoked_keys]
+    keys.append(f"\\N\t{'t' if known.revokes_all_keys else 'f'}\n")
+    parts = [INTO_ITS_SCHEMA, TABLES.read_bytes(), BEGIN_COPY, "".join(erasures).encode(), END_COPY]
+    return b"".join([*parts, "".join(keys).encode(), END])
+
+
+def end_all_access(url: str, known: Knowledge) -> int:
+    """At once and on any schema: an older release may be what serves next, and it knows no marker."""
+
+    async def work(database: Database) -> int:
+        async with database.transaction() as tx:
+            return await end_access(tx, revoked_keys=known.revoked_keys, revokes_all_keys=known.revokes_all_keys)
+
+    return asyncio.run(_with_database(url, work))
+
+
+def live_keys(connection: psycopg.Connection[Any]) -> list[str]:
+    """The keys that work after the restore, as lines for people."""
+    rows = connection.execute(
+        "SELECT k.id, o.name, k.name, k.hint, k.last_used_at FROM api_keys k JOIN organizations o"
+        " ON o.id = k.organization_id WHERE k.revoked_at IS NULL ORDER BY o.name, k.id"
+    ).fetchall()
+    return [
+        f"{API_KEY.encode(identifier)} of {organization}: {name}, ends in {hint},"
+        f" last used {shown_time(used) or 'never'}"
+        for identifier, organization, name, hint, used in rows
+    ]
+
+
+def finish(url: str) -> None:
+    """Do what a restore has left, if there was one; called on the schema of this release, before anything else."""
+    with connecting.connect(url) as connection:
+        if connection.execute("SELECT EXISTS (SELECT FROM restore_marker)").fetchone() != (True,):
+            return
+    report = asyncio.run(_with_database(url, finish_restore))
+    if report is not None:
+        _tell(report)
+
+
+def _tell(report: ReplayReport) -> None:
+    _log.info("restore.finished", erased_again=report.replayed, uncertain=len(report.uncertain))
+    if report.replayed:
+        err.print(f"Erased again {counted(report.replayed, 'customer')} whom the backup had brought back.")
+    if report.uncertain:
+        err.print("Of these the log does not say whether the erasure had been committed; they are erased now:")
+        for name, erasure in report.uncertain[:UNCERTAIN_SHOWN_MAX]:
+            at = shown_time(erasure.erased_at)
+            err.print(f"  {PROFILE.encode(erasure.profile_id)} of {name}, requested {at} UTC", markup=False)
+        left = len(report.uncertain) - UNCERTAIN_SHOWN_MAX
+        if left > 0:
+            err.print(f"  and {left} more")
+
+
+async def _with_database(url: str, work: Callable[[Database], Awaitable[Answer]]) -> Answer:
+    # Another node may be at the same work, and rows of large customers take a while.
+    database = Database(url, pool_max=2, statement_timeout_ms=0, lock_timeout_ms=LOCK_TIMEOUT_MS)
+    try:
+        return await work(database)
+    finally:
+        await database.close()
+
+
+def _replaced_erasures(connection: psycopg.Connection[Any]) -> list[Erasure]:
+    found = []
+    if _has_table(connection, "erasures"):
+        found += connection.execute(
+            "SELECT organization_id, profile_id, number_hashes, erased_at, true FROM erasures"
+        ).fetchall()
+    if _has_table(connection, "erasures_to_replay"):
+        found += connection.execute(
+            "SELECT organization_id, profile_id, number_hashes, erased_at, is_certain FROM erasures_to_replay"
+        ).fetchall()
+    return [Erasure(row[0], row[1], tuple(row[2]), row[3], row[4]) for row in found]
+
+
+def _has_table(connection: psycopg.Connection[Any], name: str) -> bool:
+    return connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchone() == (True,)
+
+
+def _read(path: Path) -> Sequence[Erasure]:
+    try:
+        content = read_log(path)
+    except OSError as error:
+        raise CommandError(f"The log of erasures {path} cannot be read: {error.strerror}.", code=Exit.USAGE) from None
+    if content.damaged_lines:
+        numbers = ", ".join(str(number) for number in content.damaged_lines)
+        err.print(f"In {path} these lines cannot be read and were skipped: {numbers}.", markup=False)
+    return content.erasures
+
+
+def _array(hashes: Sequence[bytes]) -> str:
+    """An array of bytes in the text form of COPY, where a backslash is written twice, and twice again in an array."""
+    return "{" + ",".join(f'"\\\\\\\\x{one.hex()}"' for one in hashes) + "}"

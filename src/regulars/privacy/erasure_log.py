@@ -1,0 +1,170 @@
+"""The log of erasures outside the database: a backup that is restored must not bring an erased person back.
+
+An erasure is appended and synced to disk before its commit; what became of the transaction is appended after it. So an
+erasure that was committed is always in the log. Lines hold ids, keyed hashes and times, and nothing personal:
+
+    {"entry":"…","organization_id":"…","profile_id":"…","number_hashes":["…"],"erased_at":"…"}
+    {"entry":"…","outcome":"committed"}      or "void", after a rollback
+
+An entry without an outcome is one whose process ended before it was known; it counts as erased, and is listed.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from regulars.kit import log
+from regulars.kit.db import Tx
+from regulars.kit.errors import Unavailable
+from regulars.kit.ids import new_uuid
+
+COMMITTED: Final = "committed"
+VOID: Final = "void"
+
+_log = log.get(__name__)
+
+
+class Erasure(msgspec.Struct, frozen=True):
+    """Somebody who was erased. `is_certain` is false where nobody knows whether the erasure was committed."""
+
+    organization_id: UUID
+    profile_id: UUID
+    number_hashes: tuple[bytes, ...]
+    erased_at: datetime
+    is_certain: bool = True
+
+
+class ErasureLog:
+    """The file of one node; its server processes append to it side by side."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    async def append(self, tx: Tx, erasures: Sequence[Erasure]) -> None:
+        """Make the erasures of this transaction durable outside the database, before it commits."""
+        entries = [_Entry.of(erasure) for erasure in erasures]
+        try:
+            await asyncio.to_thread(self._write, entries, is_synced=True)
+        except OSError as error:
+            _log.error("erasure_log.cannot_be_written", path=str(self.path), error=error.strerror)
+            raise Unavailable(
+                "The log of erasures cannot be written, so nothing was erased; try again later."
+            ) from error
+        tx.endings.append(partial(self._append_outcome, entries))
+
+    def is_writable(self) -> bool:
+        existing = self.path
+        while not existing.exists() and existing != existing.parent:
+            existing = existing.parent
+        return os.access(existing, os.W_OK)
+
+    def _append_outcome(self, entries: Sequence["_Entry"], is_committed: bool) -> None:
+        """Not synced: an entry whose outcome is lost counts as erased, which errs on the person's side."""
+        outcome: Literal["committed", "void"] = COMMITTED if is_committed else VOID
+        try:
+            self._write([_Outcome(entry=entry.entry, outcome=outcome) for entry in entries], is_synced=False)
+        except OSError as error:
+            _log.warning("erasure_log.outcome_not_written", path=str(self.path), error=error.strerror)
+
+    def _write(self, lines: Iterable["_Entry | _Outcome"], *, is_synced: bool) -> None:
+        is_new = not self.path.exists()
+        if is_new:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+            # A line that a full disk or a power cut left unfinished must not swallow the next one.
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                text = b"\n" + text
+            if os.write(descriptor, text) != len(text):
+                raise OSError(0, "only a part of the line was written")
+            if is_synced:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if is_new and is_synced:
+            _sync_folder(self.path.parent)
+
+
+class LogContent(msgspec.Struct, frozen=True):
+    """The erasures of a log, without void ones, and the numbers of lines that cannot be read."""
+
+    erasures: tuple[Erasure, ...]
+    damaged_lines: tuple[int, ...]
+
+
+def read_log(path: Path) -> LogContent:
+    entries: dict[UUID, _Entry] = {}
+    outcomes: dict[UUID, str] = {}
+    damaged = []
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                read = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+                if "outcome" in read:
+                    outcome = msgspec.json.decode(line, type=_Outcome)
+                    outcomes[outcome.entry] = outcome.outcome
+                else:
+                    entry = msgspec.json.decode(line, type=_Entry)
+                    entries[entry.entry] = entry
+                    entry.erasure(is_certain=True)
+            except (msgspec.MsgspecError, ValueError):
+                damaged.append(number)
+    found = tuple(
+        entry.erasure(is_certain=outcomes.get(identifier) == COMMITTED)
+        for identifier, entry in entries.items()
+        if outcomes.get(identifier) != VOID
+    )
+    return LogContent(found, tuple(damaged))
+
+
+def merge(erasures: Iterable[Erasure]) -> list[Erasure]:
+    """One for each person: a certain one before an uncertain one, then the latest."""
+    known: dict[tuple[UUID, UUID], Erasure] = {}
+    for erasure in erasures:
+        key = (erasure.organization_id, erasure.profile_id)
+        before = known.get(key)
+        if before is None or (before.is_certain, before.erased_at) < (erasure.is_certain, erasure.erased_at):
+            known[key] = erasure
+    return sorted(known.values(), key=lambda erasure: erasure.erased_at)
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    entry: UUID
+    organization_id: UUID
+    profile_id: UUID
+    number_hashes: tuple[str, ...]
+    erased_at: datetime
+
+    @classmethod
+    def of(cls, erasure: Erasure) -> "_Entry":
+        hashes = tuple(number_hash.hex() for number_hash in erasure.number_hashes)
+        return cls(new_uuid(), erasure.organization_id, erasure.profile_id, hashes, erasure.erased_at)
+
+    def erasure(self, *, is_certain: bool) -> Erasure:
+        hashes = tuple(bytes.fromhex(text) for text in self.number_hashes)
+        return Erasure(self.organization_id, self.profile_id, hashes, self.erased_at, is_certain)
+
+
+class _Outcome(msgspec.Struct, frozen=True):
+    entry: UUID
+    outcome: Literal["committed", "void"]
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new file outlasts a power cut only when its folder is synced too."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,60 @@
+"""The SQL of erasures and of what a restore leaves to be done."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.kit.arrays import Blobs
+from regulars.kit.db import Tx
+from regulars.privacy.erasure_log import Erasure
+
+
+async def insert_erasure_if_new(tx: Tx, organization_id: UUID, erasure: Erasure) -> None:
+    await tx.execute(
+        "INSERT INTO erasures (organization_id, profile_id, number_hashes, erased_at) VALUES (%s, %s, %s, %s)"
+        " ON CONFLICT DO NOTHING",
+        (organization_id, erasure.profile_id, Blobs(erasure.number_hashes), erasure.erased_at),
+    )
+
+
+async def is_erased(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
+    rows = await tx.fetch(
+        "SELECT 1 FROM erasures WHERE organization_id = %s AND profile_id = %s", (organization_id, profile_id)
+    )
+    return bool(rows)
+
+
+async def find_erasure_to_replay(tx: Tx) -> Erasure | None:
+    """The oldest that is left, of any organization; the caller locks it with its organization."""
+    rows = await tx.fetch(
+        "SELECT organization_id, profile_id, number_hashes, erased_at, is_certain FROM erasures_to_replay"
+        " ORDER BY erased_at, organization_id, profile_id LIMIT 1"
+    )
+    return Erasure(rows[0][0], rows[0][1], tuple(rows[0][2]), rows[0][3], rows[0][4]) if rows else None
+
+
+async def delete_erasure_to_replay(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
+    """Whether it was there: another node may have replayed it while this one waited for the row."""
+    deleted = await tx.execute(
+        "DELETE FROM erasures_to_replay WHERE organization_id = %s AND profile_id = %s", (organization_id, profile_id)
+    )
+    return deleted == 1
+
+
+class Marker(NamedTuple):
+    revoked_keys: Sequence[UUID]
+    revokes_all_keys: bool
+
+
+async def find_marker(tx: Tx) -> Marker | None:
+    rows = await tx.fetch("SELECT revoked_keys, revokes_all_keys FROM restore_marker")
+    return Marker(*rows[0]) if rows else None
+
+
+async def delete_marker(tx: Tx) -> None:
+    await tx.execute("DELETE FROM restore_marker")
+
+
+async def has_table(tx: Tx, name: str) -> bool:
+    """A backup of an older release may not have it."""
+    return await tx.fetch("SELECT to_regclass(%s) IS NOT NULL", (name,)) == [(True,)]

@@ -1,0 +1,79 @@
+"""What must not come back with a backup: sessions, links, revoked keys, texts on their way, and erased people.
+
+`regulars restore` leaves a marker in the transaction of the backup itself, with the erasures that the backup may lack.
+Whatever is killed in between, no command serves or sends before all of this is done.
+"""
+
+from collections.abc import Collection
+from uuid import UUID
+
+import msgspec
+
+from regulars.accounts.links.link import end_all_links
+from regulars.accounts.sessions import end_all_sessions
+from regulars.kit.db import Database, Tx
+from regulars.messaging.hold import hold_everybody
+from regulars.organizations.manage import find_organization_name, find_particulars, revoke_restored_keys
+from regulars.privacy import queries
+from regulars.privacy.erase import replay_erasure
+from regulars.privacy.erasure_log import Erasure
+
+HELD_BECAUSE = "A backup was restored."
+
+
+class ReplayReport(msgspec.Struct):
+    """What became of the erasures that the backup may have lacked."""
+
+    replayed: int = 0
+    # Known to the backup already, or of an organization that it does not have.
+    skipped: int = 0
+    # Replayed although nobody knows whether they were ever committed, each with the name of its organization.
+    uncertain: list[tuple[str, Erasure]] = []
+
+
+async def end_access(tx: Tx, *, revoked_keys: Collection[UUID], revokes_all_keys: bool) -> int:
+    """End all sessions and links, revoke keys again and hold all texts; gives how many organizations are on hold.
+
+    The backup may be of an older release, which knows fewer tables, and which may be what runs on it.
+    """
+    if await queries.has_table(tx, "sessions"):
+        await end_all_sessions(tx)
+    if await queries.has_table(tx, "sign_in_links"):
+        await end_all_links(tx)
+    await revoke_restored_keys(tx, revoked_keys, revokes_all=revokes_all_keys)
+    if not await queries.has_table(tx, "sms_settings"):
+        return 0
+    return await hold_everybody(tx, reason=HELD_BECAUSE)
+
+
+async def finish_restore(database: Database) -> ReplayReport | None:
+    """Do what a restore has left, on the schema of this release; None where nothing was left."""
+    async with database.transaction() as tx:
+        marker = await queries.find_marker(tx)
+        if marker is None:
+            return None
+        await end_access(tx, revoked_keys=marker.revoked_keys, revokes_all_keys=marker.revokes_all_keys)
+    report = ReplayReport()
+    while True:
+        async with database.transaction() as tx:
+            erasure = await queries.find_erasure_to_replay(tx)
+            if erasure is None:
+                await queries.delete_marker(tx)
+                return report
+            await _replay(tx, erasure, report)
+
+
+async def _replay(tx: Tx, erasure: Erasure, report: ReplayReport) -> None:
+    if not await queries.delete_erasure_to_replay(tx, erasure.organization_id, erasure.profile_id):
+        return
+    name = await find_organization_name(tx.connection, erasure.organization_id)
+    if name is None:
+        report.skipped += 1
+        return
+    secret = (await find_particulars(tx.connection, erasure.organization_id)).secret
+    if not await replay_erasure(tx, erasure, secret=secret):
+        report.skipped += 1
+        return
+    report.replayed += 1
+    if not erasure.is_certain:
+        report.uncertain.append((name, erasure))

@@ -1,11 +1,15 @@
 """The benchmark: everything side by side in one run on this machine. `bin/bench --help` says what can be chosen."""
 
 import argparse
+import io
 import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -40,6 +44,7 @@ from scenarios import (
     measure_in_turns,
 )  # as above
 
+ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).resolve().parent / "results"
 PAGE = RESULTS.parent.parent / "docs" / "performance.md"
 WARM_S = 3
@@ -68,7 +73,8 @@ def main() -> None:
         _measure_alone(console, options, options.only[0], ALONE[options.only[0]])
         return
     wrk.ensure_installed()
-    with running_cluster() as cluster:
+    with tempfile.TemporaryDirectory(prefix="regulars-bench-beside-") as folder, running_cluster() as cluster:
+        options.beside = options.beside and (options.beside, _source_of(options.beside, Path(folder)))
         organizations = make_templates(cluster)
         chosen = _choose(console, cluster, organizations[0], options)
         runs: dict[str, list[Measured]] = {scenario.name: [] for scenario in chosen}
@@ -98,6 +104,16 @@ def main() -> None:
     console.print(f"Written to {_write(result, options.output)}")
     if options.document:
         report.document(PAGE, report.markdown(result))
+
+
+def _source_of(commit: str, folder: Path) -> Path:
+    """The source as that commit has it."""
+    archive = subprocess.run(
+        ["git", "archive", "--format=tar", commit, "src"], cwd=ROOT, check=True, capture_output=True
+    )
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+        files.extractall(folder)  # noqa: S202  # made by git from our own history a line above
+    return folder / "src"
 
 
 def _measure_alone(console: Console, options: argparse.Namespace, name: str, measured: "_Alone") -> None:
@@ -147,7 +163,7 @@ def _choose(
     groups = set(options.only or [*GROUPS])
     if "latency" in groups:
         groups |= {"sales"}
-    chosen = [scenario for scenario in [*SCENARIOS, *close_scenarios()] if scenario.group in groups]
+    chosen = [scenario for scenario in [*SCENARIOS, *close_scenarios(options.beside)] if scenario.group in groups]
     if "growth" in groups:
         chosen.append(grown_scenario("regulars", None, "0"))
         for sales in GROWTH_LONG if options.long else GROWTH:
@@ -279,6 +295,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--scale", type=float, default=1.0, help="of segments: the share of a million customers and ten million sales"
     )
+    parser.add_argument("--beside", metavar="COMMIT", help="of turns: measure this commit in the same turns")
     parser.add_argument("--long", action="store_true", help="also the growth to 10 million stored sales")
     parser.add_argument("--output", type=Path, help="where the JSON goes; default bench/results/local/")
     parser.add_argument("--document", action="store_true", help="put the results into docs/performance.md")

@@ -57,6 +57,8 @@ class Scenario:
     with_worker: bool = True
     # Seconds of load before the measurement; without it, as many as the run was asked for.
     warm_s: int | None = None
+    # A folder with the source of another commit, instead of this one's.
+    source: Path | None = None
     # Whether it is measured side by side with the others of its group, a little at a time.
     is_in_turns: bool = False
 
@@ -98,7 +100,8 @@ SCENARIOS: tuple[Scenario, ...] = (
         rows_per_request=BATCH_PROFILES,
         counted=None,
     ),
-    Scenario("Regulars opt-ins", "opt-ins", "regulars", load="opt-ins", counted=None),
+    Scenario(report.OPT_INS, "opt-ins", "regulars", load="opt-ins", counted=None),
+    Scenario(report.LONE, "lone", "regulars", connections=1),
     Scenario("Regulars GET profile by external_id", "get", "regulars", load="get-profile", counted=None),
     Scenario("Regulars GET sale by external_id", "get", "regulars", load="get-sale", counted=None),
     Scenario(
@@ -120,13 +123,25 @@ SCENARIOS: tuple[Scenario, ...] = (
 )
 
 
-def close_scenarios() -> list[Scenario]:
-    """Those whose ratios are near to what is promised of them, to be measured in turns."""
-    return [
+def close_scenarios(beside: tuple[str, Path] | None = None) -> list[Scenario]:
+    """Those whose ratios are near to what is promised of them, to be measured in turns.
+
+    `beside` is another commit and its source: some of them are measured with it too.
+    """
+    close = [
         replace(scenario, name=report.in_turns(scenario.name), group="turns", is_in_turns=True)
         for scenario in SCENARIOS
         if report.in_turns(scenario.name) in report.CLOSE
     ]
+    if beside is not None:
+        commit, source = beside
+        compared = tuple(map(report.in_turns, report.COMPARED))
+        close += [
+            replace(scenario, name=f"{scenario.name}, at {commit}", source=source)
+            for scenario in close
+            if scenario.name in compared
+        ]
+    return close
 
 
 def grown_scenario(app: str, database: str | None, label: str) -> Scenario:
@@ -172,6 +187,7 @@ def start(scenario: Scenario, url: str) -> Iterator[Server]:
             "REGULARS_WORKERS": str(scenario.workers),
             "REGULARS_RATE_LIMIT_PER_S": "0",
             "REGULARS_LOG_LEVEL": "warning",
+            **({} if scenario.source is None else {"PYTHONPATH": str(scenario.source)}),
             **scenario.environment,
         }
         command = regulars_command(with_worker=scenario.with_worker)

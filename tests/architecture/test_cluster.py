@@ -1,13 +1,13 @@
 """What every table and statement keeps to, so that the same SQL runs on a cluster distributed by organization."""
 
 import re
+from itertools import product
 
 import pytest
 from tests.architecture.test_statements import DIRECTORY_TABLES, NO_ROOM, all_statements, migrated_tables, place
 from tests.support.project import PACKAGE
 from tests.support.statements import Statement
 
-from regulars.kit.connection import Prepared
 from regulars.sales import statements as recording
 
 # The one statement that inserts inside WITH, for the sake of the hot path.
@@ -83,14 +83,9 @@ def test_inside_lateral_the_organization_is_a_parameter():
 
 def test_of_the_forms_of_the_recording_statement_only_that_for_several_takes_organizations_from_rows():
     """The other runs on a cluster, where it must be known whose it is before it is run."""
-    forms = {name: form.text for name, form in vars(recording).items() if isinstance(form, Prepared)}
-    from_rows = {name for name, text in forms.items() if re.search(r"\b[in]\.organization_id", text)}
-    assert from_rows == {"RECORD_TOGETHER"}
-    assert {name for name, text in forms.items() if "INSERT INTO sales_events" in text} == {
-        *from_rows,
-        "RECORD",
-        "RECORD_ALL",
-    }
+    forms = [recording.Form(*parts) for parts in product([False, True], repeat=len(recording.Form._fields))]
+    from_rows = [form for form in forms if re.search(r"\b[in]\.organization_id", recording.compose(form).prepared.text)]
+    assert from_rows == [form for form in forms if form.is_shared]
 
 
 def test_every_update_and_delete_names_one_organization_with_a_parameter():

@@ -21,29 +21,39 @@ from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE as PROFILE_ID
 from regulars.kit.ids import new_uuid
 from regulars.sales import statements
+from regulars.sales.quick import QuickRecorder
 from regulars.worker import LISTENERS
 
 pytestmark = pytest.mark.anyio
 
 
-# One organization's sales go by one statement, and those of several by another.
-BY_EITHER = pytest.mark.parametrize("statement", [statements.RECORD, statements.RECORD_TOGETHER])
+@pytest.fixture(params=[False, True], ids=["one organization", "several"])
+def is_shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether sales are recorded by the form of the statement for several organizations, even if they are of one."""
+    if request.param:
+        insert = QuickRecorder._insert
+
+        async def insert_shared(self: QuickRecorder, connection: Any, new: Any, **_: Any) -> Any:
+            return await insert(self, connection, new, is_shared=True)
+
+        monkeypatch.setattr(QuickRecorder, "_insert", insert_shared)
+    return request.param
 
 
-@BY_EITHER
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_random_traffic_has_the_same_answers_and_leaves_the_same_rows_on_both_paths(
-    quick, plain, seed, statement, monkeypatch
+    quick, plain, seed, is_shared, monkeypatch
 ):
-    monkeypatch.setattr(statements, "RECORD", statement)
     # However much of it comes again, the quick way is tried.
     monkeypatch.setattr(quick_try, "REPEATS_MIN", 1_000)
     traffic = Traffic(seed)
     for counter in (quick, plain):
         await counter.send([FIRST])
-    for _ in range(20):
+    for number in range(20):
         told = traffic.batch()
-        assert await quick.send(told) == await plain.send(told), f"seed {seed}, batch {told}"
+        # A lone sale has a form of the statement to itself.
+        for some in [[one] for one in told] if number % 4 == 0 else [told]:
+            assert await quick.send(some) == await plain.send(some), f"seed {seed}, batch {some}"
     assert await quick.left() == await plain.left(), f"seed {seed}"
     assert sum(quick.sent_quickly) > 20
     assert sum(quick.sent_quickly) < len(traffic.sent)
@@ -74,7 +84,10 @@ PROFILE = "INSERT INTO profiles (organization_id, id, external_id, created_at, u
 
 
 async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sale_names(quick):
-    """Ours waits for the other's uncommitted profile; the other commits, and the careful path finds it."""
+    """Ours waits for the other's uncommitted profile; the other commits, and the careful path finds it.
+
+    The sale without a new customer was committed by a statement before that, and its response is the quick path's.
+    """
     await quick.send([told("warm-up")])
     identifier = new_uuid()
     async with await quick.desk.elsewhere() as other:
@@ -94,7 +107,7 @@ async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sa
     left = await quick.left()
     assert left["told"] == ["A", "B", "C", "warm-up"]
     assert [key for key, _, _ in left["keys"]] == ["k"]
-    assert quick.sent_quickly == [1]
+    assert quick.sent_quickly == [1, 1]
 
 
 async def test_where_everything_comes_again_the_quick_way_is_not_tried_for_a_while(quick, monkeypatch):
@@ -114,10 +127,8 @@ async def profile_of(quick: Counter, ticket: str) -> Any:
     return dict(await quick.desk.rows(query))[ticket]
 
 
-@BY_EITHER
-async def test_a_customer_committed_just_before_the_statement_is_found_by_it(quick, monkeypatch, statement):
+async def test_a_customer_committed_just_before_the_statement_is_found_by_it(quick, monkeypatch, is_shared):
     """The answer that is kept for the key names the customer whom the statement found, to the byte."""
-    monkeypatch.setattr(statements, "RECORD", statement)
     identifier = new_uuid()
     insert = statements.insert
 
@@ -137,11 +148,9 @@ async def test_a_customer_committed_just_before_the_statement_is_found_by_it(qui
     assert replay == {**answer, "headers": [(b"idempotent-replayed", b"true")]}
 
 
-@BY_EITHER
 async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sale_is_not_written(
-    quick, monkeypatch, statement
+    quick, monkeypatch, is_shared
 ):
-    monkeypatch.setattr(statements, "RECORD", statement)
     insert = statements.insert
     body = {**samples.sale(STORE), "external_id": "A", "profile_id": "ghost"}
     print_of = fingerprint("POST", TARGET, samples.json_bytes(body))
@@ -159,9 +168,41 @@ async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sal
     answers = await quick.send([Told(body, "k"), told("B", key="k2", profile_id="ada")])
     assert answers[0] == {"status": 201, "headers": [(b"idempotent-replayed", b"true")], "body": {"stored": 1}}
     assert answers[1]["status"] == 201
-    if statement is statements.RECORD_TOGETHER:
+    if is_shared:
         assert quick.sent_quickly == [1], "it left out its own sale only"
     assert (await quick.desk.tickets(), await quick.desk.customers()) == (["B"], ["ada"])
+
+
+async def forms_of(monkeypatch: pytest.MonkeyPatch, run: Any) -> list[statements.Form]:
+    """The forms of the statement by which something is recorded."""
+    used, insert = [], statements.insert
+
+    async def observe(connection: Any, form: statements.Form, *arguments: Any, **options: Any) -> Any:
+        used.append(form)
+        return await insert(connection, form, *arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(statements, "insert", observe)
+        await run
+    return used
+
+
+async def test_each_batch_takes_the_smallest_form_that_can_decide_it(quick, monkeypatch):
+    form = statements.Form(creates_profiles=False)
+    single = form._replace(is_single=True)
+    whole = single._replace(creates_profiles=True)
+    for sales, expected in (
+        ([told("A", profile_id="ada")], [single, whole]),
+        ([told("B", profile_id="ada")], [whole]),
+        ([told("C", profile_id="ada")], [single]),
+        ([told("D")], [single]),
+        ([told("E", key="k", profile_id="ada")], [single._replace(has_keys=True)]),
+        ([told("F", profile_id="ada"), told("G")], [form]),
+        ([told("H", profile_id="ada"), told("I", profile_id="eve")], [form, whole]),
+    ):
+        assert await forms_of(monkeypatch, quick.send(sales)) == expected, sales
+    assert await quick.desk.tickets() == list("ABCDEFGHI")
+    assert await quick.desk.customers() == ["ada", "eve"]
 
 
 async def test_a_ticket_committed_meanwhile_is_left_out_with_its_customer_its_key_and_its_fact(quick):

@@ -9,21 +9,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from uuid import UUID
 
-import psycopg
-from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled
+from psycopg.errors import QueryCanceled
 
 from regulars.http.in_flight import InFlight, Pending
 from regulars.http.route import MakeBody, Mutation, Quick, QuickTogether
 from regulars.kit import failpoint
+from regulars.kit.db import REFUSED_ERRORS
 
 ALONE_S = 1.0
 APART_S = 10.0
 # Of so many that are left over none is worth a try for a while.
 REPEATS_MIN = 24
 REPEATING_S = 1.0
-
-# The statement wrote nothing; the careful way finds out why.
-_REFUSED = (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable)
 
 # The organization, the operation, and one of the queues it has for that organization.
 QueueKey = tuple[UUID, str, int]
@@ -50,7 +47,7 @@ class QuickTry:
         failpoint.hit("write.before_commit")
         try:
             made = await quick(list(zip(organizations, writes, strict=True)))
-        except _REFUSED:
+        except REFUSED_ERRORS:
             for pending in batches[0][1] if len(batches) == 1 else ():
                 pending.is_for_the_careful_way = True
             return [batch for _, batch in batches]
@@ -87,7 +84,7 @@ class QuickTry:
             return rest
         try:
             rest += await self._try(route, quick, organization_id, able)
-        except _REFUSED:
+        except REFUSED_ERRORS:
             _set_aside(self.apart, queue, APART_S)
             if len(able) == 1 or not route.tries_alone:
                 return batch
@@ -120,7 +117,7 @@ class QuickTry:
     async def _is_answered_alone(self, route: Mutation, quick: Quick, organization_id: UUID, pending: Pending) -> bool:
         try:
             return not await self._try(route, quick, organization_id, [pending])
-        except _REFUSED:
+        except REFUSED_ERRORS:
             return False
 
 

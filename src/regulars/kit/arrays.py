@@ -35,6 +35,11 @@ class BinaryArray:
         # One dimension, and there may be nulls: PostgreSQL looks for itself.
         self.payload = _HEADER.pack(1, 1, self.element_oid, len(elements), 1) + b"".join(elements)
 
+    def only(self) -> bytes | None:
+        """The only element, as a value of its own."""
+        start = _HEADER.size + _LENGTH.size
+        return None if self.payload[_HEADER.size : start] == _NULL else self.payload[start:]
+
 
 class Texts(BinaryArray):
     oid, element_oid = 1009, 25

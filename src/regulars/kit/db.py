@@ -17,7 +17,7 @@ from math import inf
 from uuid import UUID
 
 import psycopg
-from psycopg.errors import InFailedSqlTransaction, ReadOnlySqlTransaction
+from psycopg.errors import DeadlockDetected, InFailedSqlTransaction, LockNotAvailable, ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
@@ -41,6 +41,8 @@ URGENT_MAX = 1
 
 # What may be gone when somebody tries again.
 CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError, ReadOnlySqlTransaction)
+# The statement wrote nothing, for a reason that lies in its rows or in a neighbour's lock; the connection is fine.
+REFUSED_ERRORS = (psycopg.DataError, psycopg.IntegrityError, DeadlockDetected, LockNotAvailable)
 
 _OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 

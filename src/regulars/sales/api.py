@@ -47,8 +47,8 @@ from regulars.sales.encode import (
 )
 from regulars.sales.errors import OccurredAtInFuture, SalesEventNotFound
 from regulars.sales.listing import CURRENCIES, TYPES, find_sales, list_sales
-from regulars.sales.model import Recorded, Sale, automation_state
-from regulars.sales.quick import QuickRecorder, SalesRequest
+from regulars.sales.model import Recorded, Sale, SalesRequest, automation_state
+from regulars.sales.quick import QuickRecorder
 from regulars.sales.record import record_sales
 from regulars.stores.errors import StoreNotFound
 

@@ -14,7 +14,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import Reference, new_uuid
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
-from regulars.sales.statements import COLUMNS, TOLD
+from regulars.sales.statements import COLUMNS, SALE_COLUMNS
 from regulars.work import outbox
 
 # Sent in pieces of this size: a call for each row would cost more than the row.
@@ -74,4 +74,4 @@ def _text(value: str) -> str:
 
 
 _WRITERS: Final[Mapping[Any, Callable[[Any], str]]] = {Texts: _text, Labels: _text, Jsons: _json}
-_FIELDS: Final = [(attrgetter(column.name), _WRITERS.get(column.array, str)) for column in TOLD]
+_FIELDS: Final = [(attrgetter(column.name), _WRITERS.get(column.array, str)) for column in SALE_COLUMNS]

@@ -1,15 +1,15 @@
 """What a sale is, when it may trigger automations, and when two tickets under one id are the same."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
-from regulars.kit.errors import invalid
+from regulars.kit.errors import Headers, invalid
 from regulars.kit.faults import Spelled
 from regulars.kit.ids import Reference
 from regulars.kit.json import INTEGER_MAX, encode
@@ -138,6 +138,35 @@ class Sale(msgspec.Struct, frozen=True, gc=False):
     property_keys: frozenset[str] = frozenset()
     # The unknown members of the body it was read from.
     ignored: tuple[str, ...] = ()
+
+
+# Encodes a response. It is called when the next batch is on its way to the database.
+Encode = Callable[[], bytes]
+# Makes the response to a request from the responses to its sales.
+Join = Callable[[Iterable[bytes]], bytes]
+
+
+class KeyedSale(Protocol):
+    """A sale to record, with its idempotency key if it has one."""
+
+    @property
+    def command(self) -> Sale: ...
+    @property
+    def key(self) -> str | None: ...
+    @property
+    def fingerprint(self) -> bytes: ...
+    @property
+    def notes(self) -> Headers: ...
+
+
+class SalesRequest(msgspec.Struct, frozen=True):
+    """Sales that go in together or not at all."""
+
+    sales: Sequence[Sale]
+    key: str | None
+    fingerprint: bytes
+    join: Join
+    notes: Headers = ()
 
 
 class StoredSale(msgspec.Struct, frozen=True, gc=False):

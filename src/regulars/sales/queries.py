@@ -13,10 +13,12 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import ById
 from regulars.profiles.model import ProfileRef
 from regulars.sales.model import COLLISIONS_PER_SALE_MAX, Sale, StoredSale
-from regulars.sales.statements import COLUMNS, TOLD, arrays
+from regulars.sales.statements import COLUMNS, SALE_COLUMNS, arrays
 from regulars.stores.model import StoreRef
 
-_TOLD: LiteralString = ", ".join(["e." + column.name + ("::text" if column.array is Jsons else "") for column in TOLD])
+_TOLD: LiteralString = ", ".join(
+    ["e." + column.name + ("::text" if column.array is Jsons else "") for column in SALE_COLUMNS]
+)
 _COLUMNS: LiteralString = (
     "SELECT e.id, " + _TOLD + ", s.id, s.external_id, p.id, p.external_id, e.created_at, e.anonymised_at IS NOT NULL"
 )

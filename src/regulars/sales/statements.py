@@ -1,12 +1,13 @@
 """The statements of the hot path. Values travel as finished bytes, and ids are their sixteen bytes.
 
-A batch of sales is one statement over arrays: the sales, and what hangs on each that went in. It names its organization
-by a parameter, as statements do; or the batches of several organizations are one statement together, in which each row
-names its own. That one is not for a cluster.
+A batch of sales is one statement: it inserts the sales, and for each inserted one its profile, its stored response and
+its fact. It has several forms (`Form`), all written from one text and one list of columns.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Container, Sequence
 from datetime import datetime
+from functools import cache
 from operator import attrgetter
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
@@ -38,34 +39,34 @@ from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
 
 
-class _Told(NamedTuple):
-    """A column of what a caller told of a sale: named like the field of `Sale` it comes from."""
+class SaleColumn(NamedTuple):
+    """A column of what a caller sent of a sale: named like the field of `Sale` it comes from."""
 
     name: LiteralString
-    # How they travel.
+    type: LiteralString
     array: Callable[[list[Any]], BinaryArray]
 
 
-TOLD: Final = (
-    _Told("external_id", Texts),
-    _Told("type", Labels),
-    _Told("occurred_at", Timestamps),
-    _Told("currency", Labels),
-    _Told("total_amount_cents", Bigints),
-    _Told("total_discount_cents", Bigints),
-    _Told("total_tax_cents", Bigints),
-    _Told("source", Labels),
-    _Told("payments", Jsons),
-    _Told("loyalty", Jsons),
-    _Told("metadata", Jsons),
-    _Told("line_items", Jsons),
+SALE_COLUMNS: Final = (
+    SaleColumn("external_id", "text", Texts),
+    SaleColumn("type", "text", Labels),
+    SaleColumn("occurred_at", "timestamptz", Timestamps),
+    SaleColumn("currency", "text", Labels),
+    SaleColumn("total_amount_cents", "bigint", Bigints),
+    SaleColumn("total_discount_cents", "bigint", Bigints),
+    SaleColumn("total_tax_cents", "bigint", Bigints),
+    SaleColumn("source", "text", Labels),
+    SaleColumn("payments", "json", Jsons),
+    SaleColumn("loyalty", "json", Jsons),
+    SaleColumn("metadata", "json", Jsons),
+    SaleColumn("line_items", "json", Jsons),
 )
 _SALES_TOPIC: Final = SalesRecorded.topic.encode()
 _PROFILES_TOPIC: Final = ProfilesChanged.topic.encode()
 _PROFILE_PREFIX: Final = PROFILE.prefix.encode()
 # Beside these a row has its organization, its profile, and the time it was created at.
-COLUMNS: Final[LiteralString] = ", ".join(["id", "store_id", *[column.name for column in TOLD]])
-_ARRAYS: Final = [(column.array, attrgetter(column.name)) for column in TOLD]
+COLUMNS: Final[LiteralString] = ", ".join(["id", "store_id", *[column.name for column in SALE_COLUMNS]])
+_ARRAYS: Final = [(column.array, attrgetter(column.name)) for column in SALE_COLUMNS]
 
 
 def arrays(sales: Sequence[Sale], *, ids: Sequence[bytes], stores: Sequence[bytes]) -> tuple[BinaryArray, ...]:
@@ -90,93 +91,153 @@ CROSS JOIN LATERAL (
 """
 
 # A sale comes with the customer to look up, or with none and the profile itself; a customer who is not found gets the
-# profile that came along, which is then a candidate. Customers and keys go in in their order, so that two processes
-# that share some seldom wait for each other crosswise; a deadlock is run again. A fact of sales has the id of the first
-# of them; one of profiles has its own, since nothing may keep the id of a person who is erased.
+# profile that came along, which is then a candidate. Customers and keys are inserted in a fixed order, so that two
+# processes that share some seldom deadlock; a deadlock is retried. A fact of sales has the id of the first of them; one
+# of profiles has its own, since nothing may hold the id of a person who is erased.
+#
+# `ORG` stands for the organization of a row, and `ROWS` for the sales themselves: `_compose` writes both.
 _INSERT: Final[LiteralString] = (
     """
 WITH inserted AS (
     INSERT INTO sales_events (organization_id, created_at, profile_id, """  # noqa: S608  # the names are ours
     + COLUMNS
     + """)
-    SELECT i.organization_id, $2::timestamptz, COALESCE((
-            SELECT id FROM profiles WHERE organization_id = i.organization_id AND external_id = i.customer
-        ), i.candidate), """
+    SELECT ORG, %(now)s::timestamptz, COALESCE(p.found, i.candidate), """
     + COLUMNS
     + """
-    FROM unnest($1::uuid[], $36::text[], $3::text[], $4::uuid[], $5::uuid[], $6::uuid[], $7::text[], $8::text[],
-        $9::timestamptz[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::json[],
-        $16::json[], $17::json[], $18::json[]) AS i (organization_id, idempotency_key, customer, candidate, """
-    + COLUMNS
-    + """)
-    WHERE now() BETWEEN $2 - interval '1 second' AND $2 + interval '1 second'
+    FROM ROWS
+    CROSS JOIN LATERAL (
+        SELECT (SELECT id FROM profiles WHERE organization_id = ORG AND external_id = i.customer) AS found OFFSET 0
+    ) AS p
+    WHERE now() BETWEEN %(now)s - interval '1 second' AND %(now)s + interval '1 second'
 """
 )
-_IF_NEW: Final[LiteralString] = "ON CONFLICT (organization_id, external_id) DO NOTHING"
-_AND_TELL: Final[LiteralString] = """
-    RETURNING organization_id, id, profile_id
-), new_profiles AS (
+# Without the part that creates profiles, the sale of a customer who is not found is left out.
+_UNLESS_NEW_CUSTOMER: Final[LiteralString] = "    AND (i.customer IS NULL OR p.found IS NOT NULL)\n"
+# In a batch of several organizations a duplicate key drops only its own sale. For one organization that would cost
+# every batch a look-up per key: there a retry is dropped by its ticket's own id, and a key with another ticket fails
+# the batch. The look-up gives a value: EXISTS may be answered from a hash of the whole table, by a plan that was made
+# while the table was small.
+_UNLESS_ANSWERED: Final[LiteralString] = """
+    AND (i.idempotency_key IS NULL OR (
+        SELECT true FROM idempotency_keys WHERE organization_id = ORG AND key = i.idempotency_key
+    ) IS NULL)
+"""
+_UNLESS_STORED: Final[LiteralString] = "ON CONFLICT (organization_id, external_id) DO NOTHING"
+_CREATE_PROFILES: Final[LiteralString] = """, new_profiles AS (
     INSERT INTO profiles (organization_id, id, external_id, created_at, updated_at)
-    SELECT n.organization_id, n.id, n.external_id, $2, $2
-    FROM unnest($35::uuid[], $19::uuid[], $20::text[]) AS n (organization_id, id, external_id)
+    SELECT n.organization_id, n.id, n.external_id, %(now)s, %(now)s
+    FROM unnest(%(candidate_organizations)s::uuid[], %(candidate_ids)s::uuid[], %(candidate_names)s::text[])
+        AS n (organization_id, id, external_id)
     WHERE n.id IN (SELECT profile_id FROM inserted)
     ORDER BY n.organization_id, n.external_id
     RETURNING organization_id, id, external_id
-), answers AS (
-    INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, headers, created_at)
-    SELECT i.organization_id, k.key, k.fingerprint, $21::smallint,
-        k.head || COALESCE(convert_to(canonical_id($31::text, i.profile_id), 'UTF8') || k.tail, ''), k.headers, $2
-    FROM unnest($22::uuid[], $23::text[], $24::bytea[], $25::bytea[], $26::bytea[], $27::text[])
-        AS k (sale_id, key, fingerprint, head, tail, headers)
-    JOIN inserted i ON i.id = k.sale_id
-    ORDER BY i.organization_id, k.key
-), fact AS (
-    INSERT INTO outbox (organization_id, id, topic, payload, created_at, due_at)
-    SELECT i.organization_id, (array_agg(i.id))[1], $28::text,
-        json_build_array(json_build_object('sales', json_agg(i.id))), $2, $2
-    FROM inserted i
-    GROUP BY organization_id
 ), fact_of_profiles AS (
     INSERT INTO outbox (organization_id, id, topic, payload, created_at, due_at)
-    SELECT n.organization_id, f.id, $29::text,
-        concat('[{"at":"', $30::text, '","changes":[', string_agg(concat(
-            '{"id":"', n.id, '","change":"created","shown":{"id":"', canonical_id($31, n.id),
-            '","external_id":', to_json(n.external_id), replace($32::text, '{at}', $30)
-        ), ','), ']}]')::json, $2, $2
+    SELECT n.organization_id, f.id, %(profiles_topic)s::text,
+        concat('[{"at":"', %(at)s::text, '","changes":[', string_agg(concat(
+            '{"id":"', n.id, '","change":"created","shown":{"id":"', canonical_id(%(profile_prefix)s::text, n.id),
+            '","external_id":', to_json(n.external_id), replace(%(light_profile)s::text, '{at}', %(at)s)
+        ), ','), ']}]')::json, %(now)s, %(now)s
     FROM new_profiles n
-    JOIN unnest($33::uuid[], $34::uuid[]) AS f (organization_id, id) ON f.organization_id = n.organization_id
-    WHERE (SELECT true FROM interests WHERE organization_id = n.organization_id AND topic = $29 LIMIT 1)
+    JOIN unnest(%(fact_organizations)s::uuid[], %(fact_ids)s::uuid[]) AS f (organization_id, id)
+        ON f.organization_id = n.organization_id
+    WHERE (
+        SELECT true FROM interests WHERE organization_id = n.organization_id AND topic = %(profiles_topic)s LIMIT 1
+    )
     GROUP BY n.organization_id, f.id
+)"""
+_STORE_RESPONSES: Final[LiteralString] = """, responses AS (
+    INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, headers, created_at)
+    SELECT ORG, k.key, k.fingerprint, %(status)s::smallint,
+        k.head || COALESCE(convert_to(canonical_id(%(profile_prefix)s::text, i.profile_id), 'UTF8') || k.tail, ''),
+        k.headers, %(now)s
+    FROM unnest(%(keyed_sales)s::uuid[], %(keys)s::text[], %(fingerprints)s::bytea[], %(heads)s::bytea[],
+        %(tails)s::bytea[], %(headers)s::text[]) AS k (sale_id, key, fingerprint, head, tail, headers)
+    JOIN inserted i ON i.id = k.sale_id
+    ORDER BY ORG, k.key
+)"""
+_PUBLISH_SALES: Final[LiteralString] = """, fact AS (
+    INSERT INTO outbox (organization_id, id, topic, payload, created_at, due_at)
+    SELECT ORG, (array_agg(i.id))[1], %(sales_topic)s::text,
+        json_build_array(json_build_object('sales', json_agg(i.id))), %(now)s, %(now)s
+    FROM inserted i
+    GROUP BY organization_id
 )
 SELECT now(), array_agg(id), array_agg(profile_id) FROM inserted
 """
 
-# A key that is taken leaves its sale out, so that it fails nobody. Of one organization that would cost every batch a
-# look for each key: there a retry is left out by its ticket's own id, and a key with another ticket fails them all.
-# It is asked for a value, as interest is: what is asked whether it exists may be looked for in a hash of the whole
-# table, by a plan that was made while the table was small.
-_UNLESS_ANSWERED: Final[LiteralString] = """
-    AND (i.idempotency_key IS NULL OR (
-        SELECT true FROM idempotency_keys WHERE organization_id = i.organization_id AND key = i.idempotency_key
-    ) IS NULL)
-"""
-_OF_ONE: Final = (
-    ("unnest($1::uuid[], $36::text[], ", "unnest("),
-    ("unnest($35::uuid[], ", "unnest("),
-    ("i (organization_id, idempotency_key, ", "i ("),
+
+_OF_ONE_ORGANIZATION: Final = (
+    ("%(candidate_organizations)s::uuid[], ", ""),
     ("n (organization_id, ", "n ("),
-    ("i.organization_id", "$1::uuid"),
-    ("n.organization_id", "$1::uuid"),
+    ("n.organization_id", "%(organization)s::uuid"),
 )
 
 
-def _of_one(text: LiteralString) -> LiteralString:
-    """The same where all rows are one organization's, which is a parameter then."""
-    for row_s_own, parameter in _OF_ONE:
-        text = text.replace(row_s_own, parameter)
-    return text
+class Form(NamedTuple):
+    """A form of the recording statement. Each part costs the executor time before the first row, so a form has only
+    the parts that its batch needs."""
+
+    # Each row names its organization; otherwise all are of one, which is a parameter, as a cluster needs it.
+    is_shared: bool = False
+    # One sale of one organization: its values are parameters, not arrays.
+    is_single: bool = False
+    has_keys: bool = False
+    # Otherwise the sale of a customer who does not exist yet is left out.
+    creates_profiles: bool = True
+    # Otherwise a sale whose external_id is taken fails the batch.
+    skips_duplicates: bool = True
 
 
+class _RecordStatement(NamedTuple):
+    prepared: Prepared
+    # Of its parameters, in order.
+    names: tuple[str, ...]
+
+
+def _row_columns(form: Form) -> list[tuple[str, str]]:
+    """The columns of `ROWS`, with their types."""
+    columns = [("customer", "text"), ("candidate", "uuid"), ("id", "uuid"), ("store_id", "uuid")]
+    columns += [(column.name, column.type) for column in SALE_COLUMNS]
+    if form.is_shared:
+        columns += [("organization_id", "uuid"), ("idempotency_key", "text")]
+    return columns
+
+
+@cache
+def compose(form: Form) -> _RecordStatement:
+    parts = [
+        _INSERT,
+        "" if form.creates_profiles else _UNLESS_NEW_CUSTOMER,
+        _UNLESS_ANSWERED if form.is_shared and form.has_keys else "",
+        _UNLESS_STORED if form.skips_duplicates else "",
+        "\n    RETURNING organization_id, id, profile_id\n)",
+        _CREATE_PROFILES if form.creates_profiles else "",
+        _STORE_RESPONSES if form.has_keys else "",
+        _PUBLISH_SALES,
+    ]
+    columns = _row_columns(form)
+    values = ", ".join([f"%(row_{name})s::{kind}{'' if form.is_single else '[]'}" for name, kind in columns])
+    source = f"(VALUES ({values}))" if form.is_single else f"unnest({values})"
+    rows = f"{source} AS i ({', '.join([name for name, _ in columns])})"
+    organization = "i.organization_id" if form.is_shared else "%(organization)s::uuid"
+    text = "".join(parts).replace("ROWS", rows).replace("ORG", organization)
+    if not form.is_shared:
+        for in_row, as_parameter in _OF_ONE_ORGANIZATION:
+            text = text.replace(in_row, as_parameter)
+    names: list[str] = []
+
+    def number(parameter: "re.Match[str]") -> str:
+        if parameter[1] not in names:
+            names.append(parameter[1])
+        return f"${names.index(parameter[1]) + 1}"
+
+    numbered = _PARAMETER.sub(number, text)
+    return _RecordStatement(Prepared(repr(form).encode(), numbered), tuple(names))
+
+
+_PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _NOW = Prepared(b"now", "SELECT now()")
 _FIRST_STORES = Prepared(
     b"first_stores", "SELECT external_id, id FROM stores WHERE organization_id = $1::uuid ORDER BY id LIMIT 1000"
@@ -184,11 +245,6 @@ _FIRST_STORES = Prepared(
 FIND_PROFILES = Prepared(b"find_profiles", _FIND_IDS + "profiles" + _BY_NAME)
 FIND_STORES = Prepared(b"find_stores", _FIND_IDS + "stores" + _BY_NAME)
 _FIND_KEYS = Prepared(b"find_property_keys", _FIND_PROPERTY_KEYS)
-# Those whose external_id is taken are left out.
-RECORD = Prepared(b"record", _of_one(_INSERT + _IF_NEW + _AND_TELL))
-RECORD_TOGETHER = Prepared(b"record_together", _INSERT + _UNLESS_ANSWERED + _IF_NEW + _AND_TELL)
-# One whose external_id is taken fails them all.
-RECORD_ALL = Prepared(b"record_all", _of_one(_INSERT + _AND_TELL))
 
 
 class NewSale(msgspec.Struct, frozen=True, gc=False):
@@ -231,6 +287,15 @@ class New(msgspec.Struct, frozen=True, gc=False):
     kept: Sequence[Kept]
     now: datetime
 
+    def without(self, inserted: Container[bytes]) -> "New":
+        """The rest, when these are inserted."""
+        return New(
+            [sale for sale in self.sales if sale.id not in inserted],
+            self.candidates,
+            [response for response in self.kept if response.sale not in inserted],
+            self.now,
+        )
+
 
 class Inserted(NamedTuple):
     """The sales that went in with their profiles, and the database's time."""
@@ -264,50 +329,61 @@ async def find_property_keys(connection: Connection, organization_id: UUID, keys
     return {(result.get_value(row, 0) or b"").decode() for row in range(result.ntuples)}
 
 
-async def insert(connection: Connection, statement: Prepared, new: New, *, status: int) -> Inserted:
-    result = await connection.run(statement, _values(new, status=status, together=statement is RECORD_TOGETHER))
+async def insert(connection: Connection, form: Form, new: New, *, status: int) -> Inserted:
+    statement = compose(form)
+    values = _values(form, new, status=status)
+    result = await connection.run(statement.prepared, [values[name] for name in statement.names])
     now, ids, profiles = [result.get_value(0, column) or b"" for column in range(3)]
-    went_in = (identifier for identifier in read_uuids(ids) if identifier is not None)
-    return Inserted(dict(zip(went_in, read_uuids(profiles), strict=True)), read_timestamp(now))
+    inserted = (identifier for identifier in read_uuids(ids) if identifier is not None)
+    return Inserted(dict(zip(inserted, read_uuids(profiles), strict=True)), read_timestamp(now))
 
 
-def _values(new: New, *, status: int, together: bool) -> list[bytes]:
-    sales, kept, candidates = new.sales, new.kept, new.candidates
-    # Each may have a fact of its new profiles.
-    whose = list({candidate.organization: None for candidate in candidates})
-    organizations = Uuids([sale.organization for sale in sales]).payload if together else sales[0].organization
-    values = (
+def _values(form: Form, new: New, *, status: int) -> dict[str, bytes | None]:
+    """The parameters of a form, by name."""
+    sales, stored, candidates = new.sales, new.kept, new.candidates
+    rows = (
         Texts([sale.customer for sale in sales]),
         Uuids([sale.profile for sale in sales]),
-        *arrays(
-            [sale.told for sale in sales],
-            ids=[sale.id for sale in sales],
-            stores=[sale.store for sale in sales],
-        ),
-        Uuids([candidate.id for candidate in candidates]),
-        Texts([candidate.name for candidate in candidates]),
+        *arrays([sale.told for sale in sales], ids=[sale.id for sale in sales], stores=[sale.store for sale in sales]),
     )
-    asked = [
-        organizations,
-        timestamp(new.now),
-        *[array.payload for array in values],
-        status.to_bytes(2, "big"),
-        Uuids([answer.sale for answer in kept]).payload,
-        Texts([answer.key for answer in kept]).payload,
-        Blobs([answer.fingerprint for answer in kept]).payload,
-        Blobs([answer.body.head for answer in kept]).payload,
-        Blobs([answer.body.tail for answer in kept]).payload,
-        Texts([write_headers(answer.headers) for answer in kept]).payload,
-        _SALES_TOPIC,
-        _PROFILES_TOPIC,
-        format_timestamp(new.now).encode(),
-        _PROFILE_PREFIX,
-        LIGHT_PROFILE,
-        Uuids(whose).payload,
-        Uuids(new_uuids(len(whose))).payload,
-    ]
-    if together:
-        keys = {answer.sale: answer.key for answer in kept}
-        asked.append(Uuids([candidate.organization for candidate in candidates]).payload)
-        asked.append(Texts([keys.get(sale.id) for sale in sales]).payload)
-    return asked
+    values: dict[str, bytes | None] = {
+        "organization": sales[0].organization,
+        "now": timestamp(new.now),
+        "sales_topic": _SALES_TOPIC,
+        "profile_prefix": _PROFILE_PREFIX,
+        **{
+            name: array.only() if form.is_single else array.payload
+            for name, array in zip(_ROW_PARAMETERS, rows, strict=True)
+        },
+    }
+    if form.creates_profiles:
+        # Each organization may publish a fact of its new profiles.
+        organizations = list({candidate.organization: None for candidate in candidates})
+        values |= {
+            "candidate_ids": Uuids([candidate.id for candidate in candidates]).payload,
+            "candidate_names": Texts([candidate.name for candidate in candidates]).payload,
+            "profiles_topic": _PROFILES_TOPIC,
+            "at": format_timestamp(new.now).encode(),
+            "light_profile": LIGHT_PROFILE,
+            "fact_organizations": Uuids(organizations).payload,
+            "fact_ids": Uuids(new_uuids(len(organizations))).payload,
+        }
+    if form.is_shared:
+        keys = {response.sale: response.key for response in stored}
+        values["row_organization_id"] = Uuids([sale.organization for sale in sales]).payload
+        values["row_idempotency_key"] = Texts([keys.get(sale.id) for sale in sales]).payload
+        values["candidate_organizations"] = Uuids([candidate.organization for candidate in candidates]).payload
+    if form.has_keys:
+        values |= {
+            "status": status.to_bytes(2, "big"),
+            "keyed_sales": Uuids([response.sale for response in stored]).payload,
+            "keys": Texts([response.key for response in stored]).payload,
+            "fingerprints": Blobs([response.fingerprint for response in stored]).payload,
+            "heads": Blobs([response.body.head for response in stored]).payload,
+            "tails": Blobs([response.body.tail for response in stored]).payload,
+            "headers": Texts([write_headers(response.headers) for response in stored]).payload,
+        }
+    return values
+
+
+_ROW_PARAMETERS: Final = [f"row_{name}" for name, _ in _row_columns(Form())]

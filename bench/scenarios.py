@@ -126,22 +126,23 @@ SCENARIOS: tuple[Scenario, ...] = (
 def close_scenarios(beside: tuple[str, Path] | None = None) -> list[Scenario]:
     """Those whose ratios are near to what is promised of them, to be measured in turns.
 
-    `beside` is another commit and its source: some of them are measured with it too.
+    `beside` is another commit and its source: then fewer are measured, and each with that source too. More servers at
+    once would need more connections than the embedded PostgreSQL has.
     """
+    names = report.CLOSE if beside is None else tuple(map(report.in_turns, (report.CEILING, *report.COMPARED)))
     close = [
         replace(scenario, name=report.in_turns(scenario.name), group="turns", is_in_turns=True)
         for scenario in SCENARIOS
-        if report.in_turns(scenario.name) in report.CLOSE
+        if report.in_turns(scenario.name) in names
     ]
-    if beside is not None:
-        commit, source = beside
-        compared = tuple(map(report.in_turns, report.COMPARED))
-        close += [
-            replace(scenario, name=f"{scenario.name}, at {commit}", source=source)
-            for scenario in close
-            if scenario.name in compared
-        ]
-    return close
+    if beside is None:
+        return close
+    commit, source = beside
+    return close + [
+        replace(scenario, name=f"{scenario.name}, at {commit}", source=source)
+        for scenario in close
+        if scenario.app == "regulars"
+    ]
 
 
 def grown_scenario(app: str, database: str | None, label: str) -> Scenario:

@@ -7,7 +7,7 @@ import msgspec
 
 from regulars.consent import chain, queries
 from regulars.consent.facts import SubscriptionsChanged
-from regulars.consent.ledger import Origin, Said, open_ledger
+from regulars.consent.ledger import Origin, Said, reserve_ledger
 from regulars.consent.model import OptOut
 from regulars.consent.phone import read_if_number
 from regulars.kit.db import Tx
@@ -35,15 +35,14 @@ async def erase_consent(
     linked = await queries.find_linked_hashes(tx, organization_id, numbers)
     own = [chain.hash_number(secret, number) for text in numbers.values() if text and (number := read_if_number(text))]
     known = {number_hash for hashes in linked.values() for number_hash in hashes}
-    ledger = await open_ledger(tx, organization_id, new=[*own, *also], known=known)
+    ledger = await reserve_ledger(tx, organization_id, new=[*own, *also], known=known)
     theirs = [number_hash for number_hash in own if ledger.linked_to(number_hash) in (None, *numbers)]
     still_linked = [number_hash for number_hash in sorted(known) if ledger.linked_to(number_hash) in numbers]
     event = OptOut(phone_number=None, received_at=tx.now, erases=True)
-    entries = [
+    numbers_to_forget = dict.fromkeys([*theirs, *still_linked, *also])
+    for number_hash in numbers_to_forget:
         ledger.append(number_hash, event, Said(origin=Origin()))
-        for number_hash in dict.fromkeys([*theirs, *still_linked, *also])
-    ]
-    forgotten = [entry.head.id for entry in entries]
+    forgotten = [ledger.subscription_id(number_hash) for number_hash in numbers_to_forget]
     # Before the new entries are written: theirs say nothing about the person and stay.
     await queries.delete_payloads(tx, organization_id, subscription_ids=forgotten, profile_ids=numbers)
     await ledger.write()

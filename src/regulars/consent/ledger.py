@@ -1,13 +1,19 @@
 """A batch on the ledger: open the heads of its numbers, append events in order of arrival, write everything at once.
 
-Heads are inserted if new, and those that were there are locked, both in the order of their hash, before anything is
-decided. Two batches that share numbers therefore queue up one behind the other and cannot wait for each other in a
-circle. The heads are never deleted, so the lock statement, which is a new one with a new snapshot, always sees the row
-that won.
+New heads are inserted before existing ones are locked, both in the order of their hash, so two batches that share
+numbers run one after the other and cannot deadlock. Heads are never deleted, so the lock statement, which is a new one
+with a new snapshot, always sees the row that won. There are two ways to open a ledger:
+
+- `reserve_ledger` inserts and locks the heads before anything is decided. An opt-out and an erasure need that: they
+  decide by whose the number is.
+- `open_ledger` takes every number for new and reads nothing. `write` inserts each head once, with its first entry
+  already in it; for a number that has a head, it locks that one and decides the number's events again. Most opt-ins are
+  of new numbers, and this saves the database a quarter of their time.
 """
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -73,14 +79,16 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Ledger:
     """The open heads of one batch, in one transaction."""
 
-    def __init__(self, tx: Tx, organization_id: UUID, heads: Iterable[HeadRow]) -> None:
+    def __init__(
+        self, tx: Tx, organization_id: UUID, heads: Iterable[HeadRow], *, unsaved: Iterable[HeadRow] = ()
+    ) -> None:
+        """`unsaved` heads are not in the table yet."""
         self._tx = tx
         self._organization_id = organization_id
-        self._heads = {head.number_hash: head for head in heads}
-        self._entries: list[statements.NewEntry] = []
-        self._payloads: list[statements.NewPayload] = []
-        self._changed: dict[bytes, HeadRow] = {}
-        self._appended: list[Appended] = []
+        self._unsaved = {head.number_hash for head in unsaved}
+        self._heads = {head.number_hash: head for head in (*heads, *unsaved)}
+        self._events: list[tuple[bytes, Event, Said]] = []
+        self._decided: list[_Decided] = []
 
     def state(self, number_hash: bytes) -> State | None:
         head = self._heads.get(number_hash)
@@ -91,8 +99,16 @@ class Ledger:
         state = self.state(number_hash)
         return None if state is None else state.profile_id
 
-    def append(self, number_hash: bytes, event: Event, said: Said) -> Appended:
-        """Decide one event on its head, in memory; `write` makes it last."""
+    def subscription_id(self, number_hash: bytes) -> UUID:
+        return self._heads[number_hash].id
+
+    def append(self, number_hash: bytes, event: Event, said: Said) -> int:
+        """Decide one event on its head, in memory. Gives its position in the list that `write` gives."""
+        self._events.append((number_hash, event, said))
+        self._decided.append(self._decide(number_hash, event, said))
+        return len(self._events) - 1
+
+    def _decide(self, number_hash: bytes, event: Event, said: Said) -> "_Decided":
         before = self._heads[number_hash]
         state, outcome, effective_at = apply(before.state, event)
         # A number that was erased, and still is, gets no new content: its entries say only that something came.
@@ -110,9 +126,7 @@ class Ledger:
             before.last_hash,
         )
         hashed = chain.hash_link(link)
-        self._entries.append(statements.NewEntry(before.id, link, hashed))
         named = None if is_bare else _named_profile(event) or state.profile_id
-        self._payloads.append(statements.NewPayload(before.id, link.sequence, named, salt, payload))
         is_unmoved = before.state is not None and state.shows_as(before.state)
         after = before._replace(
             state=state,
@@ -121,34 +135,73 @@ class Ledger:
             updated_at=before.updated_at if is_unmoved else self._tx.now,
             status=state.status.value,
         )
-        self._heads[number_hash] = self._changed[number_hash] = after
+        self._heads[number_hash] = after
         was_erased = before.state is not None and before.state.is_erased
-        appended = Appended(after, state, outcome, event, was_erased)
-        self._appended.append(appended)
+        return _Decided(
+            Appended(after, state, outcome, event, was_erased),
+            statements.NewEntry(before.id, link, hashed),
+            statements.NewPayload(before.id, link.sequence, named, salt, payload),
+        )
+
+    async def write(self) -> list[Appended]:
+        """One statement for each of the three tables, whatever the size of the batch; then publish what changed."""
+        if not self._events:
+            return []
+        tx, organization_id = self._tx, self._organization_id
+        changed = {number_hash: self._heads[number_hash] for number_hash, _, _ in self._events}
+        new = [head for number_hash, head in changed.items() if number_hash in self._unsaved]
+        inserted = await statements.insert_heads_if_new(tx, organization_id, new) if new else set()
+        lost = {head.number_hash for head in new} - inserted
+        if lost:
+            await self._decide_again(lost)
+        others = [self._heads[number_hash] for number_hash in changed if number_hash not in inserted]
+        await statements.insert_entries(tx, organization_id, [one.entry for one in self._decided])
+        await statements.insert_payloads(tx, organization_id, [one.payload for one in self._decided])
+        if others:
+            await statements.update_heads(tx, organization_id, others)
+        appended = [one.appended for one in self._decided]
+        await tell_changed(tx, organization_id, appended)
         return appended
 
-    async def write(self) -> None:
-        """One statement for each of the three tables, whatever the size of the batch; then tell who waits for it."""
-        if not self._entries:
-            return
-        await statements.insert_entries(self._tx, self._organization_id, self._entries)
-        await statements.insert_payloads(self._tx, self._organization_id, self._payloads)
-        await statements.update_heads(self._tx, self._organization_id, list(self._changed.values()))
-        await tell_changed(self._tx, self._organization_id, self._appended)
+    async def _decide_again(self, numbers: set[bytes]) -> None:
+        """Decide the events of numbers that have a head already, on that head."""
+        for head in await queries.lock_heads(self._tx, self._organization_id, numbers):
+            self._heads[head.number_hash] = head
+        for position, (number_hash, event, said) in enumerate(self._events):
+            if number_hash in numbers:
+                self._decided[position] = self._decide(number_hash, event, said)
 
 
-async def open_ledger(tx: Tx, organization_id: UUID, *, new: Iterable[bytes], known: Collection[bytes] = ()) -> Ledger:
-    """Lock the heads of a batch: `new` numbers will surely get an entry, `known` ones are locked where they exist."""
-    wanted = list(dict.fromkeys(new))
+class _Decided(NamedTuple):
+    """What an event came to, and the rows it leaves."""
+
+    appended: Appended
+    entry: statements.NewEntry
+    payload: statements.NewPayload
+
+
+def open_ledger(tx: Tx, organization_id: UUID, numbers: Iterable[bytes]) -> Ledger:
+    """For numbers that each get an entry, and are probably new."""
+    return Ledger(tx, organization_id, (), unsaved=_new_heads(tx, organization_id, numbers))
+
+
+async def reserve_ledger(tx: Tx, organization_id: UUID, *, new: Iterable[bytes], known: Collection[bytes]) -> Ledger:
+    """Lock the heads of `new` numbers, which are created where they are missing, and of `known` ones that exist."""
+    heads = _new_heads(tx, organization_id, new)
+    inserted = await statements.insert_heads_if_new(tx, organization_id, heads) if heads else set()
+    others = {*(head.number_hash for head in heads), *known} - inserted
+    locked = await queries.lock_heads(tx, organization_id, others) if others else []
+    return Ledger(tx, organization_id, [*locked, *(head for head in heads if head.number_hash in inserted)])
+
+
+def _new_heads(tx: Tx, organization_id: UUID, numbers: Iterable[bytes]) -> list[HeadRow]:
+    """Heads without an entry: the transaction that creates one appends to it and writes the real status."""
     heads = []
-    for number_hash in wanted:
+    for number_hash in dict.fromkeys(numbers):
         identifier = ids.new_uuid()
         genesis = chain.genesis(organization_id, identifier)
-        heads.append(statements.NewHead(identifier, number_hash, genesis))
-    inserted = await statements.insert_heads_if_new(tx, organization_id, heads) if heads else []
-    others = {*wanted, *known} - {head.number_hash for head in inserted}
-    locked = await queries.lock_heads(tx, organization_id, others) if others else []
-    return Ledger(tx, organization_id, [*inserted, *locked])
+        heads.append(HeadRow(identifier, number_hash, None, 0, genesis, tx.now, tx.now, "UNSUBSCRIBED"))
+    return heads
 
 
 def _payload(event: Event, said: Said, *, is_bare: bool) -> Payload:

@@ -53,19 +53,18 @@ async def opt_in(
     events = [_event(consent, found, now=tx.now) for consent in consents]
     hashes = [chain.hash_number(secret, consent.phone_number) for consent in consents]
     accepted = [number_hash for number_hash, event in zip(hashes, events, strict=True) if isinstance(event, OptIn)]
-    ledger = await open_ledger(tx, organization_id, new=accepted)
-    decided = [
+    ledger = open_ledger(tx, organization_id, accepted)
+    positions = [
         ledger.append(number_hash, event, Said(origin=consent.origin, message=consent.message))
         if isinstance(event, OptIn)
         else event
         for consent, event, number_hash in zip(consents, events, hashes, strict=True)
     ]
-    await ledger.write()
-    states = [entry.state for entry in decided if not isinstance(entry, ApiError)]
-    names = await find_names(tx, organization_id, states, found.names)
+    entries = await ledger.write()
+    names = await find_names(tx, organization_id, [entry.state for entry in entries], found.names)
     return [
-        entry if isinstance(entry, ApiError) else _recorded(consent, entry, names, now=tx.now)
-        for consent, entry in zip(consents, decided, strict=True)
+        position if isinstance(position, ApiError) else _recorded(consent, entries[position], names, now=tx.now)
+        for consent, position in zip(consents, positions, strict=True)
     ]
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from regulars.consent import chain, queries
 from regulars.consent.errors import SubscriptionNotFound
-from regulars.consent.ledger import Ledger, Origin, Said, open_ledger
+from regulars.consent.ledger import Ledger, Origin, Said, reserve_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptOut, Outcome
 from regulars.consent.phone import read_if_number
 from regulars.consent.subscription import Subscription, find_names, subscription_of
@@ -56,22 +56,21 @@ async def opt_out(
     found = await _Found.look_up(tx, organization_id, withdrawals)
     targets = [_target(withdrawal, found, now=tx.now, secret=secret) for withdrawal in withdrawals]
     accepted = [target for target in targets if isinstance(target, _Target)]
-    ledger = await open_ledger(
+    ledger = await reserve_ledger(
         tx,
         organization_id,
         new=[number_hash for target in accepted for number_hash in target.new],
         known={number_hash for target in accepted for number_hash in target.linked},
     )
-    decided = [
+    positions = [
         _withdraw(ledger, withdrawal, target, now=tx.now) if isinstance(target, _Target) else target
         for withdrawal, target in zip(withdrawals, targets, strict=True)
     ]
-    await ledger.write()
-    states = [entry.state for several in decided if not isinstance(several, ApiError) for entry in several]
-    names = await find_names(tx, organization_id, states, found.external_ids)
+    entries = await ledger.write()
+    names = await find_names(tx, organization_id, [entry.state for entry in entries], found.external_ids)
     return [
-        several if isinstance(several, ApiError) else _withdrawn(withdrawal, several, names)
-        for withdrawal, several in zip(withdrawals, decided, strict=True)
+        several if isinstance(several, ApiError) else _withdrawn(withdrawal, [entries[it] for it in several], names)
+        for withdrawal, several in zip(withdrawals, positions, strict=True)
     ]
 
 
@@ -138,7 +137,8 @@ def _target(withdrawal: Withdrawal, found: _Found, *, now: datetime, secret: byt
     return _Target(profile_id=profile.id, new={chain.hash_number(secret, own): own})
 
 
-def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: datetime) -> list[Appended] | ApiError:
+def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: datetime) -> list[int] | ApiError:
+    """The positions of its entries."""
     # Whoever names a number and a profile gets no number withdrawn that belongs to somebody else by now.
     names_both = withdrawal.phone_number is not None and target.profile_id is not None
     if names_both and any(ledger.linked_to(it) not in (None, target.profile_id) for it in target.new):

@@ -1,22 +1,30 @@
 """The statements that write the ledger. Batches travel as one array for each column."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from regulars.consent.chain import Link
-from regulars.consent.model import Proof
+from regulars.consent.model import Proof, State
 from regulars.consent.queries import HeadRow
 from regulars.kit.arrays import Bigints, BinaryArray, Blobs, Jsons, Labels, Texts, Timestamps, Uuids
 from regulars.kit.db import Tx
 
 _NO_PROOF = Proof()
-
-
-class NewHead(NamedTuple):
-    id: UUID
-    number_hash: bytes
-    last_hash: bytes
+_NO_STATE = State(phone_number=None)
+_INSERT_HEADS: Final[LiteralString] = """
+INSERT INTO subscriptions (
+    organization_id, id, number_hash, created_at, entry_count, last_hash, updated_at, status, phone_number,
+    profile_id, store_id, consent_source, consented_at, terms_url, terms_version, source_text, latest_opt_in_at,
+    latest_opt_out_at
+)
+SELECT %s, it.*
+FROM unnest(%s::uuid[], %s::bytea[], %s::timestamptz[], %s::bigint[], %s::bytea[], %s::timestamptz[],
+            %s::text[], %s::text[], %s::uuid[], %s::uuid[], %s::text[], %s::timestamptz[], %s::text[],
+            %s::text[], %s::text[], %s::timestamptz[], %s::timestamptz[])
+    AS it (id, number_hash, created_at, entry_count, last_hash, updated_at, status, phone_number, profile_id, store_id,
+           consent_source, consented_at, terms_url, terms_version, source_text, latest_opt_in_at, latest_opt_out_at)
+"""
 
 
 class NewEntry(NamedTuple):
@@ -33,34 +41,14 @@ class NewPayload(NamedTuple):
     payload: bytes
 
 
-async def insert_heads_if_new(tx: Tx, organization_id: UUID, heads: Sequence[NewHead]) -> list[HeadRow]:
-    """Heads without an entry: the same transaction appends one and writes the real status over this one. Gives those
-    that went in."""
+async def insert_heads_if_new(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) -> set[bytes]:
+    """Insert heads in the order of their hash; gives the hashes of those that no other transaction inserted first."""
     rows = await tx.fetch(
-        """
-        INSERT INTO subscriptions
-            (organization_id, id, number_hash, status, entry_count, last_hash, created_at, updated_at)
-        SELECT %s, it.id, it.number_hash, 'UNSUBSCRIBED', 0, it.last_hash, %s, %s
-        FROM unnest(%s::uuid[], %s::bytea[], %s::bytea[]) AS it (id, number_hash, last_hash)
-        ORDER BY it.number_hash
-        ON CONFLICT (organization_id, number_hash) DO NOTHING
-        RETURNING number_hash
-        """,
-        (
-            organization_id,
-            tx.now,
-            tx.now,
-            Uuids([head.id.bytes for head in heads]),
-            Blobs([head.number_hash for head in heads]),
-            Blobs([head.last_hash for head in heads]),
-        ),
+        _INSERT_HEADS + " ORDER BY it.number_hash ON CONFLICT (organization_id, number_hash) DO NOTHING"
+        " RETURNING number_hash",
+        (organization_id, *_columns_of_heads(heads)),
     )
-    went_in = {row[0] for row in rows}
-    return [
-        HeadRow(head.id, head.number_hash, None, 0, head.last_hash, tx.now, tx.now, "UNSUBSCRIBED")
-        for head in heads
-        if head.number_hash in went_in
-    ]
+    return {row[0] for row in rows}
 
 
 async def insert_entries(tx: Tx, organization_id: UUID, entries: Sequence[NewEntry]) -> None:
@@ -111,16 +99,8 @@ async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) 
     """Write heads that this transaction holds locked. None is inserted: the conflict leads to each row by its key,
     where an UPDATE that is joined with the list may be planned to read the whole organization."""
     await tx.execute(
-        """
-        INSERT INTO subscriptions (
-            organization_id, id, number_hash, created_at, entry_count, last_hash, updated_at, status, phone_number,
-            profile_id, store_id, consent_source, consented_at, terms_url, terms_version, source_text, latest_opt_in_at,
-            latest_opt_out_at
-        )
-        SELECT %s, it.*
-        FROM unnest(%s::uuid[], %s::bytea[], %s::timestamptz[], %s::bigint[], %s::bytea[], %s::timestamptz[],
-                    %s::text[], %s::text[], %s::uuid[], %s::uuid[], %s::text[], %s::timestamptz[], %s::text[],
-                    %s::text[], %s::text[], %s::timestamptz[], %s::timestamptz[]) AS it
+        _INSERT_HEADS
+        + """
         ON CONFLICT (organization_id, number_hash) DO UPDATE
         SET entry_count = excluded.entry_count, last_hash = excluded.last_hash, updated_at = excluded.updated_at,
             status = excluded.status, phone_number = excluded.phone_number, profile_id = excluded.profile_id,
@@ -134,7 +114,7 @@ async def update_heads(tx: Tx, organization_id: UUID, heads: Sequence[HeadRow]) 
 
 
 def _columns_of_heads(heads: Sequence[HeadRow]) -> tuple[BinaryArray, ...]:
-    states = [head.state for head in heads if head.state is not None]
+    states = [head.state or _NO_STATE for head in heads]
     proofs = [state.proof or _NO_PROOF for state in states]
     return (
         Uuids([head.id.bytes for head in heads]),

@@ -196,12 +196,12 @@ async def reserve_ledger(tx: Tx, organization_id: UUID, *, new: Iterable[bytes],
 
 def _new_heads(tx: Tx, organization_id: UUID, numbers: Iterable[bytes]) -> list[HeadRow]:
     """Heads without an entry: the transaction that creates one appends to it and writes the real status."""
-    heads = []
-    for number_hash in dict.fromkeys(numbers):
-        identifier = ids.new_uuid()
-        genesis = chain.genesis(organization_id, identifier)
-        heads.append(HeadRow(identifier, number_hash, None, 0, genesis, tx.now, tx.now, "UNSUBSCRIBED"))
-    return heads
+    wanted = list(dict.fromkeys(numbers))
+    return [
+        HeadRow(head_id, number_hash, None, 0, chain.genesis(organization_id, head_id), tx.now, tx.now, "UNSUBSCRIBED")
+        for number_hash, identifier in zip(wanted, ids.new_uuids(len(wanted)), strict=True)
+        for head_id in [UUID(bytes=identifier)]
+    ]
 
 
 def _payload(event: Event, said: Said, *, is_bare: bool) -> Payload:

@@ -1,5 +1,6 @@
 """Authentication (specification 5): one key, one organization, and the same refusal for everything else."""
 
+import json
 import time
 
 from tests.support import samples
@@ -29,6 +30,32 @@ def test_a_key_elsewhere_or_twice_is_no_key(api: Api, tenant: Tenant) -> None:
     assert _with_headers(api, [(b"Authorization", b"Bearer " + key)]) == (401, "UNAUTHORIZED")
     assert _with_headers(api, [], f"/v1/stores?x-api-key={tenant.key}") == (401, "UNAUTHORIZED")
     assert _with_headers(api, [(b"x-api-key", key), (b"x-api-key", key)]) == (401, "UNAUTHORIZED")
+
+
+def test_the_refusal_says_how_to_authenticate(anonymous: Api) -> None:
+    for answer in (anonymous.get("/v1/stores"), anonymous.post("/v1/sales-events", samples.sale("s1"))):
+        assert answer.status == 401
+        assert answer.header("www-authenticate") == "ApiKey"
+
+
+def test_white_space_around_a_header_is_no_part_of_it(api: Api, tenant: Tenant) -> None:
+    caller, key = api.as_tenant(None), tenant.key.encode()
+    body = json.dumps(samples.store()).encode()
+    for space in (b" ", b"\t", b" \t  "):
+        padded = space + key + space
+        assert caller.raw("GET", "/v1/stores", headers=[(b"x-api-key", padded)]).status == 200
+        # Twice: the second head is one that the server knows.
+        for _ in range(2):
+            headers = [
+                (b"x-api-key", padded),
+                (b"Content-Type", b"application/json" + space),
+                (b"X-Request-Id", b"till-7" + space),
+                (b"Content-Encoding", b"identity" + space),
+            ]
+            answer = caller.raw("POST", "/v1/stores", headers=headers, body=body)
+            assert answer.status in (200, 201)
+            assert answer.header("x-request-id") == "till-7"
+            assert caller.raw("POST", "/v1/stores", headers=headers[:2], body=body).status == 200
 
 
 def test_the_refusal_does_not_tell_the_reasons_apart(api: Api) -> None:

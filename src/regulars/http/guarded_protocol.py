@@ -173,7 +173,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         # Trailers of a chunked body come this way too; whatever they say, it was not said in the head.
         if self._is_in_head:
-            super().on_header(name, value)
+            # White space around a value is no part of it (RFC 9110); the parser leaves what stands behind it.
+            super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():

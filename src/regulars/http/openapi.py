@@ -26,6 +26,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _SCHEMA_REFERENCE = "#/components/schemas/{name}"
 _STATUSES_STORED = frozenset({200, 201, 204, 400, 404})
 _STATUSES_TO_RETRY = frozenset({409, 429, 503})
+_STATUS_WITHOUT_KEY = 401
 
 
 def build(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
@@ -210,6 +211,8 @@ def _headers(route: Route, status: int) -> dict[str, Any]:
         names += ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]
     if status in _STATUSES_TO_RETRY:
         names.append("Retry-After")
+    if status == _STATUS_WITHOUT_KEY:
+        names.append("WWW-Authenticate")
     if isinstance(route, Mutation) and status in _STATUSES_STORED:
         names.append("Idempotent-Replayed")
     if isinstance(route, (Mutation, Question)) and route.body is not None and status in route.answers:

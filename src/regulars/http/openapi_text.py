@@ -51,6 +51,11 @@ HEADERS: Final[dict[str, Any]] = {
         "required": True,
         "schema": {"type": "string", "const": "no-store"},
     },
+    "WWW-Authenticate": {
+        "description": "How to say who calls: with an API key, in the x-api-key header.",
+        "required": True,
+        "schema": {"type": "string", "const": "ApiKey"},
+    },
     "X-Ignored-Fields": {
         "description": "The fields of the body that were ignored, because there are none of these names: paths such as "
         "`nmae` or `line_items[].colour`, ten at most and then `...`. Absent when there are none.",

@@ -88,6 +88,10 @@ class Unauthorized(ApiError):
     fix = "Send a live key of your organization in `x-api-key`. A revoked key stops within a second."
     retry = "Yes, with a valid key: nothing ran."
 
+    def __init__(self, detail: str) -> None:
+        # RFC 9110 asks for it, and the JDK's client throws without it.
+        super().__init__(detail, headers=((b"www-authenticate", b"ApiKey"),))
+
 
 class Forbidden(ApiError):
     status, code, title = 403, "FORBIDDEN", "The caller may not do this"

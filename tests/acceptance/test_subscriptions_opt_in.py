@@ -90,6 +90,27 @@ def test_a_proof_or_profile_left_out_of_a_resync_is_kept(api: Api) -> None:
     assert (again["outcome"], again["subscription"]) == ("already_subscribed", first)
 
 
+def test_a_resent_proof_keeps_the_fields_it_leaves_out_while_subscribed(api: Api) -> None:
+    body = samples.opt_in(consent_proof=samples.proof())
+    first = api.post(PATH, body).json()["subscription"]
+    whole = first["consent_proof"]
+    for proof in ({}, dict.fromkeys(whole), {"terms_url": whole["terms_url"]}, {"source_text": whole["source_text"]}):
+        again = api.post(PATH, {**body, "consent_proof": proof}).json()
+        assert (again["outcome"], again["subscription"]) == ("already_subscribed", first)
+    changed = api.post(PATH, {**body, "consent_proof": {"terms_version": "next", "source_text": None}}).json()
+    assert (changed["outcome"], changed["subscription"]["consent_proof"]) == (
+        "updated",
+        {**whole, "terms_version": "next"},
+    )
+    api.post("/v1/subscriptions/opt-out", {"phone_number": body["phone_number"]})
+    later = {**body, "consented_at": samples.ahead(seconds=1), "consent_proof": {"terms_version": "new"}}
+    renewed = api.post(PATH, later).json()
+    assert (renewed["outcome"], renewed["subscription"]["consent_proof"]) == (
+        "resubscribed",
+        {"terms_url": None, "terms_version": "new", "source_text": None},
+    )
+
+
 def test_the_same_number_in_two_organizations_is_independent(api: Api, other_api: Api) -> None:
     body = samples.opt_in()
     assert api.post(PATH, body).json()["outcome"] == "created"

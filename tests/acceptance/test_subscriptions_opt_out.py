@@ -2,6 +2,7 @@
 
 from tests.support import samples
 from tests.support.client import Api
+from tests.support.tenant import Tenant, in_country
 
 PATH = "/v1/subscriptions/opt-out"
 
@@ -69,3 +70,36 @@ def test_an_opt_out_without_a_time_is_never_superseded(api: Api) -> None:
     api.post("/v1/subscriptions/opt-in", body)
     answer = api.post(PATH, {"phone_number": body["phone_number"]}).json()
     assert (answer["outcome"], answer["subscription"]["status"]) == ("unsubscribed", "UNSUBSCRIBED")
+
+
+def test_a_number_is_understood_exactly_as_a_profile_s_is(api: Api, tenant: Tenant, api_database_url: str) -> None:
+    spellings = ["0033612345670", " 00 33 6 12 34 56 70\n", "+33 (0)6.12.34.56.70", "+٣٣٦١٢٣٤٥٦٧٠"]
+    national = ["06 12 34 56 70", "0612345670", "33612345670"]
+    for text in national:
+        assert api.post("/v1/subscriptions/opt-out", {"phone_number": text}).refused == (400, "INVALID_PHONE_NUMBER")
+        [result] = api.post("/v1/subscriptions/check", {"items": [{"phone_number": text}]}).json()["results"]
+        assert result["reason"] == "INVALID_PHONE_NUMBER"
+    api = api.as_tenant(in_country(api_database_url, tenant, "FR"))
+    for text in [*spellings, *national]:
+        profile = api.post("/v1/profiles", samples.profile(phone_number=text)).json()
+        withdrawn = api.post("/v1/subscriptions/opt-out", {"phone_number": text})
+        assert withdrawn.status == 200, text
+        [result] = api.post("/v1/subscriptions/check", {"items": [{"phone_number": text}]}).json()["results"]
+        assert profile["phone_number"] == withdrawn.json()["subscription"]["phone_number"] == result["phone_number"]
+        assert (result["phone_number"], result["reason"]) == ("+33612345670", "UNSUBSCRIBED")
+    # Consent stays strict: a misread number would reach a stranger.
+    refused = api.post("/v1/subscriptions/opt-in", samples.opt_in(phone_number="06 12 34 56 70"))
+    assert refused.refused == (400, "INVALID_PHONE_NUMBER")
+
+
+def test_a_national_number_is_no_further_fault_where_a_country_reads_it(
+    api: Api, tenant: Tenant, api_database_url: str
+) -> None:
+    api = api.as_tenant(in_country(api_database_url, tenant, "FR"))
+    body = {"phone_number": "06 12 34 56 70", "reason": 7}
+    assert api.post("/v1/subscriptions/opt-out", body).field_errors == [("reason", "WRONG_TYPE")]
+    body["phone_number"] = "12"
+    assert [field for field, _ in api.post("/v1/subscriptions/opt-out", body).field_errors] == [
+        "phone_number",
+        "reason",
+    ]

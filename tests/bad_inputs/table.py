@@ -150,9 +150,15 @@ OPT_IN_ROWS = [
     *rows("consent_proof.source_text", 7, [], "x" * 10_001),
 ]
 
+# A withdrawal is understood wherever a profile's number would be.
+UNDERSTOOD_TO_WITHDRAW = ("+٣٣٦١٢٣٤٥٦٧٨", "+33612345678\n", " +33612345678")
+
 OPT_OUT_ROWS = [
     *rows("phone_number", MISSING, None, *NOT_STRINGS),
-    *rows("phone_number", *BAD_NUMBERS, codes=(PHONE, V)),
+    *rows(
+        "phone_number", *[number for number in BAD_NUMBERS if number not in UNDERSTOOD_TO_WITHDRAW], codes=(PHONE, V)
+    ),
+    *rows("phone_number", "00", "00336", "x" * 1025, codes=(PHONE, V)),
     *rows("unsubscribed_at", *[value for value in BAD_TIMES if value is not None], FUTURE),
     *rows("profile_id", "", " ", 7, [], "x" * 256),
     *rows("profile_id", "nobody", "prof_x", codes=(NO_PROFILE,)),

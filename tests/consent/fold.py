@@ -1,11 +1,11 @@
 """What consent is by definition: the state after a whole history. The code decides the same in constant time."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from regulars.consent.model import Event, OptIn, OptOut, State, Status
+from regulars.consent.model import Event, OptIn, OptOut, Proof, State, Status
 
 
 def fold(events: Iterable[Event]) -> State | None:
@@ -30,7 +30,7 @@ def fold(events: Iterable[Event]) -> State | None:
                 store_id=event.store_id or (state.store_id if is_subscribed else None),
                 source=event.source,
                 consented_at=event.claimed_at,
-                proof=event.proof or (state.proof if is_subscribed else None),
+                proof=_latest_words([state.proof if is_subscribed else None, event.proof]),
             )
         elif isinstance(event, OptOut) and all(other <= place or other.is_opt_out for other in order):
             if event.erases:
@@ -44,6 +44,13 @@ def fold(events: Iterable[Event]) -> State | None:
         )
         assert state.status is (Status.UNSUBSCRIBED if order[-1].is_opt_out else Status.SUBSCRIBED)
     return state
+
+
+def _latest_words(proofs: list[Proof | None]) -> Proof | None:
+    """Of each field the last that was said."""
+    said = [asdict(proof) for proof in proofs if proof is not None]
+    together = {name: text for proof in said for name, text in proof.items() if text is not None}
+    return Proof(**together) if together else None
 
 
 class _Place(NamedTuple):

@@ -1,5 +1,6 @@
 """Each row of section 3.1 of the specification, and the rulings around it."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -34,7 +35,7 @@ def test_opt_in_when_already_subscribed_and_only_consent_proof_changed_is_update
     desk.opt_in(proof=PROOF)
     recorded = desk.opt_in(proof=Proof(terms_version="2026-02"), now=NOW + DAY)
     assert (recorded.outcome, recorded.automation) == (Outcome.UPDATED, "not_applicable")
-    assert recorded.subscription.state.proof == Proof(terms_version="2026-02")
+    assert recorded.subscription.state.proof == replace(PROOF, terms_version="2026-02")
     assert recorded.subscription.updated_at == NOW + DAY
     assert recorded.subscription.created_at == NOW
 

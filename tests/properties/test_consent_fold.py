@@ -24,7 +24,15 @@ opt_ins = st.builds(
     source=st.sampled_from(["WEBSITE", "EVENT"]),
     claimed_at=moments,
     received_at=moments,
-    proof=st.sampled_from([None, Proof(terms_version="1"), Proof(terms_version="2")]),
+    proof=st.sampled_from(
+        [
+            None,
+            Proof(terms_version="1"),
+            Proof(terms_version="2"),
+            Proof(source_text="yes"),
+            Proof("https://x", None, ""),
+        ]
+    ),
     profile_id=profile_ids,
     found_profile_id=profile_ids,
     keeps_profile=st.booleans(),

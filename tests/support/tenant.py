@@ -39,6 +39,18 @@ def another_key(database_url: str, tenant: Tenant, *, permission: Permission = P
     return _run(database_url, create)
 
 
+def in_country(database_url: str, tenant: Tenant, country: str) -> Tenant:
+    """The organization with this default country, and a key that no server knows yet without it."""
+
+    async def change(connection: AsyncConnection[Any]) -> None:
+        await connection.execute(
+            "UPDATE organizations SET default_country = %s WHERE id = %s", (country, tenant.organization_id)
+        )
+
+    _run(database_url, change)
+    return another_key(database_url, tenant)
+
+
 def revoke(database_url: str, tenant: Tenant) -> None:
     async def do(connection: AsyncConnection[Any]) -> bool:
         return await manage.revoke_key(connection, tenant.key_id)

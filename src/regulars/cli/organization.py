@@ -86,8 +86,8 @@ def set_particulars(
     default_country: Annotated[
         str | None,
         typer.Option(
-            help="As in FR; reads phone numbers of profiles written without a country prefix. none takes"
-            " REGULARS_DEFAULT_COUNTRY.",
+            help="As in FR; reads phone numbers of profiles and withdrawals written without a country prefix. none"
+            " takes REGULARS_DEFAULT_COUNTRY.",
             show_default=False,
         ),
     ] = None,

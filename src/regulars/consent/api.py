@@ -76,7 +76,7 @@ async def run_opt_ins(tx: Tx, organization_id: UUID, writes: Sequence[Write]) ->
 
 
 def prepare_opt_out(request: Request) -> Withdrawal:
-    return decode_opt_out(request.body, origin=_origin(request))
+    return decode_opt_out(request.body, origin=_origin(request), default_country=request.caller.default_country)
 
 
 async def run_opt_outs(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
@@ -89,7 +89,7 @@ async def run_opt_outs(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -
 
 
 def prepare_check(request: Request) -> Questions:
-    return decode_check(request.body)
+    return decode_check(request.body, default_country=request.caller.default_country)
 
 
 async def handle_check(

@@ -5,11 +5,12 @@ from functools import partial
 import msgspec
 
 from regulars.consent.check import Asked, Questions
+from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.ledger import Origin
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent
 from regulars.consent.opt_out import Withdrawal
-from regulars.consent.phone import read_consent_number, read_if_number, read_opt_in_number
+from regulars.consent.phone import read_known_number, read_opt_in_number
 from regulars.consent.wire import (
     CheckIn,
     OptInIn,
@@ -47,16 +48,17 @@ def _consent(origin: Origin, sent: OptInIn, ignored: tuple[str, ...]) -> Consent
     )
 
 
-def decode_opt_out(body: bytes, *, origin: Origin) -> Withdrawal:
+def decode_opt_out(body: bytes, *, origin: Origin, default_country: str | None) -> Withdrawal:
     """Decode and validate one withdrawal, or raise the refusal it deserves."""
-    return _withdrawals.read(body, partial(_withdrawal, origin))
+    given = {"default_country": default_country}
+    return _withdrawals.read(body, partial(_withdrawal, origin, default_country), given=given)
 
 
-def _withdrawal(origin: Origin, sent: OptOutIn, ignored: tuple[str, ...]) -> Withdrawal:
+def _withdrawal(origin: Origin, default_country: str | None, sent: OptOutIn, ignored: tuple[str, ...]) -> Withdrawal:
     check_named(msgspec.structs.asdict(sent), field="")
     number, moment = sent.phone_number, sent.unsubscribed_at
     return Withdrawal(
-        phone_number=None if number is None else read_consent_number(number, field="phone_number"),
+        phone_number=None if number is None else read_known_number(number, default_country=default_country),
         profile=None if sent.profile_id is None else read_profile(sent.profile_id),
         unsubscribed_at=None if moment is None else read_timestamp(moment, field="unsubscribed_at"),
         reason=sent.reason,
@@ -66,21 +68,28 @@ def _withdrawal(origin: Origin, sent: OptOutIn, ignored: tuple[str, ...]) -> Wit
     )
 
 
-def decode_check(body: bytes) -> Questions:
+def decode_check(body: bytes, *, default_country: str | None) -> Questions:
     """Decode questions about who may be texted; a number that cannot be read is answered, not refused."""
-    return _checks.read(body, _questions)
+    return _checks.read(body, partial(_questions, default_country))
 
 
-def _questions(sent: CheckIn, ignored: tuple[str, ...]) -> Questions:
+def _questions(default_country: str | None, sent: CheckIn, ignored: tuple[str, ...]) -> Questions:
     for index, item in enumerate(sent.items):
         check_one_named(msgspec.structs.asdict(item), field=f"items[{index}]")
     asked = [
-        Asked(phone_number=read_if_number(item.phone_number or ""))
+        Asked(phone_number=_read_if_known(item.phone_number or "", default_country))
         if item.profile_id is None
         else Asked(profile=read_profile(item.profile_id))
         for item in sent.items
     ]
     return Questions(asked, ignored)
+
+
+def _read_if_known(text: str, default_country: str | None) -> str | None:
+    try:
+        return read_known_number(text, default_country=default_country)
+    except InvalidPhoneNumber:
+        return None
 
 
 def read_profile(text: str) -> Reference:

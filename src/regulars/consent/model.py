@@ -230,9 +230,20 @@ def _subscribe(event: OptIn, before: State | None, *, latest_opt_in_at: datetime
         store_id=event.store_id or (kept.store_id if kept else None),
         source=event.source,
         consented_at=event.claimed_at,
-        proof=event.proof or (kept.proof if kept else None),
+        proof=_merge_proofs(event.proof, kept.proof if kept else None),
         latest_opt_in_at=latest_opt_in_at,
         latest_opt_out_at=None if before is None else before.latest_opt_out_at,
+    )
+
+
+def _merge_proofs(sent: Proof | None, stored: Proof | None) -> Proof | None:
+    """What was sent, and where it says nothing what is stored: a resync that knows less takes nothing away."""
+    if sent is None or stored is None:
+        return sent or stored
+    return Proof(
+        stored.terms_url if sent.terms_url is None else sent.terms_url,
+        stored.terms_version if sent.terms_version is None else sent.terms_version,
+        stored.source_text if sent.source_text is None else sent.source_text,
     )
 
 

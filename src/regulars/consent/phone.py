@@ -7,6 +7,7 @@ import phonenumbers
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.kit.errors import FieldError
 from regulars.kit.phone import is_e164
+from regulars.profiles.model import read_phone
 
 # Digits and the marks people write between them, in ASCII; `fullmatch` lets nothing stand before or after.
 NUMBER_PATTERN = r"^\+[0-9 ().\-/]{5,40}$"
@@ -37,6 +38,16 @@ def read_if_number(text: str) -> str | None:
         return read_consent_number(text)
     except InvalidPhoneNumber:
         return None
+
+
+def read_known_number(text: str, *, default_country: str | None, field: str = "phone_number") -> str:
+    """A number to withdraw or to look up, read exactly as a profile's is: `00` is a plus, and a national number is one
+    of the organization's default country. Whoever wants to stop is understood wherever the number can be known."""
+    phone = read_phone(text, default_country=default_country)
+    if not phone.reachable:
+        national = "" if default_country is None else f", or as in {default_country}"
+        raise _refuse(field, f"It must be written in international format, a plus or 00 and then digits{national}.")
+    return phone.number
 
 
 def read_opt_in_number(text: str, *, field: str = "phone_number") -> str:

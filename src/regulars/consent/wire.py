@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from regulars.consent.model import Kind, Outcome, Reason
-from regulars.consent.phone import NUMBER_PATTERN, read_consent_number, read_opt_in_number
+from regulars.consent.phone import NUMBER_PATTERN, read_known_number, read_opt_in_number
 from regulars.kit.errors import invalid
 from regulars.kit.json import STRING_CHARACTERS_MAX
 from regulars.kit.pagination import Page
@@ -42,8 +42,18 @@ PhoneNumber = Annotated[
     Meta(
         description="In international format with a leading plus; kept and answered in E.164.",
         examples=["+33612345678"],
-        extra={"check": read_consent_number},
+        extra={"check": read_opt_in_number},
         extra_json_schema={"pattern": NUMBER_PATTERN, "format": "phone-number"},
+    ),
+]
+KnownNumber = Annotated[
+    Text,
+    Meta(
+        description="As a profile's: in international format with a leading plus or `00`, or as in the organization's "
+        "default country where it has one.",
+        examples=["+33612345678"],
+        extra={"check": read_known_number, "takes": ("default_country",)},
+        extra_json_schema={"format": "phone-number"},
     ),
 ]
 ProfileReference = Annotated[
@@ -82,7 +92,7 @@ def check_url(text: str, *, field: str) -> None:
 
 
 class ProofIn(msgspec.Struct):
-    """What the person agreed to. It replaces the proof on record as a whole."""
+    """What the person agreed to. A field left out, or null, keeps what is on record while the number is subscribed."""
 
     terms_url: (
         Annotated[
@@ -107,7 +117,7 @@ class ProofIn(msgspec.Struct):
 class OptInIn(msgspec.Struct, kw_only=True):
     """A consent to be texted on one number."""
 
-    phone_number: Annotated[PhoneNumber, Meta(extra={"check": read_opt_in_number})]
+    phone_number: PhoneNumber
     profile_id: ProfileReference | None = None
     store_id: Annotated[
         ReferenceIn | None,
@@ -123,7 +133,7 @@ class OptInIn(msgspec.Struct, kw_only=True):
 class OptOutIn(msgspec.Struct):
     """A withdrawal of consent, by number, by profile, or by both."""
 
-    phone_number: PhoneNumber | None = None
+    phone_number: KnownNumber | None = None
     profile_id: ProfileReference | None = None
     unsubscribed_at: (
         Annotated[
@@ -165,9 +175,7 @@ def check_one_named(sent: Mapping[str, Any], *, field: str) -> None:
 class QuestionIn(msgspec.Struct):
     """Somebody who may be texted or not: a number or a profile."""
 
-    phone_number: Annotated[Text | None, Meta(description="As for opt-in; one that cannot be read is answered so.")] = (
-        None
-    )
+    phone_number: Annotated[Text | None, Meta(description="As for opt-out; what cannot be read is answered so.")] = None
     profile_id: ReferenceIn | None = None
 
 

@@ -76,7 +76,6 @@ def _decode_consent(body: bytes, target: Target) -> Consent | Withdrawal:
     Over the API a withdrawal without a time counts from now on. In a file that would be another time in every run, and
     would end a consent that was given after the file was written; so a file has to say when.
     """
-    del target
     origin = Origin(request_id=f"import-{hashlib.sha256(body).hexdigest()[:32]}")
     try:
         marks = _marks_decoder.decode(body)
@@ -87,7 +86,7 @@ def _decode_consent(body: bytes, target: Target) -> Consent | Withdrawal:
         return decode_opt_in(body, origin=origin)
     if marks.consented_at is not None:
         raise invalid("unsubscribed_at", "NOT_ALLOWED", "A row is a consent or a withdrawal, not both.")
-    return decode_opt_out(body, origin=origin)
+    return decode_opt_out(body, origin=origin, default_country=target.default_country)
 
 
 class _Marks(msgspec.Struct):

@@ -2,8 +2,8 @@
 
 msgspec stops at the first, for speed. A body that it refused is walked here once more, beside the description that
 msgspec itself has of the type. A rule that a type cannot say is a `check` in the `extra` of its `Meta`: it is called
-with the value and its `field`, and raises. A `hint` there is added to what is said about the value, and `wanted` says
-what it must be where the types do not.
+with the value, its `field`, and what it `takes` of what the reader was given, and raises. A `hint` there is added to
+what is said about the value, and `wanted` says what it must be where the types do not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,8 @@ class Enough(Exception):  # no error: it ends the walk
 class Faults:
     """What a walk found, in the order of the type's fields, which is that of the specification."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.given = given
         self.found: list[ApiError] = []
         self.is_cut = False
 
@@ -91,7 +92,7 @@ def walk(type_: inspect.Type, value: Any, faults: Faults, field: str = "") -> No
         return
     if "check" in extra:
         try:
-            extra["check"](value, field=field)
+            extra["check"](value, field=field, **{name: faults.given[name] for name in extra.get("takes", ())})
         except ApiError as error:
             faults.take(error)
     _walk_into(type_, value, faults, field)

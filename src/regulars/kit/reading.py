@@ -1,8 +1,8 @@
 """Read bodies of one type: in one go when they fit it, and with all that is wrong or unknown when they do not."""
 
 import contextlib
-from collections.abc import Callable
-from types import UnionType
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 
 import msgspec
@@ -14,6 +14,7 @@ from regulars.kit.errors import ApiError, InvalidJson
 T = TypeVar("T")
 R = TypeVar("R")
 
+_NOTHING_GIVEN: Mapping[str, Any] = MappingProxyType({})
 # One more than an answer names.
 IGNORED_MAX = 11
 # What decoders raise for what is no JSON, or more of it than they can hold.
@@ -35,17 +36,22 @@ class Reader(Generic[T]):
         fields = self._described.fields if isinstance(self._described, inspect.StructType) else ()
         self._kept = frozenset(field.encode_name for field in fields if isinstance(_bare(field.type), inspect.RawType))
 
-    def read(self, body: bytes, make: Callable[[T, tuple[str, ...]], R]) -> R:
-        """What `make` gives for the body and the paths of its unknown members, or one refusal with every fault."""
+    def read(
+        self, body: bytes, make: Callable[[T, tuple[str, ...]], R], *, given: Mapping[str, Any] = _NOTHING_GIVEN
+    ) -> R:
+        """What `make` gives for the body and the paths of its unknown members, or one refusal with every fault.
+
+        `given` is what a `check` takes beside the value, where its type says so.
+        """
         json.check_bytes(body)
         try:
             return make(self._strict.decode(body), ())
         except (msgspec.ValidationError, ApiError):
-            return self._read_carefully(body, make)
+            return self._read_carefully(body, make, given)
         except NOT_JSON as error:
             raise not_json(error) from None
 
-    def _read_carefully(self, body: bytes, make: Callable[[T, tuple[str, ...]], R]) -> R:
+    def _read_carefully(self, body: bytes, make: Callable[[T, tuple[str, ...]], R], given: Mapping[str, Any]) -> R:
         try:
             document = _document_decoder.decode(body)
         except NOT_JSON as error:
@@ -56,14 +62,14 @@ class Reader(Generic[T]):
         try:
             return make(self._lenient.decode(body), tuple(ignored)[:IGNORED_MAX])
         except (msgspec.ValidationError, ApiError) as error:
-            raise self._all_faults(body, document) or error from None
+            raise self._all_faults(body, document, given) or error from None
 
-    def _all_faults(self, body: bytes, document: Any) -> ApiError | None:
+    def _all_faults(self, body: bytes, document: Any, given: Mapping[str, Any]) -> ApiError | None:
         if isinstance(document, dict) and self._kept and not self._kept.isdisjoint(document):
             # Members that are kept to the letter are judged as they are written.
             members = members_decoder.decode(body)
             document |= {name: members[name] for name in self._kept if document.get(name) is not None}
-        found = faults.Faults()
+        found = faults.Faults(given)
         with contextlib.suppress(faults.Enough):
             faults.walk(self._described, document, found)
         return found.together() if found.found else None

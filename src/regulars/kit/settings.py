@@ -146,8 +146,8 @@ class Settings:
     default_country: Annotated[
         str | None,
         kinds.COUNTRY,
-        "Country that reads a profile's phone number written without a country prefix, for organizations that have not"
-        " set their own.",
+        "Country that reads a phone number of a profile or a withdrawal written without a country prefix, for"
+        " organizations that have not set their own.",
     ] = None
     twilio_url: Annotated[
         str, kinds.PUBLIC_URL, "Where Twilio is reached, for organizations that send their texts through it."

@@ -32,6 +32,7 @@ from regulars.messaging.ask import InboundQuestions
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.gateways import Gateways, open_gateways
 from regulars.messaging.inbox.decide import OverdueReplies
+from regulars.messaging.inbox.known import HASHES_KEPT_FOR, sweep_hashes
 from regulars.messaging.keep.old import KEPT_FOR as TEXTS_KEPT_FOR
 from regulars.messaging.keep.old import sweep_replies, sweep_texts
 from regulars.messaging.send import TextQueue
@@ -96,6 +97,7 @@ FEEDERS: Final = frozenset(name for by in LISTENERS.values() for name in by if n
 IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", delay=IDEMPOTENCY_RETENTION)
 TEXTS: Final = Due(table="texts", column="created_at", delay=TEXTS_KEPT_FOR)
 REPLIES: Final = Due(table="replies", column="received_at", delay=TEXTS_KEPT_FOR)
+ERASED_REPLIES: Final = Due(table="erased_replies", column="erased_at", delay=HASHES_KEPT_FOR)
 RUNS: Final = Due(table="journey_runs", column="ended_at", delay=RUNS_KEPT_FOR)
 REQUEST_LOG: Final = Due(table="request_log", column="answered_at", delay=REQUEST_LOG_RETENTION)
 WEBHOOK_MESSAGES: Final = Due(table="webhook_messages", column="created_at", delay=WEBHOOK_RETENTION)
@@ -113,10 +115,11 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         RunQueue(),
         BacktestQueue(),
         Sweep("journeys.sweep", RUNS, sweep_runs, look_every_s=3600),
-        InboundQuestions(gateways.twilio),
+        InboundQuestions(gateways.twilio, gateways.database),
         OverdueReplies(),
         Sweep("texts.sweep", TEXTS, sweep_texts, look_every_s=3600),
         Sweep("replies.sweep", REPLIES, sweep_replies, look_every_s=3600),
+        Sweep("replies.sweep_hashes", ERASED_REPLIES, sweep_hashes, look_every_s=3600),
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
         HourlyTotalsFill(),
         ColumnsBuild(),

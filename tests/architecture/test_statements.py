@@ -61,7 +61,15 @@ OWNERS = {
         "segment_blobs",
         "segment_fed",
     },
-    "messaging": {"texts", "replies", "suppressions", "sms_settings", "simulated_texts", "text_totals"},
+    "messaging": {
+        "texts",
+        "replies",
+        "suppressions",
+        "sms_settings",
+        "simulated_texts",
+        "text_totals",
+        "erased_replies",
+    },
     "sales": {
         "sales_events",
         "ticket_collisions",

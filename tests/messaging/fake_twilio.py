@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -15,6 +16,11 @@ class FakeTwilio:
     def __init__(self) -> None:
         self.posts: list[dict[str, str]] = []
         self.inbound: list[dict[str, Any]] = []
+        self.asked: list[dict[str, str]] = []
+        self.page_messages = 1_000
+        self.refuses_to_list = 0
+        self.numbers: list[str] = []
+        self.short_codes: list[str] = []
         self.respond: Callable[[dict[str, str]], web.Response | None] = lambda _form: None
         self.stalls_s = 0.0
         self.hangs_up = False
@@ -33,10 +39,29 @@ class FakeTwilio:
         return told or web.json_response({"sid": f"SM{len(self.posts)}", "status": "queued"}, status=201)
 
     async def get(self, request: web.Request) -> web.Response:
-        if request.query.get("Page") == "1":
-            return web.json_response({"messages": self.inbound[1:], "next_page_uri": None})
-        following = f"{request.path}?Page=1" if len(self.inbound) > 1 else None
-        return web.json_response({"messages": self.inbound[:1], "next_page_uri": following})
+        """The newest first; `inbound` has them so."""
+        self.asked.append(dict(request.query))
+        if self.refuses_to_list:
+            return web.json_response({"message": "no"}, status=self.refuses_to_list)
+        to = request.query.get("To")
+        listed = [it for it in self.inbound if to is None or it.get("to") == to]
+        page = int(request.query.get("Page", "0"))
+        size = min(self.page_messages, int(request.query.get("PageSize", "50")))
+        shown = listed[page * size : (page + 1) * size]
+        more = {**request.query, "Page": str(page + 1), "PageToken": "PASM"}
+        following = f"{request.path}?{urlencode(more)}" if len(listed) > (page + 1) * size else None
+        return web.json_response({"messages": shown, "next_page_uri": following})
+
+    async def list_senders(self, request: web.Request) -> web.Response:
+        kind = request.match_info["kind"]
+        if kind == "ShortCodes":
+            return web.json_response({"short_codes": [{"short_code": it} for it in self.short_codes], "meta": {}})
+        is_second = request.query.get("Page") == "1"
+        shown = self.numbers[1:] if is_second else self.numbers[:1]
+        following = None if is_second else f"https://messaging.twilio.com{request.path}?Page=1"
+        return web.json_response(
+            {"phone_numbers": [{"phone_number": it} for it in shown], "meta": {"next_page_url": following}}
+        )
 
 
 @asynccontextmanager
@@ -46,6 +71,7 @@ async def fake_twilio() -> AsyncIterator[FakeTwilio]:
     path = f"/2010-04-01/Accounts/{ACCOUNT}/Messages.json"
     app.router.add_post(path, fake.post)
     app.router.add_get(path, fake.get)
+    app.router.add_get("/v1/Services/{service}/{kind}", fake.list_senders)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

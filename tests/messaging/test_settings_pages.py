@@ -1,7 +1,10 @@
 """How an organization texts, in the web application: provider, test text, hold, hours, holidays, caps, notices."""
 
 import html
+import json
+import re
 
+import psycopg
 import pytest
 from tests.support import samples
 from tests.support.draining import work_through
@@ -42,6 +45,25 @@ def test_a_real_provider_begins_on_hold_and_its_token_is_never_shown(owner):
     assert "AC123" in page
     again = owner.post("/settings/texts/provider", **{**TWILIO, "auth_token": "", "sender": "Corvelle"})
     assert again.status_code == 303, "the token that is known stays"
+
+
+def test_the_page_says_until_when_replies_were_read_and_why_they_are_not(owner, api_database_url):
+    assert owner.post("/settings/texts/provider", **TWILIO).status_code == 303
+    assert "Replies read until not yet" in " ".join(re.sub("<[^>]*>", " ", text_of(owner, "/settings/texts")).split())
+    marks = {
+        "account_sid": "AC123",
+        "senders": {"+33700000000": {"heard_until": "2026-11-16T10:00:00Z"}},
+        "error": "TimeoutError",
+        "failing_since": "2026-11-16T10:05:00Z",
+    }
+    with psycopg.connect(api_database_url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE sms_settings SET inbound = %s::json FROM organization_slugs AS known"
+            " WHERE sms_settings.organization_id = known.organization_id AND known.slug = %s",
+            (json.dumps(marks), owner.who.slug),
+        )
+    for path in ("/settings/texts", "/messages"):
+        assert "Twilio's list of replies cannot be read since" in text_of(owner, path), path
 
 
 @pytest.mark.parametrize(

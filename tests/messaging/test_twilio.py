@@ -13,7 +13,7 @@ from regulars.kit.vault import VaultError
 from regulars.messaging.model import State
 from regulars.messaging.providers import twilio
 from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Outgoing, Refused, Unclear
-from regulars.messaging.providers.twilio import Inbound, Twilio, read_receipt
+from regulars.messaging.providers.twilio import Twilio, read_receipt
 from regulars.messaging.settings.model import SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import Texting
 
@@ -161,29 +161,6 @@ def test_nobody_listening_means_that_nothing_left():
             await provider.close()
 
     assert isinstance(asyncio.run(run()), NotReached)
-
-
-def test_the_list_of_what_came_in_is_read_page_by_page():
-    async def run():
-        async with fake_twilio() as fake:
-            old = "Sat, 14 Nov 2026 00:00:00 +0000"
-            new = "Mon, 16 Nov 2026 11:00:00 +0000"
-            fake.inbound = [
-                {"sid": "SM1", "direction": "inbound", "from": "+33612345678", "body": "STOP", "date_sent": new},
-                {"sid": "SM2", "direction": "outbound-api", "from": "+1", "body": "ours", "date_sent": new},
-                {"sid": "SM3", "direction": "inbound", "from": "+33612345679", "body": "ok", "date_sent": old},
-                {"sid": "SM4", "direction": "inbound", "from": "+33612345670", "body": "merci", "date_sent": None},
-            ]
-            provider = Twilio(fake.url, open_token=lambda _: TOKEN, callback_url=lambda *_: None)
-            try:
-                return await provider.list_inbound(texting(), since=NOW - timedelta(hours=24))
-            finally:
-                await provider.close()
-
-    assert asyncio.run(run()) == [
-        Inbound("SM1", "+33612345678", "STOP", datetime(2026, 11, 16, 11, tzinfo=UTC)),
-        Inbound("SM4", "+33612345670", "merci"),
-    ]
 
 
 def test_a_signature_covers_the_address_and_every_field():

@@ -1,5 +1,6 @@
 """`regulars sms`: the provider, the rules, and the hold."""
 
+from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -193,9 +194,15 @@ def _provider(texting: Texting) -> dict[str, Any]:
         "account_sid": account.account_sid if account else None,
         "sender": account.sender if account else None,
         "simulation": {"fails": simulation.fails, "loses": simulation.loses, "delay_ms": simulation.delay_ms},
-        "held_since": None if texting.held_since is None else format_timestamp(texting.held_since),
+        "held_since": _moment(texting.held_since),
         "held_reason": texting.held_reason,
+        "replies_read_until": _moment(texting.marks.heard_until),
+        "replies_error": texting.marks.error,
     }
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return None if moment is None else format_timestamp(moment)
 
 
 def _rules(settings: SmsSettings) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""Asking the provider for what came in: it gives up on a callback after some seconds, and a STOP must be heard."""
+"""Reading the provider's list of what came in: it gives up on a callback after some seconds, and a STOP must be heard.
+
+The list is read for each of our senders, the newest message first, down to a stored mark before which everything is
+known. A pass reads a bounded number of pages; where it does not reach the mark, the next pass goes on at that page.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,60 +10,157 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+import aiohttp
+import msgspec
+
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
-from regulars.kit.db import Tx
+from regulars.kit import log
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
+from regulars.kit.vault import VaultError
+from regulars.messaging.inbox.known import find_known
 from regulars.messaging.inbox.receive import Incoming, receive_all
 from regulars.messaging.model import EXEMPT_EXPIRES_AFTER
 from regulars.messaging.providers.twilio import Inbound, Twilio
-from regulars.messaging.settings.store import ASK_EVERY, Texting, load_texting, set_next_ask, take_due_settings
+from regulars.messaging.settings.model import InboundMarks, SenderMark
+from regulars.messaging.settings.store import (
+    ASK_EVERY,
+    Texting,
+    load_texting,
+    save_marks,
+    set_next_ask,
+    take_due_settings,
+)
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due
 
-# A look goes back this far: longer than the service is ever down without anybody noticing.
+# How far the first pass goes back, and how far one goes after the service was down for long.
 LOOK_BACK: Final = timedelta(hours=24)
+LOOK_BACK_MAX: Final = timedelta(days=7)
+# A message may show in the list some time after it was sent, and the provider's clock is not ours.
+OVERLAP: Final = timedelta(hours=1)
+SENDER_PAGES_MAX: Final = 10
+PASS_PAGES_MAX: Final = 100
+# Until the next pass where one did not reach the mark.
+GO_ON_AFTER: Final = timedelta(seconds=5)
+# Their numbers are locked together, and an opt-out of one of them waits half a second at most.
+RECEIVED_AT_ONCE: Final = 20
+
+_log = log.get(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class InboundQuestion:
     texting: Texting
-    since: datetime
+    asked_at: datetime
 
 
-class InboundQuestions(ClaimQueue[Asked, Sequence[Inbound]]):
+class InboundQuestions(ClaimQueue[InboundQuestion, InboundMarks]):
     """One row for each organization with an account; it is due every five minutes."""
 
     name = "inbound"
     due = Due(table="sms_settings")
     look_every_s = 15.0
     at_once_max = 8
+    claim_for = timedelta(minutes=2)
 
-    def __init__(self, twilio: Twilio) -> None:
+    def __init__(self, twilio: Twilio, database: Database) -> None:
         super().__init__()
         self._twilio = twilio
+        self._database = database
 
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
-    ) -> Sequence[Asked]:
+    ) -> Sequence[InboundQuestion]:
         del limit, owner
         if not await take_due_settings(tx, organization_id):
             return []
         texting = await load_texting(tx, organization_id)
         # If this worker dies, another asks at the deadline of the claim.
         await set_next_ask(tx, organization_id, due_at=until)
-        return [] if texting is None else [Asked(texting, tx.now - LOOK_BACK)]
+        return [] if texting is None else [InboundQuestion(texting, tx.now)]
 
-    async def act(self, organization_id: UUID, claim: Asked) -> Sequence[Inbound]:
-        del organization_id
-        return await self._twilio.list_inbound(claim.texting, since=claim.since)
+    async def act(self, organization_id: UUID, claim: InboundQuestion) -> InboundMarks:
+        marks = _marks_of(claim.texting)
+        try:
+            marks = await self._read_senders(organization_id, claim, marks)
+        except (*CONNECTION_ERRORS, aiohttp.ClientError, msgspec.MsgspecError, TimeoutError, VaultError) as error:
+            why = f"{type(error).__name__}: {error}"[:200]
+            _log.warning("texts.replies_not_read", organization_id=str(organization_id), error=why)
+            since = marks.failing_since or claim.asked_at
+            if isinstance(error, aiohttp.ClientResponseError):
+                # The address of a page may be out of date: begin with the first one again.
+                senders = {sender: SenderMark(mark.heard_until) for sender, mark in marks.senders.items()}
+                marks = msgspec.structs.replace(marks, senders=senders)
+            return msgspec.structs.replace(marks, error=why, failing_since=since)
+        if marks.is_behind:
+            _log.warning(
+                "texts.replies_behind", organization_id=str(organization_id), heard_until=str(marks.heard_until)
+            )
+        return msgspec.structs.replace(marks, error=None, failing_since=None)
 
-    async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Asked, Sequence[Inbound]]]) -> None:
-        for asked, found in done:
-            # The oldest message first.
-            in_order = sorted(found, key=lambda it: it.sent_at or tx.now)
-            heard = [it for inbound in in_order if (it := _incoming(inbound, tx.now)) is not None]
-            await receive_all(tx, organization_id, heard, texting=asked.texting)
-        await set_next_ask(tx, organization_id, due_at=tx.now + ASK_EVERY)
+    async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[InboundQuestion, InboundMarks]]) -> None:
+        for _, marks in done:
+            goes_on = marks.is_behind and marks.error is None
+            await save_marks(tx, organization_id, marks, due_at=tx.now + (GO_ON_AFTER if goes_on else ASK_EVERY))
+
+    async def _read_senders(self, organization_id: UUID, claim: InboundQuestion, marks: InboundMarks) -> InboundMarks:
+        """Those that were read least lately come first: a pass may end before it comes to the others."""
+        known = marks.senders
+        senders = await self._twilio.list_senders(claim.texting)
+        read = {it: known.get(it) or SenderMark(claim.asked_at - LOOK_BACK) for it in senders}
+        pages_left = PASS_PAGES_MAX
+        for sender in sorted(senders, key=lambda it: read[it].heard_until):
+            if pages_left <= 0:
+                break
+            reading = _SenderReading(sender, read[sender], claim.asked_at)
+            pages_left -= await reading.read(self._twilio, claim.texting)
+            await self._receive(organization_id, claim, reading.found)
+            read[sender] = reading.mark
+        return InboundMarks(account_sid=marks.account_sid, senders=read, failing_since=marks.failing_since)
+
+    async def _receive(self, organization_id: UUID, claim: InboundQuestion, found: Sequence[Inbound]) -> None:
+        """What is known already is dropped without a lock; the rest is taken in small transactions, oldest first."""
+        texting = claim.texting
+        in_order = sorted(found, key=lambda it: it.sent_at or claim.asked_at)
+        heard = [it for inbound in in_order if (it := _incoming(inbound, claim.asked_at)) is not None]
+        async with self._database.reading() as tx:
+            known = await find_known(tx, organization_id, [it.name for it in heard], secret=texting.secret)
+        new = [it for it in heard if it.name not in known]
+        for start in range(0, len(new), RECEIVED_AT_ONCE):
+            async with self._database.transaction() as tx:
+                await receive_all(tx, organization_id, new[start : start + RECEIVED_AT_ONCE], texting=texting)
+
+
+class _SenderReading:
+    """One pass over the messages to one sender."""
+
+    def __init__(self, sender: str, mark: SenderMark, asked_at: datetime) -> None:
+        self.found: list[Inbound] = []
+        self.mark = mark
+        self._sender = sender
+        self._asked_at = asked_at
+
+    async def read(self, twilio: Twilio, texting: Texting) -> int:
+        """Read pages until the mark is reached, or as many as a pass may; gives how many they were."""
+        since = max(self.mark.heard_until - OVERLAP, self._asked_at - LOOK_BACK_MAX)
+        until = self.mark.next_until or self._asked_at
+        next_page = self.mark.next_page
+        for pages in range(1, SENDER_PAGES_MAX + 1):
+            page = await twilio.read_inbound(texting, sender=self._sender, since=since, page=next_page)
+            self.found += [it for it in page.messages if it.sent_at is None or it.sent_at >= since]
+            next_page = page.next_page
+            if next_page is None or page.is_before(since):
+                self.mark = SenderMark(until)
+                return pages
+        self.mark = SenderMark(self.mark.heard_until, next_page, until)
+        return SENDER_PAGES_MAX
+
+
+def _marks_of(texting: Texting) -> InboundMarks:
+    """Of another account nothing is known."""
+    account_sid = "" if texting.settings.twilio is None else texting.settings.twilio.account_sid
+    return texting.marks if texting.marks.account_sid == account_sid else InboundMarks(account_sid)
 
 
 def _incoming(inbound: Inbound, now: datetime) -> Incoming | None:
@@ -72,5 +173,6 @@ def _incoming(inbound: Inbound, now: datetime) -> Incoming | None:
         provider_id=inbound.provider_id,
         phone_number=number,
         body=inbound.body,
+        sent_at=inbound.sent_at,
         is_late=inbound.sent_at is not None and now - inbound.sent_at > EXEMPT_EXPIRES_AFTER,
     )

@@ -8,6 +8,7 @@ from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.inbox.forget import forget_replies
 from regulars.messaging.keep.texts import find_text_ids, forget_texts
 from regulars.messaging.providers.phone import forget_simulated
+from regulars.messaging.settings.store import load_texting
 from regulars.work.erase import rewrite_waiting_facts
 
 
@@ -32,4 +33,8 @@ async def erase_texts(
     and goes when its sender has ended."""
     gone = await forget_texts(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
     await forget_simulated(tx, organization_id, gone)
-    await forget_replies(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
+    texting = await load_texting(tx, organization_id)
+    if texting is not None:
+        await forget_replies(
+            tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes, secret=texting.secret
+        )

@@ -15,6 +15,7 @@ from regulars.messaging.providers.twilio import Twilio
 class Gateways:
     providers: Providers
     twilio: Twilio
+    database: Database
 
 
 def open_gateways(database: Database, *, vault: AnyVault, twilio_url: str, public_url: str | None) -> Gateways:
@@ -24,4 +25,4 @@ def open_gateways(database: Database, *, vault: AnyVault, twilio_url: str, publi
         open_token=lambda texting: open_token(vault, texting),
         callback_url=lambda text, texting: None if public_url is None else receipt_url(public_url, text, texting),
     )
-    return Gateways({"simulator": Simulator(database), "twilio": twilio}, twilio)
+    return Gateways({"simulator": Simulator(database), "twilio": twilio}, twilio, database)

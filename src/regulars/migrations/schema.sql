@@ -116,6 +116,12 @@ CREATE TABLE demo_runs (
     failed_at timestamp with time zone
 );
 
+CREATE TABLE erased_replies (
+    organization_id uuid NOT NULL,
+    message_hash bytea NOT NULL,
+    erased_at timestamp with time zone NOT NULL
+);
+
 CREATE TABLE erasures (
     organization_id uuid NOT NULL,
     profile_id uuid NOT NULL,
@@ -613,6 +619,7 @@ CREATE TABLE sms_settings (
     held_reason text,
     due_at timestamp with time zone,
     updated_at timestamp with time zone NOT NULL,
+    inbound json,
     CONSTRAINT sms_settings_provider_check CHECK ((provider = ANY (ARRAY['simulator'::text, 'twilio'::text])))
 );
 
@@ -820,6 +827,9 @@ ALTER TABLE ONLY consent_payloads
 
 ALTER TABLE ONLY demo_runs
     ADD CONSTRAINT demo_runs_pkey PRIMARY KEY (organization_id);
+
+ALTER TABLE ONLY erased_replies
+    ADD CONSTRAINT erased_replies_pkey PRIMARY KEY (organization_id, message_hash);
 
 ALTER TABLE ONLY erasures
     ADD CONSTRAINT erasures_pkey PRIMARY KEY (organization_id, profile_id);
@@ -1040,6 +1050,8 @@ CREATE INDEX consent_figures_due ON consent_figures USING btree (due_at, organiz
 CREATE INDEX consent_payloads_by_profile ON consent_payloads USING btree (organization_id, profile_id) WHERE (profile_id IS NOT NULL);
 
 CREATE INDEX demo_runs_due ON demo_runs USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX erased_replies_kept_since ON erased_replies USING btree (erased_at, organization_id);
 
 CREATE INDEX hourly_totals_by_store ON hourly_totals USING btree (organization_id, store_id, hour);
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from regulars.consent.model import Status
@@ -16,6 +17,8 @@ class NumberConsent:
 
     is_subscribed: bool
     profile_id: UUID | None
+    # When its person was erased, if that is how it stands.
+    erased_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,11 @@ async def lock_consents(tx: Tx, organization_id: UUID, number_hashes: Collection
     """
     heads = await lock_heads(tx, organization_id, number_hashes)
     return {
-        head.number_hash: NumberConsent(head.state.status is Status.SUBSCRIBED, head.state.profile_id)
+        head.number_hash: NumberConsent(
+            head.state.status is Status.SUBSCRIBED,
+            head.state.profile_id,
+            head.state.latest_opt_out_at if head.state.is_erased else None,
+        )
         for head in heads
         if head.state is not None
     }

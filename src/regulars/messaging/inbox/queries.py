@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL, Composable
 
-from regulars.kit.arrays import Blobs
+from regulars.kit.arrays import Blobs, Texts
 from regulars.kit.db import Tx
 from regulars.messaging.inbox.model import ReplyRow
 
@@ -31,6 +31,42 @@ async def insert_reply_if_new(tx: Tx, organization_id: UUID, reply: ReplyRow) ->
         (organization_id, *reply),
     )
     return bool(rows)
+
+
+async def find_known_ids(tx: Tx, organization_id: UUID, provider: str, provider_ids: Collection[str]) -> set[str]:
+    rows = await tx.fetch(
+        """
+        SELECT provider_id FROM replies
+        WHERE organization_id = %s AND provider = %s AND provider_id = ANY (%s::text[])
+        """,
+        (organization_id, provider, Texts(provider_ids)),
+    )
+    return {row[0] for row in rows}
+
+
+async def find_erased_hashes(tx: Tx, organization_id: UUID, message_hashes: Collection[bytes]) -> set[bytes]:
+    rows = await tx.fetch(
+        "SELECT message_hash FROM erased_replies WHERE organization_id = %s AND message_hash = ANY (%s::bytea[])",
+        (organization_id, Blobs(message_hashes)),
+    )
+    return {row[0] for row in rows}
+
+
+async def insert_erased_hashes(tx: Tx, organization_id: UUID, message_hashes: Collection[bytes]) -> None:
+    await tx.execute(
+        """
+        INSERT INTO erased_replies (organization_id, message_hash, erased_at)
+        SELECT %s, it.message_hash, %s FROM unnest(%s::bytea[]) AS it (message_hash)
+        ON CONFLICT (organization_id, message_hash) DO NOTHING
+        """,
+        (organization_id, tx.now, Blobs(message_hashes)),
+    )
+
+
+async def delete_old_hashes(tx: Tx, organization_id: UUID, *, before: datetime) -> None:
+    await tx.execute(
+        "DELETE FROM erased_replies WHERE organization_id = %s AND erased_at < %s", (organization_id, before)
+    )
 
 
 async def lock_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
@@ -221,14 +257,14 @@ async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime,
 
 async def delete_replies_of(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
-) -> None:
-    """With what they suppressed. A number that is somebody else's by now gets texts again, unless a reply that is left
-    still waits: nobody could decide about one that is gone."""
+) -> list[tuple[str, str]]:
+    """With what they suppressed; gives the provider and its id of each. A number that is somebody else's by now gets
+    texts again, unless a reply that is left still waits: nobody could decide about one that is gone."""
     rows = await tx.fetch(
         """
         DELETE FROM replies
         WHERE organization_id = %s AND (profile_id = ANY (%s::uuid[]) OR number_hash = ANY (%s::bytea[]))
-        RETURNING id
+        RETURNING id, provider, provider_id
         """,
         (organization_id, list(profile_ids), list(number_hashes)),
     )
@@ -249,3 +285,4 @@ async def delete_replies_of(
             "reply_ids": [row[0] for row in rows],
         },
     )
+    return [(row[1], row[2]) for row in rows]

@@ -16,6 +16,7 @@ from regulars.kit.ids import new_uuid
 from regulars.messaging import queries as texts
 from regulars.messaging.hours import holidays_of
 from regulars.messaging.inbox import queries
+from regulars.messaging.inbox.known import MessageName, find_known
 from regulars.messaging.inbox.model import ReplyRow
 from regulars.messaging.inbox.words import help_words, stopped_words
 from regulars.messaging.model import OriginKind
@@ -41,8 +42,14 @@ class Incoming:
     # How the provider itself understood it; whatever the words are, this counts.
     meaning: Meaning | None = None
     is_confirmed: bool = False
+    # When it was written, where it is read from the provider's list.
+    sent_at: datetime | None = None
     # It was written some time ago and is heard only now: it is not answered, and a START no longer revives.
     is_late: bool = False
+
+    @property
+    def name(self) -> MessageName:
+        return self.provider, self.provider_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +63,19 @@ class Received:
 
 async def receive(tx: Tx, organization_id: UUID, incoming: Incoming, *, texting: Texting) -> Received:
     """Keep the reply and do what it says, in one transaction; the same message again does nothing."""
-    [received] = await receive_all(tx, organization_id, [incoming], texting=texting)
-    return received
+    received = await receive_all(tx, organization_id, [incoming], texting=texting)
+    return received[0] if received else Received(new_uuid(), _Heard.of(incoming, texting.secret).meaning, is_new=False)
 
 
 async def receive_all(
     tx: Tx, organization_id: UUID, incoming: Sequence[Incoming], *, texting: Texting
 ) -> list[Received]:
-    """Several, in their order. Profiles are locked before numbers, and all numbers before everything else, as senders,
-    withdrawals and erasures do."""
-    heard = [_Heard.of(it, texting.secret) for it in incoming]
+    """Several, in their order; what is known is dropped before anything is locked. Profiles are locked before numbers,
+    and all numbers before everything else, as senders, withdrawals and erasures do."""
+    known = await find_known(tx, organization_id, [it.name for it in incoming], secret=texting.secret)
+    heard = [_Heard.of(it, texting.secret) for it in incoming if it.name not in known]
+    if not heard:
+        return []
     starting = [it.incoming.phone_number for it in heard if it.meaning is Meaning.START]
     found = await find_for_start(tx, organization_id, starting)
     await lock_consents(tx, organization_id, {it.number_hash for it in heard})
@@ -89,6 +99,8 @@ async def _receive(tx: Tx, organization_id: UUID, heard: _Heard, *, texting: Tex
     incoming, number_hash, meaning = heard.incoming, heard.number_hash, heard.meaning
     # Again for each: the one before it may have been from the same number.
     consent = (await lock_consents(tx, organization_id, [number_hash])).get(number_hash)
+    if consent is not None and consent.erased_at is not None and _is_of_the_erased(heard, consent.erased_at):
+        return Received(new_uuid(), meaning, is_new=False)
     decided = _decided_at_once(meaning)
     if meaning is Meaning.START and not (
         not incoming.is_late and await was_withdrawn_by_text(tx, organization_id, number_hash)
@@ -116,6 +128,16 @@ async def _receive(tx: Tx, organization_id: UUID, heard: _Heard, *, texting: Tex
     is_confirmed = incoming.is_confirmed or incoming.is_late
     await _do(tx, organization_id, row, consent, texting=texting, is_confirmed=is_confirmed)
     return Received(row.id, meaning, is_new=True, decided=decided)
+
+
+def _is_of_the_erased(heard: _Heard, erased_at: datetime) -> bool:
+    """Whether nothing is to be done about a message from a number whose person was erased.
+
+    What was written before the erasure went with it. A keyword changes nothing, since the number is never texted, and
+    is not answered. Anything else that is written later is a person who turns to us again.
+    """
+    sent_at = heard.incoming.sent_at
+    return _decided_at_once(heard.meaning) is not None or (sent_at is not None and sent_at <= erased_at)
 
 
 def decide_by(phone_number: str, now: datetime) -> datetime:

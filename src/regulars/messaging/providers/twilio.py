@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import aiohttp
 import msgspec
@@ -30,7 +30,8 @@ from regulars.messaging.settings.store import Texting
 
 VALIDITY_S_MAX: Final = 36_000
 ANSWER_BYTES_MAX: Final = 64 << 10
-ASKED_PAGES_MAX: Final = 10
+PAGE_MESSAGES: Final = 500
+PAGE_SENDERS: Final = 500
 # "Attempt to send to unsubscribed recipient": Twilio heard a STOP that did not reach us.
 _UNSUBSCRIBED: Final = 21610
 # "This 'From' number has exceeded the maximum number of queued messages."
@@ -59,6 +60,18 @@ class Inbound:
     sent_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class InboundPage:
+    """What came in, of one page of the provider's list; the newest message stands first in it."""
+
+    messages: Sequence[Inbound]
+    next_page: str | None
+
+    def is_before(self, moment: datetime) -> bool:
+        """Whether everything on it, and so on all that follow, is older."""
+        return bool(self.messages) and all(it.sent_at is not None and it.sent_at < moment for it in self.messages)
+
+
 class _Message(msgspec.Struct, frozen=True):
     sid: str = ""
     code: int | None = None
@@ -76,6 +89,21 @@ class _Listed(msgspec.Struct, frozen=True):
 class _Page(msgspec.Struct, frozen=True):
     messages: list[_Listed] = []
     next_page_uri: str | None = None
+
+
+class _Sender(msgspec.Struct, frozen=True):
+    phone_number: str = ""
+    short_code: str = ""
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    next_page_url: str | None = None
+
+
+class _SenderPage(msgspec.Struct, frozen=True):
+    phone_numbers: list[_Sender] = []
+    short_codes: list[_Sender] = []
+    meta: _Meta = _Meta()
 
 
 class Twilio:
@@ -116,29 +144,51 @@ class Twilio:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return Unclear(f"The answer did not come: {type(error).__name__}.")
 
-    async def list_inbound(self, texting: Texting, *, since: datetime) -> Sequence[Inbound]:
-        """What came in since a moment, for the callbacks that found nobody at home."""
+    async def list_senders(self, texting: Texting) -> Sequence[str]:
+        """The numbers and short codes that people reply to: the sender itself, or those of the messaging service."""
         account = texting.settings.twilio
-        if account is None or texting.sealed is None:
+        if account is None or texting.sealed is None or account.is_name:
             return []
-        found: list[Inbound] = []
-        day = quote(since.strftime("%Y-%m-%d"))
-        # Only what was written to us, where that is a number: a large send would fill every page.
-        ours = f"&To={quote(account.sender)}" if account.sender.startswith("+") else ""
-        url: str | None = f"{self._address(account.account_sid)}?DateSent%3E={day}&PageSize=200{ours}"
-        for _ in range(ASKED_PAGES_MAX):
-            if url is None:
-                break
-            async with self._opened().get(url, headers=self._headers(texting), allow_redirects=False) as response:
-                response.raise_for_status()
-                page = msgspec.json.decode(await response.read(), type=_Page)
-            found += [
-                Inbound(it.sid, it.from_, it.body, read_http_date(it.date_sent))
-                for it in page.messages
-                if it.direction == "inbound" and _is_since(it.date_sent, since)
-            ]
-            url = None if page.next_page_uri is None else self._base_url + page.next_page_uri
+        if not account.is_service:
+            return [account.sender]
+        found: list[str] = []
+        for kind in ("PhoneNumbers", "ShortCodes"):
+            # Services stand on a host of their own beside the one of messages.
+            host = self._base_url.replace("://api.", "://messaging.", 1)
+            url: str | None = f"{host}/v1/Services/{quote(account.sender, safe='')}/{kind}?PageSize={PAGE_SENDERS}"
+            while url is not None:
+                page = msgspec.json.decode(await self._get(url, texting), type=_SenderPage)
+                found += [it.phone_number or it.short_code for it in (*page.phone_numbers, *page.short_codes)]
+                # A path of theirs on a host of ours: the token goes nowhere else.
+                following = page.meta.next_page_url
+                url = None if following is None else host + urlsplit(following)._replace(scheme="", netloc="").geturl()
         return found
+
+    async def read_inbound(
+        self, texting: Texting, *, sender: str, since: datetime, page: str | None = None
+    ) -> InboundPage:
+        """A page of what was written to a sender, the first one since a day or the one that another page named."""
+        account = texting.settings.twilio
+        if account is None:
+            return InboundPage([], None)
+        if page is None:
+            day = since.strftime("%Y-%m-%d")
+            query = f"DateSent%3E={day}&PageSize={PAGE_MESSAGES}&To={quote(sender, safe='')}"
+            url = f"{self._address(account.account_sid)}?{query}"
+        else:
+            url = self._base_url + page
+        read = msgspec.json.decode(await self._get(url, texting), type=_Page)
+        messages = [
+            Inbound(it.sid, it.from_, it.body, read_http_date(it.date_sent))
+            for it in read.messages
+            if it.direction == "inbound"
+        ]
+        return InboundPage(messages, read.next_page_uri)
+
+    async def _get(self, url: str, texting: Texting) -> bytes:
+        async with self._opened().get(url, headers=self._headers(texting), allow_redirects=False) as response:
+            response.raise_for_status()
+            return await response.read()
 
     async def close(self) -> None:
         if self._session is not None:
@@ -213,8 +263,3 @@ def _outcome(status: int, body: bytes, retry_after: timedelta | None) -> Outcome
 
 def _validity_s(text: Outgoing) -> int:
     return max(1, min(VALIDITY_S_MAX, int((text.until - text.sent_at) / timedelta(seconds=1))))
-
-
-def _is_since(sent: str | None, since: datetime) -> bool:
-    moment = read_http_date(sent)
-    return moment is None or moment >= since

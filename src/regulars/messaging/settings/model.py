@@ -1,6 +1,7 @@
 """How an organization texts: its brand, provider, rules, caps and notices; kept as one document."""
 
 import re
+from datetime import datetime
 from typing import Final, Literal
 
 import msgspec
@@ -35,9 +36,42 @@ class TwilioAccount(msgspec.Struct, frozen=True):
     sender: str
 
     @property
+    def is_service(self) -> bool:
+        """Whether it is a messaging service, which has several numbers."""
+        return self.sender.startswith("MG")
+
+    @property
     def is_name(self) -> bool:
         """Nobody can reply to a name, so the way to stop is another number."""
-        return not self.sender.lstrip("+").isdecimal() and not self.sender.startswith("MG")
+        return not self.sender.lstrip("+").isdecimal() and not self.is_service
+
+
+class SenderMark(msgspec.Struct, frozen=True):
+    """How far the provider's list of replies to one of our senders was read."""
+
+    # Everything written to the sender before this moment is known.
+    heard_until: datetime
+    # Where a pass ended before it reached the mark: the page to go on with, and what is known once it is reached.
+    next_page: str | None = None
+    next_until: datetime | None = None
+
+
+class InboundMarks(msgspec.Struct, frozen=True):
+    """What is known of the provider's list of replies; of another account it says nothing."""
+
+    account_sid: str = ""
+    senders: dict[str, SenderMark] = {}
+    # Why the last passes could not read the list.
+    error: str | None = None
+    failing_since: datetime | None = None
+
+    @property
+    def heard_until(self) -> datetime | None:
+        return min((mark.heard_until for mark in self.senders.values()), default=None)
+
+    @property
+    def is_behind(self) -> bool:
+        return any(mark.next_page is not None for mark in self.senders.values())
 
 
 class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):

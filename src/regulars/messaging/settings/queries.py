@@ -17,6 +17,7 @@ class SettingsRow(NamedTuple):
     held_since: datetime | None
     held_reason: str | None
     due_at: datetime | None
+    inbound: str | None
 
 
 async def find_settings(tx: Tx, organization_id: UUID) -> SettingsRow | None:
@@ -24,7 +25,7 @@ async def find_settings(tx: Tx, organization_id: UUID) -> SettingsRow | None:
         """
         SELECT organizations.name, organizations.secret, organizations.is_demo, sms_settings.provider,
                sms_settings.settings::text, sms_settings.credentials, sms_settings.held_since, sms_settings.held_reason,
-               sms_settings.due_at
+               sms_settings.due_at, sms_settings.inbound::text
         FROM organizations
         LEFT JOIN sms_settings ON sms_settings.organization_id = organizations.id
         WHERE organizations.id = %s
@@ -82,6 +83,13 @@ async def hold_everybody(tx: Tx, *, reason: str) -> int:
 
 async def set_next_ask(tx: Tx, organization_id: UUID, *, due_at: datetime | None) -> None:
     await tx.execute("UPDATE sms_settings SET due_at = %s WHERE organization_id = %s", (due_at, organization_id))
+
+
+async def save_marks(tx: Tx, organization_id: UUID, marks: str, *, due_at: datetime) -> None:
+    await tx.execute(
+        "UPDATE sms_settings SET inbound = %s::json, due_at = %s WHERE organization_id = %s AND provider = 'twilio'",
+        (marks, due_at, organization_id),
+    )
 
 
 async def take_due_settings(tx: Tx, organization_id: UUID) -> bool:

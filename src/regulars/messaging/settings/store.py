@@ -11,7 +11,7 @@ from regulars.kit import log
 from regulars.kit.db import Tx
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.settings import queries
-from regulars.messaging.settings.model import Notice, ProviderName, SmsSettings
+from regulars.messaging.settings.model import InboundMarks, Notice, ProviderName, SmsSettings
 
 # How often a provider is asked for what came in: its callback may have found nobody at home.
 ASK_EVERY: Final = timedelta(minutes=5)
@@ -32,6 +32,7 @@ class Texting:
     held_since: datetime | None = None
     held_reason: str | None = None
     ask_at: datetime | None = None
+    marks: InboundMarks = field(default_factory=InboundMarks)
     # Its customers are made up: whatever is set, it only simulates.
     is_demo: bool = False
 
@@ -68,6 +69,7 @@ async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
         held_since=row.held_since,
         held_reason=row.held_reason,
         ask_at=row.due_at,
+        marks=InboundMarks() if row.inbound is None else msgspec.json.decode(row.inbound, type=InboundMarks),
     )
 
 
@@ -142,3 +144,8 @@ async def take_due_settings(tx: Tx, organization_id: UUID) -> bool:
 
 async def set_next_ask(tx: Tx, organization_id: UUID, *, due_at: datetime) -> None:
     await queries.set_next_ask(tx, organization_id, due_at=due_at)
+
+
+async def save_marks(tx: Tx, organization_id: UUID, marks: InboundMarks, *, due_at: datetime) -> None:
+    """How far the provider's list of replies was read, and when it is read again."""
+    await queries.save_marks(tx, organization_id, msgspec.json.encode(marks).decode(), due_at=due_at)

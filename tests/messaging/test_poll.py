@@ -1,0 +1,216 @@
+"""Reading the provider's list of replies: whatever the sender is, to the mark, without a lock for what is known, and
+without bringing an erased person back."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from tests.messaging.desk import NUMBER, OPEN
+from tests.messaging.fake_twilio import ACCOUNT, TOKEN, fake_twilio
+from tests.messaging.test_erasure import customer, erase, rows_with
+
+from regulars.messaging import ask
+from regulars.messaging.ask import InboundQuestions
+from regulars.messaging.inbox.find import list_replies
+from regulars.messaging.inbox.known import sweep_hashes
+from regulars.messaging.providers.twilio import Twilio
+from regulars.messaging.settings.model import SmsSettings, TwilioAccount
+
+SENDER = "+15005550006"
+
+
+def use_twilio(desk, sender=SENDER):
+    desk.settings(SmsSettings(brand="Shop", rules=OPEN, twilio=TwilioAccount(ACCOUNT, sender)))
+    desk.alter("UPDATE sms_settings SET provider = 'twilio', credentials = 'sealed' WHERE organization_id = %s")
+
+
+def message(sid, body="STOP", *, number=NUMBER, to=SENDER, ago=timedelta(minutes=1), direction="inbound"):
+    sent = format_datetime(datetime.now(UTC) - ago)
+    return {"sid": sid, "direction": direction, "from": number, "to": to, "body": body, "date_sent": sent}
+
+
+@asynccontextmanager
+async def polling(desk):
+    """A Twilio on loopback, and a function that reads its list once."""
+    async with fake_twilio() as fake:
+        provider = Twilio(fake.url, open_token=lambda _: TOKEN, callback_url=lambda *_: None)
+        queue = InboundQuestions(provider, desk.database)
+
+        async def poll():
+            async with desk.database.transaction() as tx:
+                await tx.execute(
+                    "UPDATE sms_settings SET due_at = %s - interval '1 second' WHERE organization_id = %s",
+                    (tx.now, desk.organization_id),
+                )
+            await queue.take_turn(desk.database, desk.organization_id)
+            await queue.finish()
+
+        try:
+            yield fake, poll
+        finally:
+            await provider.close()
+
+
+def replies(desk):
+    return desk.do(lambda tx: list_replies(tx, desk.organization_id, limit=1000))
+
+
+@pytest.mark.parametrize(
+    ("sender", "to"),
+    [(SENDER, SENDER), ("12345", "12345"), ("MG1", "+15005550008"), ("MG1", "54321")],
+    ids=["number", "short code", "number of a service", "short code of a service"],
+)
+def test_a_stop_is_found_behind_any_number_of_texts_that_we_sent(desk, sender, to):
+    use_twilio(desk, sender)
+    desk.subscribe()
+
+    async def play():
+        async with polling(desk) as (fake, poll):
+            fake.numbers, fake.short_codes = ["+15005550007", "+15005550008"], ["54321"]
+            ours = [message(f"OUT{it}", "Hello", to=NUMBER, direction="outbound-api") for it in range(12_000)]
+            fake.inbound = [*ours, message("SM1", to=to)]
+            await poll()
+
+    desk.runner.run(play())
+    assert not desk.is_subscribed()
+    assert desk.texting.marks.heard_until is not None
+    assert not desk.texting.marks.is_behind
+
+
+def test_a_name_gets_no_replies_and_its_list_is_not_read(desk):
+    use_twilio(desk, "SHOP")
+
+    async def play():
+        async with polling(desk) as (fake, poll):
+            await poll()
+            return fake.asked
+
+    assert desk.runner.run(play()) == []
+
+
+def test_a_list_that_is_longer_than_a_pass_is_read_on_until_the_mark_and_says_so(desk, monkeypatch):
+    monkeypatch.setattr(ask, "SENDER_PAGES_MAX", 2)
+    use_twilio(desk)
+    desk.subscribe()
+    behind = []
+
+    async def play():
+        async with polling(desk) as (fake, poll):
+            fake.page_messages = 3
+            fake.inbound = [message(f"SM{it}", "ok", number=f"+3361234000{it}") for it in range(9)]
+            fake.inbound.append(message("SM10", "STOP", ago=timedelta(hours=20)))
+            for _ in range(2):
+                await poll()
+                async with desk.database.reading() as tx:
+                    texting = await ask.load_texting(tx, desk.organization_id)
+                    behind.append((texting.marks.is_behind, texting.ask_at - tx.now < timedelta(minutes=1)))
+            # The mark is reached: from now on only what is newer is read.
+            asked = len(fake.asked)
+            fake.inbound.insert(0, message("SM11", "merci", number="+33612340020"))
+            await poll()
+            return len(fake.asked) - asked
+
+    assert desk.runner.run(play()) <= 2
+    assert behind == [(True, True), (False, False)]
+    assert not desk.is_subscribed()
+    assert len(replies(desk)) == 11
+
+
+def test_a_list_that_cannot_be_read_is_said_on_the_page_until_it_can(desk):
+    use_twilio(desk)
+    desk.subscribe()
+
+    async def play():
+        async with polling(desk) as (fake, poll):
+            fake.refuses_to_list = 503
+            await poll()
+            async with desk.database.reading() as tx:
+                failing = await ask.load_texting(tx, desk.organization_id)
+            fake.refuses_to_list = 0
+            fake.inbound = [message("SM1")]
+            await poll()
+            return failing.marks
+
+    marks = desk.runner.run(play())
+    assert "503" in marks.error
+    assert marks.failing_since is not None
+    assert desk.texting.marks.error is None
+    assert not desk.is_subscribed()
+
+
+def test_known_replies_are_taken_again_without_a_lock(desk):
+    use_twilio(desk)
+    desk.subscribe()
+
+    async def play():
+        async with polling(desk) as (fake, poll):
+            fake.inbound = [message("SM1", "merci")]
+            await poll()
+            async with desk.database.transaction() as tx:
+                # Whoever withdraws at this moment holds the number; the poll must neither wait for it nor hold it up.
+                await tx.fetch(
+                    "SELECT 1 FROM subscriptions WHERE organization_id = %s FOR UPDATE", (desk.organization_id,)
+                )
+                async with asyncio.timeout(5):
+                    await poll()
+
+    desk.runner.run(play())
+    assert desk.texting.marks.error is None
+    assert len(replies(desk)) == 1
+
+
+def test_a_person_who_was_erased_does_not_come_back_with_the_list(desk):
+    profile_id = customer(desk, "C1")
+    use_twilio(desk)
+    secret = desk.texting.secret
+
+    async def play():
+        async with polling(desk) as (fake, poll):
+            fake.inbound = [message("SM2", "Unmistakable"), message("SM1")]
+            await poll()
+            await erase(desk, secret, profile_id)
+            # One that nobody had heard before the erasure, and one by a clock that is ahead of ours.
+            fake.inbound.append(message("SM3", "Unmistakable too", ago=timedelta(hours=2)))
+            fake.inbound[0]["date_sent"] = format_datetime(datetime.now(UTC) + timedelta(minutes=1))
+            await poll()
+
+    desk.runner.run(play())
+    desk.gateway.sent.clear()
+    desk.alter("UPDATE sms_settings SET provider = 'simulator' WHERE organization_id = %s")
+    desk.turn()
+    assert desk.gateway.sent == []
+    assert rows_with(desk, NUMBER) == {}
+    assert rows_with(desk, "Unmistakable") == {}
+    assert desk.may_text() == (False, "DO_NOT_CONTACT")
+
+
+@pytest.mark.parametrize("body", ["STOP", "START", "HELP"])
+def test_a_number_that_was_erased_is_never_answered(desk, body):
+    profile_id = customer(desk, "C1")
+    desk.runner.run(erase(desk, desk.texting.secret, profile_id))
+    desk.reply(body)
+    desk.turn()
+    assert desk.gateway.sent == []
+    assert desk.may_text() == (False, "DO_NOT_CONTACT")
+    assert rows_with(desk, NUMBER) == {}
+
+
+def test_whoever_writes_after_the_erasure_is_read_by_a_person(desk):
+    profile_id = customer(desk, "C1")
+    desk.runner.run(erase(desk, desk.texting.secret, profile_id))
+    assert desk.reply("Where is my parcel?").is_new
+    assert [row.body for row in replies(desk)] == ["Where is my parcel?"]
+
+
+def test_the_hashes_of_erased_replies_go_after_thirty_days(desk):
+    profile_id = customer(desk, "C1")
+    desk.reply("merci")
+    desk.runner.run(erase(desk, desk.texting.secret, profile_id))
+    count = "SELECT count(*) FROM erased_replies WHERE organization_id = %s"
+    desk.runner.run(sweep_hashes(desk.database, desk.organization_id))
+    assert desk.sql(count) == [(1,)]
+    desk.alter("UPDATE erased_replies SET erased_at = erased_at - interval '31 days' WHERE organization_id = %s")
+    desk.runner.run(sweep_hashes(desk.database, desk.organization_id))
+    assert desk.sql(count) == [(0,)]

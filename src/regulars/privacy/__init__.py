@@ -1,5 +1,5 @@
-"""A person's rights over their data: erasure (and later the export of everything about one person).
+"""A person's rights over their data: erasure, and the export of everything about one person.
 
-Owns `erasures`, and what a restore leaves to be done before anything is served. An erasure asks each room, in the
-order in which rooms lock their rows, to erase its own part.
+Owns `erasures`, and what a restore leaves to be done before anything is served. It walks what the rooms declare about
+personal data, in the order in which they lock their rows.
 """

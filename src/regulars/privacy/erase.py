@@ -7,26 +7,19 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.catalog.counts.ask import forget_values
-from regulars.consent.erase import erase_consent
-from regulars.consent.numbers.gate import find_number_hashes
-from regulars.journeys.kept.forget import erase_runs
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, Reference
-from regulars.messaging.erase import erase_texts
-from regulars.messaging.erase import forget_changes as forget_text_changes
 from regulars.privacy import queries
 from regulars.privacy.answers import read_answers
 from regulars.privacy.erasure_log import Erasure, ErasureLog
 from regulars.privacy.facts import ProfileErased
-from regulars.profiles.erase import delete_profiles, lock_profiles_to_erase
+from regulars.privacy.rooms import ROOMS
+from regulars.profiles.erase import lock_profiles_to_erase
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.model import Profile
-from regulars.request_log.erase import erase_entries
-from regulars.sales.anonymise import anonymise_sales
-from regulars.webhooks.erase import erase_messages
 from regulars.work import outbox
+from regulars.work.personal import ErasedPeople
 
 # Twice the longest time that a statement may run.
 STRAGGLERS_AFTER = timedelta(minutes=1)
@@ -60,8 +53,10 @@ async def erase_profiles(
             erased[profile.id] = profile
             outcomes.append(Erased(profile.id))
     if erased:
-        hashes = await _erase(tx, organization_id, list(erased.values()), secret=secret)
-        erasures = [Erasure(organization_id, identifier, tuple(hashes), tx.now) for identifier in erased]
+        people = _describe(list(erased.values()), secret=secret)
+        await _erase(tx, organization_id, people)
+        hashes = tuple(people.number_hashes)
+        erasures = [Erasure(organization_id, identifier, hashes, tx.now) for identifier in erased]
         for erasure in erasures:
             await queries.insert_erasure_if_new(tx, organization_id, erasure)
         if log is not None:
@@ -81,34 +76,30 @@ async def replay_erasure(tx: Tx, erasure: Erasure, *, secret: bytes) -> bool:
         return False
     then = replace(tx, now=erasure.erased_at)
     found = await lock_profiles_to_erase(tx, organization_id, [ById(erasure.profile_id)])
-    if found:
-        await _erase(then, organization_id, list(found.values()), secret=secret, also=erasure.number_hashes)
-    else:
-        await erase_consent(then, organization_id, {}, secret=secret, also=erasure.number_hashes)
+    people = _describe(list(found.values()), secret=secret)
+    people.profile_ids = [erasure.profile_id]
+    people.number_hashes = list(erasure.number_hashes)
+    await _erase(then, organization_id, people)
     await queries.insert_erasure_if_new(tx, organization_id, erasure)
     return True
 
 
-async def _erase(
-    tx: Tx, organization_id: UUID, profiles: Sequence[Profile], *, secret: bytes, also: Sequence[bytes] = ()
-) -> list[bytes]:
-    """The hashes of the numbers that are not to be contacted from now on; `also` are numbers known to be theirs."""
-    numbers = {profile.id: profile.phone_number for profile in profiles}
-    forgotten = await erase_consent(tx, organization_id, numbers, secret=secret, also=also)
-    ids = list(numbers)
-    hashes = await find_number_hashes(tx, organization_id, forgotten)
-    # What waits to be told comes before runs and texts: listeners hold such facts while they look for runs.
-    await delete_profiles(tx, organization_id, profiles)
-    await forget_text_changes(tx, organization_id, profile_ids=ids, number_hashes=hashes)
-    await erase_runs(tx, organization_id, ids)
-    await erase_texts(tx, organization_id, profile_ids=ids, number_hashes=hashes)
-    names = [name for profile in profiles for name in (profile.external_id, PROFILE.encode(profile.id))]
-    await anonymise_sales(tx, organization_id, ids, references=names)
-    # After their waiting facts: what listeners were making of them is there by now.
-    await erase_messages(tx, organization_id, profile_ids=ids, subscription_ids=forgotten)
-    await erase_entries(tx, organization_id, ids)
-    await forget_values(tx, organization_id)
-    facts = [ProfileErased(identifier, tx.now) for identifier in ids]
+def _describe(profiles: Sequence[Profile], *, secret: bytes) -> ErasedPeople:
+    return ErasedPeople(
+        profile_ids=[profile.id for profile in profiles],
+        secret=secret,
+        numbers={profile.id: profile.phone_number for profile in profiles},
+        references=[name for profile in profiles for name in (profile.external_id, PROFILE.encode(profile.id))],
+        names=[name for profile in profiles for name in (profile.first_name, profile.last_name) if name],
+        attributes=[attribute for profile in profiles for attribute in profile.attributes.items()],
+    )
+
+
+async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    """Afterwards `people` also has the numbers that are not to be contacted from now on."""
+    for room in ROOMS.values():
+        if room.erase is not None:
+            await room.erase(tx, organization_id, people)
+    facts = [ProfileErased(identifier, tx.now) for identifier in people.profile_ids]
     await outbox.record(tx, organization_id, facts, due_at=tx.now + STRAGGLERS_AFTER)
-    await read_answers(tx, organization_id, ids, forgotten, seconds_max=READ_ANSWERS_S_MAX)
-    return hashes
+    await read_answers(tx, organization_id, people.profile_ids, people.subscription_ids, seconds_max=READ_ANSWERS_S_MAX)

@@ -5,19 +5,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from regulars.catalog.counts.ask import forget_values
-from regulars.consent import erase as consent
 from regulars.idempotency.erase import FIRST_STRETCH, erase_answers
-from regulars.journeys.kept.forget import erase_runs
 from regulars.kit.db import Tx
-from regulars.messaging.erase import erase_texts
-from regulars.messaging.erase import forget_changes as forget_text_changes
 from regulars.privacy.answers import needles_of, read_answers
 from regulars.privacy.facts import AnswersUnread, ProfileErased
-from regulars.profiles import erase as profiles
-from regulars.request_log.erase import erase_entries
-from regulars.sales.anonymise import anonymise_sales
-from regulars.webhooks.erase import erase_messages
+from regulars.privacy.rooms import ROOMS
+from regulars.work.personal import ErasedPeople
 
 READ_ON_S_MAX = 5.0
 
@@ -29,17 +22,13 @@ async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[Pr
     look and its insert. By the time this runs every statement of that moment has ended. The profile's id is enough to
     find the answers: all else that shows a person locks the profile or the number, and the erasure has read it.
     """
-    ids = [fact.profile_id for fact in facts]
-    await anonymise_sales(tx, organization_id, ids)
-    await erase_entries(tx, organization_id, ids)
-    await forget_values(tx, organization_id)
-    await profiles.forget_changes(tx, organization_id, ids)
-    await consent.forget_changes(tx, organization_id, profile_ids=ids)
-    await forget_text_changes(tx, organization_id, profile_ids=ids)
-    await erase_messages(tx, organization_id, profile_ids=ids)
-    await erase_runs(tx, organization_id, ids)
-    await erase_texts(tx, organization_id, profile_ids=ids)
-    await erase_answers(tx, organization_id, needles_of(ids), since=_start_of(facts), seconds_max=math.inf)
+    people = ErasedPeople(profile_ids=[fact.profile_id for fact in facts])
+    for room in ROOMS.values():
+        erase = room.erase_stragglers or room.erase
+        if erase is not None:
+            await erase(tx, organization_id, people)
+    needles = needles_of(people.profile_ids)
+    await erase_answers(tx, organization_id, needles, since=_start_of(facts), seconds_max=math.inf)
 
 
 async def read_on(tx: Tx, organization_id: UUID, facts: Sequence[AnswersUnread]) -> None:

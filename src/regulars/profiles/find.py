@@ -1,6 +1,6 @@
 """Find profiles by what callers call them, or by their number."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from regulars.kit.changes import Since
@@ -84,3 +84,8 @@ async def list_profiles(
     return await queries.list_profiles(
         tx, organization_id, external_id=external_id, phone_number=phone_number, after=after, since=since, limit=limit
     )
+
+
+async def find_held_values(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of the attributes, each a key and a value, that some profile has."""
+    return await queries.find_held_values(tx, organization_id, values)

@@ -335,3 +335,24 @@ async def count_values_of_attribute(
         {"organization_id": organization_id, "key": key, "after": after, "until": until},
     )
     return [(key, row[0], row[1]) for row in rows]
+
+
+async def find_held_values(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of the attributes, each a key and a value, that some profile has. Common ones are found at once."""
+    rows = await tx.fetch(
+        """
+        SELECT it.key, it.value
+        FROM unnest(%(keys)s::text[], %(values)s::text[]) AS it (key, value)
+        CROSS JOIN LATERAL (
+            SELECT 1 FROM profiles
+            WHERE organization_id = %(organization_id)s AND attributes ->> it.key = it.value
+            LIMIT 1
+        ) AS held
+        """,
+        {
+            "organization_id": organization_id,
+            "keys": [key for key, _ in values],
+            "values": [value for _, value in values],
+        },
+    )
+    return {(row[0], row[1]) for row in rows}

@@ -24,9 +24,10 @@ async def note_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tupl
     by_sale: dict[UUID, Counter[bytes]] = {}
     for sale, stored in attempts:
         # An erased person must not be brought back by a till's retry; sales that were made anonymous before they were
-        # marked look like any anonymous one.
-        kept = without_person(sale) if stored.is_anonymised else sale
-        by_sale.setdefault(stored.id, Counter())[describe(kept, with_person=stored.profile is not None)] += 1
+        # marked look like any anonymous one. Nothing would lead from a person to an attempt on such a sale, so what
+        # may tell of one is not stored with it.
+        kept = without_person(sale) if stored.profile is None else sale
+        by_sale.setdefault(stored.id, Counter())[describe(kept)] += 1
     # A statement does not see its own rows: the bound of ten holds only if each sale has one attempt in it. More rounds
     # than ten could keep nothing new.
     for turn in range(COLLISIONS_PER_SALE_MAX):
@@ -41,7 +42,7 @@ async def note_collisions(tx: Tx, organization_id: UUID, attempts: Sequence[tupl
     await queries.reopen_collisions(tx, organization_id, by_sale)
 
 
-def describe(sale: Sale, *, with_person: bool) -> bytes:
+def describe(sale: Sale) -> bytes:
     """The attempt as a request would say it, without unknown fields; equal content gives equal bytes."""
     return encode(
         {
@@ -49,7 +50,7 @@ def describe(sale: Sale, *, with_person: bool) -> bytes:
             "type": sale.type,
             "occurred_at": format_timestamp(sale.occurred_at),
             "store_id": _spell(STORE, sale.store),
-            "profile_id": _spell(PROFILE, sale.profile) if with_person and sale.profile is not None else None,
+            "profile_id": None if sale.profile is None else _spell(PROFILE, sale.profile),
             "currency": sale.currency,
             "total_amount_cents": sale.total_amount_cents,
             "total_discount_cents": sale.total_discount_cents,

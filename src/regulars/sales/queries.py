@@ -203,8 +203,32 @@ async def delete_collisions(tx: Tx, organization_id: UUID, sale_ids: Collection[
     )
 
 
-async def delete_collisions_that_name(tx: Tx, organization_id: UUID, references: Collection[str]) -> None:
+async def delete_collisions_that_name(
+    tx: Tx, organization_id: UUID, references: Collection[str], *, quoted: Collection[str]
+) -> list[UUID]:
+    """Attempts of these customers, or with one of their references as a value of a free object; gives the sales."""
+    rows = await tx.fetch(
+        """
+        DELETE FROM ticket_collisions
+        WHERE organization_id = %(organization_id)s
+          AND (attempt ->> 'profile_id' = ANY (%(references)s)
+               OR EXISTS (
+                   SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (reference)
+                   WHERE position(it.reference IN concat(attempt -> 'loyalty', attempt -> 'payments',
+                                                         attempt -> 'metadata')) > 0))
+        RETURNING sales_event_id
+        """,
+        {"organization_id": organization_id, "references": sorted(references), "quoted": sorted(quoted)},
+    )
+    return [row[0] for row in rows]
+
+
+async def forget_notes_that_name(tx: Tx, organization_id: UUID, names: Collection[str]) -> None:
     await tx.execute(
-        "DELETE FROM ticket_collisions WHERE organization_id = %s AND attempt->>'profile_id' = ANY(%s)",
-        (organization_id, sorted(references)),
+        """
+        UPDATE ticket_collision_totals SET note = NULL
+        WHERE organization_id = %(organization_id)s AND note IS NOT NULL
+          AND EXISTS (SELECT 1 FROM unnest(%(names)s::text[]) AS it (name) WHERE position(it.name IN note) > 0)
+        """,
+        {"organization_id": organization_id, "names": sorted(names)},
     )

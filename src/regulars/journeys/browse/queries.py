@@ -65,6 +65,20 @@ async def list_runs_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID,
     return [RunRow(*row) for row in rows]
 
 
+async def list_runs_of_person(
+    tx: Tx, organization_id: UUID, profile_id: UUID, *, after: UUID, limit: int
+) -> list[RunRow]:
+    """The oldest first."""
+    rows = await tx.fetch(
+        SQL(
+            "SELECT {columns} FROM journey_runs WHERE organization_id = %s AND profile_id = %s AND id > %s"
+            " ORDER BY id LIMIT %s"
+        ).format(columns=_COLUMNS),
+        (organization_id, profile_id, after, limit),
+    )
+    return [RunRow(*row) for row in rows]
+
+
 async def list_versions(tx: Tx, organization_id: UUID, journey_id: UUID, *, limit: int) -> list[VersionRow]:
     rows = await tx.fetch(
         """

@@ -55,3 +55,10 @@ async def list_spans(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[Sp
 
 async def name_journeys(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
     return await queries.name_journeys(tx, organization_id, ids) if ids else {}
+
+
+async def list_runs_of_person(
+    tx: Tx, organization_id: UUID, profile_id: UUID, *, after: UUID, limit: int
+) -> list[RunRow]:
+    """Every run of the customer, the oldest first."""
+    return await queries.list_runs_of_person(tx, organization_id, profile_id, after=after, limit=limit)

@@ -8,6 +8,7 @@ from regulars.kit.db import Tx
 from regulars.messaging.browse import queries
 from regulars.messaging.browse.model import MessageLine, NumberLine, Wanted
 from regulars.messaging.find import Line
+from regulars.messaging.inbox.model import ReplyRow
 from regulars.messaging.model import OriginKind, TextRow
 
 # So many of the last texts and replies are looked at for the numbers that were heard of last.
@@ -62,3 +63,21 @@ async def list_phones(tx: Tx, organization_id: UUID, *, limit: int) -> list[Numb
 async def count_undecided(tx: Tx, organization_id: UUID, *, most: int) -> int:
     """How many replies wait for a person, counted up to a bound."""
     return await queries.count_undecided(tx, organization_id, most=most)
+
+
+async def list_texts_of_person(
+    tx: Tx, organization_id: UUID, *, profile_id: UUID, number_hashes: Sequence[bytes], after: UUID, limit: int
+) -> Sequence[TextRow]:
+    """What was sent to the person or to one of their numbers, the oldest first."""
+    return await queries.list_texts_of_person(
+        tx, organization_id, profile_id=profile_id, number_hashes=number_hashes, after=after, limit=limit
+    )
+
+
+async def list_replies_of_person(
+    tx: Tx, organization_id: UUID, *, profile_id: UUID, number_hashes: Sequence[bytes], after: UUID, limit: int
+) -> Sequence[ReplyRow]:
+    """What came from the person or from one of their numbers, the oldest first."""
+    return await queries.list_replies_of_person(
+        tx, organization_id, profile_id=profile_id, number_hashes=number_hashes, after=after, limit=limit
+    )

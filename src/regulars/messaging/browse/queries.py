@@ -111,6 +111,42 @@ async def list_replies_of_number(tx: Tx, organization_id: UUID, number_hash: byt
     return [ReplyRow(*row) for row in rows]
 
 
+async def list_texts_of_person(
+    tx: Tx, organization_id: UUID, *, profile_id: UUID, number_hashes: Sequence[bytes], after: UUID, limit: int
+) -> list[TextRow]:
+    """What was sent to the person or to one of their numbers, the oldest first."""
+    rows = await tx.fetch(
+        """
+        SELECT id, origin_kind, origin_id, step, profile_id, number_hash, phone_number, body, parts, state, reason,
+               due_at, expires_at, attempts, provider, provider_id, created_at, claimed_at, ended_at
+        FROM texts
+        WHERE organization_id = %s AND (profile_id = %s OR number_hash = ANY (%s::bytea[])) AND id > %s
+        ORDER BY id
+        LIMIT %s
+        """,
+        (organization_id, profile_id, list(number_hashes), after, limit),
+    )
+    return [TextRow(*row) for row in rows]
+
+
+async def list_replies_of_person(
+    tx: Tx, organization_id: UUID, *, profile_id: UUID, number_hashes: Sequence[bytes], after: UUID, limit: int
+) -> list[ReplyRow]:
+    """What came from the person or from one of their numbers, the oldest first."""
+    rows = await tx.fetch(
+        """
+        SELECT id, provider, provider_id, number_hash, phone_number, profile_id, body, meaning, decided, decided_by,
+               decided_at, due_at, received_at
+        FROM replies
+        WHERE organization_id = %s AND (profile_id = %s OR number_hash = ANY (%s::bytea[])) AND id > %s
+        ORDER BY id
+        LIMIT %s
+        """,
+        (organization_id, profile_id, list(number_hashes), after, limit),
+    )
+    return [ReplyRow(*row) for row in rows]
+
+
 async def list_texts_of_origin(
     tx: Tx, organization_id: UUID, origin_kinds: Sequence[str], origin_id: UUID
 ) -> list[TextRow]:

@@ -11,11 +11,13 @@ from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.segments.check import faults_of_name, keys_of, refusing, segments_of
 from regulars.segments.columns.life import settle
 from regulars.segments.definition import CHAIN_MAX, Definition
+from regulars.segments.erased_values import find_erased, quote, without_values
 from regulars.segments.errors import ChangedMeanwhile, DefinitionRefused, Fault, InUse, SegmentNotFound
 from regulars.segments.kept import queries
 from regulars.segments.kept.model import Segment, SegmentRow, VersionRow
 from regulars.segments.kept.resolve import resolve
 from regulars.segments.read import read_definition, write_definition
+from regulars.work.personal import ErasedPeople
 
 SEGMENTS_MAX: Final = 500
 VERSIONS_MAX: Final = 100
@@ -102,6 +104,15 @@ async def find_faults_of_draft(
     resolved = await resolve(tx, organization_id, definition.match)
     chained = await _find_faults_of_chain(tx, organization_id, segment_id, definition)
     return [*faults_of_name(definition.name), *chained, *resolved.faults]
+
+
+async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    """Take erased people out of conditions that name them, in all versions."""
+    found = await queries.list_definitions_with(tx, organization_id, quote(people))
+    erased = await find_erased(tx, organization_id, people, [definition for _, _, definition in found])
+    for segment_id, version, definition in found if erased else ():
+        changed = without_values(definition, erased)
+        await queries.rewrite_definition(tx, organization_id, segment_id, version=version, definition=changed)
 
 
 async def _save_version(

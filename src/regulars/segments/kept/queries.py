@@ -342,3 +342,29 @@ async def settle_segment(
         """,
         (due_at, organization_id, segment_id, owner, version),
     )
+
+
+async def list_definitions_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> list[tuple[UUID, int, str]]:
+    """Segment, version and definition of every version whose text holds one of these, the current and the old ones."""
+    rows = await tx.fetch(
+        """
+        SELECT segment_id, version, definition::text FROM segment_versions
+        WHERE organization_id = %(organization_id)s
+          AND EXISTS (SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (value)
+                      WHERE position(it.value IN definition::text) > 0)
+        ORDER BY segment_id, version
+        """,
+        {"organization_id": organization_id, "quoted": list(quoted)},
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+async def rewrite_definition(tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, definition: str) -> None:
+    """For an erasure alone: versions do not change otherwise."""
+    await tx.execute(
+        """
+        UPDATE segment_versions SET definition = %s::json
+        WHERE organization_id = %s AND segment_id = %s AND version = %s
+        """,
+        (definition, organization_id, segment_id, version),
+    )

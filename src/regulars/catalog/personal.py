@@ -1,0 +1,30 @@
+"""What the catalogs hold about people: samples of values."""
+
+from typing import Final
+from uuid import UUID
+
+from regulars.catalog.counts.ask import forget_values
+from regulars.kit.db import Tx
+from regulars.work.personal import ErasedPeople, PersonalData
+
+_DECLARED: Final = "the name of a field, which many customers or products share"
+_LISTED: Final = "a closed list that staff declared for all customers or products"
+
+
+async def _erase(tx: Tx, organization_id: UUID, _people: ErasedPeople) -> None:
+    await forget_values(tx, organization_id)
+
+
+PERSONAL_DATA: Final = PersonalData(
+    columns=("catalog_tallies.samples", "catalog_tallies.common"),
+    harmless={
+        "catalog_counts.key": _DECLARED,
+        "catalog_counts.allowed_values": _LISTED,
+        "catalog_tallies.key": _DECLARED,
+        "profile_attributes.key": _DECLARED,
+        "profile_attributes.allowed_values": _LISTED,
+        "product_properties.key": _DECLARED,
+        "product_properties.allowed_values": _LISTED,
+    },
+    erase=_erase,
+)

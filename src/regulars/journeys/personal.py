@@ -1,0 +1,102 @@
+"""What journeys hold about people: runs, what they saw, and conditions that may name one person."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from regulars.journeys.browse.read import list_runs_of_person, name_journeys
+from regulars.journeys.kept.forget import erase_runs, erase_values
+from regulars.journeys.runs.model import RunRow, TraceRow
+from regulars.journeys.trace.keep import list_trace
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Database, Tx
+from regulars.kit.ids import JOURNEY, RUN
+from regulars.messaging.erase import forget_changes
+from regulars.work.personal import ErasedPeople, Person, PersonalData, joined
+
+PAGE_RUNS: Final = 50
+_START: Final = UUID(int=0)
+_STAFF: Final = "about the retailer's staff, who are no customers"
+_STEP: Final = "the id of a step"
+
+
+async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    await _erase_runs(tx, organization_id, people)
+    await erase_values(tx, organization_id, people)
+
+
+async def _erase_runs(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    # What waits to be told of texts comes before runs: listeners hold such facts while they look for runs.
+    await forget_changes(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
+    await erase_runs(tx, organization_id, people.profile_ids)
+
+
+def export_runs(database: Database, person: Person) -> AsyncIterator[bytes]:
+    return joined(_runs(database, person))
+
+
+async def _runs(database: Database, person: Person) -> AsyncIterator[list[bytes]]:
+    after = _START
+    while True:
+        async with database.reading() as tx:
+            page = await list_runs_of_person(
+                tx, person.organization_id, person.profile_id, after=after, limit=PAGE_RUNS
+            )
+            names = await name_journeys(tx, person.organization_id, {run.journey_id for run in page})
+            traces = [await list_trace(tx, person.organization_id, run.id) for run in page]
+        yield [
+            msgspec.json.encode(_run(run, names.get(run.journey_id), trace))
+            for run, trace in zip(page, traces, strict=True)
+        ]
+        if len(page) < PAGE_RUNS:
+            break
+        after = page[-1].id
+
+
+def _run(run: RunRow, name: str | None, trace: list[TraceRow]) -> dict[str, Any]:
+    return {
+        "id": RUN.encode(run.id),
+        "journey": {"id": JOURNEY.encode(run.journey_id), "name": name, "version": run.version},
+        "state": run.state,
+        "outcome": run.outcome,
+        "reason": run.reason,
+        "entered_at": format_timestamp(run.entered_at),
+        "ended_at": None if run.ended_at is None else format_timestamp(run.ended_at),
+        "trace": [
+            {"at": format_timestamp(line.at), "step": line.step, "event": line.event, "detail": line.detail}
+            for line in trace
+        ],
+    }
+
+
+PERSONAL_DATA: Final = PersonalData(
+    columns=(
+        "journey_runs.profile_id",
+        "journey_runs.fact_id",
+        "journey_runs.reason",
+        "journey_customers.profile_id",
+        "journey_trace.detail",
+        "journey_versions.definition",
+        "journey_drafts.definition",
+        "journey_backtests.definition",
+    ),
+    harmless={
+        "journeys.name": "what staff call a journey",
+        "journey_versions.created_by": _STAFF,
+        "journey_drafts.changed_by": _STAFF,
+        "journey_backtests.asked_by": _STAFF,
+        "journey_backtests.report": "counts by day and reason",
+        "journey_backtests.failure": "why a backtest could not be played",
+        "journey_activations.trigger": "the name of a trigger",
+        "journey_runs.step": _STEP,
+        "journey_runs.outcome": "one of the ways a run ends",
+        "journey_trace.step": _STEP,
+        "journey_trace.event": "one of the events of a run",
+        "journey_totals": "counts",
+    },
+    erase=_erase,
+    erase_stragglers=_erase_runs,
+    exports={"journey_runs": export_runs},
+)

@@ -1,0 +1,132 @@
+"""What texting holds about people: texts, replies, and what a provider said of a text."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from regulars.consent.browse.listing import list_of_customer
+from regulars.consent.numbers.gate import find_number_hashes
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Database, Tx
+from regulars.kit.ids import REPLY, TEXT
+from regulars.messaging.browse.listing import list_replies_of_person, list_texts_of_person
+from regulars.messaging.erase import erase_texts
+from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.model import TextRow
+from regulars.work.personal import ErasedPeople, Person, PersonalData, joined
+
+PAGE_ROWS: Final = 200
+_START: Final = UUID(int=0)
+_STAFF: Final = "about the retailer's staff, who are no customers"
+
+
+async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    await erase_texts(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
+
+
+def export_texts(database: Database, person: Person) -> AsyncIterator[bytes]:
+    return joined(_texts(database, person))
+
+
+def export_replies(database: Database, person: Person) -> AsyncIterator[bytes]:
+    return joined(_replies(database, person))
+
+
+async def _texts(database: Database, person: Person) -> AsyncIterator[list[bytes]]:
+    hashes, after = await _numbers(database, person), _START
+    while True:
+        async with database.reading() as tx:
+            page = await list_texts_of_person(
+                tx,
+                person.organization_id,
+                profile_id=person.profile_id,
+                number_hashes=hashes,
+                after=after,
+                limit=PAGE_ROWS,
+            )
+        yield [msgspec.json.encode(_text(row)) for row in page]
+        if len(page) < PAGE_ROWS:
+            break
+        after = page[-1].id
+
+
+async def _replies(database: Database, person: Person) -> AsyncIterator[list[bytes]]:
+    hashes, after = await _numbers(database, person), _START
+    while True:
+        async with database.reading() as tx:
+            page = await list_replies_of_person(
+                tx,
+                person.organization_id,
+                profile_id=person.profile_id,
+                number_hashes=hashes,
+                after=after,
+                limit=PAGE_ROWS,
+            )
+        yield [msgspec.json.encode(_reply(row)) for row in page]
+        if len(page) < PAGE_ROWS:
+            break
+        after = page[-1].id
+
+
+async def _numbers(database: Database, person: Person) -> list[bytes]:
+    async with database.reading() as tx:
+        found = await list_of_customer(tx, person.organization_id, person.profile_id, secret=person.secret)
+        return await find_number_hashes(tx, person.organization_id, [one.id for one in found])
+
+
+def _text(row: TextRow) -> dict[str, Any]:
+    return {
+        "id": TEXT.encode(row.id),
+        "phone_number": row.phone_number,
+        "text": row.body,
+        "origin": row.origin_kind,
+        "state": row.state,
+        "reason": row.reason,
+        "provider": row.provider,
+        "created_at": format_timestamp(row.created_at),
+        "ended_at": None if row.ended_at is None else format_timestamp(row.ended_at),
+    }
+
+
+def _reply(row: ReplyRow) -> dict[str, Any]:
+    return {
+        "id": REPLY.encode(row.id),
+        "phone_number": row.phone_number,
+        "text": row.body,
+        "meaning": row.meaning,
+        "decided": row.decided,
+        "received_at": format_timestamp(row.received_at),
+    }
+
+
+PERSONAL_DATA: Final = PersonalData(
+    columns=(
+        "texts.profile_id",
+        "texts.number_hash",
+        "texts.phone_number",
+        "texts.body",
+        "texts.reason",
+        "texts.provider_id",
+        "replies.profile_id",
+        "replies.number_hash",
+        "replies.phone_number",
+        "replies.body",
+        "replies.provider_id",
+        "simulated_texts.phone_number",
+        "simulated_texts.body",
+        "suppressions.number_hash",
+    ),
+    harmless={
+        "texts.step": "the id of a step, or of the profile or reply that the text is for",
+        "texts.provider": "the name of a provider",
+        "replies.provider": "the name of a provider",
+        "replies.decided": "one of the decisions about a reply",
+        "replies.decided_by": _STAFF,
+        "sms_settings": "settings and credentials of the retailer",
+        "text_totals": "counts",
+    },
+    erase=_erase,
+    exports={"texts": export_texts, "replies": export_replies},
+)

@@ -1,0 +1,33 @@
+"""What each room stores about people, in the order in which an erasure locks their rows."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from regulars.catalog.personal import PERSONAL_DATA as CATALOG
+from regulars.consent.personal import PERSONAL_DATA as CONSENT
+from regulars.idempotency.personal import PERSONAL_DATA as IDEMPOTENCY
+from regulars.journeys.personal import PERSONAL_DATA as JOURNEYS
+from regulars.messaging.personal import PERSONAL_DATA as MESSAGING
+from regulars.profiles.personal import PERSONAL_DATA as PROFILES
+from regulars.request_log.personal import PERSONAL_DATA as REQUEST_LOG
+from regulars.sales.personal import PERSONAL_DATA as SALES
+from regulars.segments.personal import PERSONAL_DATA as SEGMENTS
+from regulars.webhooks.personal import PERSONAL_DATA as WEBHOOKS
+from regulars.work.personal import PERSONAL_DATA as WORK
+from regulars.work.personal import PersonalData
+
+# Consent first: it finds the numbers. Then profiles, with what waits to be told about them, before the rows that
+# listeners make of it. Journeys stand before texts, and webhooks after all facts: what listeners were making is there.
+ROOMS: Final[Mapping[str, PersonalData]] = {
+    "consent": CONSENT,
+    "profiles": PROFILES,
+    "journeys": JOURNEYS,
+    "messaging": MESSAGING,
+    "sales": SALES,
+    "segments": SEGMENTS,
+    "webhooks": WEBHOOKS,
+    "request_log": REQUEST_LOG,
+    "catalog": CATALOG,
+    "idempotency": IDEMPOTENCY,
+    "work": WORK,
+}

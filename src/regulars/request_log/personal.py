@@ -1,0 +1,24 @@
+"""What the request log holds about people."""
+
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.request_log.erase import erase_entries
+from regulars.work.personal import ErasedPeople, PersonalData
+
+
+async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    await erase_entries(tx, organization_id, people.profile_ids)
+
+
+PERSONAL_DATA: Final = PersonalData(
+    columns=("request_log.profile_id", "request_log.target", "request_log.problem"),
+    harmless={
+        "request_log.method": "a method of HTTP",
+        "request_log.code": "the code of a refusal",
+        "request_log.request_id": "made by us, or by the caller to trace a request",
+        "request_counts": "counts",
+    },
+    erase=_erase,
+)

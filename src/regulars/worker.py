@@ -2,11 +2,14 @@
 
 import asyncio
 import contextlib
+from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import psycopg
 import uvloop
 
+from regulars.accounts.audit.sweep import sweep_addresses
 from regulars.catalog.counts.queue import CountQueue
 from regulars.catalog.model import Catalog
 from regulars.consent.browse.figures import ConsentFigures
@@ -133,7 +136,13 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         Sweep("idempotency.sweep", IDEMPOTENCY_KEYS, sweep_idempotency_keys, look_every_s=300),
         Sweep("request_log.sweep", REQUEST_LOG, sweep_request_log, look_every_s=3600),
         Sweep("request_log.sweep_counts", REQUEST_COUNTS, sweep_request_log, look_every_s=3600),
+        _audit_sweep(timedelta(days=settings.audit_address_days)),
     ]
+
+
+def _audit_sweep(keep: timedelta) -> Sweep:
+    due = Due(table="audit_log", column="address_since", delay=keep)
+    return Sweep("audit.sweep_addresses", due, partial(sweep_addresses, keep=keep), look_every_s=3600)
 
 
 def run(settings: Settings, url: str, *, lifeline: int | None = None) -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 from argon2 import PasswordHasher
 
 from regulars.accounts import people, queries, welcome
+from regulars.accounts.audit.log import list_acts
 from regulars.accounts.links.link import LINK_PATH
 from regulars.accounts.manage import create_user, disable_user
 from regulars.accounts.model import Membership
@@ -66,6 +67,16 @@ class Staff:
 
         found: list[Membership] = self.run(act)
         return found
+
+    def acts(self) -> list[tuple[str, str, str, str | None]]:
+        """What the audit log says: the act, its subject, who and from where."""
+
+        async def act(tx: Tx) -> list[tuple[str, str, str, str | None]]:
+            found = await list_acts(tx, self.organization_id, position=None, is_backward=False, limit=100)
+            return [(one.act, one.subject, one.actor, one.address) for one in reversed(found)]
+
+        acts: list[tuple[str, str, str, str | None]] = self.run(act)
+        return acts
 
     def disable(self, email: str) -> None:
         self.run(lambda tx: disable_user(tx, email))

@@ -210,6 +210,21 @@ def test_a_reset_keeps_the_second_factor(browser, server, staff):
     assert not other.is_signed_in
 
 
+def test_sign_ins_and_failures_are_in_the_log_of_each_organization(browser, staff, api_database_url):
+    other = Staff(api_database_url, new_tenant(api_database_url).organization_id)
+    email = staff.hire(Role.OWNER)
+    assert other.hire(Role.OWNER, email) == email
+    for _ in range(3):
+        browser.sign_in(email, "not the password")
+    browser.sign_in(f"unknown-{email}", PASSWORD)
+    browser.sign_in(email, PASSWORD)
+    for place in (staff, other):
+        assert place.acts() == [
+            ("session.sign_in_failed", email, "not signed in", "127.0.0.1"),
+            ("session.sign_in", email, email, "127.0.0.1"),
+        ]
+
+
 def test_turning_the_second_factor_off_or_over_needs_a_code_too(browser, staff):
     browser.sign_in(staff.hire(Role.OWNER), PASSWORD)
     _secret, codes = turn_on(browser)

@@ -21,6 +21,7 @@ OWNERS = {
         "sign_in_failures",
         "sign_in_places",
         "audit_log",
+        "audit_heads",
     },
     "idempotency": {"idempotency_keys"},
     "work": {

@@ -19,11 +19,11 @@ from regulars.consent.api import (
     run_opt_ins,
     run_opt_outs,
 )
-from regulars.consent.chain import commit
 from regulars.consent.model import Proof
 from regulars.consent.wire import EntryOut, OptInOut, SubscriptionOut
 from regulars.http.route import Request, Write
 from regulars.kit.clock import format_timestamp
+from regulars.kit.commitments import commit
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import PROFILE, SUBSCRIPTION, ByExternalId, ById, new_uuid
 

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database, unlock
 from regulars.cli.output import CommandError, Exit, counted, err, out
 from regulars.demo.fill import fill
@@ -73,6 +74,8 @@ async def _fill(url: str, name: str, story: Story, *, force: bool, sealing: vaul
                 )
         except TextsForReal as error:
             raise CommandError(str(error)) from error
+        async with opened.transaction() as tx:
+            await record(tx, organization.id, OPERATOR, "demo.fill", name, after={"tickets": story.sales})
 
 
 async def _find_or_create(connection: manage.Connection, name: str) -> Organization:

@@ -16,6 +16,7 @@ import msgspec
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
 from regulars.cli.organization import find_organization
 from regulars.cli.output import CommandError, Exit, counted, err, print_json, print_table
@@ -167,6 +168,10 @@ async def _run(
                 on_rejected=notes.add,
                 on_progress=on_progress,
             )
+        if not dry_run:
+            after = {"rows": report.rows, "rejected": report.counts[Outcome.REJECTED]}
+            async with opened.transaction() as tx:
+                await record(tx, organization.id, OPERATOR, "import.run", kind.value, after=after)
         if kind is Kind.CONSENTS and not dry_run:
             # A file may withdraw: it is done when nothing is on its way to those who did.
             await wait_until_quiet(opened, organization.id)

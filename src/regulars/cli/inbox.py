@@ -7,6 +7,7 @@ from uuid import UUID
 
 import typer
 
+from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import texting as desk
 from regulars.cli.output import err, print_json, print_table, shown_time
 from regulars.cli.transact import AsJson, OfOrganization, read_id
@@ -81,6 +82,8 @@ def decide(
             decided_by=getpass.getuser(),
             texting=texting,
         )
+        act = "reply.withdraw" if verdict is Verdict.STOP else "reply.not_stop"
+        await record(tx, organization_id, OPERATOR, act, reply_id)
 
     desk.run_quietly(organization, act)
     err.print("Withdrawn." if verdict is Verdict.STOP else "Not a withdrawal.", markup=False)
@@ -99,6 +102,7 @@ def answer(
         await use_case.answer(
             tx, organization_id, identifier, words=text, answered_by=getpass.getuser(), texting=texting
         )
+        await record(tx, organization_id, OPERATOR, "reply.answer", reply_id)
 
     desk.run(organization, act)
     err.print("Queued; `regulars message list` shows what becomes of it.", style="dim")

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import typer
 
+from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import texting as desk
 from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
 from regulars.cli.transact import AsJson, OfOrganization, read_id
@@ -60,7 +61,9 @@ def create(organization: OfOrganization, file: TheFile, as_json: AsJson = False)
     definition = _read(file)
 
     async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> manage.Journey:
-        return await manage.create_journey(tx, organization_id, definition, created_by=getpass.getuser())
+        saved = await manage.create_journey(tx, organization_id, definition, created_by=getpass.getuser())
+        await _record(tx, organization_id, "journey.create", saved.row)
+        return saved
 
     _show_saved(desk.run(organization, act), as_json=as_json)
 
@@ -71,7 +74,10 @@ def update(organization: OfOrganization, journey_id: TheJourney, file: TheFile, 
     definition, identifier = _read(file), read_id(ids.JOURNEY, journey_id)
 
     async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> manage.Journey:
-        return await manage.update_journey(tx, organization_id, identifier, definition, created_by=getpass.getuser())
+        by = getpass.getuser()
+        saved = await manage.update_journey(tx, organization_id, identifier, definition, created_by=by)
+        await _record(tx, organization_id, "journey.save_version", saved.row)
+        return saved
 
     _show_saved(desk.run(organization, act), as_json=as_json)
 
@@ -130,9 +136,11 @@ def activate(
     identifier = read_id(ids.JOURNEY, journey_id)
 
     async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> manage.Journey:
-        return await manage.activate(
+        journey = await manage.activate(
             tx, organization_id, identifier, waiting=None if waiting is None else waiting.value
         )
+        await _record(tx, organization_id, "journey.activate", journey.row)
+        return journey
 
     row = desk.run(organization, act).row
     _show_state(row, f"Live with version {row.live_version}.", as_json=as_json)
@@ -142,7 +150,13 @@ def activate(
 def pause(organization: OfOrganization, journey_id: TheJourney, as_json: AsJson = False) -> None:
     """Nobody enters and no run goes on until it is activated again."""
     identifier = read_id(ids.JOURNEY, journey_id)
-    row = desk.run(organization, lambda tx, organization_id, _texting: manage.pause(tx, organization_id, identifier))
+
+    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> JourneyRow:
+        row = await manage.pause(tx, organization_id, identifier)
+        await _record(tx, organization_id, "journey.pause", row)
+        return row
+
+    row = desk.run(organization, act)
     _show_state(row, "Paused.", as_json=as_json)
 
 
@@ -150,7 +164,13 @@ def pause(organization: OfOrganization, journey_id: TheJourney, as_json: AsJson 
 def archive(organization: OfOrganization, journey_id: TheJourney, as_json: AsJson = False) -> None:
     """End it for good; its runs leave."""
     identifier = read_id(ids.JOURNEY, journey_id)
-    row = desk.run(organization, lambda tx, organization_id, _texting: manage.archive(tx, organization_id, identifier))
+
+    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> JourneyRow:
+        row = await manage.archive(tx, organization_id, identifier)
+        await _record(tx, organization_id, "journey.archive", row)
+        return row
+
+    row = desk.run(organization, act)
     _show_state(row, "Archived.", as_json=as_json)
 
 
@@ -223,7 +243,12 @@ def trace(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False)
 def resume(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False) -> None:
     """Let a run that was parked try again."""
     identifier = read_id(ids.RUN, run_id)
-    desk.run(organization, lambda tx, organization_id, _texting: resume_run(tx, organization_id, identifier))
+
+    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> None:
+        await resume_run(tx, organization_id, identifier)
+        await record(tx, organization_id, OPERATOR, "journey.resume_run", run_id)
+
+    desk.run(organization, act)
     if as_json:
         print_json({"id": run_id, "state": RunState.ACTIVE.value})
     else:
@@ -260,6 +285,11 @@ def backtest(
     if report.is_cut:
         err.print(f"Only the first {report.facts} facts were played; ask for fewer days.", style="yellow", markup=False)
     err.print(NOTE, markup=False)
+
+
+async def _record(tx: Tx, organization_id: UUID, act: str, row: JourneyRow) -> None:
+    after = {"name": row.name, "state": row.state, "version": row.version}
+    await record(tx, organization_id, OPERATOR, act, ids.JOURNEY.encode(row.id), after=after)
 
 
 def _shown(counts: Mapping[str, int]) -> str:

@@ -7,11 +7,13 @@ import typer
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
 from regulars.cli.organization import find_organization
 from regulars.cli.output import CommandError, Exit, err, print_json, print_table, shown_time
 from regulars.kit import ids, settings
 from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
 from regulars.organizations import manage
 from regulars.organizations.model import ApiKey, Permission
 
@@ -32,12 +34,15 @@ def create(
     """Create a key and print it, this once: afterwards only its hash exists."""
     loaded = settings.load()
 
-    async def work(connection: AsyncConnection[TupleRow]) -> tuple[ApiKey, str]:
-        found = await find_organization(connection, organization)
-        return await manage.create_key(connection, found.id, name, permission=permission)
+    async def work(tx: Tx) -> tuple[ApiKey, str]:
+        found = await find_organization(tx.connection, organization)
+        key, secret = await manage.create_key(tx.connection, found.id, name, permission=permission)
+        after = {"name": name, "permission": permission.value}
+        await record(tx, found.id, OPERATOR, "key.create", ids.API_KEY.encode(key.id), after=after)
+        return key, secret
 
     with database.ready(loaded) as url:
-        key, secret = database.run_on(url, work)
+        key, secret = database.transact(url, work)
     if as_json:
         print_json({**_as_data(key), "key": secret})
     else:
@@ -87,8 +92,15 @@ def revoke(
 ) -> None:
     """Revoke a key; every server process refuses it within a second."""
     identifier = _read_id(key_id)
+
+    async def work(tx: Tx) -> bool:
+        key = await manage.revoke_key(tx.connection, identifier)
+        if key is not None:
+            await record(tx, key.organization_id, OPERATOR, "key.revoke", key_id, before={"name": key.name})
+        return key is not None
+
     with database.ready(settings.load()) as url:
-        revoked = database.run_on(url, lambda connection: manage.revoke_key(connection, identifier))
+        revoked = database.transact(url, work)
     if not revoked:
         raise CommandError(f"There is no key {key_id}; `regulars key list` shows the ids.")
     err.print(f"Revoked {key_id}.", markup=False)

@@ -6,6 +6,7 @@ import typer
 
 from regulars.cli import (
     analysis,
+    audit,
     backup,
     config,
     consent,
@@ -52,6 +53,7 @@ app.command("import")(import_.import_file)
 app.add_typer(organization.app, name="organization")
 app.add_typer(key.app, name="key")
 app.add_typer(consent.app, name="consent")
+app.add_typer(audit.app, name="audit")
 app.add_typer(message.app, name="message")
 app.add_typer(segment.app, name="segment")
 app.add_typer(inbox.app, name="inbox")

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import typer
 
+from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import texting as desk
 from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
 from regulars.cli.transact import AsJson, OfOrganization, read_id
@@ -82,6 +83,7 @@ def send(
             origin_kind=OriginKind.PERSON, origin_id=ids.new_uuid(), step="command", words=words, phone_number=to
         )
         [ordered] = await request_texts(tx, organization_id, [order], texting=texting)
+        await record(tx, organization_id, OPERATOR, "text.send", ids.TEXT.encode(ordered.id))
         return ordered
 
     ordered = desk.run(organization, act)
@@ -96,7 +98,12 @@ def resend(
 ) -> None:
     """Send a text again whose fate is unknown, or that failed; the customer may get it twice."""
     identifier = read_id(ids.TEXT, text_id)
-    desk.run(organization, lambda tx, organization_id, _texting: send_again(tx, organization_id, identifier))
+
+    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> None:
+        await send_again(tx, organization_id, identifier)
+        await record(tx, organization_id, OPERATOR, "text.resend", text_id)
+
+    desk.run(organization, act)
     err.print(f"Queued {text_id} again.", markup=False)
 
 
@@ -112,7 +119,9 @@ def receive_one(
 
     async def act(tx: Tx, organization_id: UUID, texting: Texting) -> Received:
         incoming = Incoming(provider="command", provider_id=str(ids.new_uuid()), phone_number=sender, body=text)
-        return await receive(tx, organization_id, incoming, texting=texting)
+        received = await receive(tx, organization_id, incoming, texting=texting)
+        await record(tx, organization_id, OPERATOR, "reply.receive", ids.REPLY.encode(received.id))
+        return received
 
     received = desk.run_quietly(organization, act)
     if as_json:

@@ -10,11 +10,13 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from rich.progress import Progress, TextColumn
 
+from regulars.accounts.audit.log import OPERATOR, record
 from regulars.accounts.organization import known_locales
 from regulars.cli import database
 from regulars.cli.output import CommandError, Exit, counted, err, out, print_json, print_table, shown_time
 from regulars.kit import ids, settings
 from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
 from regulars.organizations import manage, particulars
 from regulars.organizations.dissolve import dissolve
 from regulars.organizations.model import Organization
@@ -43,7 +45,7 @@ def create(
     _check_name(name)
     try:
         with database.ready(settings.load()) as url:
-            organization = database.run_on(url, lambda connection: manage.create_organization(connection, name))
+            organization = database.transact(url, lambda tx: _create(tx, name))
     except particulars.NameTaken as refusal:
         raise CommandError(f"{refusal} `regulars organization list` shows its id.") from None
     if as_json:
@@ -74,7 +76,7 @@ def rename(
     """Give an organization another name; its id, keys and addresses stay."""
     _check_name(new_name)
     with database.ready(settings.load()) as url:
-        database.run_on(url, lambda connection: _change(connection, name, name=new_name))
+        database.transact(url, lambda tx: _change(tx, name, name=new_name))
     err.print(f"Renamed {name} to {new_name}.", markup=False)
 
 
@@ -109,7 +111,7 @@ def set_particulars(
             raise CommandError(f"'{default_country}' is no country code such as FR, and not none.", code=Exit.USAGE)
         changes["default_country"] = None if default_country == NO_COUNTRY else country
     with database.ready(settings.load()) as url:
-        after = database.run_on(url, lambda connection: _change(connection, name, **changes))
+        after = database.transact(url, lambda tx: _change(tx, name, **changes))
     err.print(
         f"{name}: time zone {after.time_zone}, locale {after.locale},"
         f" default country {after.default_country or 'none'}.",
@@ -139,14 +141,22 @@ def delete(
     err.print(f"Deleted {name} and {counted(rows, 'row')} of it.", markup=False)
 
 
-async def _change(connection: Connection, organization: str, **changes: str | None) -> particulars.Settings:
-    found = await find_organization(connection, organization)
-    before = await particulars.find_settings(connection, found.id)
+async def _create(tx: Tx, name: str) -> Organization:
+    organization = await manage.create_organization(tx.connection, name)
+    await record(tx, organization.id, OPERATOR, "organization.create", name)
+    return organization
+
+
+async def _change(tx: Tx, organization: str, **changes: str | None) -> particulars.Settings:
+    found = await find_organization(tx.connection, organization)
+    before = await particulars.find_settings(tx.connection, found.id)
     after = dataclasses.replace(before, **changes)  # type: ignore[arg-type]  # only the country may be None
     try:
-        await particulars.change_settings(connection, found.id, after)
+        await particulars.change_settings(tx.connection, found.id, after)
     except particulars.NameTaken as refusal:
         raise CommandError(str(refusal)) from None
+    was = {name: getattr(before, name) for name in changes}
+    await record(tx, found.id, OPERATOR, "organization.change", after.name, before=was, after=changes)
     return after
 
 

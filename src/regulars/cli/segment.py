@@ -198,9 +198,6 @@ def members(
     async def ask(analysis: Analysis, pool: Database, organization_id: UUID, segment: Segment, asked: Asked) -> int:
         if as_csv:
             writer.writerow(CSV_HEADER)
-            async with pool.transaction() as tx:
-                after = {"version": segment.row.version}
-                await record(tx, organization_id, OPERATOR, "segment.export", segment.id, after=after)
         written = 0
         wanted = PAGE if limit is None else min(PAGE, limit)
         first = await analysis.members(organization_id, asked, limit=wanted, deadline_s=PATIENCE_S)
@@ -214,6 +211,10 @@ def members(
                     out.print(ids.PROFILE.encode(identifier), markup=False)
             if written == limit:
                 break
+        if as_csv:
+            async with pool.transaction() as tx:
+                after = {"version": segment.row.version, "rows": written}
+                await record(tx, organization_id, OPERATOR, "segment.export", segment.id, after=after)
         return written
 
     segment, written = _ask(organization, segment_id, ask)

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 import typer
 
+from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import texting as desk
 from regulars.cli.output import CommandError, Exit, err, print_json
 from regulars.cli.transact import AsJson, OfOrganization
@@ -36,14 +37,24 @@ def hold(
     reason: Annotated[str, typer.Option(help="Why, for whoever asks later.")] = "Held by a person.",
 ) -> None:
     """Stop all texts of an organization; what waits stays queued."""
-    desk.run_changing(organization, lambda tx, it, texting, _vault: holds.hold(tx, it, texting, reason=reason))
+
+    async def act(tx: Tx, organization_id: UUID, texting: Texting, _vault: AnyVault) -> None:
+        await holds.hold(tx, organization_id, texting, reason=reason)
+        await record(tx, organization_id, OPERATOR, "texts.hold", "texts", after={"reason": reason})
+
+    desk.run_changing(organization, act)
     err.print("Held: nothing is sent until `regulars sms release`.", markup=False)
 
 
 @app.command()
 def release(organization: OfOrganization) -> None:
     """Start the texts of an organization again; what is too old by now is skipped."""
-    desk.run_changing(organization, lambda tx, it, texting, _vault: holds.release(tx, it, texting))
+
+    async def act(tx: Tx, organization_id: UUID, texting: Texting, _vault: AnyVault) -> None:
+        await holds.release(tx, organization_id, texting)
+        await record(tx, organization_id, OPERATOR, "texts.release", "texts", before={"reason": texting.held_reason})
+
+    desk.run_changing(organization, act)
     err.print("Released.", markup=False)
 
 
@@ -100,7 +111,10 @@ def set_provider(
             sealed = sealed if auth_token is None else seal_token(vault, organization_id, auth_token)
             if sealed is None:
                 raise CommandError("Twilio needs the token of its account; set TWILIO_AUTH_TOKEN.", code=Exit.USAGE)
-        return await change_provider(tx, organization_id, texting, provider=name, settings=changed, sealed=sealed)
+        after = await change_provider(tx, organization_id, texting, provider=name, settings=changed, sealed=sealed)
+        was, is_ = {"provider": texting.provider}, {"provider": after.provider, "brand": after.brand}
+        await record(tx, organization_id, OPERATOR, "texts.provider", "texts", before=was, after=is_)
+        return after
 
     texting = desk.run_changing(organization, act)
     err.print(f"Texts leave through {texting.provider}." + (" They are on hold." if texting.is_held else ""))
@@ -152,6 +166,9 @@ def set_rules(
             settings, looser = with_caps(settings, tuple(_cap(text) for text in cap))
             warnings = [*warnings, *looser]
         await change_settings(tx, organization_id, texting, settings)
+        asked = {"country": country, "hours": given, "on_holidays": on_holidays, "notice": notice, "caps": cap}
+        after = {name: value for name, value in asked.items() if value not in (None, {})}
+        await record(tx, organization_id, OPERATOR, "texts.rules", "texts", after=after)
         return warnings
 
     if country is None and (given or notice is not None or on_holidays is not None):

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import typer
 
+from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database, unlock
 from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
 from regulars.cli.transact import AsJson, OfOrganization, read_id, transact
@@ -41,10 +42,9 @@ def create(
     types = [name.strip() for name in events.split(",") if name.strip()]
     with database.ready(loaded) as address:
         sealing = vault.of(unlock.unlocked(loaded, address))
-        created = _do(
-            address,
-            organization,
-            lambda tx, owner: manage.create_endpoint(
+
+        async def work(tx: Tx, owner: UUID) -> manage.Created:
+            created = await manage.create_endpoint(
                 tx,
                 owner,
                 url=url,
@@ -52,8 +52,12 @@ def create(
                 event_types=types,
                 guard=Guard(loaded.webhook_allow),
                 vault=sealing,
-            ),
-        )
+            )
+            after = {"url": created.endpoint.url, "event_types": types}
+            await record(tx, owner, OPERATOR, "webhook.create", WEBHOOK.encode(created.endpoint.id), after=after)
+            return created
+
+        created = _do(address, organization, work)
     _show_created(created, as_json=as_json)
 
 
@@ -96,7 +100,8 @@ def disable(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJs
     """Hold what waits for an endpoint; events from now on are not made for it."""
     identifier = read_id(WEBHOOK, endpoint_id)
     with database.ready(settings.load()) as url:
-        endpoint = _do(url, organization, lambda tx, owner: manage.disable_endpoint(tx, owner, identifier))
+        act = ("webhook.disable", endpoint_id)
+        endpoint = _do(url, organization, lambda tx, owner: manage.disable_endpoint(tx, owner, identifier), act=act)
     _show_endpoint(endpoint, as_json=as_json)
 
 
@@ -105,7 +110,8 @@ def enable(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJso
     """Send what was held, and make events for an endpoint again."""
     identifier = read_id(WEBHOOK, endpoint_id)
     with database.ready(settings.load()) as url:
-        endpoint = _do(url, organization, lambda tx, owner: manage.enable_endpoint(tx, owner, identifier))
+        act = ("webhook.enable", endpoint_id)
+        endpoint = _do(url, organization, lambda tx, owner: manage.enable_endpoint(tx, owner, identifier), act=act)
     _show_endpoint(endpoint, as_json=as_json)
 
 
@@ -114,7 +120,8 @@ def delete(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJso
     """Delete an endpoint; nothing more is sent to it."""
     identifier = read_id(WEBHOOK, endpoint_id)
     with database.ready(settings.load()) as url:
-        _do(url, organization, lambda tx, owner: manage.delete_endpoint(tx, owner, identifier))
+        act = ("webhook.delete", endpoint_id)
+        _do(url, organization, lambda tx, owner: manage.delete_endpoint(tx, owner, identifier), act=act)
     if as_json:
         print_json({"id": endpoint_id, "deleted": True})
     else:
@@ -128,7 +135,10 @@ def rotate(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJso
     loaded = settings.load()
     with database.ready(loaded) as url:
         sealing = vault.of(unlock.unlocked(loaded, url))
-        rotated = _do(url, organization, lambda tx, owner: manage.rotate_secret(tx, owner, identifier, vault=sealing))
+        act = ("webhook.rotate", endpoint_id)
+        rotated = _do(
+            url, organization, lambda tx, owner: manage.rotate_secret(tx, owner, identifier, vault=sealing), act=act
+        )
     _show_created(rotated, as_json=as_json)
 
 
@@ -137,7 +147,8 @@ def ping(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson 
     """Send a test event to an endpoint, and print the id of its delivery."""
     identifier = read_id(WEBHOOK, endpoint_id)
     with database.ready(settings.load()) as url:
-        delivery_id = _do(url, organization, lambda tx, owner: post.ping(tx, owner, identifier))
+        act = ("webhook.ping", endpoint_id)
+        delivery_id = _do(url, organization, lambda tx, owner: post.ping(tx, owner, identifier), act=act)
     _show_delivery_id(delivery_id, as_json=as_json)
 
 
@@ -200,7 +211,8 @@ def replay(
     if delivery is not None and endpoint is None and since is None and until is None and not failed:
         identifier = read_id(WEBHOOK_DELIVERY, delivery)
         with database.ready(settings.load()) as url:
-            new = _do(url, organization, lambda tx, owner: replaying.replay_delivery(tx, owner, identifier))
+            act = ("webhook.replay", delivery)
+            new = _do(url, organization, lambda tx, owner: replaying.replay_delivery(tx, owner, identifier), act=act)
         _show_delivery_id(new, as_json=as_json)
         return
     if delivery is not None or endpoint is None or since is None:
@@ -214,6 +226,7 @@ def replay(
             lambda tx, owner: replaying.replay_range(
                 tx, owner, endpoint_id, since=begin, until=end, only_failed=failed
             ),
+            act=("webhook.replay_range", endpoint),
         )
     if as_json:
         print_json({"replayed": count})
@@ -221,8 +234,16 @@ def replay(
         out.print(f"{count} messages will be sent again.", markup=False)
 
 
-def _do(url: str, name: str, work: Callable[[Tx, UUID], Awaitable[T]]) -> T:
-    return transact(url, name, work, refusals=(WebhookError,))
+def _do(url: str, name: str, work: Callable[[Tx, UUID], Awaitable[T]], *, act: tuple[str, str] | None = None) -> T:
+    """`act` is what goes into the audit log, and its subject."""
+
+    async def recorded(tx: Tx, organization_id: UUID) -> T:
+        answer = await work(tx, organization_id)
+        if act is not None:
+            await record(tx, organization_id, OPERATOR, *act)
+        return answer
+
+    return transact(url, name, recorded, refusals=(WebhookError,))
 
 
 def _read_time(text: str) -> datetime:

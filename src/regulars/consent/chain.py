@@ -6,7 +6,6 @@ nothing about the person, and the chain over it still verifies.
 
 import hashlib
 import hmac
-import os
 from datetime import datetime
 from uuid import UUID
 
@@ -14,7 +13,6 @@ import msgspec
 
 from regulars.kit.clock import format_timestamp
 
-SALT_BYTES = 32
 _NUMBER_DOMAIN = b"regulars consent number\0"
 _GENESIS_DOMAIN = b"regulars consent ledger\0"
 
@@ -35,14 +33,6 @@ class Link(msgspec.Struct, frozen=True):
 def hash_number(secret: bytes, phone_number: str) -> bytes:
     """The key of a number inside one organization; without its secret the number cannot be found by trying them all."""
     return hmac.digest(secret, _NUMBER_DOMAIN + phone_number.encode(), "sha256")
-
-
-def new_salt() -> bytes:
-    return os.urandom(SALT_BYTES)
-
-
-def commit(salt: bytes, payload: bytes) -> bytes:
-    return hmac.digest(salt, payload, "sha256")
 
 
 def genesis(organization_id: UUID, subscription_id: UUID) -> bytes:

@@ -25,6 +25,7 @@ from regulars.consent.subscription import Subscription
 from regulars.consent.tell import Appended, tell_changed
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
+from regulars.kit.commitments import commit, new_salt
 from regulars.kit.db import Tx
 from regulars.work.automation import AutomationState
 
@@ -114,7 +115,7 @@ class Ledger:
         # A number that was erased, and still is, gets no new content: its entries say only that something came.
         is_bare = state.is_erased
         payload = msgspec.json.encode(_payload(event, said, is_bare=is_bare))
-        salt = chain.new_salt()
+        salt = new_salt()
         link = chain.Link(
             before.entry_count + 1,
             event.kind.value,
@@ -122,7 +123,7 @@ class Ledger:
             effective_at,
             event.claimed_at,
             event.received_at,
-            chain.commit(salt, payload),
+            commit(salt, payload),
             before.last_hash,
         )
         hashed = chain.hash_link(link)

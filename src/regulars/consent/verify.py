@@ -9,6 +9,7 @@ from uuid import UUID
 from regulars.consent import chain, queries
 from regulars.consent.model import Entry, Kind, status_of
 from regulars.consent.queries import HeadRow
+from regulars.kit.commitments import commit
 from regulars.kit.db import Database, Tx
 
 PAGE_ENTRIES = 1000
@@ -99,7 +100,7 @@ class _Walk:
             return "its hash is not the hash of what it says"
         if entry.salt is None or entry.payload is None:
             self.payloads_erased += 1
-        elif not hmac.compare_digest(chain.commit(entry.salt, entry.payload.encode()), entry.commitment):
+        elif not hmac.compare_digest(commit(entry.salt, entry.payload.encode()), entry.commitment):
             return "its payload is not the one it commits to"
         self._order(entry)
         self.previous_hash, self.entries = entry.hash, entry.sequence

@@ -111,6 +111,11 @@ class Settings:
         "Networks that webhooks may be sent to although they are not on the public internet, also in plain http: for a"
         " receiver on this machine or in an intranet.",
     ] = ()
+    audit_address_days: Annotated[
+        int,
+        kinds.whole(1, 3660, unit="days"),
+        "How long the audit log keeps the network addresses of visitors; the acts themselves stay.",
+    ] = 396
     log_format: Annotated[
         str,
         kinds.one_of("auto", "console", "json"),

@@ -30,6 +30,12 @@ CREATE TABLE api_keys (
     CONSTRAINT api_keys_permission_check CHECK ((permission = ANY (ARRAY['full'::text, 'ingest'::text])))
 );
 
+CREATE TABLE audit_heads (
+    organization_id uuid NOT NULL,
+    sequence bigint NOT NULL,
+    hash bytea NOT NULL
+);
+
 CREATE TABLE audit_log (
     organization_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -40,7 +46,18 @@ CREATE TABLE audit_log (
     act text NOT NULL,
     subject text NOT NULL,
     before json,
-    after json
+    after json,
+    sequence bigint,
+    address_salt bytea,
+    actor_salt bytea,
+    subject_salt bytea,
+    commitments bytea,
+    hash bytea,
+    address_since timestamp with time zone GENERATED ALWAYS AS (
+CASE
+    WHEN (address IS NOT NULL) THEN at
+    ELSE NULL::timestamp with time zone
+END) STORED
 );
 
 CREATE TABLE catalog_counts (
@@ -807,6 +824,9 @@ ALTER TABLE ONLY api_keys
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY audit_heads
+    ADD CONSTRAINT audit_heads_pkey PRIMARY KEY (organization_id);
+
 ALTER TABLE ONLY audit_log
     ADD CONSTRAINT audit_log_pkey PRIMARY KEY (organization_id, id);
 
@@ -1040,6 +1060,10 @@ ALTER TABLE ONLY webhook_endpoints
 
 ALTER TABLE ONLY webhook_messages
     ADD CONSTRAINT webhook_messages_pkey PRIMARY KEY (organization_id, id);
+
+CREATE INDEX audit_log_addresses ON audit_log USING btree (address_since, organization_id) WHERE (address_since IS NOT NULL);
+
+CREATE UNIQUE INDEX audit_log_chain ON audit_log USING btree (organization_id, sequence);
 
 CREATE INDEX catalog_counts_due ON catalog_counts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 

@@ -95,7 +95,8 @@ async def list_keys(connection: Connection, organization_id: UUID) -> list[ApiKe
     return await queries.list_keys(connection, organization_id)
 
 
-async def revoke_key(connection: Connection, key_id: UUID) -> bool:
+async def revoke_key(connection: Connection, key_id: UUID) -> ApiKey | None:
+    """The key as it is now, or None if there is none; one that was revoked before keeps its time."""
     return await queries.revoke_key(connection, key_id, await _now(connection))
 
 

@@ -84,11 +84,14 @@ def _key(row: TupleRow) -> ApiKey:
     return ApiKey(identifier, organization_id, name, hint, Permission(permission), created_at, last_used_at, revoked_at)
 
 
-async def revoke_key(connection: Connection, key_id: UUID, now: datetime) -> bool:
+async def revoke_key(connection: Connection, key_id: UUID, now: datetime) -> ApiKey | None:
     cursor = await connection.execute(
-        "UPDATE api_keys SET revoked_at = coalesce(revoked_at, %s) WHERE id = %s", (now, key_id)
+        "UPDATE api_keys SET revoked_at = coalesce(revoked_at, %s) WHERE id = %s"
+        " RETURNING id, organization_id, name, hint, permission, created_at, last_used_at, revoked_at",
+        (now, key_id),
     )
-    return cursor.rowcount == 1
+    row = await cursor.fetchone()
+    return None if row is None else _key(row)
 
 
 class LiveKey(NamedTuple):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from uuid import UUID
 
+from regulars.accounts.audit.log import key_actor, record
 from regulars.http.route import LONG_WAIT_S_MAX, Answer, Mutation, Request, Route, Write
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
@@ -27,6 +28,10 @@ async def run_erasures(
     # All writes of a batch are of one organization, and so is the secret.
     secret = writes[0].request.caller.secret
     outcomes = await erase_profiles(tx, organization_id, references, secret=secret, log=log)
+    for write, outcome in zip(writes, outcomes, strict=True):
+        if isinstance(outcome, Erased):
+            actor = key_actor(write.request.caller.api_key_id)
+            await record(tx, organization_id, actor, "customer.erase", PROFILE.encode(outcome.profile_id))
     return [Answer(204, b"") if isinstance(outcome, Erased) else outcome for outcome in outcomes]
 
 

@@ -1,1 +1,1 @@
-"""The audit log. Owns the table `audit_log`, which is added to and never changed."""
+"""The audit log. Owns the tables `audit_log`, to which rows are only added, and `audit_heads`, the ends of chains."""

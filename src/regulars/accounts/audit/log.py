@@ -1,4 +1,8 @@
-"""The audit log: who did what, from where, before and after. Rows are added in the transaction of the act itself."""
+"""The audit log: who did what, from where, before and after. Rows are added in the transaction of the act itself.
+
+Each row is chained to the one before it in its organization. Whoever appends locks the end of the chain until the
+commit, so a use case records last: acts are rare, and nothing that runs often waits here.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,9 +12,10 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.accounts.audit import queries
+from regulars.accounts.audit import chain, queries
+from regulars.kit.commitments import new_salt
 from regulars.kit.db import Tx
-from regulars.kit.ids import new_uuid
+from regulars.kit.ids import API_KEY, new_uuid
 from regulars.web.visit import Visit
 
 COMMAND_LINE: Final = "the command line"
@@ -18,7 +23,7 @@ COMMAND_LINE: Final = "the command line"
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts: somebody signed in, or the operator at the server."""
+    """Who acts: somebody signed in, a program with an API key, or the operator at the server."""
 
     id: UUID | None
     name: str
@@ -26,6 +31,11 @@ class Actor:
 
 
 OPERATOR: Final = Actor(None, COMMAND_LINE, None)
+
+
+def key_actor(key_id: UUID) -> Actor:
+    """A program that calls the API with this key."""
+    return Actor(None, API_KEY.encode(key_id), None)
 
 
 def actor_of(visit: Visit) -> Actor:
@@ -57,18 +67,35 @@ async def record(
     after: Mapping[str, Any] | None = None,
 ) -> None:
     """`act` is a verb and its object (`key.revoke`); `subject` an id or a member's address, never a customer's data."""
+    row: dict[str, Any] = {
+        "actor_id": actor.id,
+        "actor": actor.name,
+        "address": actor.address,
+        "subject": subject,
+        "before": None if before is None else msgspec.json.encode(before).decode(),
+        "after": None if after is None else msgspec.json.encode(after).decode(),
+    }
+    salts = {"address_salt": new_salt(), "actor_salt": new_salt(), "subject_salt": new_salt()}
+    commitments = chain.Content.of(**row).commitments(**salts)
+    identifier = new_uuid()
+    await queries.insert_head_if_new(tx, organization_id, genesis=chain.genesis(organization_id))
+    last, previous = await queries.lock_head(tx, organization_id)
+    sequence = last + 1
+    hash_ = chain.hash_row(
+        previous, sequence=sequence, identifier=identifier, at=tx.now, act=act, commitments=commitments
+    )
     await queries.insert_act(
         tx,
         organization_id,
-        identifier=new_uuid(),
-        actor_id=actor.id,
-        actor=actor.name,
-        address=actor.address,
+        identifier=identifier,
         act=act,
-        subject=subject,
-        before=None if before is None else msgspec.json.encode(before).decode(),
-        after=None if after is None else msgspec.json.encode(after).decode(),
+        sequence=sequence,
+        commitments=commitments,
+        hash=hash_,
+        **row,
+        **salts,
     )
+    await queries.move_head(tx, organization_id, sequence=sequence, hash_=hash_)
 
 
 async def list_acts(

@@ -6,11 +6,11 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
+from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import Act, count_acts, list_acts, list_kinds
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.web.access import Action
-from regulars.web.csv import csv_response
 from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, cut, read_view
 from regulars.web.render import render
 from regulars.web.route import Page
@@ -33,7 +33,7 @@ async def show(visit: Visit) -> Response:
 async def export(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = await _view(tx, visit)
-    return csv_response(f"audit-{visit.place.slug}.csv", HEADER, _rows(visit, view))
+    return export_csv(visit, "audit.export", f"audit-{visit.place.slug}.csv", HEADER, _rows(visit, view))
 
 
 async def _rows(visit: Visit, view: ListView) -> AsyncIterator[Sequence[str]]:

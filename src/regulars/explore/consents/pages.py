@@ -9,6 +9,8 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
+from regulars.accounts.audit.exports import export_csv
+from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.browse.certificate import Certificate, as_json, make_certificate
 from regulars.consent.browse.figures import WEEKS, Counted, Figures, read_figures
 from regulars.consent.browse.listing import Stretch, list_newest, search_subscription
@@ -26,7 +28,6 @@ from regulars.sales.totals.read import sum_stores
 from regulars.stores.find import name_stores
 from regulars.web import mask
 from regulars.web.access import Action
-from regulars.web.csv import csv_response
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
 from regulars.web.headers import NOT_KEPT, SECURITY_HEADERS
@@ -195,7 +196,7 @@ async def _list(tx: Tx, visit: Visit, view: ListView, *, limit: int) -> Stretch:
 
 async def export_numbers(visit: Visit) -> Response:
     view = read_view(visit, "subscriptions", NUMBERS, filters=filters(visit))
-    return csv_response("consent.csv", CSV_HEADER, _csv_rows(visit, view))
+    return export_csv(visit, "consent.export", "consent.csv", CSV_HEADER, _csv_rows(visit, view))
 
 
 async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
@@ -265,7 +266,8 @@ async def _certificate(tx: Tx, visit: Visit) -> Certificate:
 async def give_certificate(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         made = await _certificate(tx, visit)
-    name = SUBSCRIPTION.encode(made.subscription.id)
+        name = SUBSCRIPTION.encode(made.subscription.id)
+        await record(tx, visit.organization_id, actor_of(visit), "consent.certificate", name)
     headers = {
         **SECURITY_HEADERS,
         "Cache-Control": NOT_KEPT,

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
+from regulars.accounts.audit.exports import export_csv
 from regulars.consent.browse.ledger import find_statuses
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -16,7 +17,6 @@ from regulars.profiles.model import Profile
 from regulars.sales.browse.history import LIST_MONTHS, History, read_history
 from regulars.sales.browse.tickets import list_tickets_of_customers
 from regulars.web import mask
-from regulars.web.csv import csv_response
 from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, cut, read_view
 from regulars.web.render import render
 from regulars.web.visit import Visit
@@ -103,7 +103,7 @@ def status_of(profile: Profile, status: str | None) -> str | None:
 
 async def export_customers(visit: Visit) -> Response:
     view = read_view(visit, "customers", PATH, filters=filters(visit))
-    return csv_response("customers.csv", CSV_HEADER, _csv_rows(visit, view))
+    return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, _csv_rows(visit, view))
 
 
 async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
+from regulars.accounts.audit.exports import export_csv
 from regulars.consent.browse.figures import read_figures
 from regulars.explore.draw import bar_chart, hours
 from regulars.explore.shops.figures import DAYS, RANKED_MAX, StoreLine, first_day, rank_stores, read_lines
@@ -20,7 +21,6 @@ from regulars.stores.find import find_store
 from regulars.stores.listing import count_stores, list_by_name
 from regulars.stores.model import Store
 from regulars.web.access import Action
-from regulars.web.csv import csv_response
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
 from regulars.web.listing import Filter, ListView, cut, read_view
@@ -100,7 +100,9 @@ def _beyond(ranked: list[Store], view: ListView) -> list[Store]:
 async def export_stores(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         known = await count_stores(tx, visit.organization_id, most=RANKED_MAX + 1)
-    return csv_response("stores.csv", CSV_HEADER, _csv_rows(visit, replace(_view(visit, known), position=None)))
+    return export_csv(
+        visit, "stores.export", "stores.csv", CSV_HEADER, _csv_rows(visit, replace(_view(visit, known), position=None))
+    )
 
 
 async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:

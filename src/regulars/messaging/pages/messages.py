@@ -7,6 +7,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
+from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.chain import hash_number
 from regulars.consent.errors import InvalidPhoneNumber
@@ -28,7 +29,6 @@ from regulars.messaging.words import ORIGINS, REASONS, STATES
 from regulars.profiles.find import find_profile
 from regulars.web import mask
 from regulars.web.access import Action
-from regulars.web.csv import csv_response
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.listing import Filter, ListView, cut, read_view
@@ -134,7 +134,7 @@ def _position(line: MessageLine) -> tuple[str, ...]:
 
 async def export_messages(visit: Visit) -> Response:
     view = read_view(visit, "messages", MESSAGES, filters=filters(visit))
-    return csv_response("messages.csv", CSV_HEADER, _csv_rows(visit, view))
+    return export_csv(visit, "messages.export", "messages.csv", CSV_HEADER, _csv_rows(visit, view))
 
 
 async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:

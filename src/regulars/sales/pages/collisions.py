@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import SALES_EVENT
@@ -25,7 +26,6 @@ from regulars.sales.pages.tickets import find_ticket
 from regulars.stores.find import name_stores
 from regulars.web import mask
 from regulars.web.access import Action
-from regulars.web.csv import csv_response
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.listing import Filter, cut, read_view
@@ -58,7 +58,7 @@ async def show_collisions(visit: Visit) -> Response:
 async def export_collisions(visit: Visit) -> Response:
     view = read_view(visit, "collisions", PATH, filters=FILTERS)
     rows = _csv_rows(visit, is_reviewed=view.value("state") == "reviewed")
-    return csv_response("collisions.csv", CSV_HEADER, rows)
+    return export_csv(visit, "collisions.export", "collisions.csv", CSV_HEADER, rows)
 
 
 async def _csv_rows(visit: Visit, *, is_reviewed: bool) -> AsyncIterator[list[str]]:

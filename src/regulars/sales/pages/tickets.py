@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
+from regulars.accounts.audit.exports import export_csv
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ById, read_reference
@@ -22,7 +23,6 @@ from regulars.sales.model import LineItem, StoredSale, automation_state
 from regulars.stores.find import find_store, find_stores, list_stores
 from regulars.web import mask
 from regulars.web.access import Action
-from regulars.web.csv import csv_response
 from regulars.web.errors import PageNotFound
 from regulars.web.listing import Filter, ListView, cut, read_view
 from regulars.web.render import render
@@ -137,7 +137,7 @@ async def export_tickets(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = read_view(visit, "tickets", PATH, filters=await filters(tx, visit))
         wanted = await read_filters(tx, visit, view)
-    return csv_response("tickets.csv", CSV_HEADER, _csv_rows(visit, view, wanted))
+    return export_csv(visit, "tickets.export", "tickets.csv", CSV_HEADER, _csv_rows(visit, view, wanted))
 
 
 async def _csv_rows(visit: Visit, view: ListView, wanted: Filters | None) -> AsyncIterator[list[str]]:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.exports import export_csv
 from regulars.kit.clock import format_timestamp
 from regulars.segments.analysis.ask import Analysis
 from regulars.segments.analysis.follow import follow
@@ -25,7 +25,6 @@ from regulars.segments.pages.people import Person, find_people
 from regulars.segments.pages.uses import PATH, list_uses
 from regulars.segments.pages.words import STATES
 from regulars.web.access import Action
-from regulars.web.csv import csv_response
 from regulars.web.errors import PageNotFound
 from regulars.web.render import render
 from regulars.web.visit import Visit
@@ -122,10 +121,10 @@ class MemberPages:
                 unreadable=None,
                 base=visit.url(PATH, segment.id),
             )
-        async with visit.database.transaction() as tx:
-            after = {"version": segment.row.version}
-            await record(tx, visit.organization_id, actor_of(visit), "segment.export", segment.id, after=after)
-        return csv_response(f"{segment.id}.csv", CSV_HEADER, self._rows(visit, asked, first))
+        rows, after = self._rows(visit, asked, first), {"version": segment.row.version}
+        return export_csv(
+            visit, "segment.export", f"{segment.id}.csv", CSV_HEADER, rows, subject=segment.id, after=after
+        )
 
     async def _rows(self, visit: Visit, asked: Asked, first: Members) -> AsyncIterator[list[str]]:
         async for found in follow(self._analysis, visit.organization_id, asked, first, limit=CSV_PAGE):

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
+from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -15,7 +16,6 @@ from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import mask
 from regulars.web.access import Action
-from regulars.web.csv import csv_response
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.listing import Filter, ListView, cut, read_view
@@ -85,7 +85,7 @@ class DeliveryPages:
     async def export(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             view = _view(visit, await manage.list_endpoints(tx, visit.organization_id))
-        return csv_response("deliveries.csv", CSV_HEADER, _csv_rows(visit, view))
+        return export_csv(visit, "deliveries.export", "deliveries.csv", CSV_HEADER, _csv_rows(visit, view))
 
     async def show(self, visit: Visit) -> Response:
         return await self._show(visit, FormState())

@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 
 from regulars.cli import restoring
 from regulars.cli.output import CommandError, Exit
-from regulars.kit import connecting, durability, migrate, releases
+from regulars.kit import connecting, durability, migrate, pooler, releases
 from regulars.kit.db import STATEMENT_TIMEOUT_MS, Database, Tx
 from regulars.kit.releases import Role
 from regulars.kit.settings import Settings, masked_url
@@ -23,8 +23,8 @@ Answer = TypeVar("Answer")
 
 
 @contextlib.contextmanager
-def opened(settings: Settings, *, may_create: bool = False) -> Iterator[str]:
-    """The address of a database that answers and is new enough; released when the command ends.
+def opened(settings: Settings, *, may_create: bool = False, by_any_pooler: bool = False) -> Iterator[str]:
+    """The address of a database that answers, is new enough and keeps sessions; released when the command ends.
 
     Only commands that begin something may make a database: any other would hide, behind a new and empty one, that it
     looks in the wrong folder.
@@ -41,6 +41,8 @@ def opened(settings: Settings, *, may_create: bool = False) -> Iterator[str]:
         return
     with connected(settings.database_url) as connection:
         check_version(connection)
+        if not by_any_pooler:
+            pooler.refuse_by_transaction(connection, settings.database_url)
     yield settings.database_url
 
 

@@ -16,6 +16,7 @@ from regulars.cli.output import CommandError, Exit, out, print_json
 from regulars.kit import durability, migrate, releases, vault
 from regulars.kit.db import LOOKING_UP_MAX, RECORDING_MAX, URGENT_MAX
 from regulars.kit.migrate import MigrationError
+from regulars.kit.pooler import FIX, Pooling, find_pooling
 from regulars.kit.releases import OutdatedReleaseError, Role
 from regulars.kit.settings import Settings, SettingsError, load
 from regulars.kit.writable import IS_READ_ONLY
@@ -74,7 +75,7 @@ def _examine() -> Iterator[Finding]:
     yield _proxy(settings)
     yield _disk(settings)
     try:
-        with database.opened(settings) as url:
+        with database.opened(settings, by_any_pooler=True) as url:
             yield from _examine_database(settings, url)
     except (CommandError, EmbeddedDatabaseError, psycopg.Error) as error:
         advice = (
@@ -142,15 +143,17 @@ def _writable(_settings: Settings, connection: psycopg.Connection[Any]) -> Findi
     )
 
 
-def _pooler(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
-    """A pooler answers with a process of its own making when it greets, and the statement runs in another."""
-    row = connection.execute("SELECT pg_backend_pid()").fetchone()
-    is_direct = row == (connection.info.backend_pid,)
+def _pooler(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+    found = Pooling.NONE
+    if settings.database_url is not None:
+        found = find_pooling(connection, settings.database_url)
+    ok = found is not Pooling.TRANSACTION
+    sentence = f"A pooler stands before PostgreSQL and lends connections by {found}."
     return Finding(
         name="pooler",
-        ok=True,
-        found="Connections reach PostgreSQL itself." if is_direct else "A pooler stands before PostgreSQL.",
-        advice="" if is_direct else "It must lend connections by session: by transaction is not supported.",
+        ok=ok,
+        found="Connections reach PostgreSQL itself." if found is Pooling.NONE else sentence,
+        advice="" if ok else f"Sessions get lost, and nothing starts: {FIX}.",
     )
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
 
 import psycopg
 import typer
@@ -14,11 +15,21 @@ from regulars.cli.output import CommandError, Exit, err
 from regulars.kit.durability import NotDurableError
 from regulars.kit.log import scrub
 from regulars.kit.migrate import MigrationError
+from regulars.kit.pooler import TransactionPoolerError
 from regulars.kit.releases import OutdatedReleaseError
 from regulars.kit.settings import SettingsError
 from regulars.kit.vault import VaultError
 from regulars.postgres.errors import EmbeddedDatabaseError, ProgramsError
 from regulars.processes.errors import InUseError
+
+DATABASE_ERRORS: Final = (
+    EmbeddedDatabaseError,
+    ProgramsError,
+    MigrationError,
+    OutdatedReleaseError,
+    NotDurableError,
+    TransactionPoolerError,
+)
 
 
 class Terminated(KeyboardInterrupt):
@@ -44,7 +55,7 @@ def run(app: typer.Typer) -> None:
         # Not scrubbed: it never shows the value of a secret, and its examples look like one.
         _say(str(error))
         sys.exit(Exit.USAGE)
-    except (EmbeddedDatabaseError, ProgramsError, MigrationError, OutdatedReleaseError, NotDurableError) as error:
+    except DATABASE_ERRORS as error:
         _end(error, Exit.DATABASE)
     except psycopg.Error as error:
         _end(f"The database refused: {' '.join(str(error).split())}.", Exit.DATABASE)

@@ -1,0 +1,36 @@
+"""A pooler before PostgreSQL: by session it works, by transaction it is refused before anything is served."""
+
+from tests.support.pooler import pooled
+
+
+def finding(ran):
+    return next(one for one in ran.data if one["name"] == "pooler")
+
+
+def test_one_that_lends_by_transaction_is_refused_at_the_start(command, database_url):
+    with pooled(database_url, by_transaction=True) as url:
+        for arguments in (["serve", "--port", "0"], ["worker"], ["migrate"], ["organization", "list"]):
+            sentence = command(*arguments, DATABASE_URL=url).complains(code=3)
+            assert "lends connections by transaction" in sentence
+            assert "pool_mode = session" in sentence
+
+
+def test_doctor_tells_the_two_apart(command, database_url):
+    with pooled(database_url, by_transaction=True) as url:
+        ran = command("doctor", "--json", DATABASE_URL=url)
+    assert ran.code == 1
+    assert not finding(ran)["ok"]
+    assert "by transaction" in finding(ran)["found"]
+    assert "pool_mode = session" in finding(ran)["advice"]
+    with pooled(database_url, by_transaction=False) as url:
+        ran = command("doctor", "--json", DATABASE_URL=url)
+    assert finding(ran)["ok"]
+    assert "by session" in finding(ran)["found"]
+    ran = command("doctor", "--json", DATABASE_URL=database_url)
+    assert "PostgreSQL itself" in finding(ran)["found"]
+
+
+def test_one_that_lends_by_session_serves_commands(command, database_url):
+    with pooled(database_url, by_transaction=False) as url:
+        assert command("organization", "create", "Shop", DATABASE_URL=url).code == 0
+        assert "Shop" in command("organization", "list", DATABASE_URL=url).out

@@ -173,7 +173,7 @@ def test_a_server_that_loses_the_lock_takes_it_again(database_url):
         with psycopg.connect(database_url, autocommit=True) as connection:
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND application_name = 'regulars in use'"
+                " WHERE datname = current_database() AND starts_with(application_name, 'regulars in use')"
             )
         wait_for_users(database_url, count=0)
         wait_for_users(database_url, count=1)

@@ -1,6 +1,7 @@
 import psycopg
 
 from regulars.kit import vault
+from regulars.postgres import embedded
 
 KEY = "a key of at least thirty-two characters"
 
@@ -37,9 +38,29 @@ def test_a_restore_says_which_key_serve_will_need(regulars, command, database_ur
     assert (with_key.code, "will need" in with_key.err) == (0, False)
 
 
-def test_a_restore_into_a_data_folder_asks_for_the_key_file(regulars, command, database_url, data_dir, tmp_path):
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        vault.register(connection, vault.Vault(KEY))
+def test_a_data_folder_asks_for_its_key_file_and_rotates_it(regulars, command, database_url, data_dir, tmp_path):
+    regulars("organization", "create", "Shop")
+    assert regulars("vault", "seal", REGULARS_SECRET_KEY=KEY).code == 0
     file = str(tmp_path / "one.backup")
     assert regulars("backup", file).code == 0
-    assert f"copy its secret.key into {data_dir}" in command("restore", file, REGULARS_DATA_DIR=str(data_dir)).err
+
+    def run(*arguments):
+        ran = command(*arguments, REGULARS_DATA_DIR=str(data_dir))
+        assert ran.code == 0, ran.err
+        return ran
+
+    current, fresh = data_dir / "secret.key", data_dir / "secret.key.new"
+    # Commands share it while it runs, which saves them starting and stopping it.
+    with embedded.running(data_dir):
+        assert f"copy its secret.key into {data_dir}" in run("restore", file).err
+        current.write_text(KEY)
+        current.chmod(0o600)
+        run("vault", "rotate")
+        after = current.read_text()
+        kept = data_dir / f"secret.key.{vault.Vault(KEY).fingerprint}"
+        assert (kept.read_text(), after == KEY, fresh.exists()) == (KEY, False, False)
+        # Killed between the commit and the files.
+        current.rename(fresh)
+        kept.rename(current)
+        run("vault", "seal")
+        assert (current.read_text(), kept.read_text(), fresh.exists()) == (after, KEY, False)

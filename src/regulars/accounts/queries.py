@@ -82,13 +82,15 @@ class Entrance(NamedTuple):
     time_zone: str
     locale: str
     default_country: str | None
-    secret: bytes
+    secret: bytes | None
+    sealed_secret: bytes | None
     role: str
 
 
 async def find_entrance(tx: Tx, slug: str, user_id: UUID) -> Entrance | None:
     rows = await tx.fetch(
-        "SELECT o.id, now_.slug, o.name, o.time_zone, o.locale, o.default_country, o.secret, m.role"
+        "SELECT o.id, now_.slug, o.name, o.time_zone, o.locale, o.default_country, o.secret, o.sealed_secret,"
+        " m.role"
         " FROM organization_slugs asked"
         " JOIN organizations o ON o.id = asked.organization_id"
         " JOIN organization_slugs now_ ON now_.organization_id = o.id AND now_.is_current"

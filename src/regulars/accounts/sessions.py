@@ -15,6 +15,7 @@ from regulars.accounts.model import (
 )
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
+from regulars.organizations.secret import open_secret
 from regulars.web.access import Role
 from regulars.web.visit import Place, User
 
@@ -87,6 +88,6 @@ class Doorkeeper:
             time_zone=found.time_zone,
             locale=found.locale,
             default_country=found.default_country,
-            secret=bytes(found.secret),
+            secret=open_secret(found.organization_id, found.secret, found.sealed_secret),
             role=Role(found.role),
         )

@@ -11,10 +11,11 @@ from psycopg.rows import TupleRow
 
 from regulars.cli import restoring
 from regulars.cli.output import CommandError, Exit
-from regulars.kit import connecting, durability, migrate, pooler, releases
+from regulars.kit import connecting, durability, migrate, pooler, releases, vault
 from regulars.kit.db import STATEMENT_TIMEOUT_MS, Database, Tx
 from regulars.kit.releases import Role
 from regulars.kit.settings import Settings, masked_url
+from regulars.organizations import secret as organization_secret
 from regulars.postgres import embedded
 
 SERVER_VERSION_MIN: Final = 150_000
@@ -29,6 +30,8 @@ def opened(settings: Settings, *, may_create: bool = False, by_any_pooler: bool 
     Only commands that begin something may make a database: any other would hide, behind a new and empty one, that it
     looks in the wrong folder.
     """
+    # Asked for when the first sealed secret is met: most commands need none.
+    organization_secret.unlock_with(lambda: vault.of(vault.with_key(settings, may_make=False)))
     if settings.database_url is None:
         if not may_create and not embedded.exists(settings.data_dir):
             raise CommandError(

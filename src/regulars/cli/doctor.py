@@ -56,12 +56,18 @@ def doctor(
         print_json([dataclasses.asdict(finding) for finding in findings])
     else:
         for finding in findings:
-            out.print("[green]ok  [/green]" if finding.ok else "[red]bad [/red]", end="")
+            out.print(_mark(finding), end="")
             out.print(f"{finding.name}: {finding.found}", markup=False)
             if finding.advice:
                 out.print(f"      {finding.advice}", markup=False)
     if not all(finding.ok for finding in findings):
         raise typer.Exit(Exit.FAILED)
+
+
+def _mark(finding: Finding) -> str:
+    if not finding.ok:
+        return "[red]bad [/red]"
+    return "[yellow]warn [/yellow]" if finding.advice else "[green]ok  [/green]"
 
 
 def _examine() -> Iterator[Finding]:
@@ -226,6 +232,23 @@ def _secret_key(settings: Settings, connection: psycopg.Connection[Any]) -> Find
     )
 
 
+def _organization_secrets(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
+    """A warning only: everything works with plain secrets, and what they protect is open to whoever has a backup."""
+    try:
+        [(plain, total)] = connection.execute(
+            "SELECT count(to_jsonb(o) ->> 'secret'), count(*) FROM organizations AS o"
+        ).fetchall()
+    except psycopg.errors.UndefinedTable:
+        plain, total = 0, 0
+    found = f"{total - plain} of {total} organizations have their secret sealed."
+    if not plain:
+        return Finding(name="organization secrets", ok=True, found=found)
+    has_key = settings.is_embedded or settings.secret_key is not None
+    step = "Run `regulars vault seal`" if has_key else "Set REGULARS_SECRET_KEY and run `regulars vault seal`"
+    advice = f"{step}: until then a stolen backup reveals which numbers were erased or withdrew."
+    return Finding(name="organization secrets", ok=True, found=found, advice=advice)
+
+
 def _erasure_log(settings: Settings, _connection: psycopg.Connection[Any]) -> Finding:
     path = settings.erasure_log_path
     ok = ErasureLog(path).is_writable()
@@ -246,6 +269,7 @@ CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]
     _clock,
     _connections,
     _secret_key,
+    _organization_secrets,
     _erasure_log,
 )
 

@@ -24,6 +24,7 @@ from regulars.cli import (
     serve,
     sms,
     user,
+    vault,
     version,
     webhook,
     work,
@@ -61,6 +62,7 @@ app.add_typer(journey.app, name="journey")
 app.add_typer(sms.app, name="sms")
 app.add_typer(webhook.app, name="webhook")
 app.add_typer(user.app, name="user")
+app.add_typer(vault.app, name="vault")
 
 
 def _print_version(wanted: bool) -> None:

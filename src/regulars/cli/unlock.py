@@ -8,6 +8,7 @@ from regulars.cli import database
 from regulars.cli.output import CommandError, Exit
 from regulars.kit import vault
 from regulars.kit.settings import Settings
+from regulars.organizations import sealing
 
 
 def unlocked(settings: Settings, url: str) -> Settings:
@@ -15,8 +16,14 @@ def unlocked(settings: Settings, url: str) -> Settings:
     try:
         with database.connected(url) as connection:
             # A key that is made when the database already knows one would only be the wrong one.
-            complete = vault.with_key(settings, may_make=vault.known_fingerprint(connection) is None)
-            vault.register(connection, vault.of(complete))
+            known = vault.known_fingerprint(connection)
+            if settings.is_embedded and settings.secret_key is None:
+                vault.take_over_new_key(settings.data_dir, known)
+            complete = vault.with_key(settings, may_make=known is None)
+            opened = vault.of(complete)
+            vault.register(connection, opened)
+            if opened.fingerprint is not None:
+                sealing.write_sealed(connection, opened)
     except vault.VaultError as error:
         raise CommandError(str(error), code=Exit.USAGE) from error
     return complete

@@ -86,6 +86,14 @@ def read_limits(connection: psycopg.Connection[Any]) -> Limits:
     return Limits(server, worker)
 
 
+def exclude_older(connection: psycopg.Connection[Any], *, than: int) -> None:
+    """Have every release before this migration refused from now on, as if the migration itself had said so."""
+    connection.execute(
+        "UPDATE migrations SET oldest_server = %(n)s, oldest_worker = %(n)s WHERE name LIKE %(name)s",
+        {"n": than, "name": f"{than:04}\\_%"},
+    )
+
+
 async def find_refusal(database: Database, role: Role, *, until: float) -> str | None:
     """Why this running process must not go on: a newer release may have migrated the database beneath it."""
     async with database.reading(until=until) as tx:

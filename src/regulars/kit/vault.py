@@ -11,8 +11,9 @@ import os
 import secrets
 import stat
 import tempfile
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 from cryptography.exceptions import InvalidTag
@@ -23,6 +24,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from regulars.kit.settings import Settings
 
 KEY_FILE_NAME: Final = "secret.key"
+NEW_KEY_FILE_NAME: Final = "secret.key.new"
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
 FINGERPRINT_CHARACTERS: Final = 16
@@ -111,6 +113,47 @@ def register(connection: psycopg.Connection[Any], vault: AnyVault) -> None:
 def known_fingerprint(connection: psycopg.Connection[Any]) -> str | None:
     row = connection.execute("SELECT fingerprint FROM vault_key").fetchone()
     return None if row is None else str(row[0])
+
+
+class KnownKey(NamedTuple):
+    """What the database knows of its key, and since when nothing lies in it unsealed as well."""
+
+    fingerprint: str
+    sealed_at: datetime | None
+
+
+async def find_known_key(connection: psycopg.AsyncConnection[Any]) -> KnownKey | None:
+    row = await (await connection.execute("SELECT fingerprint, sealed_at FROM vault_key")).fetchone()
+    return None if row is None else KnownKey(*row)
+
+
+def mark_sealed(connection: psycopg.Connection[Any]) -> None:
+    """From now on nothing that the key protects lies in the database unsealed as well."""
+    connection.execute("UPDATE vault_key SET sealed_at = coalesce(sealed_at, now())")
+
+
+async def replace_fingerprint(connection: psycopg.AsyncConnection[Any], new: Vault) -> None:
+    await connection.execute("UPDATE vault_key SET fingerprint = %s, created_at = now()", (new.fingerprint,))
+
+
+def new_key_file(path: Path) -> Vault:
+    """The vault of a key file, which is made if it is missing."""
+    if not path.exists():
+        _make_key_file(path)
+    return Vault(_read_key_file(path))
+
+
+def take_over_new_key(folder: Path, known: str | None) -> None:
+    """Finish a rotation of the key file: the new one takes its place, and the old one stays under its fingerprint.
+
+    Called after the commit, and again at the start of processes: whoever was killed in between left the new file.
+    """
+    new, current = folder / NEW_KEY_FILE_NAME, folder / KEY_FILE_NAME
+    if not new.exists() or Vault(_read_key_file(new)).fingerprint != known:
+        return
+    if current.exists():
+        current.replace(folder / f"{KEY_FILE_NAME}.{Vault(_read_key_file(current)).fingerprint}")
+    new.replace(current)
 
 
 def _derive(key: str, purpose: bytes) -> bytes:

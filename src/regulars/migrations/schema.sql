@@ -328,11 +328,12 @@ CREATE TABLE organizations (
     id uuid NOT NULL,
     name text NOT NULL,
     default_country text,
-    secret bytea NOT NULL,
+    secret bytea,
     created_at timestamp with time zone NOT NULL,
     time_zone text DEFAULT 'UTC'::text NOT NULL,
     locale text DEFAULT 'en-GB'::text NOT NULL,
-    is_demo boolean DEFAULT false NOT NULL
+    is_demo boolean DEFAULT false NOT NULL,
+    sealed_secret bytea
 );
 
 CREATE TABLE outbox (
@@ -751,6 +752,7 @@ CREATE TABLE vault_key (
     only_one boolean DEFAULT true NOT NULL,
     fingerprint text NOT NULL,
     created_at timestamp with time zone NOT NULL,
+    sealed_at timestamp with time zone,
     CONSTRAINT vault_key_only_one_check CHECK (only_one)
 );
 

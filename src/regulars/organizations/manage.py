@@ -23,6 +23,7 @@ from regulars.organizations.model import (
     new_key,
 )
 from regulars.organizations.particulars import NameTaken
+from regulars.organizations.sealing import protect
 from regulars.organizations.slugs import ensure_slug
 
 Connection = AsyncConnection[TupleRow]
@@ -31,11 +32,13 @@ Connection = AsyncConnection[TupleRow]
 async def create_organization(connection: Connection, name: str) -> Organization:
     """A new one, or `NameTaken`: whoever creates joins what they created, so an existing one is never returned."""
     organization = Organization(new_uuid(), name, await _now(connection))
+    stored = await protect(connection, organization.id, secrets.token_bytes(SECRET_BYTES))
     is_new = await queries.insert_organization_if_new(
         connection,
         identifier=organization.id,
         name=name,
-        secret=secrets.token_bytes(SECRET_BYTES),
+        secret=stored.plain,
+        sealed=stored.sealed,
         now=organization.created_at,
     )
     if not is_new:

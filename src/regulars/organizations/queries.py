@@ -11,17 +11,18 @@ from psycopg.rows import TupleRow, class_row
 from regulars.kit.arrays import Blobs, Uuids
 from regulars.kit.db import Tx
 from regulars.organizations.model import ApiKey, Organization, Particulars, Permission
+from regulars.organizations.secret import open_secret
 
 Connection = AsyncConnection[TupleRow]
 
 
 async def insert_organization_if_new(
-    connection: Connection, *, identifier: UUID, name: str, secret: bytes, now: datetime
+    connection: Connection, *, identifier: UUID, name: str, secret: bytes | None, sealed: bytes | None, now: datetime
 ) -> bool:
     cursor = await connection.execute(
-        "INSERT INTO organizations (id, name, secret, created_at) VALUES (%s, %s, %s, %s)"
+        "INSERT INTO organizations (id, name, secret, sealed_secret, created_at) VALUES (%s, %s, %s, %s, %s)"
         " ON CONFLICT (name) DO NOTHING",
-        (identifier, name, secret, now),
+        (identifier, name, secret, sealed, now),
     )
     return cursor.rowcount == 1
 
@@ -40,10 +41,10 @@ async def find_organization_name(connection: Connection, organization_id: UUID) 
 
 async def find_particulars(connection: Connection, organization_id: UUID) -> Particulars | None:
     cursor = await connection.execute(
-        "SELECT secret, default_country FROM organizations WHERE id = %s", (organization_id,)
+        "SELECT secret, sealed_secret, default_country FROM organizations WHERE id = %s", (organization_id,)
     )
     row = await cursor.fetchone()
-    return None if row is None else Particulars(bytes(row[0]), row[1])
+    return None if row is None else Particulars(open_secret(organization_id, row[0], row[1]), row[2])
 
 
 async def is_demo(connection: Connection, organization_id: UUID) -> bool:
@@ -106,15 +107,17 @@ class LiveKey(NamedTuple):
 
 async def find_live_keys(tx: Tx, key_hashes: Sequence[bytes]) -> dict[bytes, LiveKey]:
     rows = await tx.fetch(
-        "SELECT wanted.key_hash, k.id, o.id, o.secret, o.default_country, k.permission"
+        "SELECT wanted.key_hash, k.id, o.id, o.secret, o.sealed_secret, o.default_country, k.permission"
         " FROM unnest(%s::bytea[]) AS wanted (key_hash)"
         " CROSS JOIN LATERAL (SELECT id, organization_id, permission FROM api_keys"
         "   WHERE key_hash = wanted.key_hash AND revoked_at IS NULL LIMIT 1) AS k"
-        " CROSS JOIN LATERAL (SELECT id, secret, default_country FROM organizations"
+        " CROSS JOIN LATERAL (SELECT id, secret, sealed_secret, default_country FROM organizations"
         "   WHERE id = k.organization_id LIMIT 1) AS o",
         (Blobs(key_hashes),),
     )
-    return {row[0]: LiveKey(row[1], row[2], row[3], row[4], Permission(row[5])) for row in rows}
+    return {
+        row[0]: LiveKey(row[1], row[2], open_secret(row[2], row[3], row[4]), row[5], Permission(row[6])) for row in rows
+    }
 
 
 async def touch_keys(connection: Connection, key_ids: Sequence[UUID], *, now: datetime, before: datetime) -> None:
@@ -237,3 +240,12 @@ async def delete_organization(tx: Tx, organization_id: UUID) -> None:
     await tx.execute("DELETE FROM api_keys WHERE organization_id = %s", (organization_id,))
     await tx.execute("DELETE FROM organization_slugs WHERE organization_id = %s", (organization_id,))
     await tx.execute("DELETE FROM organizations WHERE id = %s", (organization_id,))
+
+
+async def list_sealed_secrets(tx: Tx) -> list[tuple[UUID, bytes]]:
+    rows = await tx.fetch("SELECT id, sealed_secret FROM organizations WHERE sealed_secret IS NOT NULL FOR UPDATE")
+    return [(row[0], bytes(row[1])) for row in rows]
+
+
+async def replace_sealed_secret(tx: Tx, organization_id: UUID, sealed: bytes) -> None:
+    await tx.execute("UPDATE organizations SET sealed_secret = %s WHERE id = %s", (sealed, organization_id))

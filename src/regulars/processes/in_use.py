@@ -13,11 +13,14 @@ from typing import Any, Final
 import psycopg
 
 from regulars.kit import connecting, log
+from regulars.kit.releases import KNOWN
 from regulars.processes.errors import InUseError
 
 ADVISORY_LOCK: Final = 7_345_112_002
 CHECK_INTERVAL_S: Final = 2.0
 JOIN_S_MAX: Final = 2.0
+# Followed by the number of the release, which servers and workers of older releases do not say.
+APPLICATION_NAME: Final = "regulars in use"
 # Children of a server that was killed need a moment to notice.
 RESTORE_WAIT: Final = "3s"
 
@@ -63,6 +66,17 @@ def alone(connection: Connection) -> Iterator[None]:
             connection.execute("SELECT pg_advisory_unlock(%s)", (ADVISORY_LOCK,))
 
 
+def has_older(connection: Connection, *, than: int) -> bool:
+    """Whether a server or worker of a release before this migration uses the database."""
+    rows = connection.execute(
+        "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
+        " AND starts_with(application_name, %s)",
+        (APPLICATION_NAME,),
+    ).fetchall()
+    numbers = [name.removeprefix(APPLICATION_NAME).strip() for (name,) in rows]
+    return any(not number.isdecimal() or int(number) < than for number in numbers)
+
+
 def _keep(url: str, connection: Connection | None, stop: threading.Event) -> None:
     while not stop.wait(CHECK_INTERVAL_S):
         if connection is None:
@@ -80,7 +94,7 @@ def _keep(url: str, connection: Connection | None, stop: threading.Event) -> Non
 
 def _connected(url: str) -> Connection | None:
     try:
-        return connecting.connect(url, application_name="regulars in use")
+        return connecting.connect(url, application_name=f"{APPLICATION_NAME} {KNOWN:04}")
     except psycopg.Error:
         return None
 

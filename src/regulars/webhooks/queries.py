@@ -123,6 +123,12 @@ async def find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> Seal
     return Sealed(*rows[0]) if rows else None
 
 
+async def list_secrets(tx: Tx) -> list[tuple[UUID, UUID, Sealed]]:
+    """Of all organizations, to seal them with another key."""
+    rows = await tx.fetch("SELECT organization_id, id, secret, old_secret, old_secret_until FROM webhook_endpoints")
+    return [(row[0], row[1], Sealed(*row[2:])) for row in rows]
+
+
 async def update_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID, sealed: Sealed) -> None:
     await tx.execute(
         """

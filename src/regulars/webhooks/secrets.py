@@ -1,8 +1,11 @@
 """The secrets of endpoints at rest: sealed, each for its endpoint."""
 
+from functools import partial
 from uuid import UUID
 
+from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault
+from regulars.webhooks import queries
 
 
 def seal_secret(vault: AnyVault, endpoint_id: UUID, secret: bytes) -> bytes:
@@ -11,3 +14,18 @@ def seal_secret(vault: AnyVault, endpoint_id: UUID, secret: bytes) -> bytes:
 
 def open_secret(vault: AnyVault, endpoint_id: UUID, sealed: bytes) -> bytes:
     return vault.open(sealed, context=f"webhook {endpoint_id}")
+
+
+async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
+    """Seal the secrets of all endpoints with another key; the secrets themselves stay."""
+    endpoints = await queries.list_secrets(tx)
+    for organization_id, endpoint_id, sealed in endpoints:
+        again = partial(_reseal_one, old, new, endpoint_id)
+        old_secret = None if sealed.old_secret is None else again(sealed.old_secret)
+        resealed = queries.Sealed(again(sealed.secret), old_secret, sealed.old_secret_until)
+        await queries.update_secrets(tx, organization_id, endpoint_id, resealed)
+    return len(endpoints)
+
+
+def _reseal_one(old: AnyVault, new: AnyVault, endpoint_id: UUID, sealed: bytes) -> bytes:
+    return seal_secret(new, endpoint_id, open_secret(old, endpoint_id, sealed))

@@ -99,6 +99,15 @@ async def check(tx: Tx, vault: AnyVault, user_id: UUID, code: str) -> None:
         raise WrongCode
 
 
+async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
+    """Seal the second factors of all users with another key; the factors themselves stay."""
+    sealed_ones = await queries.list_sealed(tx)
+    for user_id, sealed in sealed_ones:
+        secret = old.open(sealed, context=_context(user_id))
+        await queries.replace_sealed(tx, user_id, new.seal(secret, context=_context(user_id)))
+    return len(sealed_ones)
+
+
 def matching_step(secret: str, code: str, at_s: float, *, after: int | None) -> int | None:
     """The step of 30 seconds whose code this is; steps up to the last one taken are over."""
     current = int(at_s // STEP_S)

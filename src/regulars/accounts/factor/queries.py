@@ -32,6 +32,15 @@ async def set_factor(tx: Tx, user_id: UUID, *, sealed: bytes, step: int) -> None
     )
 
 
+async def list_sealed(tx: Tx) -> list[tuple[UUID, bytes]]:
+    rows = await tx.fetch("SELECT id, totp_secret FROM users WHERE totp_secret IS NOT NULL FOR UPDATE")
+    return [(row[0], bytes(row[1])) for row in rows]
+
+
+async def replace_sealed(tx: Tx, user_id: UUID, sealed: bytes) -> None:
+    await tx.execute("UPDATE users SET totp_secret = %s WHERE id = %s", (sealed, user_id))
+
+
 async def set_step(tx: Tx, user_id: UUID, step: int) -> None:
     await tx.execute("UPDATE users SET totp_step = %s WHERE id = %s", (step, user_id))
 

@@ -9,7 +9,8 @@ from regulars.kit.db import Tx
 
 class SettingsRow(NamedTuple):
     organization_name: str
-    secret: bytes
+    secret: bytes | None
+    sealed_secret: bytes | None
     is_demo: bool
     provider: str | None
     settings: str | None
@@ -23,9 +24,9 @@ class SettingsRow(NamedTuple):
 async def find_settings(tx: Tx, organization_id: UUID) -> SettingsRow | None:
     rows = await tx.fetch(
         """
-        SELECT organizations.name, organizations.secret, organizations.is_demo, sms_settings.provider,
-               sms_settings.settings::text, sms_settings.credentials, sms_settings.held_since, sms_settings.held_reason,
-               sms_settings.due_at, sms_settings.inbound::text
+        SELECT organizations.name, organizations.secret, organizations.sealed_secret, organizations.is_demo,
+               sms_settings.provider, sms_settings.settings::text, sms_settings.credentials, sms_settings.held_since,
+               sms_settings.held_reason, sms_settings.due_at, sms_settings.inbound::text
         FROM organizations
         LEFT JOIN sms_settings ON sms_settings.organization_id = organizations.id
         WHERE organizations.id = %s
@@ -68,6 +69,15 @@ async def upsert_settings(
             "now": tx.now,
         },
     )
+
+
+async def list_sealed(tx: Tx) -> list[tuple[UUID, bytes]]:
+    rows = await tx.fetch("SELECT organization_id, credentials FROM sms_settings WHERE credentials IS NOT NULL")
+    return [(row[0], bytes(row[1])) for row in rows]
+
+
+async def replace_sealed(tx: Tx, organization_id: UUID, sealed: bytes) -> None:
+    await tx.execute("UPDATE sms_settings SET credentials = %s WHERE organization_id = %s", (sealed, organization_id))
 
 
 async def hold_everybody(tx: Tx, *, reason: str) -> int:

@@ -12,6 +12,7 @@ from regulars.kit.db import Tx
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.settings import queries
 from regulars.messaging.settings.model import InboundMarks, Notice, ProviderName, SmsSettings
+from regulars.organizations.secret import open_secret
 
 # How often a provider is asked for what came in: its callback may have found nobody at home.
 ASK_EVERY: Final = timedelta(minutes=5)
@@ -56,7 +57,7 @@ async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
     known = Texting(
         organization_id=organization_id,
         organization_name=row.organization_name,
-        secret=row.secret,
+        secret=open_secret(organization_id, row.secret, row.sealed_secret),
         is_demo=row.is_demo,
     )
     if row.provider is None or row.settings is None:
@@ -135,6 +136,15 @@ async def hold_for_account(tx: Tx, organization_id: UUID, used: Texting, *, reas
 
 async def hold_everybody(tx: Tx, *, reason: str) -> int:
     return await queries.hold_everybody(tx, reason=reason)
+
+
+async def list_sealed(tx: Tx) -> list[tuple[UUID, bytes]]:
+    """The sealed credentials of all organizations."""
+    return await queries.list_sealed(tx)
+
+
+async def replace_sealed(tx: Tx, organization_id: UUID, sealed: bytes) -> None:
+    await queries.replace_sealed(tx, organization_id, sealed)
 
 
 async def take_due_settings(tx: Tx, organization_id: UUID) -> bool:

@@ -13,6 +13,7 @@ from regulars.consent.model import Reason, Status
 from regulars.kit.db import Tx
 from regulars.kit.ids import ById
 from regulars.messaging.inbox.suppress import find_suppressed
+from regulars.organizations.manage import find_particulars
 from regulars.segments.definition import (
     Articles,
     Condition,
@@ -82,7 +83,7 @@ async def _standings(
     tx: Tx, organization_id: UUID, rows: Collection[queries.CustomerRow], zone: tzinfo
 ) -> dict[UUID, Standing]:
     """Each by their subscriptions, as `/v1/subscriptions/check` judges; and whoever has none, by their own number."""
-    secret = await queries.find_secret(tx, organization_id)
+    secret = (await find_particulars(tx.connection, organization_id)).secret
     asked = [Asked(profile=ById(row.id)) for row in rows]
     asked += [Asked(phone_number=row.phone_number if row.phone_reachable else None) for row in rows]
     verdicts = await check(tx, organization_id, asked, secret=secret, suppressed=find_suppressed)

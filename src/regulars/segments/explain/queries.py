@@ -30,11 +30,6 @@ class SaleRow(NamedTuple):
     line_items: Any
 
 
-async def find_secret(tx: Tx, organization_id: UUID) -> bytes:
-    rows = await tx.fetch("SELECT secret FROM organizations WHERE id = %s", (organization_id,))
-    return bytes(rows[0][0])
-
-
 async def find_customers(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[CustomerRow]:
     rows = await tx.fetch(
         """

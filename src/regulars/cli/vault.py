@@ -1,0 +1,99 @@
+"""`regulars vault`: seal what the database still holds plain, and change the key."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regulars.accounts.factor.code import reseal as reseal_factors
+from regulars.cli import database, unlock
+from regulars.cli.output import CommandError, Exit, counted, err
+from regulars.kit import releases, settings
+from regulars.kit import vault as keys
+from regulars.kit.db import Tx
+from regulars.kit.settings import Settings
+from regulars.messaging.credentials import reseal as reseal_credentials
+from regulars.organizations import sealing
+from regulars.processes import in_use, serve_lock
+from regulars.webhooks.secrets import reseal as reseal_webhooks
+
+app = typer.Typer(no_args_is_help=True, help="Seal secrets of the database, and change their key.")
+
+
+@app.command()
+def seal() -> None:
+    """Take the plain secrets of organizations out of the database; from then on only the key opens them.
+
+    Servers and workers may run on. Without the key, numbers that were erased or withdrawn are no longer recognized.
+    """
+    loaded = settings.load()
+    with database.ready(loaded) as url:
+        vault = _vault(loaded, url)
+        with database.connected(url) as connection:
+            if in_use.has_older(connection, than=sealing.SEALED_SINCE):
+                raise CommandError(
+                    "A server or worker of an older release is connected, and it cannot read sealed secrets; upgrade or"
+                    " stop all of them, then try again."
+                )
+            with connection.transaction():
+                count = sealing.empty_plain(connection, vault)
+                releases.exclude_older(connection, than=sealing.SEALED_SINCE)
+            # The old versions of the rows would stay in the files until they are needed for others.
+            connection.execute("VACUUM organizations")
+    err.print(f"Sealed the secrets of {counted(count, 'organization')} with the key {vault.fingerprint}.", markup=False)
+    err.print("Backups from before hold them plain: delete those, or keep them as safe as the key.", markup=False)
+
+
+@app.command()
+def rotate(
+    new_key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File of the new key, made if it does not exist; needed where REGULARS_SECRET_KEY holds the key.",
+        ),
+    ] = None,
+) -> None:
+    """Seal every secret with a new key. Stop all servers and workers first."""
+    loaded = settings.load()
+    is_file = loaded.is_embedded and loaded.secret_key is None
+    if is_file == (new_key is not None):
+        raise CommandError(
+            f"The key is in {loaded.data_dir / keys.KEY_FILE_NAME}, where the new one goes too; leave out --new-key."
+            if is_file
+            else "Name a file with --new-key: it holds the new key, or gets one, for REGULARS_SECRET_KEY from then on.",
+            code=Exit.USAGE,
+        )
+    with (
+        serve_lock.held(loaded),
+        database.ready(loaded) as url,
+        database.connected(url) as connection,
+        in_use.alone(connection),
+    ):
+        old = _vault(loaded, url)
+        new = keys.new_key_file(new_key or loaded.data_dir / keys.NEW_KEY_FILE_NAME)
+        if new.fingerprint == old.fingerprint:
+            raise CommandError(f"The file {new_key} holds the key that is in use; name another one.", code=Exit.USAGE)
+        count = database.transact(url, lambda tx: _reseal(tx, old, new))
+        if is_file:
+            keys.take_over_new_key(loaded.data_dir, new.fingerprint)
+    err.print(f"Sealed {counted(count, 'secret')} with the key {new.fingerprint}.", markup=False)
+    kept = f"{loaded.data_dir / keys.KEY_FILE_NAME}.{old.fingerprint}" if is_file else "the old one"
+    if not is_file:
+        err.print(f"Set REGULARS_SECRET_KEY to the content of {new_key} on every node, then start them.", markup=False)
+    err.print(f"Copy the new key to a safe place. Backups from before need {kept}.", markup=False)
+
+
+async def _reseal(tx: Tx, old: keys.Vault, new: keys.Vault) -> int:
+    count = 0
+    for reseal in (sealing.reseal, reseal_factors, reseal_credentials, reseal_webhooks):
+        count += await reseal(tx, old, new)
+    await keys.replace_fingerprint(tx.connection, new)
+    return count
+
+
+def _vault(loaded: Settings, url: str) -> keys.Vault:
+    vault = keys.of(unlock.unlocked(loaded, url))
+    if isinstance(vault, keys.NoVault):
+        raise CommandError("Set REGULARS_SECRET_KEY first: there is no key to seal with.", code=Exit.USAGE)
+    return vault

@@ -1,0 +1,76 @@
+"""Sealing the secrets of organizations: beside the plain ones, in place of them, and with another key."""
+
+import hmac
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from regulars.kit.db import Tx
+from regulars.kit.vault import AnyVault, VaultError, find_known_key, mark_sealed
+from regulars.organizations import queries
+from regulars.organizations.secret import context_of, current_vault, seal_secret
+
+# The first release that reads sealed secrets, by its newest migration.
+SEALED_SINCE: Final = 97
+
+
+class StoredSecret(NamedTuple):
+    """What a new row gets: the plain secret only while older releases may read it."""
+
+    plain: bytes | None
+    sealed: bytes | None
+
+
+async def protect(connection: queries.Connection, organization_id: UUID, secret: bytes) -> StoredSecret:
+    """How the secret of a new organization is stored; without the database's key it is plain, or refused."""
+    known = await find_known_key(connection)
+    vault = current_vault()
+    if known is None or vault.fingerprint != known.fingerprint:
+        if known is not None and known.sealed_at is not None:
+            raise VaultError(
+                f"Set REGULARS_SECRET_KEY to the key with the fingerprint {known.fingerprint}: the secrets of"
+                " organizations are sealed with it."
+            )
+        return StoredSecret(secret, None)
+    sealed = seal_secret(vault, organization_id, secret)
+    return StoredSecret(None if known.sealed_at is not None else secret, sealed)
+
+
+def write_sealed(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
+    """Write the sealed form where it is missing, beside the plain one; how many that were."""
+    rows = connection.execute(
+        "SELECT id, secret FROM organizations WHERE sealed_secret IS NULL AND secret IS NOT NULL"
+    ).fetchall()
+    for identifier, secret in rows:
+        connection.execute(
+            "UPDATE organizations SET sealed_secret = %s WHERE id = %s AND sealed_secret IS NULL",
+            (seal_secret(vault, identifier, secret), identifier),
+        )
+    return len(rows)
+
+
+def empty_plain(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
+    """Take the plain secrets away, once each opens from its sealed form; how many organizations there are.
+
+    Call it in a transaction. No organization is created meanwhile: it would not know how to store its secret.
+    """
+    connection.execute("LOCK TABLE organizations IN SHARE ROW EXCLUSIVE MODE")
+    write_sealed(connection, vault)
+    rows = connection.execute("SELECT id, secret, sealed_secret FROM organizations").fetchall()
+    for identifier, secret, sealed in rows:
+        opened = vault.open(sealed, context=context_of(identifier))
+        if secret is not None and not hmac.compare_digest(opened, secret):
+            raise VaultError(f"The sealed secret of the organization {identifier} is not its plain one.")
+    connection.execute("UPDATE organizations SET secret = NULL WHERE secret IS NOT NULL")
+    mark_sealed(connection)
+    return len(rows)
+
+
+async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
+    """Seal every secret with another key; the secrets themselves stay."""
+    sealed_ones = await queries.list_sealed_secrets(tx)
+    for identifier, sealed in sealed_ones:
+        secret = old.open(sealed, context=context_of(identifier))
+        await queries.replace_sealed_secret(tx, identifier, seal_secret(new, identifier, secret))
+    return len(sealed_ones)

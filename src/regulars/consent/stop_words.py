@@ -1,46 +1,30 @@
-"""What a reply by text means for consent: exact keywords only, because nobody is subscribed or withdrawn by a guess."""
+"""What a reply by text means for consent. The words themselves are data, by language, in `stop_phrases.py`."""
 
 import itertools
 import re
 import unicodedata
 from enum import Enum
+from typing import Final
 
-# A keyword counts as the first word of a short message; in a longer one it may be part of a sentence.
-WORDS_MAX = 3
+from regulars.consent.stop_phrases import HARMLESS_WORDS, LANGUAGES, START_WORDS, STOP_PAIRS
 
-STOP_KEYWORDS = frozenset(
-    {
-        "STOP", "STOPALL", "STOPP", "STOPPEN", "UNSUBSCRIBE", "UNSUB", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT",
-        "ARRET", "ARRETER", "DESABONNER", "DESINSCRIRE", "BAJA", "PARAR", "PARE", "ALTO", "CANCELAR", "ABMELDEN",
-        "AFMELDEN", "ANNULLA", "CANCELLA", "FERMA", "SAIR", "DETENER",
-    }
-)  # fmt: skip
-START_KEYWORDS = frozenset({"START", "UNSTOP"})
-HELP_KEYWORDS = frozenset({"HELP", "INFO", "AIDE", "HILFE", "AYUDA", "AIUTO", "AJUDA", "HULP"})
-_STOP_PAIRS = frozenset({("OPT", "OUT"), ("STOP", "ALL")})
+# A keyword anywhere in a message this short counts; in a longer one it may be part of a sentence.
+WORDS_MAX: Final = 3
 
-# Words that people use to ask to be left alone without any keyword, folded; each part stands at the start of a word,
-# and only other words may stand between two parts. Better one question too many to a person than one text too many.
-_ASKS_TO_STOP = re.compile(
-    r"\b(?:"
-    # English
-    r"(?:REMOVE|DELETE|TAKE|OPT) (?:ME|US|MY|THIS)|LEAVE ME|NO MORE|NOT INTERESTED|LOSE MY NUMBER|WRONG NUMBER"
-    r"|(?:DO NOT|DONT|NEVER) (?:\w+ ){0,2}(?:TEXT|MESSAGE|CONTACT|WRITE|SEND|CALL|SMS)|STOPP?(?:ED|ING)\b|UNSUBSCRI"
-    # French
-    r"|ARRET|DESABONN|DESINSCRI|NE (?:\w+ ){0,3}PLUS|PLUS (?:DE|AUCUN|RIEN)|LAISSEZ? MOI|RETIREZ|SUPPRIMEZ|FOUTEZ"
-    r"|(?:TRANQUILLE|JAMAIS)"
-    # German and Dutch
-    r"|NICHT MEHR|KEINE (?:\w+ ){0,2}(?:SMS|NACHRICHT|WERBUNG|TEXTE)|ABBESTELL|ABMELD|AUFHOR|LASST MICH|LOSCH"
-    r"|UITSCHRIJV|AFMELD|GEEN (?:\w+ ){0,2}(?:SMS|BERICHT|RECLAME)|NIET MEER|NOOIT MEER"
-    # Spanish, Italian, Portuguese
-    r"|NO (?:\w+ ){0,3}(?:MAS|QUIERO|ENVI|MAND|ESCRIB)|DEJ(?:A|E|EN|AD) DE|ELIMIN|BORRA|BASTA|NON (?:\w+ ){0,3}PIU"
-    r"|NON VOGLIO|SMETT|RIMUOV|CANCELL|NAO (?:\w+ ){0,3}(?:MAIS|QUERO|ENVI)|REMOV"
-    r")"
-)
+STOP_KEYWORDS: Final = frozenset().union(*(language.stop for language in LANGUAGES))
+START_KEYWORDS: Final = START_WORDS
+HELP_KEYWORDS: Final = frozenset().union(*(language.help for language in LANGUAGES))
+_KEYWORDS: Final = STOP_KEYWORDS | START_KEYWORDS | HELP_KEYWORDS
 
-_NOT_WORD = re.compile(r"[\W_]+")
-# An apostrophe inside a word does not split it: "don't" is one word.
-_JOINED = re.compile(r"(?<=\w)['\u2019`](?=\w)")
+_ROOTS: Final = tuple(sorted({root for language in LANGUAGES for root in language.roots}))
+_PHRASES: Final = re.compile(rf"\b(?:{'|'.join(phrase for language in LANGUAGES for phrase in language.phrases)})")
+# The same keyword several times, with nothing between: "stopstop".
+_REPEATED: Final = re.compile(rf"(?:{'|'.join(sorted(STOP_KEYWORDS, key=len, reverse=True))}){{2,}}")
+
+_NOT_WORD: Final = re.compile(r"[\W_]+")
+# An apostrophe inside a word does not split it ("don't"), unless it stands for a vowel ("d'arrêter", "m'écrire").
+_ELIDED: Final = re.compile(r"\b([CDJLMNST]|QU)['\u2019`](?=\w)")
+_JOINED: Final = re.compile(r"(?<=\w)['\u2019`](?=\w)")
 
 
 class Meaning(Enum):
@@ -53,24 +37,39 @@ class Meaning(Enum):
 
 
 def read_reply(text: str) -> Meaning:
-    """The meaning of an inbound message after folding case, accents, width and punctuation."""
+    """The meaning of an inbound message after folding case, accents, width and punctuation.
+
+    A message of keywords alone, or of at most three words, that holds a stop word is a STOP. A longer one, and one that
+    asks in words of its own, waits for a person.
+    """
     words = _words(text)
     if not words:
         return Meaning.OTHER
-    # Letters set apart, as in "S.T.O.P", still spell the keyword.
-    if "".join(words) in STOP_KEYWORDS:
+    has_stop_word = _has_stop_word(words)
+    if has_stop_word and (len(words) <= WORDS_MAX or all(word in _KEYWORDS for word in words)):
         return Meaning.STOP
-    if len(words) <= WORDS_MAX:
-        if words[0] in STOP_KEYWORDS or tuple(words[:2]) in _STOP_PAIRS:
-            return Meaning.STOP
-        if words[0] in START_KEYWORDS:
-            return Meaning.START
-        if words[0] in HELP_KEYWORDS:
-            return Meaning.HELP
-    pairs = itertools.pairwise(words)
-    if any(word in STOP_KEYWORDS for word in words) or any(pair in _STOP_PAIRS for pair in pairs):
+    # Letters set apart, as in "S.T.O.P", and keywords run together still spell the keyword.
+    joined = "".join(words)
+    if joined in STOP_KEYWORDS or _REPEATED.fullmatch(joined):
+        return Meaning.STOP
+    if has_stop_word or _asks_to_stop(words):
         return Meaning.PERHAPS_STOP
-    return Meaning.PERHAPS_STOP if _ASKS_TO_STOP.search(" ".join(words)) else Meaning.OTHER
+    if len(words) <= WORDS_MAX and words[0] in START_KEYWORDS:
+        return Meaning.START
+    if len(words) <= WORDS_MAX and words[0] in HELP_KEYWORDS:
+        return Meaning.HELP
+    return Meaning.OTHER
+
+
+def _has_stop_word(words: list[str]) -> bool:
+    return any(word in STOP_KEYWORDS for word in words) or any(pair in STOP_PAIRS for pair in itertools.pairwise(words))
+
+
+def _asks_to_stop(words: list[str]) -> bool:
+    """Whether a word begins as those do that ask to stop, or the words together ask for it."""
+    if any(word.startswith(_ROOTS) and word not in HARMLESS_WORDS for word in words):
+        return True
+    return _PHRASES.search(" ".join(words)) is not None
 
 
 def _words(text: str) -> list[str]:
@@ -82,4 +81,4 @@ def _words(text: str) -> list[str]:
         if not unicodedata.combining(character) and unicodedata.category(character) != "Cf"
     )
     folded = unicodedata.normalize("NFKD", bare.casefold()).upper()
-    return _NOT_WORD.sub(" ", _JOINED.sub("", folded)).split()
+    return _NOT_WORD.sub(" ", _JOINED.sub("", _ELIDED.sub(r"\1 ", folded))).split()

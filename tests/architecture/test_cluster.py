@@ -21,6 +21,10 @@ _INSERT_IN_WITH = re.compile(r"\bAS\s+(?:NOT\s+)?(?:MATERIALIZED\s+)?\(\s*INSERT
 _TIME_ARITHMETIC = re.compile(
     r"\bSET\b(?:(?!\bWHERE\b).)*?=\s*[\w.]+\s*[+-]\s*(?:interval\b|%\(?\w*\)?s::interval)", re.DOTALL
 )
+# A cluster refuses functions that are not immutable inside CASE and COALESCE, and reading an array from text is one.
+_ARRAY_FROM_TEXT = re.compile(
+    r"\bSET\b(?:(?!\bWHERE\b).)*?\b(?:CASE|COALESCE)\b(?:(?!\bWHERE\b).)*?(?<![\w.)])[a-z_][\w.]*::\w+\[\]", re.DOTALL
+)
 _NEIGHBOUR = re.compile(r"\borganization_id\s*=\s*\w+\.organization_id\b")
 _PARAMETER = re.compile(r"\borganization_id\s*(?:=|IN|= ANY)\s*\(?\s*(?:%|\$|ANY\s*\(%)")
 _COLUMNS_OF_KEY = re.compile(r"(?:PRIMARY KEY|UNIQUE|FOREIGN KEY)\s*\(\s*(\w+)")
@@ -70,6 +74,11 @@ def test_no_statement_but_the_recording_one_inserts_inside_with():
 
 def test_no_update_adds_an_interval_to_a_column():
     assert [place(one) for one in all_statements() if _TIME_ARITHMETIC.search(one.text)] == []
+
+
+def test_no_update_reads_an_array_from_text_inside_case_or_coalesce():
+    found = [place(one) for one in all_statements() if "UPDATE" in one.text and _ARRAY_FROM_TEXT.search(one.text)]
+    assert found == []
 
 
 def test_inside_lateral_the_organization_is_a_parameter():
@@ -141,6 +150,20 @@ def test_the_rule_about_with_sees_what_it_should(text, seen):
 )
 def test_the_rule_about_intervals_sees_what_it_should(text, seen):
     assert bool(_TIME_ARITHMETIC.search(text)) is seen
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("UPDATE a SET b = COALESCE(it.c::uuid[], a.b) FROM it WHERE a.id = 1", True),
+        ("UPDATE a SET d = 1, b = CASE WHEN it.x = 1 THEN c::text[] END FROM it WHERE a.id = 1", True),
+        ("UPDATE a SET b = COALESCE(string_to_array(it.c, ',')::uuid[], a.b) WHERE a.id = 1", False),
+        ("UPDATE a SET b = COALESCE(%(c)s::uuid[], a.b) WHERE a.id = ANY (it.c::uuid[])", False),
+        ("UPDATE a SET b = it.c::uuid[] FROM it WHERE a.id = 1", False),
+    ],
+)
+def test_the_rule_about_arrays_sees_what_it_should(text, seen):
+    assert bool(_ARRAY_FROM_TEXT.search(text)) is seen
 
 
 def test_the_rule_about_lateral_sees_what_it_should():

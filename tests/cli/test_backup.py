@@ -6,6 +6,7 @@ import time
 import psycopg
 import pytest
 from tests.cli.conftest import environment
+from tests.support.database import pretend_to_be_a_cluster
 
 from regulars.processes import in_use
 
@@ -184,6 +185,19 @@ def test_nobody_starts_beneath_a_restore(regulars, database_url):
     with psycopg.connect(database_url, autocommit=True) as connection, in_use.alone(connection):
         for arguments in (("worker",), ("serve", "--port", "0")):
             assert "is being restored" in regulars(*arguments).complains(code=1)
+
+
+def test_a_backup_of_a_cluster_restores_where_there_is_none_and_never_replaces_one(
+    filled, database_url, command, empty_database_url, tmp_path
+):
+    pretend_to_be_a_cluster(database_url)
+    file = str(tmp_path / "cluster.dump")
+    assert filled("backup", file).code == 0
+    sentence = filled("restore", file, "--force").complains(code=1)
+    assert "cluster" in sentence
+    assert "into an empty database" in sentence
+    restored = command("restore", file, DATABASE_URL=empty_database_url)
+    assert restored.code == 0, restored.err
 
 
 def test_a_file_that_is_no_backup_is_refused(filled, tmp_path):

@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from regulars.cli import database, restoring, unlock
 from regulars.cli.output import CommandError, Exit, err
 from regulars.kit import migrate, settings, vault
+from regulars.kit.cluster import IS_CLUSTER
 from regulars.kit.log import scrub
 from regulars.postgres import programs, relay
 from regulars.processes import in_use, serve_lock
@@ -24,6 +25,7 @@ HEADER_LINES_MAX: Final = 60
 # Programs of version 17 and newer open every restore with this, and older servers do not know it.
 TRANSACTION_TIMEOUT_SINCE: Final = 170_000
 TRANSACTION_TIMEOUT_LINE: Final = b"SET transaction_timeout = 0;\n"
+EXCLUDE_EXTENSION_SINCE: Final = 17
 # A restore, and the emptying before it, happens whole or not at all. The transaction is ours and not psql's own: psql
 # takes the end of its input for the end of the backup and commits, even when it is we who were killed in the middle.
 BEGIN: Final = b"BEGIN;\n"
@@ -46,7 +48,7 @@ def backup(
     loaded = settings.load()
     with database.opened(loaded) as url, _unfinished(file) as unfinished:
         with _reached(url) as way:
-            arguments = ["--format=custom", "--no-owner", "--no-privileges"]
+            arguments = ["--format=custom", "--no-owner", "--no-privileges", *_without_cluster(way.programs)]
             done = subprocess.run(  # noqa: S603  # our own program and arguments, no shell
                 [way.programs / "pg_dump", *arguments, f"--file={unfinished}", f"--dbname={way.address}"],
                 env=way.environment,
@@ -93,6 +95,11 @@ def restore(
         in_use.alone(connection),
     ):
         replaces = _holds_tables(url)
+        if replaces and connection.execute(IS_CLUSTER).fetchone() == (True,):
+            raise CommandError(
+                "The database is a cluster (Citus), whose tables a restore cannot replace; restore into an empty"
+                " database and name that one in DATABASE_URL."
+            )
         if replaces and _holds_organizations(url) and not force:
             raise CommandError("The database holds data; add --force to replace all of it with the backup.")
         known = restoring.gather(loaded, connection, erasures or (), revokes_all_keys=revoke_keys)
@@ -124,6 +131,12 @@ def _tell_keys(keys: list[str], known: restoring.Knowledge) -> None:
         err.print("These API keys were live in the backup and work again; revoke those that should not:")
         for line in keys:
             err.print(f"  {line}", markup=False)
+
+
+def _without_cluster(folder: Path) -> list[str]:
+    """Leave the extensions of a cluster out: the file is for any PostgreSQL."""
+    knows_it = (programs.major(folder) or 0) >= EXCLUDE_EXTENSION_SINCE
+    return ["--exclude-extension=citus*"] if knows_it else []
 
 
 def _replay(file: Path, url: str, *, replaces: bool, at_the_end: bytes) -> None:

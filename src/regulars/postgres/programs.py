@@ -24,7 +24,7 @@ def fitting(server_version: int) -> Path:
         ours = None
     if ours is not None and ours.major >= wanted:
         return ours.bin
-    folders = [folder for folder in _system_folders() if (_major(folder) or 0) >= wanted]
+    folders = [folder for folder in _system_folders() if (major(folder) or 0) >= wanted]
     if not folders:
         has = f"the programs of this release are of version {ours.major}" if ours else "this release brings no programs"
         raise ProgramsError(
@@ -40,7 +40,7 @@ def _system_folders() -> list[Path]:
     return [Path(on_path).resolve().parent, *kept] if on_path else kept
 
 
-def _major(folder: Path) -> int | None:
+def major(folder: Path) -> int | None:
     """The version that all three programs have in common with pg_dump; None where they are not together."""
     if not all((folder / program).exists() for program in ("pg_dump", "pg_restore", "psql")):
         return None

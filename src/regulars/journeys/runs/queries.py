@@ -205,7 +205,8 @@ async def save_runs(tx: Tx, organization_id: UUID, runs: Sequence[RunRow]) -> No
         SET state = it.state, step = it.step, waits_for = it.waits_for, waiting_since = it.waiting_since,
             due_at = it.due_at, attempts = it.attempts, outcome = it.outcome, reason = it.reason,
             ended_at = it.ended_at, held_due_at = NULL,
-            seen_sales = CASE WHEN it.waits_for = 'purchase' THEN COALESCE(it.seen::uuid[], journey_runs.seen_sales) END
+            seen_sales = CASE WHEN it.waits_for = 'purchase'
+                THEN COALESCE(string_to_array(it.seen, ',')::uuid[], journey_runs.seen_sales) END
         FROM unnest(%(ids)s::uuid[], %(states)s::text[], %(steps)s::text[], %(waits)s::text[],
                     %(sinces)s::timestamptz[], %(dues)s::timestamptz[], %(attempts)s::integer[],
                     %(outcomes)s::text[], %(reasons)s::text[], %(ends)s::timestamptz[], %(seen)s::text[])
@@ -224,8 +225,8 @@ async def save_runs(tx: Tx, organization_id: UUID, runs: Sequence[RunRow]) -> No
             "outcomes": [it.outcome for it in runs],
             "reasons": [it.reason for it in runs],
             "ends": [it.ended_at for it in runs],
-            # One list in each row of a list: as text, because an array of arrays must be a rectangle.
-            "seen": [None if it.seen_sales is None else f"{{{','.join(map(str, it.seen_sales))}}}" for it in runs],
+            # One list in each row of a list: joined, because an array of arrays must be a rectangle.
+            "seen": [None if it.seen_sales is None else ",".join(map(str, it.seen_sales)) for it in runs],
         },
     )
 

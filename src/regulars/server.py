@@ -258,6 +258,8 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
         reads=reads,
         writes=writes,
         note=request_log.note,
+        public_url=settings.public_url,
+        trusts_proxies=bool(settings.trusted_proxies),
     )
     return Application(api, web, service, lane if settings.fast_lane == "on" else None)
 

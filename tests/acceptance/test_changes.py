@@ -4,12 +4,16 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 from tests.support import samples
 from tests.support.client import Api
 from tests.support.tenant import Tenant
+
+from regulars.kit.clock import parse_timestamp
+from regulars.kit.ids import SALES_EVENT
 
 WAIT_S_MAX = 30.0
 
@@ -22,6 +26,15 @@ def make_profile(api: Api) -> str:
 def make_subscription(api: Api) -> str:
     identifier: str = api.post("/v1/subscriptions/opt-in", samples.opt_in()).json()["subscription"]["id"]
     return identifier
+
+
+def make_sale(api: Api) -> str:
+    store = api.post("/v1/stores", samples.store()).json()["id"]
+    identifier: str = api.post("/v1/sales-events", samples.sale(store)).json()["sales_event"]["id"]
+    return identifier
+
+
+MAKERS = {"profiles": make_profile, "subscriptions": make_subscription, "sales-events": make_sale}
 
 
 @pytest.fixture(params=["profiles", "subscriptions"])
@@ -86,26 +99,30 @@ def test_changes_come_in_their_order_and_the_walk_goes_on_where_it_ended(
     assert [it["id"] for it in walk(api, path, updated_from=late)[0]] == [ids[4], ids[3], ids[2], ids[1]]
 
 
-def test_an_organization_without_changes_gets_a_cursor_too(api: Api, table: str, make: Callable[[Api], str]) -> None:
+def test_an_organization_without_changes_gets_a_cursor_too(api: Api) -> None:
     since = samples.ago(hours=1)
-    seen, cursor = walk(api, f"/v1/{table}", updated_from=since)
-    assert seen == []
-    identifier = make(api)
-    assert wait_for(lambda: walk(api, f"/v1/{table}", updated_from=since, cursor=cursor)[0])[0]["id"] == identifier
+    cursors = {}
+    for table in MAKERS:
+        seen, cursors[table] = walk(api, f"/v1/{table}", updated_from=since)
+        assert seen == []
+    made = {table: make(api) for table, make in MAKERS.items()}
+    for table, cursor in cursors.items():
+        found = wait_for(lambda: walk(api, f"/v1/{table}", updated_from=since, cursor=cursor)[0])  # noqa: B023  # at once
+        assert found[0]["id"] == made[table]
 
 
-def test_nothing_is_shown_beyond_a_transaction_that_is_still_open(
-    api: Api, table: str, make: Callable[[Api], str], api_database_url: str
-) -> None:
+def test_nothing_is_shown_beyond_a_transaction_that_is_still_open(api: Api, api_database_url: str) -> None:
     """Whatever it is writing counts as of its beginning, and would be behind a walk that had gone on."""
     since = samples.ago(hours=1)
     with psycopg.connect(api_database_url, application_name="regulars") as writing:
         writing.execute("SELECT 1")
-        identifier = make(api)
-        # Far enough that the row would be shown, were it not for the open transaction.
+        made = {table: make(api) for table, make in MAKERS.items()}
+        # Far enough that the rows would be shown, were it not for the open transaction.
         time.sleep(3.0)
-        assert walk(api, f"/v1/{table}", updated_from=since)[0] == []
-    assert wait_for(lambda: walk(api, f"/v1/{table}", updated_from=since)[0])[0]["id"] == identifier
+        assert [walk(api, f"/v1/{table}", updated_from=since)[0] for table in MAKERS] == [[]] * len(MAKERS)
+    for table, identifier in made.items():
+        found = wait_for(lambda: walk(api, f"/v1/{table}", updated_from=since)[0])  # noqa: B023  # at once
+        assert found[0]["id"] == identifier
 
 
 def wait_for(look: Callable[[], list[Any]]) -> list[Any]:
@@ -124,3 +141,61 @@ def test_filters_go_together_with_it_and_a_cursor_belongs_to_its_own_list(api: A
     assert api.get(path, updated_from=samples.ago(hours=2), cursor=cursor).refused == (400, "INVALID_CURSOR")
     assert api.get(path, updated_from=since, phone_number="+33612345678").status == 200
     assert api.get(path, updated_from="yesterday").field_errors == [("updated_from", "FORMAT")]
+
+
+def test_sales_come_in_the_order_of_their_creation_and_the_walk_goes_on_where_it_ended(
+    api: Api, tenant: Tenant, api_database_url: str
+) -> None:
+    store = api.post("/v1/stores", samples.store()).json()["id"]
+    path, ids = "/v1/sales-events", [_record(api, store) for _ in range(3)]
+    # Several statements, and one for many; a new key of a property takes the path of several too.
+    line = samples.line(product={"properties": {samples.unique(): "x"}})
+    ids.append(_record(api, store, line_items=[line]))
+    batch = {"items": [samples.sale(store, profile_id=None) for _ in range(3)]}
+    results = api.post(f"{path}/batch", batch).json()["results"]
+    ids += [result["body"]["sales_event"]["id"] for result in results]
+    for identifier in ids:
+        created_at = parse_timestamp(api.get(f"{path}/{identifier}").json()["created_at"])
+        made_at = (SALES_EVENT.decode(identifier) or UUID(int=0)).int >> 80
+        assert 0 <= made_at - created_at.timestamp() * 1000 < 1000, "the feed follows ids, by the database's clock"
+    since = samples.ago(hours=3)
+    with psycopg.connect(api_database_url, autocommit=True) as connection:
+        _put_back(connection, tenant, timedelta(hours=2))
+        seen, cursor = walk(api, path, updated_from=since, limit=2)
+        assert [it["external_id"] for it in seen] == [it["external_id"] for it in api.pages(path)]
+        assert len(seen) == len(ids)
+        assert walk(api, path, updated_from=since, cursor=cursor) == ([], cursor)
+        latest = api.get(f"{path}/{_record(api, store)}").json()
+        assert walk(api, path, updated_from=since, cursor=cursor)[0] == [], "it may still be passed by another"
+        _put_back(connection, tenant, timedelta(minutes=30))
+    again, _ = walk(api, path, updated_from=since, cursor=cursor)
+    assert len(again) == 1
+    assert again[0]["external_id"] == latest["external_id"]
+    # From a time on, to the millisecond, and together with filters.
+    from_third = seen[2]["created_at"]
+    fitting = [it["id"] for it in seen if it["created_at"] >= from_third] + [again[0]["id"]]
+    assert [it["id"] for it in walk(api, path, updated_from=from_third)[0]] == fitting
+    assert len(walk(api, path, updated_from=since, external_id=latest["external_id"])[0]) == 1
+    assert api.get(path, cursor=cursor).refused == (400, "INVALID_CURSOR")
+    assert api.get(path, updated_from="yesterday").field_errors == [("updated_from", "FORMAT")]
+    assert walk(api, path, updated_from="0001-01-01T00:00:00Z", limit=200)[0] == [*seen, *again]
+
+
+def _record(api: Api, store: str, **changes: Any) -> str:
+    event: dict[str, Any] = api.post("/v1/sales-events", samples.sale(store, **changes)).json()["sales_event"]
+    identifier: str = event["id"]
+    return identifier
+
+
+def _put_back(connection: psycopg.Connection[Any], tenant: Tenant, by: timedelta) -> None:
+    """Let the sales of the last minutes have been recorded earlier."""
+    rows = connection.execute(
+        "SELECT id FROM sales_events WHERE organization_id = %s AND created_at > now() - interval '10 minutes'",
+        (tenant.organization_id,),
+    ).fetchall()
+    for (identifier,) in rows:
+        earlier = UUID(int=identifier.int - (by // timedelta(milliseconds=1) << 80))
+        connection.execute(
+            "UPDATE sales_events SET id = %s, created_at = created_at - %s WHERE organization_id = %s AND id = %s",
+            (earlier, by, tenant.organization_id, identifier),
+        )

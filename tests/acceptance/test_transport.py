@@ -77,8 +77,32 @@ def test_a_request_id_that_is_not_sane_is_replaced(api: Api, bad: bytes) -> None
 
 def test_the_envelope_names_its_page(api: Api) -> None:
     problem = api.get("/v1/stores/nowhere").json()
-    assert problem["type"].endswith("/docs/errors#store-not-found")
+    assert problem["type"] == f"{api.server.url}/docs/errors#store-not-found"
     assert set(problem) == {"type", "title", "status", "detail", "code", "request_id"}
+
+
+def test_every_refusal_names_its_page_by_the_address_the_caller_used(api: Api, anonymous: Api) -> None:
+    page = f"{api.server.url}/docs/errors#"
+    bad = samples.profile(external_id="prof_x")
+    refused = [
+        anonymous.get("/v1/stores"),
+        api.get("/v1/nothing"),
+        api.get("/v1/stores", limit=0),
+        api.post("/v1/profiles", bad),
+        api.post("/v1/profiles", content=b"{"),
+        api.post("/v1/profiles", bad, idempotency_key=samples.unique()),
+        api.post("/v1/sales-events", samples.sale("nowhere")),
+    ]
+    assert [answer.json()["type"].partition("#")[0] + "#" for answer in refused] == [page] * len(refused)
+    [result] = api.post("/v1/profiles/batch", {"items": [bad]}).json()["results"]
+    assert result["body"]["type"] == page + "reserved-external-id"
+    # Again, by a head that the server has read before; and by a host that names no machine.
+    assert api.tenant is not None
+    head = b"GET /v1/stores/nowhere HTTP/1.1\r\nHost: %b\r\nx-api-key: " + api.tenant.key.encode() + b"\r\n\r\n"
+    for host, shown in ((b"shop.example:8443", "http://shop.example:8443"), (b"a<b", "")):
+        for _ in range(2):
+            answer = api.exchange("GET", "/v1/stores/nowhere", head % host)
+            assert answer.json()["type"] == f"{shown}/docs/errors#store-not-found"
 
 
 def test_a_url_of_20_kb_is_414_and_one_of_7_kb_is_read(api: Api) -> None:

@@ -25,6 +25,7 @@ async def ask(application: Application, method: str, path: bytes, body: bytes = 
     scope = {
         "type": "http",
         "http_version": "1.1",
+        "scheme": "http",
         "method": method,
         "raw_path": path,
         "query_string": b"",

@@ -1,5 +1,6 @@
 """A caller of the API: friendly calls over httpx, exact ones over a socket, all held against the document."""
 
+import gzip
 import json
 import ssl
 from collections.abc import Sequence
@@ -107,9 +108,9 @@ class Api:
     def raw(self, method: str, target: str, *, headers: Sequence[Header] = (), body: bytes | None = None) -> Answer:
         """Exactly this request line and these headers (with the key in front, if the caller has one)."""
         sent = [*self.key_header(), *headers]
-        return self.checked(
-            method, target, raw.send(self.server.address, method, target, headers=sent, body=body), body
-        )
+        received = raw.send(self.server.address, method, target, headers=sent, body=body)
+        is_packed = received.status < 300 and (b"Content-Encoding", b"gzip") in headers
+        return self.checked(method, target, received, gzip.decompress(body or b"") if is_packed else body)
 
     def exchange(self, method: str, target: str, *pieces: bytes) -> Answer:
         return self.checked(method, target, raw.exchange(self.server.address, *pieces), None)
@@ -117,7 +118,9 @@ class Api:
     def checked(self, method: str, target: str, received: RawAnswer, body: bytes | None) -> Answer:
         headers = {name.lower(): value for name, value in received.headers.items()}
         answer = Answer(received.status, headers, received.body)
-        self.contract.check(method, target, body=body, answer=answer)
+        is_packed = answer.header("content-encoding") == "gzip"
+        plain = replace(answer, body=gzip.decompress(answer.body)) if is_packed else answer
+        self.contract.check(method, target, body=body, answer=plain)
         return answer
 
     def key_header(self) -> list[Header]:

@@ -9,8 +9,14 @@ _SANE_HOST = re.compile(r"[A-Za-z0-9.\-]{1,255}(:[0-9]{1,5})?|\[[0-9a-fA-F:.]{2,
 
 def base_url(scope: Mapping[str, Any], host: bytes) -> str:
     """The address the caller used, as far as the request tells; a Host that names no machine is not repeated."""
+    known = known_address(scope["scheme"], host)
+    if known:
+        return known
+    server = scope.get("server") or ("localhost", 80)
+    return f"{scope['scheme']}://{server[0]}:{server[1]}"
+
+
+def known_address(scheme: str, host: bytes) -> str:
+    """The address that a Host header names; empty if it names no machine."""
     name = host.decode("latin-1")
-    if not _SANE_HOST.fullmatch(name):
-        server = scope.get("server") or ("localhost", 80)
-        name = f"{server[0]}:{server[1]}"
-    return f"{scope['scheme']}://{name}"
+    return f"{scheme}://{name}" if _SANE_HOST.fullmatch(name) else ""

@@ -10,10 +10,12 @@ from functools import partial
 
 import msgspec
 
+from regulars.http.address import known_address
 from regulars.http.answer_head import answer_head
 from regulars.http.answered import Answered, Note, note_nothing
 from regulars.http.exchange import HEADER_BYTES_MAX, SANE_REQUEST_ID, URL_BYTES_MAX, read_query
 from regulars.http.fast_lane import GivenHeaders, Head, Reply
+from regulars.http.gzip import accepts_gzip, compress_list, is_list
 from regulars.http.in_flight import Outcome
 from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
@@ -52,8 +54,12 @@ class ApiLane:
         reads: Reads,
         writes: Writes,
         note: Note = note_nothing,
+        public_url: str | None = None,
+        trusts_proxies: bool = False,
     ) -> None:
         self._note = note
+        self._public_url = public_url
+        self._trusts_proxies = trusts_proxies
         self._router = Router(routes)
         self._cached_caller = cached_caller
         self._rate_limiter = rate_limiter
@@ -74,14 +80,27 @@ class ApiLane:
         if not _is_short(route) or int(given[b"content-length"]) > LARGE_BYTES or len(target) > URL_BYTES_MAX:
             return None
         request_id = given.get(b"x-request-id")
-        head = Head(given.get(b"x-api-key", b""), request_id, keep_alive, target, (route, references))
+        address = self._address(given)
+        head = Head(given.get(b"x-api-key", b""), request_id, keep_alive, address, target, (route, references))
         return head, given.get(b"idempotency-key")
 
     def read_head_of_read(self, headers: GivenHeaders, *, keep_alive: bool) -> Head | None:
         given = _read_usual(headers)
         if given is None or b"content-length" in given:
             return None
-        return Head(given.get(b"x-api-key", b""), given.get(b"x-request-id"), keep_alive)
+        return Head(
+            given.get(b"x-api-key", b""),
+            given.get(b"x-request-id"),
+            keep_alive,
+            self._address(given),
+            accepts_gzip=accepts_gzip(given.get(b"accept-encoding", b"")),
+        )
+
+    def _address(self, given: Mapping[bytes, bytes]) -> str:
+        """As the long way finds it, where uvicorn reads what a proxy says about the scheme."""
+        forwarded = given.get(b"x-forwarded-proto", b"") if self._trusts_proxies else b""
+        scheme = "https" if forwarded == b"https" else "http"
+        return self._public_url or known_address(scheme, given[b"host"])
 
     def take(self, head: Head, key: bytes | None, body: bytes, reply: Reply) -> bool:
         started = monotonic()
@@ -90,7 +109,7 @@ class ApiLane:
         if caller is None or (caller.is_ingest_only and not route.takes_ingest_keys):
             return False
         failpoint.hit("authenticated")
-        request = Request(caller, _request_id(head), references, {}, body)
+        request = Request(caller, _request_id(head), references, {}, body, head.address)
         rate_headers: Headers = ()
         try:
             # What cannot be taken is refused before it is read: reading is most of what a refusal would cost.
@@ -98,7 +117,7 @@ class ApiLane:
             queue = self._writes.find_room(route, request)
         except ApiError as error:
             # At once: a loop with more to read than it can does nothing else for long.
-            refusal = problem_answer(error, request.request_id)
+            refusal = problem_answer(error, request)
             self._answer(_Call(route, request, rate_headers, started, reply), refusal)
             return True
         try:
@@ -135,7 +154,7 @@ class ApiLane:
             if caller.is_ingest_only and not route.takes_ingest_keys:
                 return False
             query = read_query(query_string, {parameter.name for parameter in route.parameters}) if query_string else {}
-            request = Request(caller, _request_id(head), references, query, b"")
+            request = Request(caller, _request_id(head), references, query, b"", head.address)
             if isinstance(route, LookUp) and not self._reads.can_look_up(route, request):
                 return False
             rate_headers = self._rate_limiter.take(caller.api_key_id)
@@ -145,13 +164,16 @@ class ApiLane:
         if isinstance(route, LookUp):
             self._reads.look_up(route, request, partial(self._answer, call))
             return True
-        reading = asyncio.get_running_loop().create_task(self._read(route, call))
+        reading = asyncio.get_running_loop().create_task(self._read(route, call, accepts=head.accepts_gzip))
         self._reading.add(reading)
         reading.add_done_callback(self._reading.discard)
         return True
 
-    async def _read(self, route: Read, call: _Call) -> None:
-        self._answer(call, await self._reads.answer(route, call.request))
+    async def _read(self, route: Read, call: _Call, *, accepts: bool) -> None:
+        answer = await self._reads.answer(route, call.request)
+        if is_list(route) and answer.status < PROBLEM_STATUS_MIN:
+            answer = await compress_list(answer, accepts=accepts)
+        self._answer(call, answer)
 
     def _answer(self, call: _Call, shown: Answer) -> None:
         request = call.request

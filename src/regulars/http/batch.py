@@ -6,7 +6,7 @@ from typing import Annotated, Generic, TypeVar
 import msgspec
 from msgspec import Meta
 
-from regulars.http.problem import problem_bytes
+from regulars.http.problem import RequestContext, problem_bytes
 from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, PAYLOAD_MISMATCH, Answer
 from regulars.kit.errors import ApiError, invalid
 from regulars.kit.json import check_bytes, check_text, without_traps
@@ -119,9 +119,9 @@ def _read_one(item: bytes, read: Callable[[bytes], T]) -> T | ApiError:
 _items_decoder = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def answer_batch(answers: Iterable[Answer | ApiError], request_id: str) -> Answer:
+def answer_batch(answers: Iterable[Answer | ApiError], request: RequestContext) -> Answer:
     """The answer of a batch request, whatever its items were answered: put together from encoded bodies."""
-    results = b",".join([result(answer, request_id) for answer in answers])
+    results = b",".join([result(answer, request) for answer in answers])
     return Answer(200, b'{"results":[%b]}' % results)
 
 
@@ -131,8 +131,8 @@ def all_alike(status: int, bodies: Iterable[bytes]) -> bytes:
     return b'{"results":[{"status":%d,"body":%b}]}' % (status, between.join(bodies))
 
 
-def result(answer: Answer | ApiError, request_id: str) -> bytes:
+def result(answer: Answer | ApiError, request: RequestContext) -> bytes:
     if isinstance(answer, ApiError):
-        return b'{"status":%d,"body":%b}' % (answer.status, problem_bytes(answer, request_id))
+        return b'{"status":%d,"body":%b}' % (answer.status, problem_bytes(answer, request))
     mismatch = b',"payload_mismatch":true' if PAYLOAD_MISMATCH in answer.headers else b""
     return b'{"status":%d,"body":%b%b}' % (answer.status, answer.body, mismatch)

@@ -1,6 +1,7 @@
 """Reading a body: for as long as it keeps coming, and while there is room for it."""
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from regulars.http.asgi import Receive
@@ -55,7 +56,7 @@ class Bodies:
                     if received > bytes_max:
                         raise too_large(bytes_max)
                     if self._bytes > BODIES_BYTES_MAX:
-                        raise Unavailable("Too many large bodies are being read; try again.")
+                        raise _no_room()
                     if not message.get("more_body", False):
                         return b"".join([*chunks, chunk]) if chunks else chunk
                     chunks.append(chunk)
@@ -66,8 +67,25 @@ class Bodies:
                 raise RequestTimeout("The body stalled; send it without pauses.", headers=_CLOSE) from None
             raise
 
+    async def replace(self, body: bytes, by: Awaitable[bytes]) -> bytes:
+        """Hold another body in the place of one that was read; neither, if there is none or no room for it."""
+        try:
+            other = await by
+        except BaseException:
+            self.let_go(body)
+            raise
+        self._bytes += len(other) - len(body)
+        if self._bytes > BODIES_BYTES_MAX:
+            self.let_go(other)
+            raise _no_room()
+        return other
+
     def let_go(self, body: bytes) -> None:
         self._bytes -= len(body)
+
+
+def _no_room() -> Unavailable:
+    return Unavailable("Too many large bodies are being read; try again.")
 
 
 def too_large(bytes_max: int) -> PayloadTooLarge:

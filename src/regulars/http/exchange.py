@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl
 
+from regulars.http.address import known_address
 from regulars.http.asgi import Message, Scope, Send
 from regulars.http.body import too_large
 from regulars.http.route import Caller, Route
@@ -25,6 +26,7 @@ class Exchange:
     """The headers of one request, read once, and what its answer will need."""
 
     __slots__ = (
+        "address",
         "api_keys",
         "caller",
         "headers",
@@ -38,7 +40,7 @@ class Exchange:
         "started",
     )
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, *, public_url: str | None = None) -> None:
         self.scope = scope
         self.started = monotonic()
         self.route: Route | None = None
@@ -57,6 +59,8 @@ class Exchange:
                 self.idempotency_keys.append(value)
             else:
                 self.headers[name] = value
+        host = self.headers.get(b"host", b"") if has_one_host(scope) else b""
+        self.address = public_url or known_address(scope["scheme"], host)
         self.request_id = _choose_request_id(self.headers.get(b"x-request-id", b""))
 
     def check_host(self) -> None:
@@ -69,11 +73,20 @@ class Exchange:
         if sum([len(name) + len(value) for name, value in self.scope["headers"]]) > HEADER_BYTES_MAX:
             raise HeadersTooLarge(f"All headers together may have {HEADER_BYTES_MAX} bytes.")
 
-    def check_media_type(self) -> None:
+    def check_media_type(self, *, takes_gzip: bool) -> None:
         if not _is_json(self.headers.get(b"content-type", b"")):
             raise UnsupportedMediaType("Send Content-Type: application/json, in UTF-8.")
-        if self.headers.get(b"content-encoding", b"identity").lower() != b"identity":
-            raise UnsupportedMediaType("Send the body without a Content-Encoding.")
+        if self._encoding != b"identity" and not (takes_gzip and self.is_gzip):
+            without = "other than gzip" if takes_gzip else "(only batches may be sent with gzip)"
+            raise UnsupportedMediaType(f"Send the body without a Content-Encoding {without}.")
+
+    @property
+    def is_gzip(self) -> bool:
+        return self._encoding in {b"gzip", b"x-gzip"}
+
+    @property
+    def _encoding(self) -> bytes:
+        return self.headers.get(b"content-encoding", b"identity").lower()
 
     def check_announced_length(self, bytes_max: int) -> None:
         length = self.headers.get(b"content-length")

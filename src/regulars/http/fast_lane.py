@@ -48,9 +48,13 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     api_key: bytes
     request_id: bytes | None
     keep_alive: bool
+    # Where the caller reached this server, as far as the head tells.
+    address: str
     # Where a write goes, and whatever of it need not be found out again.
     target: bytes = b""
     route: Any = None
+    # Whether the answer to a read may come compressed.
+    accepts_gzip: bool = False
 
 
 class Lane(Protocol):

@@ -9,6 +9,7 @@ import asyncio
 from typing import cast
 
 import httptools
+import msgspec
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -247,6 +248,13 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
+class _Unknown(msgspec.Struct, frozen=True):
+    """A request whose head was not read."""
+
+    request_id: str
+    address: str = ""
+
+
 async def _refuse_cut_body(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     await send({"type": "http.response.start", "status": 400, "headers": _UNREADABLE_HEADERS})
     await send({"type": "http.response.body", "body": _UNREADABLE.encode()})
@@ -254,6 +262,6 @@ async def _refuse_cut_body(_scope: Scope, _receive: ASGIReceiveCallable, send: A
 
 def _refusal_of_head() -> bytes:
     request_id = new_request_id()
-    answer = problem_answer(HeadersTooLarge("The request's first line and headers do not end."), request_id)
+    answer = problem_answer(HeadersTooLarge("The request's first line and headers do not end."), _Unknown(request_id))
     start = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n"
     return start + answer_head(answer, request_id) + answer.body

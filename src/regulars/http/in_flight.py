@@ -155,7 +155,7 @@ def refused(write: Write, error: ApiError) -> Outcome:
 def _wrapped(write: Write, result: Answer | ApiError, *, stored: bool) -> Outcome:
     if isinstance(result, Answer):
         return Outcome(noted(write, result), stored)
-    return Outcome(problem_answer(result, write.request.request_id, note=KEPT_NOTE if stored else ""), stored)
+    return Outcome(problem_answer(result, write.request, note=KEPT_NOTE if stored else ""), stored)
 
 
 def noted(write: Write, answer: Answer) -> Answer:

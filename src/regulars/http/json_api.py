@@ -13,6 +13,7 @@ from regulars.http.answered import Answered, Note, note_nothing
 from regulars.http.asgi import Receive, Scope, Send
 from regulars.http.body import PATIENCE, Bodies, Patience
 from regulars.http.exchange import Exchange, read_query
+from regulars.http.gzip import accepts_gzip, compress_list, decompress, is_list
 from regulars.http.in_flight import REQUEST_S, noted, too_late
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_answer
 from regulars.http.rate_limit import RateLimiter
@@ -57,13 +58,13 @@ class JsonApi:
         self._bodies = Bodies(patience)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = Exchange(scope)
+        exchange = Exchange(scope, public_url=self._public_url)
         try:
             answer = await self._answer(exchange, receive)
         except TimeoutError:
-            answer = problem_answer(too_late(), exchange.request_id)
+            answer = problem_answer(too_late(), exchange)
         except Exception as error:  # noqa: BLE001  # the envelope holds for our own mistakes too
-            answer = answer_to(error, exchange.request_id, trouble=self._trouble)
+            answer = answer_to(error, exchange, trouble=self._trouble)
         await send_answer(send, answer, exchange.request_id, exchange.rate_headers)
         counted = self._metrics[exchange.route.operation_id] if exchange.route is not None else self._unrouted
         ended = monotonic()
@@ -107,17 +108,22 @@ class JsonApi:
         if not isinstance(route, Read | LookUp):
             raise TypeError(f"{route.operation_id} is neither a read nor a write")
         query = read_query(exchange.scope["query_string"], {parameter.name for parameter in route.parameters})
-        request = Request(caller, exchange.request_id, references, query, b"")
-        return await self._reads.answer(route, request, within_s=exchange.left_s)
+        request = Request(caller, exchange.request_id, references, query, b"", exchange.address)
+        answer = await self._reads.answer(route, request, within_s=exchange.left_s)
+        if not is_list(route) or answer.status >= PROBLEM_STATUS_MIN:
+            return answer
+        return await compress_list(answer, accepts=accepts_gzip(exchange.headers.get(b"accept-encoding", b"")))
 
     async def _take(self, route: Mutation | Question, exchange: Exchange, caller: Caller, receive: Receive) -> Answer:
         """For what may have a body, which is held until it has its answer."""
         if route.body is not None:
-            exchange.check_media_type()
+            exchange.check_media_type(takes_gzip=route.takes_gzip)
         exchange.check_announced_length(route.body_bytes_max)
         body = b"" if route.body is None else await self._bodies.read(receive, bytes_max=route.body_bytes_max)
+        if body and exchange.is_gzip:
+            body = await self._bodies.replace(body, decompress(body, bytes_max=route.body_bytes_max))
         try:
-            request = Request(caller, exchange.request_id, exchange.references, {}, body)
+            request = Request(caller, exchange.request_id, exchange.references, {}, body, exchange.address)
             if isinstance(route, Question):
                 return await self._ask(route, exchange, request)
             return await self._submit(route, exchange, request)

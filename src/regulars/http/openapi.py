@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from regulars.http.gzip import is_list
 from regulars.http.openapi_text import API_DESCRIPTION, HEADERS, PARAMETERS, TAGS
 from regulars.http.problem import DOCUMENTATION_PATH
 from regulars.http.refusals import refusals_of, refusals_of_all
@@ -27,6 +28,7 @@ _SCHEMA_REFERENCE = "#/components/schemas/{name}"
 _STATUSES_STORED = frozenset({200, 201, 204, 400, 404})
 _STATUSES_TO_RETRY = frozenset({409, 429, 503})
 _STATUS_WITHOUT_KEY = 401
+_EXAMPLE_ADDRESS = "https://regulars.shop.example"
 
 
 def build(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
@@ -126,13 +128,20 @@ def _operation(route: Route, types: _Types) -> dict[str, Any]:
     if isinstance(route, (Mutation, Question)) and route.body is not None:
         operation["requestBody"] = {
             "required": True,
-            "description": f"At most {route.body_bytes_max:,} bytes.",
+            "description": _body_description(route),
             "content": {"application/json": _media(types.schema(route.body), route.examples)},
         }
     if isinstance(route, Document):
         operation["security"] = []
     operation["responses"] = _responses(route, types)
     return operation
+
+
+def _body_description(route: Mutation | Question) -> str:
+    gzip = (
+        " It may be sent with `Content-Encoding: gzip`; the limit is for what that holds." if route.takes_gzip else ""
+    )
+    return f"At most {route.body_bytes_max:,} bytes.{gzip}"
 
 
 def _media(schema: dict[str, Any], examples: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,6 +220,8 @@ def _headers(route: Route, status: int) -> dict[str, Any]:
         names += ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]
     if status in _STATUSES_TO_RETRY:
         names.append("Retry-After")
+    if is_list(route) and status in route.answers:
+        names += ["Content-Encoding", "Vary"]
     if status == _STATUS_WITHOUT_KEY:
         names.append("WWW-Authenticate")
     if isinstance(route, Mutation) and status in _STATUSES_STORED:
@@ -237,7 +248,7 @@ def _problem_media(refused: Sequence[type[ApiError]]) -> dict[str, Any]:
 
 def _problem_example(error: type[ApiError]) -> dict[str, Any]:
     example: dict[str, Any] = {
-        "type": f"{DOCUMENTATION_PATH}#{error.code.lower().replace('_', '-')}",
+        "type": f"{_EXAMPLE_ADDRESS}{DOCUMENTATION_PATH}#{error.code.lower().replace('_', '-')}",
         "title": error.title,
         "status": error.status,
         "detail": f"{error.title}.",
@@ -257,7 +268,11 @@ def _problem_schema(refused: Sequence[type[ApiError]]) -> dict[str, Any]:
         "type": "object",
         "required": ["type", "title", "status", "detail", "code", "request_id"],
         "properties": {
-            "type": {**text, "format": "uri-reference", "description": "The page that explains the code."},
+            "type": {
+                **text,
+                "format": "uri-reference",
+                "description": "The address of the page that explains the code.",
+            },
             "title": {**text, "description": "The code in words; the same for every refusal with this code."},
             "status": {"type": "integer", "minimum": 400, "maximum": 599, "description": "The HTTP status."},
             "detail": {"type": "string", "description": "What is wrong with this very request, for a person."},

@@ -56,6 +56,15 @@ HEADERS: Final[dict[str, Any]] = {
         "required": True,
         "schema": {"type": "string", "const": "ApiKey"},
     },
+    "Content-Encoding": {
+        "description": "`gzip` where `Accept-Encoding` names it and the page is not small; absent otherwise.",
+        "schema": {"type": "string", "const": "gzip"},
+    },
+    "Vary": {
+        "description": "Whether the page comes compressed depends on this header of the request.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
     "X-Ignored-Fields": {
         "description": "The fields of the body that were ignored, because there are none of these names: paths such as "
         "`nmae` or `line_items[].colour`, ten at most and then `...`. Absent when there are none.",

@@ -1,5 +1,7 @@
 """The one error envelope: RFC 9457 problem details with a stable code."""
 
+from typing import Protocol
+
 import msgspec
 
 from regulars.http.route import Answer
@@ -22,19 +24,29 @@ class Problem(msgspec.Struct, omit_defaults=True, frozen=True):
     errors: tuple[FieldError, ...] = ()
 
 
-def problem_bytes(error: ApiError, request_id: str, *, note: str = "") -> bytes:
+class RequestContext(Protocol):
+    """What a problem says about the request that it refuses."""
+
+    @property
+    def request_id(self) -> str: ...
+    @property
+    def address(self) -> str:
+        """Where the caller reached this server, such as `https://shop.example`; empty where that is not known."""
+
+
+def problem_bytes(error: ApiError, request: RequestContext, *, note: str = "") -> bytes:
     return encode(
         Problem(
-            type=f"{DOCUMENTATION_PATH}#{error.code.lower().replace('_', '-')}",
+            type=f"{request.address}{DOCUMENTATION_PATH}#{error.code.lower().replace('_', '-')}",
             title=error.title,
             status=error.status,
             detail=f"{error.detail} {note}" if note else error.detail,
             code=error.code,
-            request_id=request_id,
+            request_id=request.request_id,
             errors=error.errors,
         ),
     )
 
 
-def problem_answer(error: ApiError, request_id: str, *, note: str = "") -> Answer:
-    return Answer(error.status, problem_bytes(error, request_id, note=note), error.headers)
+def problem_answer(error: ApiError, request: RequestContext, *, note: str = "") -> Answer:
+    return Answer(error.status, problem_bytes(error, request, note=note), error.headers)

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.http.in_flight import REQUEST_S, too_late
-from regulars.http.problem import problem_answer
+from regulars.http.problem import RequestContext, problem_answer
 from regulars.http.route import Answer, LookUp, Read, Request
 from regulars.kit import log
 from regulars.kit.clock import monotonic
@@ -75,7 +75,7 @@ class Reads:
             self.look_up(route, request, reply)
         except Overloaded:
             refusal = Unavailable("Too much is waiting to be read; try again.")
-            return problem_answer(refusal, request.request_id)
+            return problem_answer(refusal, request)
         return await answered
 
     async def _look_up_together(self, key: tuple[UUID, str], batch: list[_Asked]) -> None:
@@ -100,7 +100,7 @@ class Reads:
             _log.warning("reads.looked_up_alone", operation=batch[0].route.operation_id, error=type(error).__name__)
             return alone
         return [
-            answer if isinstance(answer, Answer) else problem_answer(answer, asked.request.request_id)
+            answer if isinstance(answer, Answer) else problem_answer(answer, asked.request)
             for asked, answer in zip(batch, found, strict=True)
         ]
 
@@ -113,8 +113,8 @@ class Reads:
 
     def _refused(self, error: Exception, request: Request) -> Answer:
         if isinstance(error, TimeoutError):
-            return problem_answer(too_late(), request.request_id)
-        return answer_to(error, request.request_id, trouble=self._trouble)
+            return problem_answer(too_late(), request)
+        return answer_to(error, request, trouble=self._trouble)
 
 
 def _tell(batch: Sequence[_Asked], answers: Sequence[Answer]) -> None:
@@ -125,12 +125,12 @@ def _tell(batch: Sequence[_Asked], answers: Sequence[Answer]) -> None:
             _log.exception("reads.caller_not_told", request_id=asked.request.request_id)
 
 
-def answer_to(error: Exception, request_id: str, *, trouble: Callable[[BaseException], str]) -> Answer:
+def answer_to(error: Exception, request: RequestContext, *, trouble: Callable[[BaseException], str]) -> Answer:
     """The envelope for a refusal, for a database that is away, and for our own mistakes."""
     if isinstance(error, ApiError):
-        return problem_answer(error, request_id)
+        return problem_answer(error, request)
     if isinstance(error, CONNECTION_ERRORS):
-        _log.warning("api.database_unavailable", request_id=request_id, error=type(error).__name__)
-        return problem_answer(Unavailable(trouble(error)), request_id)
-    _log.error("api.failed", request_id=request_id, exc_info=error)
-    return problem_answer(InternalError("Something broke on our side."), request_id)
+        _log.warning("api.database_unavailable", request_id=request.request_id, error=type(error).__name__)
+        return problem_answer(Unavailable(trouble(error)), request)
+    _log.error("api.failed", request_id=request.request_id, exc_info=error)
+    return problem_answer(InternalError("Something broke on our side."), request)

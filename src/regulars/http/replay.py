@@ -44,14 +44,13 @@ def known_outcome(write: Write, records: Mapping[str, Record], *, erased: ApiErr
     record = records.get(write.key) if write.key is not None else None
     if record is None:
         return None
-    request_id = write.request.request_id
     if record.fingerprint != write.fingerprint:
         return refused(write, _conflict())
     if record.body is None:
-        return Outcome(_as_replay(problem_answer(erased, request_id)))
+        return Outcome(_as_replay(problem_answer(erased, write.request)))
     body = record.body
     if body.startswith(BATCH_BEGINNING):
-        body = change_results(body, lambda it: result(erased, request_id) if it == ERASED else it)
+        body = change_results(body, lambda it: result(erased, write.request) if it == ERASED else it)
     return Outcome(_as_replay(Answer(record.status, body, record.headers)), stored=True)
 
 

@@ -50,6 +50,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     references: tuple[str, ...]
     query: Mapping[str, str]
     body: bytes
+    # Where the caller reached this server; empty where that is not known.
+    address: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
@@ -145,6 +147,7 @@ class Question(Route):
     prepare: Callable[[Request], Any]
     handle: Callable[[Tx, Request, Any], Awaitable[Answer]]
     body_bytes_max: int = BODY_BYTES_MAX
+    takes_gzip: bool = False
     # What the request costs in tokens of the rate limit, known once it is decoded.
     cost: Callable[[Any], int]
 
@@ -171,6 +174,8 @@ class Mutation(Route):
     quick_together: QuickTogether | None = None
     quick_status: int = 201
     body_bytes_max: int = BODY_BYTES_MAX
+    # Whether the body may come compressed; it is fingerprinted and limited as what it was before.
+    takes_gzip: bool = False
     # A batch request is one item of its own queue, whatever its size.
     writes_per_batch_max: int = 256
     # How long one may stand in its queue before those that would stand longer are refused.

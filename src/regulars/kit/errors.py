@@ -129,7 +129,9 @@ class RequestTimeout(ApiError):
 
 class PayloadTooLarge(ApiError):
     status, code, title = 413, "PAYLOAD_TOO_LARGE", "The body is too large"
-    cause = "The body has more than 1 MiB (8 MiB for batches)."
+    cause = (
+        "The body has more than 1 MiB (8 MiB for batches, also when they come compressed and are smaller on the way)."
+    )
     fix = "Send fewer items, or leave out what is not needed."
     retry = NO_RETRY
 
@@ -143,7 +145,10 @@ class UriTooLong(ApiError):
 
 class UnsupportedMediaType(ApiError):
     status, code, title = 415, "UNSUPPORTED_MEDIA_TYPE", "The body must be application/json in UTF-8"
-    cause = "The `Content-Type` is not `application/json` in UTF-8, or the body is compressed."
+    cause = (
+        "The `Content-Type` is not `application/json` in UTF-8, or the body is compressed in a way that is not taken:"
+        " only batches may be, and only with gzip."
+    )
     fix = "Send `Content-Type: application/json` and no `Content-Encoding`."
     retry = "Yes, with the right header: nothing ran."
 

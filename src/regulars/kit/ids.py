@@ -8,16 +8,19 @@ import itertools
 import os
 import random
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import msgspec
 
+from regulars.kit.clock import truncate_to_milliseconds
+
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 SUFFIX_CHARACTERS = 26
 NEW_UUIDS_MAX = 1 << 12
+_MADE_AT_ONCE = 64
 EXTERNAL_ID_CHARACTERS_MAX = 255
 _UUID_BITS = 128
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -135,8 +138,8 @@ def new_uuid() -> UUID:
     return UUID(bytes=identifier)
 
 
-def new_uuids(count: int) -> list[bytes]:
-    """UUIDv7s as their sixteen bytes, which sort in this order.
+def new_uuids(count: int, *, at: datetime | None = None) -> list[bytes]:
+    """UUIDv7s as their sixteen bytes, which sort in this order. They are of the millisecond `at`, or of now.
 
     They have 48 bits of milliseconds, 12 bits of the fraction below, of which each takes the next, and 62 random bits.
     Ids of two calls sort as the calls did, but for what is within a millisecond.
@@ -144,10 +147,20 @@ def new_uuids(count: int) -> list[bytes]:
     if count > NEW_UUIDS_MAX:
         raise ValueError(f"at most {NEW_UUIDS_MAX} ids can be made at once")
     milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
+    if at is not None:
+        milliseconds = round(at.timestamp() * 1_000)
     fraction = min((nanoseconds << 12) // 1_000_000, (1 << 12) - count)
     first = milliseconds << 16 | 0x7 << 12 | fraction
     chance = random.getrandbits  # an id need only be unique; no secret hangs on it
     return [(time_ << 64 | 0x2 << 62 | chance(62)).to_bytes(16, "big") for time_ in range(first, first + count)]
+
+
+def new_uuids_since(begun: datetime) -> Iterator[UUID]:
+    """Ids without end, by the clock that `begun` was read from as it goes on from this call."""
+    ahead = begun - datetime.now(UTC)
+    while True:
+        for identifier in new_uuids(_MADE_AT_ONCE, at=truncate_to_milliseconds(datetime.now(UTC) + ahead)):
+            yield UUID(bytes=identifier)
 
 
 def first_id_at(moment: datetime) -> UUID:

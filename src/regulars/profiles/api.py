@@ -123,7 +123,7 @@ async def run_batches(tx: Tx, organization_id: UUID, writes: Sequence[Write]) ->
                 _answer(next(outcomes), write.request.caller) if isinstance(item, ProfileUpsert) else item
                 for item in write.command.items
             ],
-            write.request.request_id,
+            write.request,
         )
         for write in writes
     ]
@@ -279,6 +279,7 @@ ROUTES: tuple[Route, ...] = (
         prepare=prepare_batch,
         run=run_batches,
         body_bytes_max=BATCH_BODY_BYTES_MAX,
+        takes_gzip=True,
         writes_per_batch_max=1,
         parallel_batches=BATCH_REQUESTS_AT_ONCE,
         wait_s_max=LONG_WAIT_S_MAX,

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from regulars.http.batch import Batch, BatchResult, all_alike, answer_batch, body_meta, items_meta, read_batch
-from regulars.http.page import PAGE_PARAMETERS
+from regulars.http.page import CHANGES_PARAMETER, PAGE_PARAMETERS
 from regulars.http.route import (
     BATCH_BODY_BYTES_MAX,
     BATCH_REQUEST_ITEMS_MAX,
@@ -139,7 +139,7 @@ async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, toleran
     outcomes = [item if isinstance(item, ApiError) else next(recorded) for item in items]
     caller = write.request.caller
     answers = [outcome if isinstance(outcome, ApiError) else _answer(outcome, tx, caller) for outcome in outcomes]
-    return answer_batch(answers, write.request.request_id)
+    return answer_batch(answers, write.request)
 
 
 async def _record_batch_quickly(
@@ -158,16 +158,16 @@ def _as_one(write: Write) -> SalesRequest:
             return all_alike(201, bodies)
         recorded = iter(bodies)
         answers = [item if isinstance(item, ApiError) else Answer(201, next(recorded)) for item in items]
-        return answer_batch(answers, write.request.request_id).body
+        return answer_batch(answers, write.request).body
 
     return SalesRequest(sales, write.key, write.fingerprint, join, write.notes)
 
 
 async def _list(tx: Tx, request: Request) -> Answer:
     caller = request.caller
-    sales, cursor = await list_sales(tx, caller.organization_id, request.query, secret=caller.secret)
+    sales, has_more, cursor = await list_sales(tx, caller.organization_id, request.query, secret=caller.secret)
     data = [msgspec.Raw(encode_sale(sale)) for sale in sales]
-    return Answer(200, json.encode(Page(data, cursor is not None, cursor)))
+    return Answer(200, json.encode(Page(data, has_more, cursor)))
 
 
 async def _look_up(tx: Tx, organization_id: UUID, requests: Sequence[Request]) -> list[Answer | ApiError]:
@@ -187,6 +187,7 @@ def _filter(name: str, description: str, **schema: Any) -> Parameter:
 
 PARAMETERS = (
     *PAGE_PARAMETERS,
+    CHANGES_PARAMETER,
     _filter("store_id", "Sales of this store: its external_id or canonical id.", **REFERENCE_SCHEMA),
     _filter("profile_id", "Sales of this customer: external_id or canonical id.", **REFERENCE_SCHEMA),
     _filter("type", "Purchases or returns only.", enum=list(TYPES)),
@@ -233,6 +234,7 @@ def routes(*, tolerance: timedelta, recorder: QuickRecorder | None = None) -> tu
             quick=None if recorder is None else partial(_record_batch_quickly, recorder=recorder),
             quick_status=200,
             body_bytes_max=BATCH_BODY_BYTES_MAX,
+            takes_gzip=True,
             writes_per_batch_max=BATCH_REQUESTS_TOGETHER,
             parallel_batches=BATCH_REQUESTS_AT_ONCE,
             wait_s_max=LONG_WAIT_S_MAX,

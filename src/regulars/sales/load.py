@@ -11,7 +11,7 @@ from uuid import UUID
 
 from regulars.kit.arrays import Jsons, Labels, Texts
 from regulars.kit.db import Tx
-from regulars.kit.ids import Reference, new_uuid
+from regulars.kit.ids import Reference, new_uuids_since
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
 from regulars.sales.statements import COLUMNS, SALE_COLUMNS
@@ -41,8 +41,7 @@ async def load_sales(
     async with tx.connection.cursor().copy(
         "COPY sales_events (organization_id, created_at, profile_id, " + COLUMNS + ") FROM STDIN"
     ) as copy:
-        for sale in sales:
-            identifier = new_uuid()
+        for sale, identifier in zip(sales, new_uuids_since(tx.now), strict=False):
             # Hexadecimal digits alone are the quickest way to write an id, and PostgreSQL reads them.
             profile = _NULL if sale.profile is None else profiles[sale.profile].hex
             told = "\t".join([_NULL if (value := get(sale)) is None else write(value) for get, write in _FIELDS])

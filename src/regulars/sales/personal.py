@@ -25,7 +25,7 @@ async def _sales(database: Database, person: Person) -> AsyncIterator[list[bytes
     query = {"profile_id": PROFILE.encode(person.profile_id), "limit": PAGE_SALES}
     while True:
         async with database.reading() as tx:
-            page, cursor = await list_sales(tx, person.organization_id, query, secret=person.secret)
+            page, _, cursor = await list_sales(tx, person.organization_id, query, secret=person.secret)
         yield [encode_sale(sale) for sale in page]
         if cursor is None:
             break

@@ -159,7 +159,9 @@ class QuickRecorder:
         """Choose the sales that the statement can decide, and give each what it will be stored with."""
         # First, because it may take a while where much is new, and the time is to be fresh.
         known = [await self._learn(connection, organization_id, sales) for organization_id, sales in asked]
-        batch = _Batch(await self._now(connection), new_uuids(sum([len(sales) for _, sales in asked])))
+        now = await self._now(connection)
+        # By the database's clock, like `created_at`: the feed of sales follows the ids.
+        batch = _Batch(now, new_uuids(sum([len(sales) for _, sales in asked]), at=now))
         for (organization_id, sales), of_it in zip(asked, known, strict=True):
             names = sorted({sale.profile.external_id for sale in sales if isinstance(sale.profile, ByExternalId)})
             profiles: dict[str, bytes | None] = {}

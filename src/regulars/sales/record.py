@@ -12,7 +12,7 @@ from uuid import UUID
 from regulars.kit.clock import is_in_future
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, Unavailable
-from regulars.kit.ids import ByExternalId, Reference, new_uuid
+from regulars.kit.ids import ByExternalId, Reference, new_uuids_since
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles, lock_profiles
 from regulars.profiles.light import create_light_profiles, remove_light_profiles
@@ -129,8 +129,8 @@ async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], known: _
             if profile.is_new:
                 known.light[profile.id] = profile
     candidates = [
-        StoredSale(new_uuid(), sale, store, known.profile(sale), tx.now)
-        for sale in sales
+        StoredSale(identifier, sale, store, known.profile(sale), tx.now)
+        for sale, identifier in zip(sales, new_uuids_since(tx.now), strict=False)
         if (store := known.store(sale)) is not None
     ]
     went_in = await queries.insert_sales_if_new(tx, organization_id, candidates)

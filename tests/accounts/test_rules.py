@@ -34,6 +34,10 @@ NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
         "correct horse battery staple",
         "motdepasse2026",
         "210987654321",
+        "mailcreated5240",
+        "FinalFantasy",
+        "liverpool-arsenal",
+        "123456789987654321",
     ],
 )
 def test_common_passwords_are_refused_however_they_are_decorated(password):

@@ -19,6 +19,10 @@ DISTINCT_MIN: Final = 4
 # Digits and signs alone hold less than letters.
 DIGITS_MIN: Final = 16
 _RUNS: Final = "01234567890"
+_LISTS: Final = (
+    Path(__file__).parent.parent / "vendor" / "zxcvbn" / "passwords.txt",
+    Path(__file__).parent / "common_passwords.txt",
+)
 _DECORATION: Final = string.digits + string.punctuation + string.whitespace
 _LEET: Final = str.maketrans("013457@$!", "oleastasi")
 # RFC 9106, second recommendation: 64 MiB, three passes, four lanes.
@@ -30,8 +34,9 @@ _AT_ONCE: Final = 2
 
 @cache
 def _common() -> frozenset[str]:
-    text = (Path(__file__).parent / "common_passwords.txt").read_text(encoding="utf-8")
-    return frozenset(line for line in text.splitlines() if line and not line.startswith("#"))
+    """The 10,000 most common passwords, and words of our own that are not among them."""
+    texts = [path.read_text(encoding="utf-8") for path in _LISTS]
+    return frozenset(line for text in texts for line in text.splitlines() if line and not line.startswith("# "))
 
 
 def objection(password: str, *, email: str = "") -> str | None:
@@ -47,7 +52,7 @@ def objection(password: str, *, email: str = "") -> str | None:
 
 def _is_common(folded: str, email: str) -> bool:
     """Whether it is a common word, two of them, or somebody's own address, under digits and signs at its ends."""
-    if len(set(folded)) < DISTINCT_MIN or folded in _RUNS * 3 or folded[::-1] in _RUNS * 3:
+    if len(set(folded)) < DISTINCT_MIN or folded in _RUNS * 3 or folded[::-1] in _RUNS * 3 or folded in _common():
         return True
     own = {email, *email.split("@")} if email else set()
     core = "".join(folded.split()).strip(_DECORATION)

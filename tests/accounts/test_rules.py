@@ -102,6 +102,7 @@ def session(**changed):
         "last_seen_at": NOW,
         "idle": IDLE,
         "ends_at": NOW + ABSOLUTE,
+        "confirmed_at": NOW,
         "address": None,
         "agent": None,
     }

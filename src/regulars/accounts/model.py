@@ -19,6 +19,8 @@ ABSOLUTE: Final = timedelta(days=30)
 # A session's last use is written down at most this often.
 SEEN_EVERY: Final = timedelta(minutes=1)
 AGENT_CHARACTERS_MAX: Final = 300
+# Whom an organization can ask for a second factor.
+SECOND_FACTOR_ROLES: Final = frozenset({Role.OWNER, Role.ADMIN})
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@.]+|[^\s@]+@localhost")
 
 
@@ -68,6 +70,7 @@ class Session:
     last_seen_at: datetime
     idle: timedelta
     ends_at: datetime
+    confirmed_at: datetime
     address: str | None
     agent: str | None
 

@@ -72,7 +72,7 @@ def _is_common(folded: str, email: str) -> bool:
 
 
 class Passwords:
-    """Hashing off the event loop, a few at a time; one per process."""
+    """Hashing off the event loop, a few at a time; a process has one for signing in and one for confirming."""
 
     def __init__(self) -> None:
         self._turns = asyncio.Semaphore(_AT_ONCE)

@@ -14,7 +14,10 @@ _PERSON = (
     "SELECT id, email, name, locale, created_at, disabled_at, password_hash IS NOT NULL, totp_enabled_at IS NOT NULL"
     " FROM users"
 )
-_SESSION = "SELECT id, user_id, created_at, last_seen_at, idle_s, ends_at, address, agent FROM sessions"
+_SESSION = (
+    "SELECT id, user_id, created_at, last_seen_at, idle_s, ends_at, coalesce(confirmed_at, created_at), address, agent"
+    " FROM sessions"
+)
 
 
 async def insert_user_if_new(
@@ -85,16 +88,18 @@ class Entrance(NamedTuple):
     secret: bytes | None
     sealed_secret: bytes | None
     role: str
+    lacks_second_factor: bool
 
 
 async def find_entrance(tx: Tx, slug: str, user_id: UUID) -> Entrance | None:
     rows = await tx.fetch(
-        "SELECT o.id, now_.slug, o.name, o.time_zone, o.locale, o.default_country, o.secret, o.sealed_secret,"
-        " m.role"
+        "SELECT o.id, now_.slug, o.name, o.time_zone, o.locale, o.default_country, o.secret, o.sealed_secret, m.role,"
+        " o.requires_second_factor AND u.totp_enabled_at IS NULL"
         " FROM organization_slugs asked"
         " JOIN organizations o ON o.id = asked.organization_id"
         " JOIN organization_slugs now_ ON now_.organization_id = o.id AND now_.is_current"
         " JOIN memberships m ON m.organization_id = o.id AND m.user_id = %s"
+        " JOIN users u ON u.id = m.user_id"
         " WHERE asked.slug = %s",
         (user_id, slug),
     )
@@ -121,18 +126,23 @@ async def insert_session(tx: Tx, session: Session, *, token_hash: bytes) -> None
 
 async def find_session(tx: Tx, token_hash: bytes) -> tuple[Session, Person] | None:
     rows = await tx.fetch(
-        "SELECT s.id, s.user_id, s.created_at, s.last_seen_at, s.idle_s, s.ends_at, s.address, s.agent,"
+        "SELECT s.id, s.user_id, s.created_at, s.last_seen_at, s.idle_s, s.ends_at,"
+        " coalesce(s.confirmed_at, s.created_at), s.address, s.agent,"
         " u.id, u.email, u.name, u.locale, u.created_at, u.disabled_at, u.password_hash IS NOT NULL,"
         " u.totp_enabled_at IS NOT NULL"
         " FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.token_hash = %s",
         (token_hash,),
     )
-    return (_session(rows[0][:8]), _person(rows[0][8:])) if rows else None
+    return (_session(rows[0][:9]), _person(rows[0][9:])) if rows else None
 
 
 async def list_sessions(tx: Tx, user_id: UUID) -> list[Session]:
     rows = await tx.fetch(_SESSION + " WHERE user_id = %s ORDER BY last_seen_at DESC LIMIT 200", (user_id,))
     return [_session(row) for row in rows]
+
+
+async def confirm_session(tx: Tx, session_id: UUID) -> None:
+    await tx.execute("UPDATE sessions SET confirmed_at = %s WHERE id = %s", (tx.now, session_id))
 
 
 async def touch_session(tx: Tx, session_id: UUID, now: datetime) -> None:
@@ -152,8 +162,8 @@ def _person(row: TupleRow) -> Person:
 
 
 def _session(row: TupleRow) -> Session:
-    identifier, user_id, created_at, last_seen_at, idle_s, ends_at, address, agent = row
-    return Session(identifier, user_id, created_at, last_seen_at, timedelta(seconds=idle_s), ends_at, address, agent)
+    identifier, user_id, created_at, last_seen_at, idle_s, *more = row
+    return Session(identifier, user_id, created_at, last_seen_at, timedelta(seconds=idle_s), *more)
 
 
 class StoredPassword(NamedTuple):

@@ -3,20 +3,25 @@
 from uuid import UUID
 
 from regulars.accounts import queries
+from regulars.accounts.errors import TooManyAttempts
 from regulars.accounts.model import (
     ABSOLUTE,
     AGENT_CHARACTERS_MAX,
     IDLE,
     IDLE_KEPT,
+    SECOND_FACTOR_ROLES,
     SEEN_EVERY,
     Session,
     hash_token,
     new_token,
 )
+from regulars.accounts.passwords import Passwords
+from regulars.accounts.sign_in import confirm_password
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.organizations.secret import open_secret
 from regulars.web.access import Role
+from regulars.web.errors import NotConfirmed
 from regulars.web.visit import Place, User
 
 
@@ -30,6 +35,7 @@ async def start_session(tx: Tx, user_id: UUID, *, is_kept: bool, address: str, a
         last_seen_at=tx.now,
         idle=IDLE_KEPT if is_kept else IDLE,
         ends_at=tx.now + ABSOLUTE,
+        confirmed_at=tx.now,
         address=address or None,
         agent=agent[:AGENT_CHARACTERS_MAX] or None,
     )
@@ -63,6 +69,7 @@ class Doorkeeper:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._passwords = Passwords()
 
     async def identify(self, token: str) -> User | None:
         async with self._database.reading() as tx:
@@ -74,7 +81,7 @@ class Doorkeeper:
                 return None
             if tx.now - session.last_seen_at >= SEEN_EVERY:
                 await queries.touch_session(tx, session.id, tx.now)
-        return User(person.id, person.email, person.name, person.locale, session.id)
+        return User(person.id, person.email, person.name, person.locale, session.id, session.confirmed_at)
 
     async def enter(self, user: User, slug: str) -> Place | None:
         async with self._database.reading() as tx:
@@ -90,4 +97,17 @@ class Doorkeeper:
             default_country=found.default_country,
             secret=open_secret(found.organization_id, found.secret, found.sealed_secret),
             role=Role(found.role),
+            lacks_second_factor=found.lacks_second_factor and Role(found.role) in SECOND_FACTOR_ROLES,
         )
+
+    async def confirm(self, user: User, password: str, *, address: str) -> None:
+        try:
+            is_right = await confirm_password(
+                self._database, self._passwords, email=user.email, password=password, address=address
+            )
+        except TooManyAttempts as refusal:
+            raise NotConfirmed(str(refusal), wait_s=refusal.wait_s) from None
+        if not is_right:
+            raise NotConfirmed("This is not your password.")
+        async with self._database.transaction() as tx:
+            await queries.confirm_session(tx, user.session_id)

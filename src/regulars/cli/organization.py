@@ -93,9 +93,19 @@ def set_particulars(
             show_default=False,
         ),
     ] = None,
+    require_second_factor: Annotated[
+        bool | None,
+        typer.Option(
+            "--require-second-factor/--no-second-factor-required",
+            help="Whether owners and admins enter only with a second factor.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Set the time zone, the locale or the default country of an organization; what is left out stays."""
-    changes: dict[str, str | None] = {}
+    """Set the time zone, the locale, the default country or the second factor; what is left out stays."""
+    changes: dict[str, str | bool | None] = {}
+    if require_second_factor is not None:
+        changes["requires_second_factor"] = require_second_factor
     if time_zone is not None:
         if not particulars.is_time_zone(time_zone):
             raise CommandError(f"'{time_zone}' is not a time zone such as Europe/Paris.", code=Exit.USAGE)
@@ -114,7 +124,8 @@ def set_particulars(
         after = database.transact(url, lambda tx: _change(tx, name, **changes))
     err.print(
         f"{name}: time zone {after.time_zone}, locale {after.locale},"
-        f" default country {after.default_country or 'none'}.",
+        f" default country {after.default_country or 'none'},"
+        f" second factor {'required' if after.requires_second_factor else 'not required'} for owners and admins.",
         markup=False,
     )
 
@@ -147,7 +158,7 @@ async def _create(tx: Tx, name: str) -> Organization:
     return organization
 
 
-async def _change(tx: Tx, organization: str, **changes: str | None) -> particulars.Settings:
+async def _change(tx: Tx, organization: str, **changes: str | bool | None) -> particulars.Settings:
     found = await find_organization(tx.connection, organization)
     before = await particulars.find_settings(tx.connection, found.id)
     after = dataclasses.replace(before, **changes)  # type: ignore[arg-type]  # only the country may be None

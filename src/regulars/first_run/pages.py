@@ -34,7 +34,7 @@ def pages(*, public_url: str | None) -> tuple[Page, ...]:
     return (
         Page(path=PATH, needs=Action.READ, handle=desk.show),
         Page(path=f"{PATH}/ticket", needs=Action.READ, handle=_await_ticket),
-        Form(path=f"{PATH}/key", needs=Action.MANAGE_FULL_KEYS, handle=_create_key),
+        Form(path=f"{PATH}/key", needs=Action.MANAGE_FULL_KEYS, handle=_create_key, asks_password=True),
         Form(path=f"{PATH}/demo", needs=Action.MANAGE_ORGANIZATION, handle=_ask_for_demo),
         Page(path=DEMO_PATH, needs=Action.READ, handle=_show_demo),
     )

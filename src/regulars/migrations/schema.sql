@@ -333,6 +333,7 @@ CREATE TABLE organizations (
     time_zone text DEFAULT 'UTC'::text NOT NULL,
     locale text DEFAULT 'en-GB'::text NOT NULL,
     is_demo boolean DEFAULT false NOT NULL,
+    requires_second_factor boolean DEFAULT false NOT NULL,
     sealed_secret bytea
 );
 
@@ -398,7 +399,8 @@ CREATE TABLE recovery_codes (
     user_id uuid NOT NULL,
     code_hash bytea NOT NULL,
     created_at timestamp with time zone NOT NULL,
-    used_at timestamp with time zone
+    used_at timestamp with time zone,
+    salt bytea
 );
 
 CREATE TABLE replies (
@@ -590,7 +592,8 @@ CREATE TABLE sessions (
     idle_s integer NOT NULL,
     ends_at timestamp with time zone NOT NULL,
     address text,
-    agent text
+    agent text,
+    confirmed_at timestamp with time zone
 );
 
 CREATE TABLE sign_in_failures (

@@ -18,6 +18,8 @@ class Settings:
     time_zone: str
     locale: str
     default_country: str | None
+    # Owners and admins enter only with a second factor.
+    requires_second_factor: bool = False
 
 
 class NameTaken(Exception):
@@ -53,6 +55,7 @@ async def change_settings(connection: Connection, organization_id: UUID, setting
                 time_zone=settings.time_zone,
                 locale=settings.locale,
                 default_country=settings.default_country,
+                requires_second_factor=settings.requires_second_factor,
             )
     except errors.UniqueViolation:
         raise NameTaken(settings.name) from None

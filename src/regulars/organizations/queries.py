@@ -168,12 +168,13 @@ async def make_slug_current(connection: Connection, organization_id: UUID, slug:
     return cursor.rowcount == 1
 
 
-async def find_settings(connection: Connection, organization_id: UUID) -> tuple[str, str, str, str | None] | None:
+async def find_settings(connection: Connection, organization_id: UUID) -> tuple[str, str, str, str | None, bool] | None:
     cursor = await connection.execute(
-        "SELECT name, time_zone, locale, default_country FROM organizations WHERE id = %s", (organization_id,)
+        "SELECT name, time_zone, locale, default_country, requires_second_factor FROM organizations WHERE id = %s",
+        (organization_id,),
     )
     row = await cursor.fetchone()
-    return None if row is None else (row[0], row[1], row[2], row[3])
+    return None if row is None else (row[0], row[1], row[2], row[3], row[4])
 
 
 async def update_settings(
@@ -184,10 +185,12 @@ async def update_settings(
     time_zone: str,
     locale: str,
     default_country: str | None,
+    requires_second_factor: bool,
 ) -> None:
     await connection.execute(
-        "UPDATE organizations SET name = %s, time_zone = %s, locale = %s, default_country = %s WHERE id = %s",
-        (name, time_zone, locale, default_country, organization_id),
+        "UPDATE organizations SET name = %s, time_zone = %s, locale = %s, default_country = %s,"
+        " requires_second_factor = %s WHERE id = %s",
+        (name, time_zone, locale, default_country, requires_second_factor, organization_id),
     )
 
 

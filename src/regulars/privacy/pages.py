@@ -89,7 +89,12 @@ async def _find_customer(tx: Tx, visit: Visit) -> Profile:
 def pages(log: ErasureLog) -> tuple[Page, ...]:
     erase = partial(erase_customer, log=log)
     return (
-        Page(path=f"{PATH}/{{customer}}/export.json", needs=Action.SEE_PERSONAL, handle=export_customer),
+        Page(
+            path=f"{PATH}/{{customer}}/export.json",
+            needs=Action.SEE_PERSONAL,
+            handle=export_customer,
+            asks_password=True,
+        ),
         Page(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=ask_to_erase),
-        Form(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=erase),
+        Form(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=erase, asks_password=True),
     )

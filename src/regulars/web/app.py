@@ -17,13 +17,13 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.errors import ApiError
 from regulars.kit.metrics import PROCESS
-from regulars.web import cookies, csrf
+from regulars.web import confirm, cookies, csrf
 from regulars.web.access import Action, may
 from regulars.web.error_pages import api_refusal_page, broken_page, refusal_page, unavailable_page
 from regulars.web.errors import BadForm, ForeignForm, FormTooLarge, NotAllowed, PageNotFound, PageRefusal
 from regulars.web.navigation import Navigation
 from regulars.web.next_page import safe_next
-from regulars.web.render import NAVIGATION_STATE, SECRET_STATE, WAITING_STATE, headers
+from regulars.web.render import NAVIGATION_STATE, SECRET_STATE, WAITING_STATE, headers, redirect
 from regulars.web.route import FORM_FIELDS_MAX, Door, Form, Page
 from regulars.web.router import PageRouter
 from regulars.web.static import ASSETS_PATH, asset_response
@@ -32,6 +32,7 @@ from regulars.web.visit import Doorkeeper, Place, User, Visit
 FORM_WAIT_S: Final = 12.0
 URL_BYTES_MAX: Final = 8 << 10
 SIGN_IN_PATH: Final = "/sign-in"
+SECOND_FACTOR_PATH: Final = "/account/second-factor"
 _URLENCODED: Final = "application/x-www-form-urlencoded"
 
 _log = log.get(__name__)
@@ -54,8 +55,8 @@ class WebApp:
         public_url: str | None = None,
         waiting: Waiting | None = None,
     ) -> None:
-        self.pages = tuple(pages)
-        self._router = PageRouter(pages)
+        self.pages = (*pages, *confirm.pages(doorkeeper))
+        self._router = PageRouter(self.pages)
         self._navigation = Navigation(pages)
         self._database = database
         self._doorkeeper = doorkeeper
@@ -118,13 +119,10 @@ class WebApp:
         visit = await self._recognise(exchange, visit)
         raw_path: bytes = request.scope["raw_path"]
         if raw_path.startswith(b"/o/") and visit.visitor is not None:
-            slug = raw_path.split(b"/")[2].decode("latin-1")
-            place = await self._doorkeeper.enter(visit.visitor, slug)
-            if place is None:
-                raise PageNotFound
-            exchange.visit = visit = replace(visit, at=place)
-            if place.slug != slug:
-                return _moved(visit, slug, place)
+            elsewhere = await self._enter(exchange, visit.visitor, raw_path.split(b"/")[2].decode("latin-1"))
+            if elsewhere is not None:
+                return elsewhere
+            visit = exchange.visit
         page, references = self._router.find(request.method, raw_path)
         exchange.page = page
         if page.needs is not Door.OPEN and visit.visitor is None:
@@ -139,9 +137,23 @@ class WebApp:
         elif visit.at is not None and self._waiting is not None and not visit.is_htmx:
             async with self._database.reading() as tx:
                 setattr(request.state, WAITING_STATE, await self._waiting(tx, visit.at.organization_id))
+        if page.asks_password:
+            visit, question = await confirm.confirm(visit, page, self._doorkeeper)
+            if question is not None:
+                return question
         response = await page.handle(visit)
         exchange.keep_guest(response)
         return response
+
+    async def _enter(self, exchange: "_Exchange", user: User, slug: str) -> Response | None:
+        """The visit has its organization afterwards; an answer says that the visitor has to go elsewhere first."""
+        place = await self._doorkeeper.enter(user, slug)
+        if place is None:
+            raise PageNotFound
+        exchange.visit = visit = replace(exchange.visit, at=place)
+        if place.slug != slug:
+            return _moved(visit, slug, place)
+        return _to_second_factor(visit, place) if place.lacks_second_factor else None
 
     async def _recognise(self, exchange: "_Exchange", visit: Visit) -> Visit:
         """Who it is by the session cookie; a visitor without one gets a guest cookie that their forms are bound to."""
@@ -199,6 +211,14 @@ def _to_sign_in(visit: Visit) -> Response:
     wanted = url.path + (f"?{url.query}" if url.query else "")
     target = f"{SIGN_IN_PATH}?next={quote(wanted, safe='')}" if visit.request.method == "GET" else SIGN_IN_PATH
     return RedirectResponse(target, 303, headers(visit))
+
+
+def _to_second_factor(visit: Visit, place: Place) -> Response:
+    """The organization asks for one: nothing of it is shown before."""
+    if visit.is_htmx:
+        return Response(status_code=200, headers={**headers(visit), "HX-Redirect": SECOND_FACTOR_PATH})
+    done = f"{place.name} asks owners and admins for a second factor. Turn it on, then open the organization again."
+    return redirect(visit, SECOND_FACTOR_PATH, done=done)
 
 
 def _moved(visit: Visit, old: str, place: Place) -> Response:

@@ -63,6 +63,14 @@ class TooMany(PageRefusal):
     status, title = 429, "Too many tries"
 
 
+class NotConfirmed(Exception):
+    """The password that was asked for again is wrong, or too many were; the sentence says which."""
+
+    def __init__(self, text: str, *, wait_s: int = 0) -> None:
+        super().__init__(text)
+        self.wait_s = wait_s
+
+
 class Conflict(PageRefusal):
     """Somebody else changed the same thing in between."""
 

@@ -34,6 +34,8 @@ class Page:
     path: str
     needs: Action | Door
     handle: Handler
+    # For what does lasting harm in other hands: a session that was left open is not enough.
+    asks_password: bool = False
 
     @property
     def is_of_organization(self) -> bool:

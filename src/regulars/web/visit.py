@@ -25,6 +25,8 @@ class User:
     name: str
     locale: str | None
     session_id: UUID
+    # When they last gave their password in this session.
+    confirmed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Place:
     # Signs the cursors of lists; it never reaches a template.
     secret: bytes = field(repr=False)
     role: Role
+    # The organization asks this role for a second factor, and the visitor has none.
+    lacks_second_factor: bool = False
 
 
 class Doorkeeper(Protocol):
@@ -51,6 +55,10 @@ class Doorkeeper(Protocol):
 
     async def enter(self, user: User, slug: str) -> Place | None:
         """The organization of this slug, or of one it had before, if the user is a member."""
+        ...
+
+    async def confirm(self, user: User, password: str, *, address: str) -> None:
+        """Check the password once more and note the time in the session, or raise `NotConfirmed`."""
         ...
 
 

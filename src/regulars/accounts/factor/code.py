@@ -13,6 +13,7 @@ import segno
 
 from regulars.accounts.errors import FactorIsOn, WrongCode
 from regulars.accounts.factor import queries
+from regulars.kit.commitments import commit, new_salt
 from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault
 
@@ -71,7 +72,8 @@ async def renew_recovery_codes(tx: Tx, user_id: UUID) -> list[str]:
     codes = ["".join(secrets.choice(_ALPHABET) for _ in range(RECOVERY_CHARACTERS)) for _ in range(RECOVERY_CODES)]
     await queries.delete_recovery_codes(tx, user_id)
     for code in codes:
-        await queries.insert_recovery_code(tx, user_id, _hash(code))
+        salt = new_salt()
+        await queries.insert_recovery_code(tx, user_id, salt=salt, code_hash=_hash(code, salt))
     return [f"{code[:5]}-{code[5:]}" for code in codes]
 
 
@@ -95,7 +97,7 @@ async def check(tx: Tx, vault: AnyVault, user_id: UUID, code: str) -> None:
         if step is None:
             raise WrongCode
         await queries.set_step(tx, user_id, step)
-    elif not await queries.use_recovery_code(tx, user_id, _hash(text)):
+    elif not await _use_recovery_code(tx, user_id, text):
         raise WrongCode
 
 
@@ -106,6 +108,13 @@ async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
         secret = old.open(sealed, context=_context(user_id))
         await queries.replace_sealed(tx, user_id, new.seal(secret, context=_context(user_id)))
     return len(sealed_ones)
+
+
+async def _use_recovery_code(tx: Tx, user_id: UUID, code: str) -> bool:
+    for code_hash, salt in await queries.list_recovery_codes(tx, user_id):
+        if hmac.compare_digest(_hash(code, salt), code_hash):
+            return await queries.use_recovery_code(tx, user_id, code_hash)
+    return False
 
 
 def matching_step(secret: str, code: str, at_s: float, *, after: int | None) -> int | None:
@@ -123,5 +132,7 @@ def _context(user_id: UUID) -> str:
     return f"totp {user_id}"
 
 
-def _hash(code: str) -> bytes:
-    return hashlib.sha256(code.encode()).digest()
+def _hash(code: str, salt: bytes | None) -> bytes:
+    """A code has 49 random bits: without a salt, one search would find the codes of all users. Older ones have none."""
+    content = code.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(content).digest() if salt is None else commit(salt, content)

@@ -51,10 +51,19 @@ async def drop_factor(tx: Tx, user_id: UUID) -> None:
     )
 
 
-async def insert_recovery_code(tx: Tx, user_id: UUID, code_hash: bytes) -> None:
+async def insert_recovery_code(tx: Tx, user_id: UUID, *, salt: bytes, code_hash: bytes) -> None:
     await tx.execute(
-        "INSERT INTO recovery_codes (user_id, code_hash, created_at) VALUES (%s, %s, %s)", (user_id, code_hash, tx.now)
+        "INSERT INTO recovery_codes (user_id, code_hash, salt, created_at) VALUES (%s, %s, %s, %s)",
+        (user_id, code_hash, salt, tx.now),
     )
+
+
+async def list_recovery_codes(tx: Tx, user_id: UUID) -> list[tuple[bytes, bytes | None]]:
+    """Hash and salt of those that were not used."""
+    rows = await tx.fetch(
+        "SELECT code_hash, salt FROM recovery_codes WHERE user_id = %s AND used_at IS NULL", (user_id,)
+    )
+    return [(bytes(row[0]), None if row[1] is None else bytes(row[1])) for row in rows]
 
 
 async def use_recovery_code(tx: Tx, user_id: UUID, code_hash: bytes) -> bool:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from regulars.accounts import organization
 from regulars.accounts.audit.log import actor_of
+from regulars.accounts.factor import code as factor
 from regulars.organizations.particulars import NameTaken, Settings, find_settings, time_zones
 from regulars.organizations.slugs import SLUG_CHARACTERS_MAX, is_slug
 from regulars.web.access import Action
@@ -40,6 +41,7 @@ async def show(visit: Visit) -> Response:
         "time_zone": found.time_zone,
         "locale": found.locale,
         "default_country": found.default_country or "",
+        "requires_second_factor": "on" if found.requires_second_factor else "",
     }
     return render(visit, TEMPLATE, form=FormState(values), **_choices())
 
@@ -55,9 +57,14 @@ async def change(visit: Visit) -> Response:
     country = form.choice("default_country", {"", *dict(countries())})
     if form.is_refused:
         return refused(visit, TEMPLATE, form, **_choices())
-    settings = Settings(name, zone, locale, country or None)
+    is_required = form.is_checked("requires_second_factor")
+    settings = Settings(name, zone, locale, country or None, is_required)
     try:
         async with visit.database.transaction() as tx:
+            if is_required and not await factor.is_enabled(tx, visit.user.id):
+                # Whoever has one proves that it can be had here, and is not shut out by the next click.
+                form.refuse("requires_second_factor", "Turn on your own second factor first, under Your account.")
+                return refused(visit, TEMPLATE, form, **_choices())
             slug = await organization.change_organization(
                 tx, visit.organization_id, settings, slug=slug, by=actor_of(visit)
             )

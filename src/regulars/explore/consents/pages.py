@@ -297,7 +297,7 @@ async def print_certificate(visit: Visit) -> Response:
 PAGES: Final = (
     Page(path=PATH, needs=Action.READ, handle=show_consent),
     Page(path=NUMBERS, needs=Action.READ, handle=show_numbers),
-    Page(path=f"{NUMBERS}.csv", needs=Action.READ, handle=export_numbers),
+    Page(path=f"{NUMBERS}.csv", needs=Action.READ, handle=export_numbers, asks_password=True),
     Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=show_number),
     Page(path=f"{NUMBERS}/{{number}}/certificate", needs=Action.SEE_PERSONAL, handle=print_certificate),
     Page(path=f"{NUMBERS}/{{number}}/certificate.json", needs=Action.SEE_PERSONAL, handle=give_certificate),

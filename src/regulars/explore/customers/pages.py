@@ -203,6 +203,6 @@ async def _attributes(tx: Tx, visit: Visit, profile: Profile) -> list[AttributeR
 
 PAGES: Final = (
     Page(path=PATH, needs=Action.READ, handle=show_customers),
-    Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_customers),
+    Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_customers, asks_password=True),
     Page(path=f"{PATH}/{{customer}}", needs=Action.READ, handle=show_customer),
 )

@@ -254,7 +254,7 @@ async def show_number(visit: Visit) -> Response:
 
 PAGES: Final = (
     Page(path=MESSAGES, needs=Action.READ, handle=show_messages),
-    Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages),
+    Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, asks_password=True),
     Page(path=f"{MESSAGES}/{{text}}", needs=Action.READ, handle=show_text),
     Page(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=ask_to_resend),
     Form(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=send_again),

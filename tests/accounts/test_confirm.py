@@ -1,0 +1,149 @@
+"""The password again before what does lasting harm, and the second factor where an organization asks for it."""
+
+import hashlib
+
+import psycopg
+import pytest
+from tests.accounts.browser import Browser
+from tests.accounts.people import PASSWORD, Staff
+from tests.accounts.test_sign_in import code_page, turn_on
+
+from regulars.kit.settings import Settings
+from regulars.server import page_table
+from regulars.web.access import Role
+
+ASKED_BEFORE = {
+    "POST /keys",
+    "POST /first-steps/key",
+    "POST /webhooks/{endpoint}/reveal",
+    "POST /webhooks/{endpoint}/rotate",
+    "GET /customers.csv",
+    "GET /customers/{customer}/export.json",
+    "GET /consent/numbers.csv",
+    "GET /messages.csv",
+    "GET /segments/{segment}/members.csv",
+    "POST /customers/{customer}/erase",
+    "POST /settings/team/invite",
+    "POST /settings/team/{member}/role",
+    "POST /settings/team/{member}/password-link",
+}
+
+
+@pytest.fixture
+def staff(server, api_database_url, tenant):
+    return Staff(api_database_url, tenant.organization_id)
+
+
+@pytest.fixture
+def browser(server):
+    return Browser(server.url)
+
+
+def change(url, statement, *values):
+    with psycopg.connect(url) as connection:
+        return connection.execute(statement, values).rowcount
+
+
+def let_time_pass(url, email):
+    """Sixteen minutes ago."""
+    change(
+        url,
+        "UPDATE sessions SET created_at = created_at - interval '16 min', confirmed_at = NULL"
+        " WHERE user_id = (SELECT id FROM users WHERE email = %s)",
+        email,
+    )
+
+
+def count_keys(url, organization_id):
+    with psycopg.connect(url) as connection:
+        found = connection.execute("SELECT count(*) FROM api_keys WHERE organization_id = %s", (organization_id,))
+        return found.fetchone()[0]
+
+
+def test_the_password_is_asked_for_before_these():
+    table = page_table(Settings(database_url="postgresql://nowhere"))
+    assert {f"{page.method} {page.path}" for page in table if page.asks_password} == ASKED_BEFORE
+
+
+def test_a_form_waits_for_the_password_and_loses_nothing(browser, staff, api_database_url):
+    email = staff.hire(Role.OWNER)
+    here = browser.follow(browser.sign_in(email, PASSWORD)).url.path.rstrip("/")
+    before = count_keys(api_database_url, staff.organization_id)
+    page = browser.get(f"{here}/keys/new")
+    let_time_pass(api_database_url, email)
+    asked = browser.fill(page, f"{here}/keys", name="Lyon & Söhne <b>", permission="ingest")
+    assert asked.status_code == 200
+    assert "Your password again" in asked.text
+    wrong = browser.fill(asked, password_again="not it")
+    assert wrong.status_code == 400
+    assert "This is not your password." in wrong.text
+    assert count_keys(api_database_url, staff.organization_id) == before
+    done = browser.fill(wrong, password_again=PASSWORD)
+    assert done.status_code == 303
+    assert "Lyon &amp; Söhne &lt;b&gt;" in browser.follow(done).text
+    again = browser.fill(page, f"{here}/keys", name="Second", permission="ingest")
+    assert again.status_code == 303, "it is asked once in 15 minutes"
+    assert count_keys(api_database_url, staff.organization_id) == before + 2
+
+
+def test_a_download_waits_for_the_password(browser, staff, api_database_url):
+    email = staff.hire(Role.OWNER)
+    here = browser.follow(browser.sign_in(email, PASSWORD)).url.path.rstrip("/")
+    let_time_pass(api_database_url, email)
+    asked = browser.get(f"{here}/customers.csv?sort=name")
+    assert "Your password again" in asked.text
+    assert "customers.export" not in [act for act, *_ in staff.acts()]
+    assert browser.fill(asked, "/confirm", password_again="not it").status_code == 400
+    done = browser.fill(asked, "/confirm", password_again=PASSWORD)
+    assert done.headers["location"] == f"{here}/customers.csv?sort=name"
+    assert browser.follow(done).headers["content-type"].startswith("text/csv")
+    assert browser.fill("/account", "/confirm", password_again=PASSWORD, next="//evil").headers["location"] == "/"
+
+
+def test_an_organization_may_ask_owners_and_admins_for_a_second_factor(browser, server, staff):
+    email, admin, analyst = staff.hire(Role.OWNER), staff.hire(Role.ADMIN), staff.hire(Role.ANALYST)
+    here = browser.follow(browser.sign_in(email, PASSWORD)).url.path.rstrip("/")
+    page = browser.get(f"{here}/settings/organization")
+    fields = {"time_zone": "Europe/Paris", "locale": "fr-FR", "default_country": "", "requires_second_factor": "on"}
+    fields |= {"name": here, "slug": here.rpartition("/")[2]}
+    first = browser.fill(page, f"{here}/settings/organization", **fields)
+    assert first.status_code == 400
+    assert "Turn on your own second factor first" in first.text
+    _secret, codes = turn_on(browser)
+    assert browser.fill(page, f"{here}/settings/organization", **fields).status_code == 303
+    assert browser.get(f"{here}/customers").status_code == 200
+    other = Browser(server.url)
+    other.sign_in(admin, PASSWORD)
+    sent = other.get(f"{here}/customers")
+    assert (sent.status_code, sent.headers["location"]) == (303, "/account/second-factor")
+    assert "asks owners and admins for a second factor" in other.follow(sent).text
+    turn_on(other)
+    assert other.get(f"{here}/customers").status_code == 200
+    third = Browser(server.url)
+    third.sign_in(analyst, PASSWORD)
+    assert third.get(f"{here}/customers").status_code == 200
+    assert codes
+
+
+def test_new_recovery_codes_have_a_salt_and_old_ones_stay_valid(browser, server, staff, api_database_url):
+    email = staff.hire(Role.OWNER)
+    browser.sign_in(email, PASSWORD)
+    _secret, codes = turn_on(browser)
+    plain = hashlib.sha256(codes[0].replace("-", "").encode()).digest()
+    salted = (
+        "UPDATE recovery_codes SET salt = salt WHERE salt IS NOT NULL AND code_hash <> %s"
+        " AND user_id = (SELECT id FROM users WHERE email = %s)"
+    )
+    assert change(api_database_url, salted, plain, email) == 10
+    old = hashlib.sha256(b"abcdefghjk").digest()
+    change(
+        api_database_url,
+        "INSERT INTO recovery_codes (user_id, code_hash, created_at) SELECT id, %s, now() FROM users WHERE email = %s",
+        old,
+        email,
+    )
+    for code in (codes[4], "abcde-fghjk"):
+        other = Browser(server.url)
+        assert other.fill(code_page(other, email), "/sign-in/code", code=code).status_code == 303
+        again = Browser(server.url)
+        assert again.fill(code_page(again, email), "/sign-in/code", code=code).status_code == 400

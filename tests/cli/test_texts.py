@@ -92,7 +92,7 @@ def test_rules_are_set_with_a_warning_where_they_are_looser(regulars):
         "--notice", "STOP 36111", "--reply-path", "36111", "--cap", "9/24",
     )  # fmt: skip
     assert "Sunday is closed by default in FR" in done.err
-    assert "Monday" not in done.err
+    assert "Monday is" not in done.err
     assert "at most 1 in 24 hours" in done.err
     shown = run(regulars, "sms", "rules", "show", "--json").data
     assert shown["hours"]["FR"]["Sunday"] == "10:00-12:00"
@@ -171,3 +171,15 @@ def test_a_restored_backup_of_an_older_schema_is_on_hold_before_it_is_migrated(r
         assert "regulars migrate" in restored.err
         held = connection.execute("SELECT held_reason FROM sms_settings WHERE held_since IS NOT NULL").fetchall()
     assert held == [("A backup was restored.",)]
+
+
+def test_the_holidays_of_a_country_are_listed_before_a_rule_is_set(regulars):
+    days = run(regulars, "sms", "rules", "holidays", "fr", "--json").data
+    assert len(days["everywhere"]) == 11
+    assert days["regions"] == {}
+    assert "Christmas Day" in run(regulars, "sms", "rules", "holidays", "IT").err
+    changed = run(regulars, "sms", "rules", "set", "--country", "FR", "--hours", "Monday=9-18")
+    assert "Closed on these public holidays" in changed.err
+    assert "National Day" in changed.err
+    opened = run(regulars, "sms", "rules", "set", "--country", "FR", "--on-holidays")
+    assert "National Day" not in opened.err

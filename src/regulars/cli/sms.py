@@ -17,10 +17,11 @@ from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault
 from regulars.messaging import hold as holds
 from regulars.messaging.addresses import inbound_url
+from regulars.messaging.closed_days import ClosedDays, NamedDays, find_closed_days
 from regulars.messaging.credentials import seal_token
 from regulars.messaging.hours import Rule
 from regulars.messaging.rules import DAYS, DEFAULT_RULES, Cap, default_rule
-from regulars.messaging.settings.change import change_settings, with_caps, with_hours, with_notice
+from regulars.messaging.settings.change import change_settings, check_country, with_caps, with_hours, with_notice
 from regulars.messaging.settings.model import ProviderName, Simulation, SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import Texting, change_provider
 
@@ -142,6 +143,24 @@ def show_rules(organization: OfOrganization, as_json: AsJson = False) -> None:
         err.print(f"{country} ends with: {notice['words']} (stops by {notice['reply_path']})", markup=False)
 
 
+@rules_app.command("holidays")
+def show_holidays(
+    organization: OfOrganization,
+    country: Annotated[str, typer.Argument(help="Two letters, such as FR.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show the public holidays of the next twelve months on which no text leaves, before any rule is changed."""
+
+    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> ClosedDays:
+        return await find_closed_days(tx, organization_id, check_country(country), today=tx.now.date())
+
+    closed = desk.run(organization, act)
+    if as_json:
+        print_json(_closed(closed))
+        return
+    _print_closed(closed)
+
+
 @rules_app.command("set")
 def set_rules(
     organization: OfOrganization,
@@ -156,10 +175,15 @@ def set_rules(
     """Change hours, notices and caps; what is looser than the default is said."""
     given = dict(_pair(text) for text in hours or [])
 
-    async def act(tx: Tx, organization_id: UUID, texting: Texting, _vault: AnyVault) -> list[str]:
+    async def act(
+        tx: Tx, organization_id: UUID, texting: Texting, _vault: AnyVault
+    ) -> tuple[list[str], ClosedDays | None]:
         settings, warnings = texting.settings, list[str]()
+        closed = None
         if country is not None and (given or on_holidays is not None):
             settings, warnings = with_hours(settings, country, given, on_holidays=on_holidays)
+            if not settings.rule_of(check_country(country)).on_holidays:
+                closed = await find_closed_days(tx, organization_id, check_country(country), today=tx.now.date())
         if country is not None and notice is not None:
             settings = with_notice(settings, country, words=notice, reply_path=reply_path or "")
         if cap:
@@ -169,13 +193,38 @@ def set_rules(
         asked = {"country": country, "hours": given, "on_holidays": on_holidays, "notice": notice, "caps": cap}
         after = {name: value for name, value in asked.items() if value not in (None, {})}
         await record(tx, organization_id, OPERATOR, "texts.rules", "texts", after=after)
-        return warnings
+        return warnings, closed
 
     if country is None and (given or notice is not None or on_holidays is not None):
         raise CommandError("Hours and notices are for a country: add --country.", code=Exit.USAGE)
-    for warning in desk.run_changing(organization, act):
+    warnings, closed = desk.run_changing(organization, act)
+    if closed is not None:
+        err.print("Closed on these public holidays of the next twelve months:")
+        _print_closed(closed)
+    for warning in warnings:
         err.print(f"Looser than the default: {warning}", style="yellow", markup=False)
     err.print("Set.", markup=False)
+
+
+def _print_closed(closed: ClosedDays) -> None:
+    for day, name in closed.everywhere:
+        err.print(f"{day:%Y-%m-%d %a}  {name}", markup=False)
+    if not closed.everywhere:
+        err.print("No holiday of this country is known; close such days by hand.")
+    for region, days in closed.regions.items():
+        for word, found in (("also closed", days.closed), ("open", days.opened)):
+            for day, name in found:
+                err.print(f"{day:%Y-%m-%d %a}  {name} ({word} for customers of stores in {region})", markup=False)
+
+
+def _closed(closed: ClosedDays) -> dict[str, Any]:
+    def told(days: NamedDays) -> list[dict[str, str]]:
+        return [{"day": day.isoformat(), "name": name} for day, name in days]
+
+    regions = {
+        region: {"closed": told(days.closed), "open": told(days.opened)} for region, days in closed.regions.items()
+    }
+    return {"everywhere": told(closed.everywhere), "regions": regions}
 
 
 def _account(settings: SmsSettings, account_sid: str | None, sender: str | None) -> TwilioAccount:

@@ -148,7 +148,7 @@ def decide(text: Candidate, caps: Sequence[Cap], now: datetime) -> Decision:
         return Skip(Reason.COUNTRY_NOT_SET)
     if any(_is_reached(cap, text.earlier, now) for cap in caps):
         return Skip(Reason.CAP)
-    opening = next_opening(text.rule, country, text.place.zones, now)
+    opening = next_opening(text.rule, country, text.place.zones, now, region=text.place.region)
     if opening.at is None or opening.closes_at is None or opening.at >= text.expires_at:
         return Skip(Reason.HOURS)
     return Send(min(opening.closes_at, text.expires_at)) if opening.is_open(now) else Wait(opening.at)

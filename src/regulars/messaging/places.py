@@ -12,10 +12,14 @@ NUMBERS_REMEMBERED: Final = 16_384
 
 
 class Place(NamedTuple):
-    """`country` is None, and there are no zones, where a number belongs to no country (a satellite telephone)."""
+    """`country` is None, and there are no zones, where a number belongs to no country (a satellite telephone).
+
+    No number of a mobile telephone names its region; `region` comes from the store where consent was given.
+    """
 
     country: str | None
     zones: tuple[str, ...]
+    region: str | None = None
 
 
 @lru_cache(maxsize=NUMBERS_REMEMBERED)

@@ -34,7 +34,10 @@ from regulars.messaging.providers.base import (
     Unclear,
 )
 from regulars.messaging.providers.phone import forget_simulated
+from regulars.messaging.regions import region_of
 from regulars.messaging.settings.store import Texting, hold_for_account, share_texting
+from regulars.stores.find import find_addresses
+from regulars.stores.model import Address
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due, Schedule
 
@@ -163,6 +166,7 @@ class _Gate:
         self._now = now
         self._suppressed: set[bytes] = set()
         self._earlier: dict[bytes, list[datetime]] = {}
+        self._addresses: dict[UUID, Address] = {}
 
     @classmethod
     async def open(
@@ -180,6 +184,8 @@ class _Gate:
             longest = max((cap.hours for cap in texting.settings.caps), default=0)
             since = tx.now - timedelta(hours=longest)
             gate._earlier = await queries.find_counted_times(tx, organization_id, hashes, since=since)
+            stores = {consent.store_id for consent in consents.values() if consent.store_id is not None}
+            gate._addresses = await find_addresses(tx, organization_id, stores)
         return gate
 
     def sort(self, rows: Sequence[TextRow]) -> tuple[list[Claimed], list[queries.Put], list[queries.Ended]]:
@@ -199,8 +205,8 @@ class _Gate:
 
     def _decide(self, row: TextRow) -> Send | Wait | Skip:
         number_hash = row.number_hash or b""
-        place = place_of(row.phone_number) if row.phone_number is not None else _NOWHERE
         consent = self._consents.get(number_hash, _NEVER_ASKED)
+        place = self._place(row.phone_number, consent)
         is_exempt = OriginKind(row.origin_kind) in EXEMPT
         candidate = Candidate(
             is_exempt=is_exempt,
@@ -218,6 +224,16 @@ class _Gate:
         if isinstance(decision, Send) and not is_exempt:
             self._earlier.setdefault(number_hash, []).append(self._now)
         return decision
+
+    def _place(self, phone_number: str | None, consent: NumberConsent) -> Place:
+        """Where the number may be; its region is that of the store where consent was given, in the same country."""
+        if phone_number is None:
+            return _NOWHERE
+        place = place_of(phone_number)
+        address = None if consent.store_id is None else self._addresses.get(consent.store_id)
+        if address is None or address.country_code != place.country:
+            return place
+        return place._replace(region=region_of(address))
 
     def _has_notice(self, row: TextRow, place: Place) -> bool:
         """Whether the country has a notice and the text carries it: it may have been set since the text was written."""

@@ -1,12 +1,15 @@
 """Find stores by what callers call them."""
 
 from collections.abc import Collection
+from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import ByExternalId, ById, Reference, split_references
 from regulars.stores import queries
-from regulars.stores.model import Store, StoreRef
+from regulars.stores.model import Address, Store, StoreRef
+
+STORES_MAX: Final = 10_000
 
 
 async def find_stores(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoreRef]:
@@ -33,6 +36,16 @@ async def find_store(tx: Tx, organization_id: UUID, reference: Reference) -> Sto
 async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limit: int) -> list[Store]:
     """Stores in the order of their creation, from the one after `after` on."""
     return await queries.list_stores(tx, organization_id, after=after, limit=limit)
+
+
+async def find_addresses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Address]:
+    """Where these stores are; those without an address are absent."""
+    return await queries.find_addresses(tx, organization_id, sorted(ids)) if ids else {}
+
+
+async def find_addresses_in(tx: Tx, organization_id: UUID, country: str) -> list[Address]:
+    """The addresses of an organization's stores in a country, of as many stores as a chain may have."""
+    return await queries.find_addresses_in(tx, organization_id, country, limit=STORES_MAX)
 
 
 async def name_stores(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:

@@ -51,6 +51,22 @@ async def find_store_names(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -
     return {row[0]: row[1] for row in rows}
 
 
+async def find_addresses(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Address]:
+    rows = await tx.fetch(
+        "SELECT id, address FROM stores WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND address IS NOT NULL",
+        (organization_id, list(ids)),
+    )
+    return {row[0]: msgspec.convert(row[1], Address) for row in rows}
+
+
+async def find_addresses_in(tx: Tx, organization_id: UUID, country: str, *, limit: int) -> list[Address]:
+    rows = await tx.fetch(
+        "SELECT address FROM stores WHERE organization_id = %s AND address ->> 'country_code' = %s LIMIT %s",
+        (organization_id, country, limit),
+    )
+    return [msgspec.convert(row[0], Address) for row in rows]
+
+
 async def find_store_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> Store | None:
     rows = await tx.fetch(
         """

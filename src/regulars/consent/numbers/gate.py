@@ -19,6 +19,8 @@ class NumberConsent:
     profile_id: UUID | None
     # When its person was erased, if that is how it stands.
     erased_at: datetime | None = None
+    # Where consent was given.
+    store_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ async def lock_consents(tx: Tx, organization_id: UUID, number_hashes: Collection
             head.state.status is Status.SUBSCRIBED,
             head.state.profile_id,
             head.state.latest_opt_out_at if head.state.is_erased else None,
+            head.state.store_id,
         )
         for head in heads
         if head.state is not None

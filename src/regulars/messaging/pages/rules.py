@@ -1,15 +1,14 @@
 """The rules of texting: hours of each country as a week, holidays, caps, notices and reply paths."""
 
-import asyncio
-from datetime import date, timedelta
 from typing import Any, Final, NamedTuple
 
 from babel import Locale
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
+from regulars.messaging.closed_days import find_closed_days
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.hours import Rule, Window, holidays_of
+from regulars.messaging.hours import Rule, Window
 from regulars.messaging.pages.settings import PATH, texting_of
 from regulars.messaging.places import zones_by_country
 from regulars.messaging.rules import DAYS, DEFAULT_RULES, Cap, default_rule, looser_caps, looser_than_default
@@ -36,7 +35,6 @@ from regulars.web.visit import Visit
 RULES: Final = f"{PATH}/rules"
 COUNTRIES: Final = f"{PATH}/countries"
 CAPS_MAX: Final = 4
-_YEAR: Final = timedelta(days=365)
 _DAY_MINUTES: Final = 24 * 60
 
 
@@ -78,12 +76,6 @@ def week(rule: Rule, default: Rule) -> list[DayBar]:
         width = 0.0 if own is None else (own.closes_minute - own.opens_minute) / _DAY_MINUTES * 100
         bars.append(DayBar(day, words_of(own), f"{x:.2f}", f"{width:.2f}", words_of(usual)))
     return bars
-
-
-def coming_holidays(country: str, today: date) -> list[tuple[date, str]]:
-    """Those of the next twelve months with their names."""
-    found = {**holidays_of(country, today.year), **holidays_of(country, today.year + 1)}
-    return sorted((day, name) for day, name in found.items() if today <= day < today + _YEAR)
 
 
 def _lines(visit: Visit, texting: Texting) -> list[CountryLine]:
@@ -178,9 +170,10 @@ async def _show_country(visit: Visit, refused_form: FormState | None) -> Respons
     code = _code(visit)
     async with visit.database.reading() as tx:
         texting = await texting_of(tx, visit)
+        today = visit.now.astimezone(visit.format.zone).date()
+        closed = await find_closed_days(tx, visit.organization_id, code, today=today)
     rule = texting.settings.rule_of(code)
     own = texting.settings.notices.get(code)
-    today = visit.now.astimezone(visit.format.zone).date()
     values: dict[str, Any] = {
         "code": code,
         "name": country_name(code),
@@ -189,8 +182,7 @@ async def _show_country(visit: Visit, refused_form: FormState | None) -> Respons
         "bars": week(rule, default_rule(code)),
         "is_own": code in texting.settings.rules,
         "looser": looser_than_default(code, rule),
-        # The first look at a country reads the calendars of all its regions.
-        "holidays": await asyncio.to_thread(coming_holidays, code, today),
+        "closed": closed,
         "notice": own,
         "simulated": SIMULATED_NOTICE if own is None and texting.provider == "simulator" else None,
         "days": DAYS,

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -14,6 +15,8 @@ from tests.crash.journal import Call, Journal
 from tests.crash.outside import Arrival
 from tests.crash.shops import STORE, Shop
 from tests.support import samples
+
+from regulars.privacy.erasure_log import read_log
 
 PEOPLE_MAX: Final = 400
 FIRST_NUMBER: Final = 500
@@ -129,6 +132,15 @@ def check_gone(url: str, shop: Shop, gone: dict[Person, float], arrivals: Sequen
     erased_at = {person.phone_number: moment for person, moment in gone.items()}
     late = [it.text_id for it in arrivals if it.at > erased_at.get(it.number, float("inf"))]
     assert not late, f"GONE: texts left for somebody who was erased: {late}"
+
+
+def check_logged(url: str, shop: Shop, folder: Path) -> None:
+    """Every erasure that was committed is in the log outside the database, and not as a void one."""
+    logged = {one.profile_id for path in folder.rglob("erasures.log") for one in read_log(path).erasures}
+    with psycopg.connect(url) as connection:
+        query = "SELECT profile_id FROM erasures WHERE organization_id = %s"
+        committed = {row[0] for row in connection.execute(query, (shop.organization_id,))}
+    assert committed <= logged, f"LOG: {len(committed - logged)} erasures are missing from the log"
 
 
 def of_leavers(shop: Shop, number: str) -> bool:

@@ -1,10 +1,12 @@
 """Whoever was erased is found wherever something of them was left."""
 
+import json
 import time
+from uuid import uuid4
 
 import psycopg
 import pytest
-from tests.crash.leavers import Person, check_gone
+from tests.crash.leavers import Person, check_gone, check_logged
 from tests.crash.outside import Arrival
 from tests.crash.shops import open_shops
 
@@ -42,3 +44,16 @@ def test_a_text_that_leaves_after_the_answer_is_found(database_url, shop):
     check_gone(database_url, shop, {person: arrival.at + 1}, [arrival])
     with pytest.raises(AssertionError, match="GONE: texts left"):
         check_gone(database_url, shop, {person: arrival.at - 1}, [arrival])
+
+
+def test_an_erasure_that_no_log_has_is_found(database_url, shop, tmp_path):
+    check_logged(database_url, shop, tmp_path)
+    profile_id = uuid4()
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("INSERT INTO erasures VALUES (%s, %s, '{}', now())", (shop.organization_id, profile_id))
+    with pytest.raises(AssertionError, match="LOG: 1 erasures"):
+        check_logged(database_url, shop, tmp_path)
+    entry = {"entry": str(uuid4()), "organization_id": str(shop.organization_id), "profile_id": str(profile_id)}
+    line = json.dumps({**entry, "number_hashes": [], "erased_at": "2026-01-05T10:00:00Z"})
+    (tmp_path / "erasures.log").write_text(f"{line}\n")
+    check_logged(database_url, shop, tmp_path)

@@ -15,7 +15,7 @@ from tests.crash import checker, effects
 from tests.crash.clients import SALES, STORE, Address, Caller, Till, at_work, settle
 from tests.crash.faults import Fault, Scene
 from tests.crash.journal import Call, Journal
-from tests.crash.leavers import Leavers, check_gone, of_leavers
+from tests.crash.leavers import Leavers, check_gone, check_logged, of_leavers
 from tests.crash.outside import organization_name
 from tests.crash.processes import ServerProcess
 from tests.crash.shops import Shop, open_shops
@@ -271,6 +271,7 @@ def _check(scene: Scene, result: Result, ledgers: dict[str, effects.Ledger], lea
             lambda s=shop, f=followed: effects.check_ledger(world.url, s, ledgers[s.tag], f),  # type: ignore[misc]  # bound now
             lambda s=shop, f=followed, r=received, m=mine: effects.check_webhooks(s, f, r, m),  # type: ignore[misc]  # bound now
             lambda s=shop, g=leaving.gone, a=all_arrivals: check_gone(world.url, s, g, a),  # type: ignore[misc]  # bound now
+            lambda s=shop: check_logged(world.url, s, world.folder),  # type: ignore[misc]  # bound now
             lambda s=shop, o=others, m=mine, r=received: effects.check_tenants(s, o, m, r),  # type: ignore[misc]  # bound now
         ]
         for check in checks:

@@ -90,8 +90,9 @@ class Settings:
     secret_key: Annotated[
         str | None,
         kinds.SECRET,
-        "Key that seals secrets in the database: second factors, webhook secrets, provider credentials. Without it the"
-        " embedded database keeps one in the file secret.key of the data folder; an external database needs it.",
+        "Key that seals secrets in the database: second factors, webhook secrets, provider credentials, and the secrets"
+        " of organizations. Without it the embedded database keeps one in the file secret.key of the data folder;"
+        " an external database needs it.",
     ] = None
     erasure_log: Annotated[
         Path | None,

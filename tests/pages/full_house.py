@@ -20,12 +20,18 @@ from regulars.worker import LISTENERS
 # Would run, break out of an attribute, out of a script, out of a template or out of a title.
 MARKER = "planted"
 PLANTED = "\"'><img src=x onerror=alert('planted')></title></script>{{7*7}}"
+# Stands in every field that tells of a customer, and in no other.
+PRIVATE_MARKER = "confidential"
+PRIVATE = f"{PLANTED} {PRIVATE_MARKER}"
 WRITTEN_SECONDS_MAX = 30
 
 
 @dataclass(frozen=True)
 class FullHouse:
+    organization_id: UUID
     number: str
+    customer: str
+    external_id: str
 
 
 def fill(api: Api, visitor: Visitor, database_url: str) -> FullHouse:
@@ -36,15 +42,15 @@ def fill(api: Api, visitor: Visitor, database_url: str) -> FullHouse:
         api,
         "/v1/profiles",
         {
-            "external_id": f"C {PLANTED}",
-            "first_name": PLANTED,
-            "last_name": PLANTED,
+            "external_id": f"C {PRIVATE}",
+            "first_name": PRIVATE,
+            "last_name": PRIVATE,
             "phone_number": number,
-            "attributes": {PLANTED: PLANTED, "size": "12", "code": "007"},
+            "attributes": {PLANTED: PRIVATE, "size": "12", "code": "007", "id": PRIVATE, "type": PRIVATE},
         },
     )
     _send(
-        api, "/v1/profiles", {"external_id": f"D {PLANTED}", "phone_number": PLANTED, "attributes": {"size": PLANTED}}
+        api, "/v1/profiles", {"external_id": f"D {PRIVATE}", "phone_number": PRIVATE, "attributes": {"size": PRIVATE}}
     )
     _write_journeys(database_url, api.tenant.organization_id)
     consent = {
@@ -53,18 +59,19 @@ def fill(api: Api, visitor: Visitor, database_url: str) -> FullHouse:
         "consented_at": samples.ago(days=2),
         "profile_id": profile["id"],
         "consent_proof": {
-            "terms_url": "https://shop.example/?'><img/src=x>",
-            "terms_version": PLANTED,
-            "source_text": PLANTED,
+            "terms_url": f"https://shop.example/?'><img/src=x>{PRIVATE_MARKER}",
+            "terms_version": PRIVATE,
+            "source_text": PRIVATE,
         },
     }
     _send(api, "/v1/subscriptions/opt-in", consent)
     other = {**consent, "phone_number": samples.phone(), "profile_id": None}
     _send(api, "/v1/subscriptions/opt-in", other)
-    withdrawal = {"phone_number": other["phone_number"], "reason": PLANTED, "source": PLANTED}
+    withdrawal = {"phone_number": other["phone_number"], "reason": PRIVATE, "source": PRIVATE}
     _send(api, "/v1/subscriptions/opt-out", withdrawal)
     _sell(api, store["id"], profile["external_id"])
     api.post("/v1/sales-events", {"external_id": f"T {PLANTED}", "store_id": PLANTED})
+    api.post("/v1/profiles", {"external_id": "wrong", "attributes": {PRIVATE: ["no text"]}})
     _name_the_organization(database_url, api)
     visitor.post("/keys", name=PLANTED[:80], permission="ingest")
     _wait_for_the_log(visitor)
@@ -81,7 +88,36 @@ def fill(api: Api, visitor: Visitor, database_url: str) -> FullHouse:
     while not _is_counted(visitor, segment):
         assert time.monotonic() < deadline
         work_through(database_url, api.tenant.organization_id)
-    return FullHouse(number)
+    _plant_by_hand(database_url, api.tenant.organization_id, number)
+    return FullHouse(api.tenant.organization_id, number, profile["id"], profile["external_id"])
+
+
+# What a provider, a listener or a person writes only when something goes wrong. The number stands in it, too.
+BY_HAND = (
+    """UPDATE texts SET state = 'failed', reason = 'rejected: ' || %(private)s, provider_id = %(private)s,
+       profile_id = (SELECT profile_id FROM subscriptions WHERE organization_id = %(o)s AND phone_number = %(number)s)
+       WHERE organization_id = %(o)s AND state IN ('delivered', 'sent')""",
+    "UPDATE replies SET provider_id = %(private)s WHERE organization_id = %(o)s",
+    """UPDATE journey_runs SET reason = %(private)s, state = 'parked', due_at = NULL
+       WHERE organization_id = %(o)s""",
+    """INSERT INTO journey_trace (organization_id, run_id, sequence, at, event, detail)
+       SELECT organization_id, id, 99, now(), 'failed', json_build_object('attempts', 1, 'error', %(private)s::text)
+       FROM journey_runs WHERE organization_id = %(o)s""",
+    "UPDATE ticket_collision_totals SET note = %(private)s WHERE organization_id = %(o)s",
+    """UPDATE catalog_tallies SET samples = jsonb_build_array(jsonb_build_array(%(private)s::text, 1)),
+       common = jsonb_build_array(jsonb_build_array(%(private)s::text, 1)) WHERE organization_id = %(o)s""",
+)
+
+
+def _plant_by_hand(database_url: str, organization_id: UUID, number: str) -> None:
+    async def plant() -> None:
+        async with await AsyncConnection.connect(database_url, autocommit=True) as connection:
+            for statement in BY_HAND:
+                await connection.execute(
+                    statement, {"o": organization_id, "number": number, "private": f"{number} {PRIVATE}"}
+                )
+
+    run_aside(plant())
 
 
 def _write_journeys(database_url: str, organization_id: UUID) -> None:
@@ -107,9 +143,9 @@ def _text(api: Api, visitor: Visitor, database_url: str, number: str) -> None:
     organization_id = api.tenant.organization_id
     for loses in (0.0, 1.0):
         open_at_any_hour(database_url, organization_id, brand=PLANTED, caps=(), simulation=Simulation(loses=loses))
-        send_text(database_url, organization_id, number, PLANTED)
+        send_text(database_url, organization_id, number, PRIVATE)
     open_at_any_hour(database_url, organization_id, brand=PLANTED, caps=())
-    visitor.post(f"/simulator/{number}/reply", text=f"Leave me alone {PLANTED}")
+    visitor.post(f"/simulator/{number}/reply", text=f"Leave me alone {PRIVATE}")
     work_through(database_url, organization_id)
 
 
@@ -122,7 +158,15 @@ def _hook(api: Api, visitor: Visitor, database_url: str) -> None:
         events=["profile.*", "subscription.*"],
     )
     assert answer.status_code == 303, answer.text
-    _send(api, "/v1/profiles", {"external_id": f"H {PLANTED}", "first_name": PLANTED, "attributes": {PLANTED: PLANTED}})
+    _send(
+        api,
+        "/v1/profiles",
+        {
+            "external_id": f"H {PRIVATE}",
+            "first_name": PRIVATE,
+            "attributes": {PLANTED: PRIVATE, "id": PRIVATE, "type": PRIVATE, "status": PRIVATE, "outcome": PRIVATE},
+        },
+    )
 
     async def fail() -> None:
         database = Database(database_url, pool_max=2)
@@ -140,7 +184,7 @@ def _hook(api: Api, visitor: Visitor, database_url: str) -> None:
                     "INSERT INTO webhook_attempts (organization_id, delivery_id, number, attempted_at, duration_ms,"
                     " status, error, answer) SELECT organization_id, id, 1, now(), 9, 503, %s, %s"
                     " FROM webhook_deliveries WHERE organization_id = %s",
-                    (PLANTED, PLANTED, *of),
+                    (PLANTED, PRIVATE, *of),
                 )
                 await tx.execute(
                     "UPDATE webhook_endpoints SET failures = 1, failing_since = now() WHERE organization_id = %s", of
@@ -190,9 +234,9 @@ def _sell(api: Api, store_id: str, customer: str) -> None:
         external_id=f"T {PLANTED}",
         profile_id=customer,
         source=PLANTED,
-        payments=[{"kind": PLANTED}],
-        loyalty={"card": PLANTED},
-        metadata={PLANTED: PLANTED},
+        payments=[{"kind": PRIVATE}],
+        loyalty={"card": PRIVATE},
+        metadata={PLANTED: PRIVATE},
         line_items=[line],
     )
     _send(api, "/v1/sales-events", sale)

@@ -72,7 +72,7 @@ ROWS = (
        WHERE organization_id = %(o)s AND topic = %(topic)s LIMIT 1""",
     """UPDATE sales_events SET payments = %(json)s, loyalty = %(json)s, metadata = %(json)s
        WHERE organization_id = %(o)s AND profile_id = %(profile)s""",
-    """UPDATE subscriptions SET terms_url = %(marker)s, terms_version = %(marker)s, consent_source = %(marker)s
+    """UPDATE subscriptions SET terms_url = %(marker)s, terms_version = %(marker)s
        WHERE organization_id = %(o)s""",
     """UPDATE ticket_collision_totals SET note = 'Called ' || %(last_name)s WHERE organization_id = %(o)s""",
 )

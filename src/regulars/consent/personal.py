@@ -59,7 +59,6 @@ PERSONAL_DATA: Final = PersonalData(
     columns=(
         "subscriptions.phone_number",
         "subscriptions.profile_id",
-        "subscriptions.consent_source",
         "subscriptions.terms_url",
         "subscriptions.terms_version",
         "subscriptions.source_text",
@@ -68,6 +67,7 @@ PERSONAL_DATA: Final = PersonalData(
     ),
     harmless={
         "subscriptions.number_hash": "a keyed hash, which stays so that the number is not contacted again",
+        "subscriptions.consent_source": "one of the listed sources of consent",
         "subscriptions.last_hash": _COMMITTED,
         "consent_payloads.salt": "random, and deleted with the content",
         "consent_ledger.outcome": "one of the outcomes of a consent",

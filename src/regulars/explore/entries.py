@@ -67,7 +67,7 @@ def describe(visit: Visit, entry: Entry, keys: Mapping[str, str]) -> EntryWords:
     return EntryWords(
         sequence=entry.sequence,
         title=title_of(entry),
-        source=SOURCES.get(source, source) if source else "",
+        source=SOURCES.get(source or "") or mask.text(visit, source) or "",
         proof=_proof(visit, entry, said),
         quote=mask.text(visit, said.get("source_text") or said.get("message") or said.get("reason")),
         origin=_origin(said, keys),

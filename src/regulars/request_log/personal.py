@@ -13,8 +13,9 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 PERSONAL_DATA: Final = PersonalData(
-    columns=("request_log.profile_id", "request_log.target", "request_log.problem"),
+    columns=("request_log.profile_id", "request_log.problem"),
     harmless={
+        "request_log.target": "a path in which customers stand by canonical id only",
         "request_log.method": "a method of HTTP",
         "request_log.code": "the code of a refusal",
         "request_log.request_id": "made by us, or by the caller to trace a request",

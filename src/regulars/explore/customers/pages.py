@@ -1,6 +1,7 @@
 """Customers: the list, the page of one with timeline, consent and attributes, their data as a file, their erasure."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -18,10 +19,11 @@ from regulars.explore.customers.timeline import KINDS, Fact, Timeline, by_day, f
 from regulars.explore.question import ENTRIES_SHOWN, NumberView, read_moment, read_number
 from regulars.journeys.browse.read import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
-from regulars.kit.ids import JOURNEY, PROFILE, RUN, SEGMENT, SUBSCRIPTION, read_reference
+from regulars.kit.ids import JOURNEY, PROFILE, RUN, SEGMENT, SUBSCRIPTION, ById, read_reference
 from regulars.messaging.find import list_texts
 from regulars.messaging.inbox.find import list_replies
 from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.words import reason_detail, reason_word
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.browse.history import History, read_history
@@ -83,7 +85,10 @@ class CustomerView:
 
 async def find_customer(tx: Tx, visit: Visit) -> Profile:
     """The customer of the address, by canonical or external id, inside this organization."""
-    profile = await find_profile(tx, visit.organization_id, read_reference(PROFILE, visit.references[0]))
+    reference = read_reference(PROFILE, visit.references[0])
+    # An external id tells who somebody is: a role that may not see one may not try one either.
+    is_allowed = visit.sees_personal or isinstance(reference, ById)
+    profile = await find_profile(tx, visit.organization_id, reference) if is_allowed else None
     if profile is None:
         raise PageNotFound("No customer of this organization has this id; they may have been erased.")
     return profile
@@ -107,9 +112,16 @@ async def show_customer(visit: Visit) -> Response:
         name=mask.name(visit, profile.first_name, profile.last_name),
         number_ids={one.id: SUBSCRIPTION.encode(one.id) for one in view.subscriptions},
         text_states=TEXT_STATES,
+        text_reason=partial(_tell_reason, visit),
         journey_id=JOURNEY.encode,
         run_id=RUN.encode,
     )
+
+
+def _tell_reason(visit: Visit, reason: str) -> str:
+    """The code of a reason in words, and what a provider said, which may hold the number."""
+    word, detail = reason_word(reason), mask.text(visit, reason_detail(reason))
+    return ": ".join(part for part in (word and word.word, detail) if part)
 
 
 async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> CustomerView:

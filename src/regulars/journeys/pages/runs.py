@@ -116,7 +116,8 @@ async def _lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]:
         person = people.get(run.profile_id)
         node = program_of(definitions[run.journey_id, run.version]).nodes.get(run.step or "")
         at = "" if node is None else f" at “{tell_step(node.step).kind}”"
-        standing = f"{WAITS.get(run.waits_for or '', 'Goes on')}{at}" if run.state == "active" else run.reason or ""
+        reason = mask.text(visit, run.reason) or ""
+        standing = f"{WAITS.get(run.waits_for or '', 'Goes on')}{at}" if run.state == "active" else reason
         lines.append(
             RunLine(
                 run,
@@ -152,7 +153,7 @@ async def show_run(visit: Visit) -> Response:
         name=name,
         sale=sales[0] if sales else None,
         ticket=None if ticket is None else ticket.told.external_id,
-        lines=tell_trace(run, rows, definitions[run.journey_id, run.version], around, visit.format),
+        lines=tell_trace(visit, run, rows, definitions[run.journey_id, run.version], around),
         states=RUN_STATES,
     )
 

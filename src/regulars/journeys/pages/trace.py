@@ -12,7 +12,9 @@ from regulars.journeys.runs.model import RunRow, TraceRow
 from regulars.journeys.words import tell_length, tell_step, tell_ways
 from regulars.kit.clock import parse_timestamp
 from regulars.messaging.model import TextRow
+from regulars.web import mask
 from regulars.web.format import Format
+from regulars.web.visit import Visit
 
 WAITS = {"purchase": "Waits for a purchase", "text": "Waits for its text", "time": "Waits"}
 TEXT_STATES = {
@@ -50,12 +52,13 @@ def segments_seen(rows: Sequence[TraceRow]) -> set[str]:
 
 
 def tell_trace(
-    run: RunRow, rows: Sequence[TraceRow], definition: Definition, around: Around, formats: Format
+    visit: Visit, run: RunRow, rows: Sequence[TraceRow], definition: Definition, around: Around
 ) -> list[Line]:
-    return [_tell(row, definition, around, formats) for row in rows] + _tell_now(run, formats)
+    return [_tell(visit, row, definition, around) for row in rows] + _tell_now(visit, run)
 
 
-def _tell(row: TraceRow, definition: Definition, around: Around, formats: Format) -> Line:
+def _tell(visit: Visit, row: TraceRow, definition: Definition, around: Around) -> Line:
+    formats = visit.format
     node = program_of(definition).nodes.get(row.step or "")
     name = tell_step(node.step).name if node is not None else row.step or ""
     detail = row.detail if isinstance(row.detail, dict) else {}
@@ -70,7 +73,9 @@ def _tell(row: TraceRow, definition: Definition, around: Around, formats: Format
             return Line("check", "yes", f"Waited: {name}", "", row.at)
         case "texts":
             text = next((text for text in around.texts if text.step == (row.step or "")), None)
-            return Line("message", _kind_of_text(text), "Asks for a text", _tell_text(text), row.at, text and text.body)
+            return Line(
+                "message", _kind_of_text(text), "Asks for a text", _tell_text(visit, text), row.at, text and text.body
+            )
         case "then" | "else" as way:
             ways = tell_ways(node.step) if node is not None else ("Yes", "No")
             is_then = way == "then"
@@ -86,11 +91,20 @@ def _tell(row: TraceRow, definition: Definition, around: Around, formats: Format
             return Line("out", "", "Left the journey", _sentence(detail.get("outcome")), row.at)
 
 
-def _tell_now(run: RunRow, formats: Format) -> list[Line]:
+def _tell_now(visit: Visit, run: RunRow) -> list[Line]:
+    formats = visit.format
     if run.state == "ended":
         return []
     if run.state == "parked":
-        return [Line("alert", "no", "Waits for a person", run.reason or "", run.waiting_since or run.entered_at)]
+        return [
+            Line(
+                "alert",
+                "no",
+                "Waits for a person",
+                mask.text(visit, run.reason) or "",
+                run.waiting_since or run.entered_at,
+            )
+        ]
     until = "" if run.due_at is None else f"Until {formats.full_moment(run.due_at)} at the latest."
     return [Line("clock", "now", WAITS.get(run.waits_for or "", "Goes on at its next turn"), until, formats.now)]
 
@@ -101,14 +115,16 @@ def _kind_of_text(text: TextRow | None) -> str:
     return {"sent": "yes", "delivered": "yes", "skipped": "no", "failed": "no"}.get(text.state, "")
 
 
-def _tell_text(text: TextRow | None) -> str:
+def _tell_text(visit: Visit, text: TextRow | None) -> str:
     if text is None:
         return "The text itself is no longer kept."
     if text.state == "skipped":
         reason, _, field = (text.reason or "").partition(":")
-        return f"Skipped: {SKIPS.get(reason, reason)}{f' ({field.strip()})' if field else ''}."
+        told = SKIPS.get(reason) or mask.text(visit, reason)
+        return f"Skipped: {told}{f' ({mask.text(visit, field.strip())})' if field else ''}."
     said = TEXT_STATES.get(text.state, text.state)
-    return f"{said} {text.reason}." if text.state == "failed" and text.reason else said
+    # A provider's own words may hold the number.
+    return f"{said} {mask.text(visit, text.reason)}." if text.state == "failed" and text.reason else said
 
 
 def _tell_seen(detail: Mapping[str, Any], segments: Mapping[str, str]) -> str:

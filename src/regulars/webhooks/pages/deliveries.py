@@ -38,8 +38,26 @@ CSV_HEADER: Final = (
     "id", "webhook_id", "endpoint", "type", "state", "attempts", "answer", "created_at", "attempted_at", "is_replay",
 )  # fmt: skip
 STATES: Final = (("pending", "Waits"), ("delivered", "Delivered"), ("failed", "Failed"), ("cancelled", "Cancelled"))
-# What is no person's: ids of ours, and words out of a fixed list.
-OPEN_MEMBERS: Final = frozenset({"id", "type", "timestamp", "status", "outcome", "webhook"})
+# Members that tell of nobody: ids of ours, times, and words out of a fixed list. Everything else is masked, whatever
+# its name: an attribute may be called `id`.
+HARMLESS_MEMBERS: Final = frozenset(
+    {
+        "type",
+        "timestamp",
+        "data.id",
+        "data.created_at",
+        "data.updated_at",
+        "data.outcome",
+        "data.webhook",
+        "data.subscription.id",
+        "data.subscription.status",
+        "data.subscription.consent_source",
+        "data.subscription.created_at",
+        "data.subscription.updated_at",
+        "data.subscription.profile.id",
+        "data.subscription.store.id",
+    }
+)
 
 
 class DeliveryPages:
@@ -256,12 +274,12 @@ def shown_body(visit: Visit, body: str | None) -> str | None:
     return json.dumps(read if visit.sees_personal else masked(read), indent=2, ensure_ascii=False)
 
 
-def masked(value: Any, *, member: str = "") -> Any:
+def masked(value: Any, *path: str) -> Any:
     if isinstance(value, dict):
-        return {name: masked(one, member=name) for name, one in value.items()}
-    if isinstance(value, list):
-        return [masked(one, member=member) for one in value]
-    return value if value is None or member in OPEN_MEMBERS else mask.HIDDEN
+        return {name: masked(one, *path, name) for name, one in value.items()}
+    # A name with a dot is one name, and no path.
+    is_harmless = not any("." in name for name in path) and ".".join(path) in HARMLESS_MEMBERS
+    return value if value is None or is_harmless else mask.HIDDEN
 
 
 def _curl(visit: Visit, endpoint: Endpoint | None, headers: Any, body: str | None) -> str | None:

@@ -15,6 +15,7 @@ PERSONAL_DATA: Final = PersonalData(
         "sign_in_failures": _STAFF,
         "sign_in_places": _STAFF,
         "recovery_codes": _STAFF,
+        "audit_heads": "hashes over commitments to what staff did",
         "audit_log": "what staff did; a customer stands in it by canonical id, which leads to nobody once erased",
     }
 )

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from rich.console import Console  # as above
 
+import backlog
 import journeys
 import latency
 import pages
@@ -55,7 +56,13 @@ GROWTH_LONG = (1_000_000, 10_000_000)
 WORK = ("queues", "webhooks")
 IDLE_S = 60
 # What is measured by itself, with `--only` and its name.
-ALONE: dict[str, "_Alone"] = {"pages": pages, "texts": texts, "journeys": journeys, "segments": segments}
+ALONE: dict[str, "_Alone"] = {
+    "pages": pages,
+    "texts": texts,
+    "journeys": journeys,
+    "segments": segments,
+    "backlog": backlog,
+}
 # Which of them end with an error when a bar was missed.
 BARS: dict[str, Callable[[Any], bool]] = {"pages": pages.is_reached}
 GROUPS = (*dict.fromkeys(scenario.group for scenario in SCENARIOS), "turns", "latency", "growth", *ALONE, *WORK)

@@ -49,8 +49,8 @@ def measure(cluster: Cluster, organization: Organization, *, seconds: int, say: 
 def _throughput(cluster: Cluster, organization: Organization, endpoints: int) -> tuple[float, float, float]:
     """Deliveries of facts that wait when the worker starts: a second, and what one costs worker and database."""
     url = cluster.clone("webhooks")
-    with _receiver() as (address, came):
-        asyncio.run(_prepare(url, organization, address, endpoints=endpoints, profiles=DELIVERIES // endpoints))
+    with receiver() as (address, came):
+        asyncio.run(prepare(url, organization, address, endpoints=endpoints, profiles=DELIVERIES // endpoints))
         database_before = cpu_s(cluster.postmaster_pid)
         with worker(url) as pid:
             started_with = cpu_s(pid)
@@ -68,7 +68,7 @@ def _write_cost(cluster: Cluster, organization: Organization, seconds: int) -> t
     for _ in range(TURNS):
         for endpoints, measured in rates.items():
             url = cluster.clone("webhooks")
-            asyncio.run(_prepare(url, organization, "http://127.0.0.1:9/", endpoints=endpoints, profiles=0))
+            asyncio.run(prepare(url, organization, "http://127.0.0.1:9/", endpoints=endpoints, profiles=0))
             with _server(url, with_worker=False) as base:
                 measured.append(asyncio.run(_upsert_for(base, organization, seconds=seconds)))
     return statistics.median(rates[0]), statistics.median(rates[1])
@@ -77,15 +77,15 @@ def _write_cost(cluster: Cluster, organization: Organization, seconds: int) -> t
 def _latency(cluster: Cluster, organization: Organization, *, rate: float, seconds: int) -> list[float]:
     """From the answer to an upsert, which follows its commit, to the arrival of its event."""
     url = cluster.clone("webhooks")
-    with _receiver() as (address, came):
-        asyncio.run(_prepare(url, organization, address, endpoints=1, profiles=0))
+    with receiver() as (address, came):
+        asyncio.run(prepare(url, organization, address, endpoints=1, profiles=0))
         with _server(url, with_worker=True) as base:
             answered = asyncio.run(_upsert_at(base, organization, rate=rate, seconds=seconds))
             _wait_until_delivered(url, len(answered))
         return [moment - answered[name] for name, moment in came() if name in answered]
 
 
-async def _prepare(url: str, organization: Organization, address: str, *, endpoints: int, profiles: int) -> None:
+async def prepare(url: str, organization: Organization, address: str, *, endpoints: int, profiles: int) -> None:
     database = Database(url)
     await database.open()
     owner = UUID(organization.id)
@@ -153,7 +153,7 @@ def _wait_until_delivered(url: str, count: int) -> None:
 
 
 @contextmanager
-def _receiver() -> Iterator[tuple[str, Callable[[], list[tuple[str, float]]]]]:
+def receiver() -> Iterator[tuple[str, Callable[[], list[tuple[str, float]]]]]:
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "bench" / "load" / "receiver.py")],
         stdin=subprocess.PIPE,

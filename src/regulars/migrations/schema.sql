@@ -1124,6 +1124,8 @@ CREATE INDEX outbox_due ON outbox USING btree (due_at, organization_id);
 
 CREATE INDEX outbox_retries_due ON outbox_retries USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX outbox_retries_to_take ON outbox_retries USING btree (organization_id, listener, due_at, id) WHERE (due_at IS NOT NULL);
+
 CREATE INDEX profiles_by_change ON profiles USING btree (organization_id, updated_at, id);
 
 CREATE INDEX profiles_by_first_name ON profiles USING btree (organization_id, folded_name(first_name, last_name) COLLATE "C", id) WHERE ((first_name IS NOT NULL) OR (last_name IS NOT NULL));

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
@@ -15,9 +16,14 @@ async def has_columns(tx: Tx, organization_id: UUID) -> bool:
     return bool(rows)
 
 
-async def wait_longer(tx: Tx) -> None:
+# How long the state is waited for: by a person or what tidies up, and by the worker, which has other things to do.
+PATIENTLY: Final = "10s"
+BRIEFLY: Final = "2s"
+
+
+async def wait_longer(tx: Tx, at_most: str = PATIENTLY) -> None:
     """For the rest of the transaction: a build holds the row for as long as a bite takes."""
-    await tx.execute("SET LOCAL lock_timeout = '10s'")
+    await tx.execute("SELECT set_config('lock_timeout', %s, true)", (at_most,))
 
 
 async def lock_state(tx: Tx, organization_id: UUID) -> State | None:
@@ -30,6 +36,14 @@ async def lock_state(tx: Tx, organization_id: UUID) -> State | None:
         (organization_id,),
     )
     return _state(rows[0]) if rows else None
+
+
+async def lock_free_state(tx: Tx, organization_id: UUID) -> bool:
+    """Whether the state could be locked without waiting."""
+    rows = await tx.fetch(
+        "SELECT FROM segment_columns WHERE organization_id = %s FOR UPDATE SKIP LOCKED", (organization_id,)
+    )
+    return bool(rows)
 
 
 async def find_state(tx: Tx, organization_id: UUID) -> State | None:

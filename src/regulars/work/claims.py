@@ -16,6 +16,7 @@ from uuid import UUID
 from regulars.kit import ids, log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
+from regulars.work.batch_size import HELD_UP
 from regulars.work.queue import Queue, log_trouble
 
 CLAIM_FOR: Final = timedelta(seconds=30)
@@ -132,18 +133,29 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         writes nothing.
         """
         until = monotonic() + self.claim_for.total_seconds()
-        while True:
+        # Outcomes that are written together; one that waits for a lock is written apart from the others.
+        parts = [done]
+        while parts:
+            part = parts.pop(0)
             try:
-                async with database.transaction() as tx:
-                    await self.settle(tx, organization_id, done)
-                    # Places are free again: whoever waited for one, and this organization itself, may go on.
-                    held_up = {organization_id, *self._held_up}
-                    tx.touched.update((self.name, waiting) for waiting in held_up)
+                await self._settle_part(database, organization_id, part)
             except CONNECTION_ERRORS as error:
                 if monotonic() >= until:
                     raise
-                _log.warning("work.settle_again", queue=self.name, error=type(error).__name__, outcomes=len(done))
+                _log.warning("work.settle_again", queue=self.name, error=type(error).__name__, outcomes=len(part))
+                middle = len(part) // 2
+                if isinstance(error, HELD_UP) and middle:
+                    parts = [part[:middle], part[middle:], *parts]
+                    continue
+                parts.append(part)
                 await asyncio.sleep(SETTLE_AGAIN_S)
-            else:
-                self._held_up -= held_up
-                return
+
+    async def _settle_part(
+        self, database: Database, organization_id: UUID, done: Sequence[tuple[Claim, Outcome]]
+    ) -> None:
+        async with database.transaction() as tx:
+            await self.settle(tx, organization_id, done)
+            # Places are free again: whoever waited for one, and this organization itself, may go on.
+            held_up = {organization_id, *self._held_up}
+            tx.touched.update((self.name, waiting) for waiting in held_up)
+        self._held_up -= held_up

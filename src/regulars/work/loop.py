@@ -20,7 +20,11 @@ from regulars.work.queue import Queue, log_trouble
 
 # Rows carry the time their transaction began, and show when it commits: a look goes back by this much.
 COMMITS_LATE_BY: Final = timedelta(seconds=5)
-FULL_LOOK_EVERY_S: Final = 60.0
+# A full look finds again what a turn passed over because somebody held it: often, but for no more than this share of
+# the time, since it reads the whole backlog.
+FULL_LOOK_EVERY_S: Final = 5.0
+FULL_LOOK_EVERY_S_MAX: Final = 60.0
+FULL_LOOK_SHARE: Final = 0.005
 # Of a queue that gathers: how much later an organization has its next turn for each one that has turns like it, and at
 # most. A turn costs about as much for one row as for twenty.
 APART_S: Final = 0.005
@@ -141,18 +145,21 @@ class _Server:
         self.ring = _Ring(gathers=queue.gathers)
         self._database = database
         self._looked_until: datetime | None = None
-        self._looked_fully_at = float("-inf")
+        self._next_full_look_at = float("-inf")
         self.next_look_at = float("-inf")
 
     async def look(self, tx: Tx) -> None:
         """Put those into the ring that have something due which they had not at the last look."""
         started = monotonic()
-        is_full = self._looked_until is None or started - self._looked_fully_at >= FULL_LOOK_EVERY_S
+        is_full = self._looked_until is None or started >= self._next_full_look_at
         after = None if is_full or self._looked_until is None else self._looked_until - COMMITS_LATE_BY
         for organization_id in await find_due_organizations(tx, self.queue.due, after=after):
             self.ring.add(organization_id)
         self._looked_until = tx.now
-        self._looked_fully_at = started if is_full else self._looked_fully_at
+        if is_full:
+            took_s = monotonic() - started
+            apart_s = min(FULL_LOOK_EVERY_S_MAX, max(FULL_LOOK_EVERY_S, took_s / FULL_LOOK_SHARE))
+            self._next_full_look_at = started + apart_s
         self.next_look_at = started + self.queue.look_every_s
 
     def failed(self, error: Exception) -> None:

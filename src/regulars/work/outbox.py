@@ -1,7 +1,8 @@
 """The outbox: facts are recorded in the transaction that made them true, and handed to their listeners afterwards.
 
 Listeners of one fact do not know each other. If one fails, the others' success is committed with a row for the one
-that failed (`retries.py`), which is tried again alone.
+that failed (`retries.py`), which is tried again alone. One that cannot get its lock, or takes too long, holds nobody
+up either: its facts are put aside for it at once, and for a while it is not waited for again.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -11,9 +12,11 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.kit import failpoint, ids
+from regulars.kit import failpoint, ids, log
+from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
 from regulars.work import queries
+from regulars.work.batch_size import HELD_UP
 from regulars.work.facts import Fact, Listener, Listeners
 from regulars.work.queries import OutboxRow, RetryRow
 from regulars.work.queue import (
@@ -34,6 +37,14 @@ RETRIES: Final = Schedule(waits_s=(1, 5, 30, 120, 600, 1800, 3600))
 
 # Some 6,000 sales; one that is bigger by itself is taken alone.
 BITE_CHARACTERS_MAX: Final = 1 << 18
+# Under this name the loop finds what was put aside (`retries.py`).
+RETRY_QUEUE: Final = "outbox.retries"
+# A statement of a listener has this long while the facts of all others wait for it. Put aside, it has the usual limit.
+STATEMENT_MS_MAX: Final = 5_000
+# How long the facts of a listener that was held up go straight to its own queue.
+ASIDE_S: Final = 60.0
+
+_log = log.get(__name__)
 
 Tell = Callable[[Tx, UUID, type[Fact], Mapping[str, Listener], Sequence[OutboxRow]], Awaitable[None]]
 
@@ -87,15 +98,21 @@ class OutboxQueue(Queue):
             for is_last in (False, True)
         ]
         self._bite_rows = BITE_ROWS
+        # Organization and listener, and until when its facts are put aside.
+        self._aside: dict[tuple[UUID, str], float] = {}
 
     async def take_turn(self, database: Database, organization_id: UUID) -> bool:
-        try:
-            return await self._hand_over(database, organization_id, self._tell_all)
-        except RowsFailedError:
-            return await self._hand_over(database, organization_id, self._tell_each)
+        while True:
+            try:
+                return await self._hand_over(database, organization_id, self._tell_all)
+            except ListenerHeldUpError as held_up:
+                # Nothing took effect. The same facts are handed to the others, and put aside for this one.
+                self._put_aside(organization_id, held_up.listener, held_up.__cause__)
+            except RowsFailedError:
+                return await self._hand_over(database, organization_id, self._tell_each)
 
     async def _hand_over(self, database: Database, organization_id: UUID, tell: Tell) -> bool:
-        async with database.transaction() as tx:
+        async with database.transaction(statement_timeout_ms=STATEMENT_MS_MAX) as tx:
             limit = self._bite_rows
             taken = await queries.take_due_rows(tx, organization_id, list(self._kinds), limit=limit)
             rows = self._bite(taken)
@@ -107,11 +124,43 @@ class OutboxQueue(Queue):
             for listeners in self._rounds:
                 for topic, together in by_topic.items():
                     kind = self._kinds[topic]
-                    if listeners[kind]:
-                        await tell(tx, organization_id, kind, listeners[kind], together)
+                    waited_for = await self._without_aside(tx, organization_id, listeners[kind], together)
+                    if waited_for:
+                        await tell(tx, organization_id, kind, waited_for, together)
             if rows:
                 await queries.delete_rows(tx, organization_id, [row.id for row in rows])
         return len(rows) < len(taken) or len(taken) == limit
+
+    def _put_aside(self, organization_id: UUID, listener: str, error: BaseException | None) -> None:
+        now = monotonic()
+        self._aside = {address: until for address, until in self._aside.items() if until > now}
+        self._aside[organization_id, listener] = now + ASIDE_S
+        _log.warning(
+            "outbox.listener_put_aside",
+            organization_id=str(organization_id),
+            listener=listener,
+            error=type(error).__name__,
+        )
+
+    async def _without_aside(
+        self, tx: Tx, organization_id: UUID, listeners: Mapping[str, Listener], rows: Sequence[OutboxRow]
+    ) -> Mapping[str, Listener]:
+        """The listeners that are told now; the rows are put aside for those that were held up a moment ago."""
+        if not self._aside:
+            return listeners
+        now = monotonic()
+        aside = [name for name in listeners if self._aside.get((organization_id, name), now) > now]
+        for name in aside:
+            await self._keep_for(tx, organization_id, name, rows, attempts=0)
+        return {name: listener for name, listener in listeners.items() if name not in aside}
+
+    async def _keep_for(
+        self, tx: Tx, organization_id: UUID, name: str, rows: Sequence[OutboxRow], *, attempts: int
+    ) -> None:
+        due_at = RETRIES.due_at(tx.now, attempts=attempts) if attempts else tx.now
+        ids_of_rows = [row.id for row in rows]
+        await queries.insert_retries(tx, organization_id, ids_of_rows, listener=name, attempts=attempts, due_at=due_at)
+        tx.touched.add((RETRY_QUEUE, organization_id))
 
     def _bite(self, taken: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
         """The first of the rows, up to a size: one may tell of one sale and another of a thousand.
@@ -136,10 +185,13 @@ class OutboxQueue(Queue):
         rows: Sequence[OutboxRow],
     ) -> None:
         """The usual case, with as few round trips as there are: if any row fails, none has taken effect."""
+        name = ""
         try:
             facts = decode_facts(kind, rows)
-            for listener in listeners.values():
+            for name, listener in listeners.items():  # noqa: B007  # the name is read where it failed
                 await listener(tx, organization_id, facts)
+        except HELD_UP as error:
+            raise ListenerHeldUpError(name) from error
         except Exception as error:
             raise_if_lost(tx, error)
             raise RowsFailedError from error
@@ -158,14 +210,27 @@ class OutboxQueue(Queue):
             async def tell(some: Sequence[OutboxRow], listener: Listener = listener) -> None:
                 await listener(tx, organization_id, decode_facts(kind, some))
 
-            guilty = await find_guilty(tx, rows, tell)
+            try:
+                # A savepoint around all halves: one that is held up hears of nothing here, and of everything later.
+                async with tx.connection.transaction():
+                    guilty = await find_guilty(tx, rows, tell)
+            except HELD_UP as held_up:
+                self._put_aside(organization_id, name, held_up)
+                await self._keep_for(tx, organization_id, name, rows, attempts=0)
+                continue
             for row, error in guilty:
                 about = {"row": str(row.id), "topic": kind.topic, "listener": name}
                 log_failure(self.name, organization_id, error, attempts=1, is_parked=False, **about)
             if guilty:
-                due_at = RETRIES.due_at(tx.now, attempts=1)
-                ids_of_guilty = [row.id for row, _ in guilty]
-                await queries.insert_retries(tx, organization_id, ids_of_guilty, listener=name, due_at=due_at)
+                await self._keep_for(tx, organization_id, name, [row for row, _ in guilty], attempts=1)
+
+
+class ListenerHeldUpError(Exception):
+    """A listener could not get its lock or ran out of time."""
+
+    def __init__(self, listener: str) -> None:
+        super().__init__(listener)
+        self.listener = listener
 
 
 def decode_facts(kind: type[Fact], rows: Sequence[OutboxRow | RetryRow]) -> list[Fact]:

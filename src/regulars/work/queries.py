@@ -91,33 +91,58 @@ async def delete_rows(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> Non
 
 
 async def insert_retries(
-    tx: Tx, organization_id: UUID, ids: Sequence[UUID], *, listener: str, due_at: datetime | None
+    tx: Tx, organization_id: UUID, ids: Sequence[UUID], *, listener: str, attempts: int, due_at: datetime | None
 ) -> None:
-    """Keep these rows of the outbox for one listener that failed on them."""
+    """Store these rows of the outbox for one listener that failed on them, or was held up."""
     await tx.execute(
         """
         INSERT INTO outbox_retries (organization_id, id, listener, topic, payload, created_at, attempts, due_at)
-        SELECT organization_id, id, %(listener)s, topic, payload, created_at, 1, %(due_at)s
+        SELECT organization_id, id, %(listener)s, topic, payload, created_at, %(attempts)s, %(due_at)s
         FROM outbox
         WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])
         """,
-        {"organization_id": organization_id, "ids": list(ids), "listener": listener, "due_at": due_at},
+        {
+            "organization_id": organization_id,
+            "ids": list(ids),
+            "listener": listener,
+            "attempts": attempts,
+            "due_at": due_at,
+        },
     )
 
 
-async def take_due_retries(tx: Tx, organization_id: UUID, listeners: Sequence[str], *, limit: int) -> list[RetryRow]:
+async def find_listeners_with_retries(tx: Tx, organization_id: UUID, listeners: Sequence[str]) -> list[str]:
+    """Those of the listeners for whom something is due."""
+    rows = await tx.fetch(
+        """
+        SELECT it.listener
+        FROM unnest(%(listeners)s::text[]) AS it (listener)
+        CROSS JOIN LATERAL (
+            SELECT due_at FROM outbox_retries
+            WHERE organization_id = %(organization_id)s AND listener = it.listener AND due_at IS NOT NULL
+            ORDER BY due_at
+            LIMIT 1
+        ) AS first
+        WHERE first.due_at <= %(now)s
+        """,
+        {"organization_id": organization_id, "listeners": list(listeners), "now": tx.now},
+    )
+    return [row[0] for row in rows]
+
+
+async def take_due_retries(tx: Tx, organization_id: UUID, listener: str, *, limit: int) -> list[RetryRow]:
     rows = await tx.fetch(
         """
         SELECT id, listener, topic, payload::text, attempts
         FROM outbox_retries
         WHERE organization_id = %(organization_id)s
-          AND listener = ANY (%(listeners)s::text[])
+          AND listener = %(listener)s
           AND due_at <= %(now)s
-        ORDER BY id
+        ORDER BY due_at, id
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
         """,
-        {"organization_id": organization_id, "listeners": list(listeners), "now": tx.now, "limit": limit},
+        {"organization_id": organization_id, "listener": listener, "now": tx.now, "limit": limit},
     )
     return [RetryRow(*row) for row in rows]
 

@@ -8,17 +8,20 @@ import abc
 import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Final, Generic, LiteralString, Protocol, TypeVar
 from uuid import UUID
 
 import psycopg
-from psycopg.errors import DiskFull, ReadOnlySqlTransaction
+from psycopg.errors import DiskFull, LockNotAvailable, ReadOnlySqlTransaction
 
 from regulars.kit import log
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.halves import by_halves
+from regulars.work.batch_size import HELD_UP, BatchSize
 
 BITE_ROWS: Final = 200
+PAGE_ITEMS_MAX: Final = 2_000
 
 _log = log.get(__name__)
 
@@ -81,6 +84,7 @@ class TriedRow(Protocol):
 
 Row = TypeVar("Row", bound=TriedRow)
 Item = TypeVar("Item")
+Free = TypeVar("Free")
 
 
 class RowQueue(Queue, Generic[Row]):
@@ -88,10 +92,18 @@ class RowQueue(Queue, Generic[Row]):
 
     It must not talk to the network. If a bite fails it is undone and split by halves until only the guilty rows fail;
     these wait for their next attempt, or are parked, and hold nobody back.
+
+    A bite that meets a lock or runs out of time is not split in its transaction, which would hold everything for as
+    many limits as there are halves: the next turn takes half as many rows. A row that waits for a lock alone is put
+    off, and that is no attempt; one that runs out of time alone fails like any other.
     """
 
     schedule: Schedule
     bite_rows: int = BITE_ROWS
+
+    @cached_property
+    def _sizes(self) -> BatchSize:
+        return BatchSize(self.bite_rows)
 
     @abc.abstractmethod
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[Row]:
@@ -111,21 +123,37 @@ class RowQueue(Queue, Generic[Row]):
         """Keep why an attempt failed where people look for it; most queues leave it to the log."""
 
     async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+        limit = self._sizes.of(organization_id)
+        rows: Sequence[Row] = ()
         try:
             async with database.transaction() as tx:
-                rows = await self.take(tx, organization_id, limit=self.bite_rows)
+                rows = await self.take(tx, organization_id, limit=limit)
                 if rows:
                     await self._act_on_all(tx, organization_id, rows)
         except RowsFailedError:
             async with database.transaction() as tx:
-                rows = await self.take(tx, organization_id, limit=self.bite_rows)
+                rows = await self.take(tx, organization_id, limit=limit)
                 await self._act_by_halves(tx, organization_id, rows)
-        return len(rows) == self.bite_rows
+        except HELD_UP as error:
+            if not self._sizes.halve(organization_id, len(rows)):
+                await self._put_off(database, organization_id, error)
+            return True
+        else:
+            self._sizes.grow(organization_id)
+        return len(rows) == limit
+
+    async def _put_off(self, database: Database, organization_id: UUID, error: Exception) -> None:
+        """The first due row alone was held up."""
+        async with database.transaction() as tx:
+            for row in await self.take(tx, organization_id, limit=1):
+                await self._fail(tx, organization_id, row, error)
 
     async def _act_on_all(self, tx: Tx, organization_id: UUID, rows: Sequence[Row]) -> None:
         """The usual case, with as few round trips as there are: if any row fails, none has taken effect."""
         try:
             await self.act(tx, organization_id, rows)
+        except HELD_UP:
+            raise
         except Exception as error:
             raise_if_lost(tx, error)
             raise RowsFailedError from error
@@ -135,11 +163,39 @@ class RowQueue(Queue, Generic[Row]):
             await self.act(tx, organization_id, some)
 
         for row, error in await find_guilty(tx, rows, act):
-            attempts = row.attempts + 1
-            due_at = self.schedule.due_at(tx.now, attempts=attempts)
-            log_failure(self.name, organization_id, error, attempts=attempts, is_parked=due_at is None)
-            await self.postpone(tx, organization_id, row, attempts=attempts, due_at=due_at)
-            await self.note_failure(tx, organization_id, row, error)
+            await self._fail(tx, organization_id, row, error)
+
+    async def _fail(self, tx: Tx, organization_id: UUID, row: Row, error: Exception) -> None:
+        attempts = row.attempts + 1
+        due_at = self.schedule.due_at(tx.now, attempts=attempts)
+        if isinstance(error, LockNotAvailable):
+            attempts, due_at = row.attempts, self.schedule.due_at(tx.now, attempts=1)
+        log_failure(self.name, organization_id, error, attempts=attempts, is_parked=due_at is None)
+        await self.postpone(tx, organization_id, row, attempts=attempts, due_at=due_at)
+        await self.note_failure(tx, organization_id, row, error)
+
+
+async def take_free(
+    find: Callable[[Item | None, int], Awaitable[Sequence[Item]]],
+    lock: Callable[[Sequence[Item]], Awaitable[Sequence[Free]]],
+    *,
+    limit: int,
+) -> list[Free]:
+    """So many of the due items as are free. Items that wait for somebody else's lock are passed over in the same pass.
+
+    `find` gives the items after one, in order; `lock` gives those of them that it could lock without waiting.
+    """
+    taken: list[Free] = []
+    after: Item | None = None
+    page = limit
+    while len(taken) < limit:
+        found = await find(after, page)
+        taken += (await lock(found))[: limit - len(taken)] if found else []
+        if len(found) < page:
+            break
+        # Pages grow: there may be thousands that one transaction holds.
+        after, page = found[-1], min(2 * page, PAGE_ITEMS_MAX)
+    return taken
 
 
 class RowsFailedError(Exception):
@@ -149,7 +205,10 @@ class RowsFailedError(Exception):
 async def find_guilty(
     tx: Tx, items: Sequence[Item], act: Callable[[Sequence[Item]], Awaitable[None]]
 ) -> list[tuple[Item, Exception]]:
-    """Act on the items, in halves where they fail; give those that fail alone. All others have taken effect."""
+    """Act on the items, in halves where they fail; give those that fail alone. All others have taken effect.
+
+    Being held up is no item's guilt, and in each half it would take as long again: it ends everything.
+    """
 
     async def act_on(some: Sequence[Item]) -> list[tuple[Item, Exception]]:
         # A savepoint, so that what fails takes back only its own writes and its neighbours still commit.
@@ -159,6 +218,8 @@ async def find_guilty(
 
     def failed(some: Sequence[Item], error: Exception) -> list[tuple[Item, Exception]] | None:
         raise_if_lost(tx, error)
+        if isinstance(error, HELD_UP):
+            raise error
         return [(some[0], error)] if len(some) == 1 else None
 
     return await by_halves(items, act_on, failed) if items else []

@@ -1,17 +1,17 @@
 """Facts that a listener failed on: tried again alone, each on its own schedule, and parked in the end."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 from regulars.kit import log
-from regulars.kit.db import Tx
+from regulars.kit.db import Database, Tx
 from regulars.work import queries
 from regulars.work.facts import Fact, Listener, Listeners
-from regulars.work.outbox import RETRIES, decode_facts
+from regulars.work.outbox import RETRIES, RETRY_QUEUE, decode_facts
 from regulars.work.queries import RetryRow
-from regulars.work.queue import Due, RowQueue
+from regulars.work.queue import Due, Queue, RowQueue
 
 # A name that this release does not know may be one of the next release, which is starting beside it. After this long
 # it is one that is gone.
@@ -20,33 +20,56 @@ VANISHED_AFTER: Final = timedelta(hours=1)
 _log = log.get(__name__)
 
 
-class RetryQueue(RowQueue[RetryRow]):
-    name = "outbox.retries"
+class RetryQueue(Queue):
+    """A turn gives each listener that has something due a batch of its own: none waits behind another's."""
+
+    name = RETRY_QUEUE
     due = Due(table="outbox_retries")
-    schedule = RETRIES
-    turns_at_once = 1
 
     def __init__(self, listeners: Listeners) -> None:
-        self._listeners: dict[tuple[str, str], tuple[type[Fact], Listener]] = {
-            (kind.topic, name): (kind, listener)
-            for kind, by_name in listeners.items()
-            for name, listener in by_name.items()
-        }
+        by_name: dict[str, dict[str, tuple[type[Fact], Listener]]] = {}
+        for kind, named in listeners.items():
+            for name, listener in named.items():
+                by_name.setdefault(name, {})[kind.topic] = (kind, listener)
+        self._retries = {name: _ListenerRetries(name, by_topic) for name, by_topic in by_name.items()}
 
-    async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[RetryRow]:
-        names = sorted({name for _, name in self._listeners})
+    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+        async with database.transaction() as tx:
+            await self._drop_vanished(tx, organization_id)
+            due = await queries.find_listeners_with_retries(tx, organization_id, sorted(self._retries))
+        has_more = False
+        for name in due:
+            has_more |= await self._retries[name].take_turn(database, organization_id)
+        return has_more
+
+    async def _drop_vanished(self, tx: Tx, organization_id: UUID) -> None:
+        names = sorted(self._retries)
         gone = await queries.delete_vanished_retries(tx, organization_id, names, until=tx.now - VANISHED_AFTER)
         for row_id, name in gone:
             about = {"organization_id": str(organization_id), "row": str(row_id), "listener": name}
             _log.warning("outbox.listener_vanished", **about)
-        return await queries.take_due_retries(tx, organization_id, names, limit=limit)
+
+
+class _ListenerRetries(RowQueue[RetryRow]):
+    """What waits for one listener."""
+
+    name = RETRY_QUEUE
+    due = RetryQueue.due
+    schedule = RETRIES
+
+    def __init__(self, listener: str, by_topic: Mapping[str, tuple[type[Fact], Listener]]) -> None:
+        self._listener = listener
+        self._by_topic = by_topic
+
+    async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[RetryRow]:
+        return await queries.take_due_retries(tx, organization_id, self._listener, limit=limit)
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[RetryRow]) -> None:
-        together: dict[tuple[str, str], list[RetryRow]] = {}
+        together: dict[str, list[RetryRow]] = {}
         for row in rows:
-            together.setdefault((row.topic, row.listener), []).append(row)
-        for address, some in together.items():
-            kind, listener = self._listeners[address]
+            together.setdefault(row.topic, []).append(row)
+        for topic, some in together.items():
+            kind, listener = self._by_topic[topic]
             await listener(tx, organization_id, decode_facts(kind, some))
         await queries.delete_retries(tx, organization_id, rows)
 

@@ -11,7 +11,8 @@ from uuid import UUID
 
 from regulars.kit.db import Database, Tx
 from regulars.sales.totals import queries
-from regulars.work.queue import Due, Queue
+from regulars.work.batch_size import HELD_UP, BatchSize
+from regulars.work.queue import Due, Queue, log_trouble
 
 BITE_SALES: Final = 20_000
 BEHIND: Final = timedelta(minutes=2)
@@ -30,11 +31,23 @@ class HourlyTotalsFill(Queue):
     look_every_s = 5.0
     turns_at_once = 1
 
+    def __init__(self) -> None:
+        self._sizes = BatchSize(BITE_SALES)
+
     async def take_turn(self, database: Database, organization_id: UUID) -> bool:
-        return await take_bite(database, organization_id)
+        sales_max = self._sizes.of(organization_id)
+        try:
+            has_more = await take_bite(database, organization_id, sales_max=sales_max)
+        except HELD_UP as error:
+            if self._sizes.halve(organization_id, sales_max):
+                log_trouble("sales.batch_halved", self.name, organization_id, error)
+                return True
+            raise
+        self._sizes.grow(organization_id)
+        return has_more
 
 
-async def take_bite(database: Database, organization_id: UUID) -> bool:
+async def take_bite(database: Database, organization_id: UUID, *, sales_max: int = BITE_SALES) -> bool:
     """Count one bite; answer whether there is more to count already."""
     async with database.transaction() as tx:
         fill = await queries.lock_fill(tx, organization_id)
@@ -45,7 +58,7 @@ async def take_bite(database: Database, organization_id: UUID) -> bool:
             await queries.update_fill(tx, organization_id, walked_to=fill.walked_to, due_at=tx.now + LOOK_AGAIN_AFTER)
             return False
         end = await queries.find_end_of_stretch(
-            tx, organization_id, after=fill.walked_to, until=bound, sales_max=BITE_SALES
+            tx, organization_id, after=fill.walked_to, until=bound, sales_max=min(sales_max, BITE_SALES)
         )
         await queries.add_stretch(tx, organization_id, after=fill.walked_to, until=end or bound)
         if end is not None:

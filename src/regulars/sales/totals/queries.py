@@ -77,7 +77,7 @@ class Fill(NamedTuple):
 
 async def lock_fill(tx: Tx, organization_id: UUID) -> Fill | None:
     rows = await tx.fetch(
-        "SELECT fence, walked_to, due_at FROM hourly_totals_fills WHERE organization_id = %s FOR UPDATE",
+        "SELECT fence, walked_to, due_at FROM hourly_totals_fills WHERE organization_id = %s FOR UPDATE SKIP LOCKED",
         (organization_id,),
     )
     return Fill(*rows[0]) if rows else None

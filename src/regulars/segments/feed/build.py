@@ -12,6 +12,8 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
+from psycopg.errors import QueryCanceled
+
 from regulars.kit.db import Database, Tx
 from regulars.segments import queries as columns
 from regulars.segments.columns.life import BUILD_QUEUE
@@ -19,7 +21,8 @@ from regulars.segments.columns.model import State
 from regulars.segments.feed import queries
 from regulars.segments.feed.customers import feed_customers
 from regulars.segments.feed.sales import feed_sales
-from regulars.work.queue import Due, Queue
+from regulars.work.batch_size import HELD_UP, BatchSize
+from regulars.work.queue import Due, Queue, log_trouble
 
 BITE_CUSTOMERS: Final = 4_000
 BITE_SALES: Final = 8_000
@@ -34,23 +37,35 @@ class ColumnsBuild(Queue):
     name = BUILD_QUEUE
     due = Due(table="segment_columns")
     look_every_s = 2.0
-    turns_at_once = 1
+
+    def __init__(self) -> None:
+        self._sizes = BatchSize(BITE_SALES)
 
     async def take_turn(self, database: Database, organization_id: UUID) -> bool:
-        return await take_bite(database, organization_id)
+        rows = self._sizes.of(organization_id)
+        try:
+            has_more = await take_bite(database, organization_id, rows_max=rows)
+        except HELD_UP as error:
+            # A batch that is too slow would be too slow for ever, and holds the state that the feeder waits for.
+            if isinstance(error, QueryCanceled) and self._sizes.halve(organization_id, rows):
+                log_trouble("segments.batch_halved", self.name, organization_id, error)
+                return True
+            raise
+        self._sizes.grow(organization_id)
+        return has_more
 
 
-async def take_bite(database: Database, organization_id: UUID) -> bool:
+async def take_bite(database: Database, organization_id: UUID, *, rows_max: int = BITE_SALES) -> bool:
     """Do one bite; answer whether there is more to do already."""
     async with database.transaction() as tx:
-        await columns.wait_longer(tx)
+        await columns.wait_longer(tx, columns.BRIEFLY)
         state = await columns.lock_state(tx, organization_id)
         if state is None or state.due_at is None or state.due_at > tx.now:
             return False
         if state.is_littered:
             await _sweep(tx, organization_id, state)
         elif state.state == "building":
-            await _build(tx, organization_id, state)
+            await _build(tx, organization_id, state, rows_max=rows_max)
         else:
             state.due_at = None
         if state.state == "ended" and not state.is_littered:
@@ -69,15 +84,15 @@ async def _sweep(tx: Tx, organization_id: UUID, state: State) -> None:
     state.is_littered = bool(gone)
 
 
-async def _build(tx: Tx, organization_id: UUID, state: State) -> None:
+async def _build(tx: Tx, organization_id: UUID, state: State, *, rows_max: int) -> None:
     state.due_at = tx.now
     match state.phase:
         case "waiting":
             await _wait(tx, organization_id, state)
         case "customers":
-            await _walk_customers(tx, organization_id, state)
+            await _walk_customers(tx, organization_id, state, limit=min(rows_max, BITE_CUSTOMERS))
         case _:
-            await _walk_sales(tx, organization_id, state)
+            await _walk_sales(tx, organization_id, state, limit=min(rows_max, BITE_SALES))
 
 
 async def _wait(tx: Tx, organization_id: UUID, state: State) -> None:
@@ -94,26 +109,31 @@ async def _wait(tx: Tx, organization_id: UUID, state: State) -> None:
     state.total = await queries.count_profiles(tx, organization_id)
 
 
-async def _walk_customers(tx: Tx, organization_id: UUID, state: State) -> None:
-    ids = await queries.list_profile_ids(tx, organization_id, after=state.walked_to, limit=BITE_CUSTOMERS)
+async def _walk_customers(tx: Tx, organization_id: UUID, state: State, *, limit: int) -> None:
+    ids = await queries.list_profile_ids(tx, organization_id, after=state.walked_to, limit=limit)
     await feed_customers(tx, organization_id, state, ids)
     state.done += len(ids)
     state.version += 1
     state.ask_to_tidy(tx.now)
-    if len(ids) == BITE_CUSTOMERS:
+    if len(ids) == limit:
         state.walked_to = ids[-1]
         return
     state.phase, state.walked_to, state.done = "sales", _BEFORE_ALL, 0
     state.total = await queries.estimate_sales(tx, organization_id)
 
 
-async def _walk_sales(tx: Tx, organization_id: UUID, state: State) -> None:
-    sales = await queries.list_sales_to_build(tx, organization_id, state.epoch, after=state.walked_to, limit=BITE_SALES)
-    await feed_sales(tx, organization_id, state, [sale for sale in sales if not sale.is_taken])
+async def _walk_sales(tx: Tx, organization_id: UUID, state: State, *, limit: int) -> None:
+    sales = await queries.list_sales_to_build(tx, organization_id, state.epoch, after=state.walked_to, limit=limit)
+    # Read after the sales: a fact commits with its sales, and goes in the transaction that feeds them, which waits for
+    # the state that the caller holds. So each sale is named by a waiting fact, or was fed, or has to be fed here.
+    bounds = {"first": sales[0].id, "last": sales[-1].id} if sales else None
+    waiting = await queries.find_waiting_sales(tx, organization_id, **bounds) if bounds else set()
+    new = [sale for sale in sales if not sale.is_fed and sale.id not in waiting]
+    await feed_sales(tx, organization_id, state, new)
     state.done += len(sales)
     state.version += 1
     state.ask_to_tidy(tx.now)
-    if len(sales) == BITE_SALES:
+    if len(sales) == limit:
         state.walked_to = sales[-1].id
         return
     state.state, state.phase, state.is_littered = "ready", "done", True

@@ -74,7 +74,7 @@ async def _lock(tx: Tx, organization_id: UUID) -> State | None:
     """The state, locked; None where there are no columns. An organization without segments costs one look."""
     if not await columns.has_columns(tx, organization_id):
         return None
-    await columns.wait_longer(tx)
+    await columns.wait_longer(tx, columns.BRIEFLY)
     state = await columns.lock_state(tx, organization_id)
     if state is None or state.state == "ended":
         return None

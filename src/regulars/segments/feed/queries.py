@@ -24,7 +24,7 @@ class SaleRow(NamedTuple):
     currency: str
     total_amount_cents: int
     line_items: str
-    is_taken: bool = False
+    is_fed: bool = False
 
 
 class ProfileRow(NamedTuple):
@@ -66,34 +66,15 @@ async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> li
 
 
 async def list_sales_to_build(tx: Tx, organization_id: UUID, epoch: int, *, after: UUID, limit: int) -> list[SaleRow]:
-    """The sales that follow, each with whether somebody else sees to it: it was fed, or a fact that waits names it.
-
-    Both are decided in the one snapshot that shows the sale. A fact is removed in the transaction that feeds its
-    sales, and that transaction waits for the state that the caller holds: so a sale is named by a fact, or fed, or
-    told before there was anybody to hear it.
-    """
+    """The sales that follow, each with whether it was fed already."""
     rows = await tx.fetch(
         """
-        WITH waiting AS MATERIALIZED (
-            SELECT named.sale::uuid AS id
-            FROM outbox
-            CROSS JOIN LATERAL json_array_elements(outbox.payload) AS fact (body)
-            CROSS JOIN LATERAL json_array_elements_text(fact.body -> 'sales') AS named (sale)
-            WHERE outbox.organization_id = %(organization_id)s AND outbox.topic = %(topic)s
-            UNION ALL
-            SELECT named.sale::uuid
-            FROM outbox_retries
-            CROSS JOIN LATERAL json_array_elements(outbox_retries.payload) AS fact (body)
-            CROSS JOIN LATERAL json_array_elements_text(fact.body -> 'sales') AS named (sale)
-            WHERE outbox_retries.organization_id = %(organization_id)s AND outbox_retries.topic = %(topic)s
-              AND outbox_retries.listener = %(listener)s
-        )
         SELECT sale.id, sale.profile_id, sale.at_s, sale.store_id, sale.type, sale.currency, sale.total_amount_cents,
                sale.line_items,
                EXISTS (
                    SELECT FROM segment_fed
                    WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s AND sale_id = sale.id
-               ) OR sale.id IN (SELECT id FROM waiting)
+               )
         FROM (
             SELECT id, profile_id, floor(extract(epoch FROM occurred_at))::bigint AS at_s, store_id, type, currency,
                    total_amount_cents, CASE WHEN profile_id IS NULL THEN '[]' ELSE line_items::text END AS line_items
@@ -104,16 +85,42 @@ async def list_sales_to_build(tx: Tx, organization_id: UUID, epoch: int, *, afte
         ) AS sale
         ORDER BY sale.id
         """,
-        {
-            "organization_id": organization_id,
-            "epoch": epoch,
-            "topic": SalesRecorded.topic,
-            "listener": SALES_LISTENER,
-            "after": after,
-            "limit": limit,
-        },
+        {"organization_id": organization_id, "epoch": epoch, "after": after, "limit": limit},
     )
     return [SaleRow(*row) for row in rows]
+
+
+async def find_waiting_sales(tx: Tx, organization_id: UUID, *, first: UUID, last: UUID) -> set[UUID]:
+    """Of the sales from one id to another those that a fact names which still waits for the feeder.
+
+    It is a statement of its own, and the caller compares: the planner cannot know how many sales a fact names, takes
+    them for millions, and would then search all of them once for each sale.
+    """
+    rows = await tx.fetch(
+        """
+        SELECT named.sale::uuid
+        FROM outbox
+        CROSS JOIN LATERAL json_array_elements(outbox.payload) AS fact (body)
+        CROSS JOIN LATERAL json_array_elements_text(fact.body -> 'sales') AS named (sale)
+        WHERE outbox.organization_id = %(organization_id)s AND outbox.topic = %(topic)s
+          AND named.sale::uuid BETWEEN %(first)s AND %(last)s
+        UNION ALL
+        SELECT named.sale::uuid
+        FROM outbox_retries
+        CROSS JOIN LATERAL json_array_elements(outbox_retries.payload) AS fact (body)
+        CROSS JOIN LATERAL json_array_elements_text(fact.body -> 'sales') AS named (sale)
+        WHERE outbox_retries.organization_id = %(organization_id)s AND outbox_retries.topic = %(topic)s
+          AND outbox_retries.listener = %(listener)s AND named.sale::uuid BETWEEN %(first)s AND %(last)s
+        """,
+        {
+            "organization_id": organization_id,
+            "topic": SalesRecorded.topic,
+            "listener": SALES_LISTENER,
+            "first": first,
+            "last": last,
+        },
+    )
+    return {row[0] for row in rows}
 
 
 async def list_profile_ids(tx: Tx, organization_id: UUID, *, after: UUID, limit: int) -> list[UUID]:

@@ -317,13 +317,13 @@ async def claim_due_segments(tx: Tx, organization_id: UUID, *, limit: int, owner
     rows = await tx.fetch(
         """
         UPDATE segments SET owner = %(owner)s, due_at = %(until)s
-        WHERE organization_id = %(organization_id)s AND id IN (
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
             SELECT id FROM segments
             WHERE organization_id = %(organization_id)s AND due_at <= %(now)s
             ORDER BY due_at, id
             LIMIT %(limit)s
             FOR UPDATE SKIP LOCKED
-        )
+        ))
         RETURNING id
         """,
         {"organization_id": organization_id, "owner": owner, "until": until, "now": tx.now, "limit": limit},

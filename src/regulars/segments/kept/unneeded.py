@@ -17,6 +17,9 @@ async def end_unneeded(database: Database, organization_id: UUID) -> None:
     """One look is enough: from the first segment on, it is the deletion of the last one that ends the columns."""
     async with database.transaction() as tx:
         await queries.lock_segments(tx, organization_id)
+        if not await columns.lock_free_state(tx, organization_id):
+            # A batch of the build or the feeder is at it; the next look comes.
+            return
         state = await columns.find_state(tx, organization_id)
         if state is None or state.fenced_at is None or state.fenced_at > tx.now - UNNEEDED_AFTER:
             return

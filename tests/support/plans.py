@@ -1,0 +1,42 @@
+"""What statements really read: each is explained with its own values before it runs."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from regulars.kit.db import Tx
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", []):
+        yield from nodes(part)
+
+
+def rows_thrown(plan: dict[str, Any]) -> int:
+    """How many rows a statement reads and throws away."""
+    return sum(int(node.get("Rows Removed by Filter", 0) * node["Actual Loops"]) for node in nodes(plan))
+
+
+def rows_read(plan: dict[str, Any]) -> int:
+    return sum(int(node["Actual Rows"] * node["Actual Loops"]) for node in nodes(plan))
+
+
+def watch(monkeypatch: pytest.MonkeyPatch, count: Callable[[dict[str, Any]], int] = rows_thrown) -> dict[str, int]:
+    """The largest count of each statement."""
+    counted: dict[str, int] = {}
+    fetch = Tx.fetch
+
+    async def explain(self, query, params=()):
+        text = " ".join(query.split())
+        if text.startswith(("SELECT", "WITH")):
+            cursor = await self.connection.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + query, params)
+            [(plans,)] = await cursor.fetchall()
+            plan = (json.loads(plans) if isinstance(plans, str) else plans)[0]["Plan"]
+            counted[text] = max(count(plan), counted.get(text, 0))
+        return await fetch(self, query, params)
+
+    monkeypatch.setattr(Tx, "fetch", explain)
+    return counted

@@ -1,0 +1,136 @@
+"""A listener that waits for a lock, or takes too long, steps aside and holds up no other."""
+
+from uuid import UUID
+
+import psycopg
+import pytest
+from tests.work.test_outbox import Listening, SaleSeen, query, record, retry, run
+
+from regulars.kit.db import Database
+from regulars.kit.ids import new_uuid
+from regulars.work import outbox
+from regulars.work.outbox import OutboxQueue
+from regulars.work.queue import BITE_ROWS
+from regulars.work.retries import RetryQueue
+
+
+@pytest.fixture
+def database(database_url: str) -> Database:
+    opened = Database(database_url, pool_max=4)
+    make(opened, "CREATE TABLE heard (number integer NOT NULL)")
+    return opened
+
+
+@pytest.fixture
+def organization_id() -> UUID:
+    return new_uuid()
+
+
+def make(database, sql):
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        connection.execute(sql)
+
+
+class HeldUp(Listening):
+    """Waits for a row that somebody else keeps, or for longer than a statement may; hears all again later."""
+
+    def __init__(self, statement: str, mark: int = 0) -> None:
+        super().__init__(mark)
+        self.statement: str | None = statement
+
+    async def __call__(self, tx, organization_id, facts) -> None:
+        if self.statement is not None:
+            self.calls.append([fact.number for fact in facts])
+            await tx.execute(self.statement)
+        await super().__call__(tx, organization_id, facts)
+
+
+@pytest.mark.parametrize("statement", ["SELECT FROM held FOR UPDATE", "SELECT pg_sleep(60)"])
+@pytest.mark.parametrize("fails_too", [False, True])
+def test_a_listener_that_is_held_up_holds_up_no_other(database, organization_id, monkeypatch, statement, fails_too):
+    monkeypatch.setattr(outbox, "STATEMENT_MS_MAX", 700)
+    held_up, good = HeldUp(statement), Listening(mark=1000)
+    good.failing = {7} if fails_too else set()
+    listeners = {SaleSeen: {"good": good, "held up": held_up}}
+
+    async def work():
+        make(database, "CREATE TABLE held AS SELECT 1 AS id")
+        await record(database, organization_id, *range(BITE_ROWS + 50))
+        with psycopg.connect(database.url) as holder:
+            holder.execute("SELECT FROM held FOR UPDATE")
+            queue = OutboxQueue(listeners)
+            while await queue.take_turn(database, organization_id):
+                pass
+        # Not a half was tried again, and the second batch did not wait at all.
+        assert len(held_up.calls) <= 2
+        heard = [(1000 + number,) for number in range(BITE_ROWS + 50) if number not in good.failing]
+        assert query(database, "SELECT number FROM heard ORDER BY 1") == heard
+        assert query(database, "SELECT count(*) FROM outbox") == [(0,)]
+        assert query(
+            database, "SELECT attempts, count(*) FROM outbox_retries WHERE listener = 'held up' GROUP BY 1"
+        ) == [(0, BITE_ROWS + 50)]
+        held_up.statement = None
+        retries = RetryQueue(listeners)
+        while await retries.take_turn(database, organization_id):
+            pass
+
+    run(database, work)
+    assert query(database, "SELECT number FROM heard WHERE number < 1000 ORDER BY 1") == [
+        (number,) for number in range(BITE_ROWS + 50)
+    ]
+    assert query(database, "SELECT count(*) FROM outbox_retries WHERE listener = 'held up'") == [(0,)]
+
+
+def test_a_batch_that_runs_out_of_time_is_halved_from_turn_to_turn(database_url, database, organization_id):
+    """A statement that takes a while for each fact, and a limit that lets five of them pass."""
+    impatient = Database(database_url, pool_max=4, statement_timeout_ms=250)
+    slow, other = Listening(), Listening(mark=1000)
+
+    async def take_a_while(tx, organization_id, facts):
+        await tx.execute("SELECT pg_sleep(%s)", (0.04 * len(facts),))
+        await slow(tx, organization_id, facts)
+
+    listeners = {SaleSeen: {"slow": take_a_while, "other": other}}
+
+    async def work():
+        await record(impatient, organization_id, *range(16))
+        queue, retries = OutboxQueue(listeners), RetryQueue(listeners)
+        while await queue.take_turn(impatient, organization_id):
+            pass
+        assert query(impatient, "SELECT number FROM heard ORDER BY 1") == [(1000 + number,) for number in range(16)]
+        turns = 0
+        while await retries.take_turn(impatient, organization_id):
+            turns += 1
+        assert turns < 12
+
+    run(impatient, work)
+    assert query(impatient, "SELECT number FROM heard WHERE number < 1000 ORDER BY 1") == [(n,) for n in range(16)]
+    assert query(impatient, "SELECT count(*) FROM outbox_retries") == [(0,)]
+
+
+def test_waiting_for_a_lock_parks_nothing_and_the_rows_behind_go_on(database, organization_id):
+    listening = Listening()
+
+    async def lock_its_own(tx, organization_id, facts):
+        await tx.execute("SELECT FROM numbers WHERE number = ANY (%s) FOR UPDATE", ([fact.number for fact in facts],))
+        await listening(tx, organization_id, facts)
+
+    listeners = {SaleSeen: {"a": lock_its_own}}
+
+    async def work():
+        make(database, "CREATE TABLE numbers AS SELECT generate_series(0, 9) AS number")
+        await record(database, organization_id, *range(10))
+        with psycopg.connect(database.url) as holder:
+            holder.execute("SELECT FROM numbers WHERE number = 0 FOR UPDATE")
+            await OutboxQueue(listeners).take_turn(database, organization_id)
+            retries = RetryQueue(listeners)
+            while await retries.take_turn(database, organization_id):
+                pass
+            assert query(database, "SELECT number FROM heard ORDER BY 1") == [(number,) for number in range(1, 10)]
+            assert query(database, "SELECT attempts, due_at > now() - interval '1 s' FROM outbox_retries") == [
+                (0, True)
+            ]
+        await retry(database, organization_id, listeners)
+
+    run(database, work)
+    assert query(database, "SELECT number FROM heard ORDER BY 1") == [(number,) for number in range(10)]

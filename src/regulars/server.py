@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import timedelta
@@ -63,7 +63,7 @@ from regulars.messaging.inbox.suppress import find_suppressed
 from regulars.messaging.pages import inbox, messages, rules
 from regulars.messaging.pages.parts import MESSAGES
 from regulars.messaging.pages.settings import SettingsPages
-from regulars.messaging.quiet import wait_until_quiet
+from regulars.messaging.quiet import ANSWER_S, wait_until_quiet
 from regulars.organizations.authenticate import Authenticator
 from regulars.postgres import embedded
 from regulars.privacy import api as privacy
@@ -131,8 +131,8 @@ def with_what_texts_know(routes: Sequence[Route], database: Database) -> tuple[R
     """A withdrawal, by opt-out or by erasure, is answered when nothing is on its way to the number any more; and who
     may be texted depends on replies that nobody has read yet."""
 
-    async def quiet(organization_id: UUID) -> None:
-        await wait_until_quiet(database, organization_id)
+    async def quiet(organization_id: UUID, number_hashes: Collection[bytes] | None, left_s: float) -> None:
+        await wait_until_quiet(database, organization_id, number_hashes, within_s=left_s - ANSWER_S)
 
     def known_by_texts(route: Route) -> Route:
         if isinstance(route, Mutation) and route.operation_id in {consent.OPT_OUT, privacy.ERASE}:

@@ -4,6 +4,7 @@ the order of steps, what is sent and how runs end agree after every turn."""
 import asyncio
 import json
 import os
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
-from tests.journeys.clock import CrashError, HeldDatabase
+from tests.journeys.clock import CrashError, HeldDatabase, HeldTime
 from tests.journeys.desk import Desk
 from tests.journeys.model import Journey, Sale, World
 from tests.messaging.desk import OPEN
@@ -19,6 +20,7 @@ from tests.messaging.desk import OPEN
 from regulars.journeys import manage
 from regulars.journeys.errors import NotPossible
 from regulars.journeys.read import read_definition
+from regulars.kit import ids
 from regulars.messaging.settings.model import SmsSettings
 
 EXAMPLES = int(os.environ.get("REGULARS_TEST_EXAMPLES", "4"))
@@ -69,12 +71,15 @@ class Journeys(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.database = HeldDatabase(self.url, pool_max=6, lock_timeout_ms=20_000)
         self.database.now = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+        # An id begins with the time of its sale.
+        ids.time = HeldTime(self.database)  # type: ignore[assignment]  # it is asked for this alone
         self.runner.run(self.database.open())
         self.desk = Desk(self.runner, self.database)
         self.desk.texts.settings(SmsSettings(brand="Shop", rules=OPEN, caps=()))
         self.world = World({name: self.desk.customer(name) for name in CUSTOMERS}, self.database.now)
 
     def teardown(self) -> None:
+        ids.time = time
         self.runner.run(self.database.close())
         self.runner.close()
 

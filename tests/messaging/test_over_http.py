@@ -6,6 +6,7 @@ import httpx
 import psycopg
 import pytest
 from tests.messaging.desk import Desk
+from tests.support.server import running_server
 from tests.support.tenant import new_tenant
 
 NUMBER = "+33612345678"
@@ -64,6 +65,65 @@ def test_a_withdrawal_is_answered_when_nothing_is_on_its_way_also_when_it_is_rep
             connection.execute("UPDATE texts SET state = 'sent' WHERE organization_id = %s", (tenant.organization_id,))
             assert answered.wait(10)
             asking.join()
+
+
+@pytest.mark.parametrize("is_lapsed", [False, True])
+def test_a_withdrawal_waits_for_no_other_number_and_for_no_dead_sender(server, api_database_url, is_lapsed):
+    """The log says so when something was still on its way at the end of the wait."""
+    tenant = new_tenant(api_database_url)
+    opt_in(server, tenant)
+    with psycopg.connect(api_database_url, autocommit=True) as connection:
+        put_on_its_way(connection, tenant)
+        connection.execute(
+            "UPDATE subscriptions SET status = 'UNSUBSCRIBED' WHERE organization_id = %s", (tenant.organization_id,)
+        )
+        if is_lapsed:
+            connection.execute(
+                "UPDATE texts SET due_at = now() - interval '1 second' WHERE organization_id = %s",
+                (tenant.organization_id,),
+            )
+    number = NUMBER if is_lapsed else "+33612345679"
+    assert post(server, tenant, "/v1/subscriptions/opt-out", {"phone_number": number})[0] == 200
+    not_quiet = [line for line in server.log().splitlines() if "texts.not_quiet" in line]
+    assert [line for line in not_quiet if str(tenant.organization_id) in line] == []
+
+
+def test_a_withdrawal_is_answered_in_time_and_truly_also_by_a_server_that_stops(api_database_url):
+    """A text is on its way for ever. The answer has three seconds; a server that stops has one."""
+    tenant = new_tenant(api_database_url)
+    headers = {"x-api-key": tenant.key}
+    limits = {"regulars.http.in_flight.REQUEST_S": 3.0}
+    with running_server(api_database_url, shortened=limits, shutdown_grace_s="2") as server:
+        opt_in(server, tenant)
+        assert post(server, tenant, "/v1/profiles", {"external_id": "ann", "phone_number": NUMBER})[0] == 201
+        with psycopg.connect(api_database_url, autocommit=True) as connection:
+            put_on_its_way(connection, tenant)
+            answer = httpx.post(
+                f"{server.url}/v1/subscriptions/opt-out", json={"phone_number": NUMBER}, headers=headers, timeout=8
+            )
+            assert answer.status_code == 200
+            given: dict[str, httpx.Response] = {}
+
+            def erase() -> None:
+                given["erase"] = httpx.delete(f"{server.url}/v1/profiles/ann", headers=headers, timeout=30)
+
+            def withdraw() -> None:
+                body = {"phone_number": NUMBER}
+                given["withdraw"] = httpx.post(
+                    f"{server.url}/v1/subscriptions/opt-out", json=body, headers=headers, timeout=30
+                )
+
+            for ask, committed in (
+                (erase, "SELECT NOT EXISTS (SELECT FROM profiles WHERE organization_id = %s)"),
+                (withdraw, "SELECT count(*) = 4 FROM consent_ledger WHERE organization_id = %s"),
+            ):
+                threading.Thread(target=ask).start()
+                while connection.execute(committed, (tenant.organization_id,)).fetchone() != (True,):
+                    assert ask.__name__ not in given, given
+        server.stop()
+        assert (given["erase"].status_code, given["erase"].content) == (204, b"")
+        assert given["withdraw"].status_code == 200, given["withdraw"].text
+        assert given["withdraw"].json()["outcome"] == "already_unsubscribed"
 
 
 def test_a_possible_stop_that_nobody_has_read_means_that_the_number_may_not_be_texted(desk: Desk):

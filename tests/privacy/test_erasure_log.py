@@ -41,7 +41,7 @@ async def test_an_erasure_is_logged_before_its_commit_and_its_outcome_after_it(d
         await erase(database, organization_id, profile_id, log, fails=True)
     assert read_log(log.path).erasures == ()
     outcome, now = await erase(database, organization_id, profile_id, log)
-    assert outcome == [Erased(profile_id)]
+    assert [it.profile_id for it in outcome if isinstance(it, Erased)] == [profile_id]
     hashes = (hash_number(SECRET, PERSON["number"]),)
     assert read_log(log.path).erasures == (Erasure(organization_id, profile_id, hashes, now),)
     assert [line.get("outcome") for line in lines(log.path)] == [None, "void", None, "committed"]

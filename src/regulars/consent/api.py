@@ -201,7 +201,7 @@ def _opt_out_answer(withdrawn: Withdrawn, write: Write) -> Answer:
     else:
         shown = [show_subscription(it) for it in withdrawn.subscriptions]
         out = OptOutOut(show_subscription(main), shown, outcome, automation)
-    return Answer(200, encode(out))
+    return Answer(200, encode(out), concerns=withdrawn.number_hashes)
 
 
 def _receipt(subscription: Subscription, *, names_number: bool) -> SubscriptionReceipt:

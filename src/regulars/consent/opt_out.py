@@ -47,6 +47,8 @@ class Withdrawn:
     subscription: Subscription
     subscriptions: tuple[Subscription, ...]
     outcome: Outcome
+    # What the numbers are known by, which stays when they are erased.
+    number_hashes: tuple[bytes, ...]
 
 
 async def opt_out(
@@ -179,6 +181,7 @@ def _withdrawn(withdrawal: Withdrawal, entries: Sequence[Appended], names: Mappi
         subscription=max(subscriptions, key=lambda it: (it.state.latest_opt_in_at or _BEFORE_ALL, it.id)),
         subscriptions=tuple(subscriptions),
         outcome=min((entry.outcome for entry in entries), key=_STRENGTH.index),
+        number_hashes=tuple(entry.head.number_hash for entry in entries),
     )
 
 

@@ -39,20 +39,38 @@ class SubscriptionRow(NamedTuple):
 
 
 async def lock_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
+    rows = await tx.fetch(_LOCK_HEADS + "FOR UPDATE) AS locked", (Blobs(number_hashes), organization_id))
+    return [_head(row) for row in rows]
+
+
+async def lock_free_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
+    """The same without waiting: those that somebody else holds are left out."""
+    rows = await tx.fetch(_LOCK_HEADS + "FOR UPDATE SKIP LOCKED) AS locked", (Blobs(number_hashes), organization_id))
+    return [_head(row) for row in rows]
+
+
+_LOCK_HEADS = """
+SELECT locked.id, locked.number_hash, locked.entry_count, locked.last_hash, locked.created_at,
+       locked.updated_at, locked.status, locked.phone_number, locked.profile_id, locked.store_id,
+       locked.consent_source, locked.consented_at, locked.terms_url, locked.terms_version, locked.source_text,
+       locked.latest_opt_in_at, locked.latest_opt_out_at
+FROM (SELECT number_hash FROM unnest(%s::bytea[]) AS given (number_hash) ORDER BY number_hash) AS wanted
+CROSS JOIN LATERAL (
+    SELECT * FROM subscriptions WHERE organization_id = %s AND number_hash = wanted.number_hash
+    """
+
+
+async def find_existing_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
+    """Which of the numbers have a head, without a lock."""
     rows = await tx.fetch(
         """
-        SELECT locked.id, locked.number_hash, locked.entry_count, locked.last_hash, locked.created_at,
-               locked.updated_at, locked.status, locked.phone_number, locked.profile_id, locked.store_id,
-               locked.consent_source, locked.consented_at, locked.terms_url, locked.terms_version, locked.source_text,
-               locked.latest_opt_in_at, locked.latest_opt_out_at
-        FROM (SELECT number_hash FROM unnest(%s::bytea[]) AS given (number_hash) ORDER BY number_hash) AS wanted
-        CROSS JOIN LATERAL (
-            SELECT * FROM subscriptions WHERE organization_id = %s AND number_hash = wanted.number_hash FOR UPDATE
-        ) AS locked
+        SELECT given.number_hash
+        FROM unnest(%s::bytea[]) AS given (number_hash)
+        WHERE EXISTS (SELECT FROM subscriptions WHERE organization_id = %s AND number_hash = given.number_hash)
         """,
         (Blobs(number_hashes), organization_id),
     )
-    return [_head(row) for row in rows]
+    return {row[0] for row in rows}
 
 
 async def find_linked_hashes(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> dict[UUID, list[bytes]]:

@@ -162,7 +162,7 @@ def noted(write: Write, answer: Answer) -> Answer:
     """The answer with what it says about its request, which is seldom anything; it is stored and replayed with it."""
     if not getattr(write.command, "ignored", ()):
         return answer
-    return Answer(answer.status, answer.body, (*answer.headers, *write.notes))
+    return msgspec.structs.replace(answer, headers=(*answer.headers, *write.notes))
 
 
 def _tell(outcomes: Sequence[tuple[Pending, Outcome | MakeBody]], status: int = 200) -> None:

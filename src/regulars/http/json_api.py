@@ -24,7 +24,7 @@ from regulars.http.writes import Writes
 from regulars.idempotency.model import read_key
 from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
-from regulars.kit.errors import ApiError, Forbidden, Unauthorized
+from regulars.kit.errors import ApiError, Forbidden, Unauthorized, Unavailable
 from regulars.kit.metrics import PROCESS
 from regulars.kit.writable import trouble
 
@@ -63,6 +63,9 @@ class JsonApi:
             answer = await self._answer(exchange, receive)
         except TimeoutError:
             answer = problem_answer(too_late(), exchange)
+        except asyncio.CancelledError:
+            # The grace of a server that stops is over. Nothing else cancels a request.
+            answer = problem_answer(Unavailable("The server is stopping; send the request again."), exchange)
         except Exception as error:  # noqa: BLE001  # the envelope holds for our own mistakes too
             answer = answer_to(error, exchange, trouble=self._trouble)
         await send_answer(send, answer, exchange.request_id, exchange.rate_headers)
@@ -155,8 +158,9 @@ class JsonApi:
                 refusal = error
 
         charge = partial(self._charge, exchange, request.caller)
+        until = monotonic() + exchange.left_s
         async with asyncio.timeout(exchange.left_s):
             answer = await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
         if route.before_answer is not None and answer.status < PROBLEM_STATUS_MIN:
-            await route.before_answer(request.caller.organization_id)
+            await route.before_answer(request.caller.organization_id, answer.concerns, until - monotonic())
         return answer

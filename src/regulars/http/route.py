@@ -58,6 +58,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     status: int
     body: bytes
     headers: Headers = ()
+    # What the write was about, for the route's `before_answer`; it is not sent, and a replay does not have it.
+    concerns: Any = None
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
@@ -186,7 +188,8 @@ class Mutation(Route):
     # path of several statements: for requests that are worth a statement of their own.
     tries_alone: bool = False
     # Awaited between the commit and the answer, outside the batch, also before an answer is replayed: for a withdrawal,
-    # until nothing is on its way any more. The server gives it; it has a deadline of its own.
-    before_answer: Callable[[UUID], Awaitable[object]] | None = None
+    # until nothing is on its way any more. The server gives it. It gets the organization, what the answer concerns if
+    # that is known, and how many seconds are left; the answer is sent whatever comes of it.
+    before_answer: Callable[[UUID, Any, float], Awaitable[object]] | None = None
     # What the request costs in tokens of the rate limit, known once it is decoded.
     cost: Callable[[Any], int] | None = None

@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from regulars.consent.chain import hash_number
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
 from regulars.kit import ids, log
@@ -99,7 +100,7 @@ class Callbacks:
         )
         async with self._database.transaction() as tx:
             await receive(tx, call.organization_id, incoming, texting=call.texting)
-        await wait_until_quiet(self._database, call.organization_id)
+        await wait_until_quiet(self._database, call.organization_id, [hash_number(call.texting.secret, number)])
         return _nothing_to_say()
 
     async def _note(self, call: "_Call") -> Response:

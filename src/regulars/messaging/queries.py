@@ -60,18 +60,31 @@ async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[Tex
     return {row[0] for row in rows}
 
 
-async def find_due_numbers(tx: Tx, organization_id: UUID, *, limit: int) -> list[tuple[UUID, bytes]]:
+class DueText(NamedTuple):
+    id: UUID
+    number_hash: bytes | None
+    due_at: datetime
+
+
+async def find_due_numbers(tx: Tx, organization_id: UUID, *, after: DueText | None, limit: int) -> list[DueText]:
     """Texts that are due with their numbers, without a lock: the numbers are locked first."""
     rows = await tx.fetch(
         """
-        SELECT id, number_hash FROM texts
-        WHERE organization_id = %s AND due_at <= %s
+        SELECT id, number_hash, due_at FROM texts
+        WHERE organization_id = %(organization_id)s AND due_at <= %(now)s
+          AND (due_at, id) > (COALESCE(%(after)s, '-infinity'::timestamptz), %(after_id)s::uuid)
         ORDER BY due_at, id
-        LIMIT %s
+        LIMIT %(limit)s
         """,
-        (organization_id, tx.now, limit),
+        {
+            "organization_id": organization_id,
+            "now": tx.now,
+            "after": None if after is None else after.due_at,
+            "after_id": UUID(int=0) if after is None else after.id,
+            "limit": limit,
+        },
     )
-    return [(row[0], row[1]) for row in rows]
+    return [DueText(*row) for row in rows]
 
 
 async def lock_due_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[TextRow]:
@@ -294,19 +307,29 @@ async def requeue_text(tx: Tx, organization_id: UUID, text_id: UUID, *, expires_
     )
 
 
-async def is_any_on_its_way_to_the_withdrawn(tx: Tx, organization_id: UUID) -> bool:
-    """Whether a text is being sent to a number that has no consent by now."""
+async def is_any_on_its_way_to_the_withdrawn(
+    tx: Tx, organization_id: UUID, number_hashes: Collection[bytes] | None
+) -> bool:
+    """Whether a text is being sent to one of the numbers, or to any, that has no consent by now.
+
+    A claim that has lapsed is nobody's any more.
+    """
     rows = await tx.fetch(
         """
         SELECT EXISTS (
             SELECT 1 FROM texts
             JOIN subscriptions ON subscriptions.organization_id = %(organization_id)s
                 AND subscriptions.number_hash = texts.number_hash
-            WHERE texts.organization_id = %(organization_id)s AND texts.state = 'sending'
+            WHERE texts.organization_id = %(organization_id)s AND texts.state = 'sending' AND texts.due_at > %(now)s
               AND texts.origin_kind NOT IN ('stop', 'help') AND subscriptions.status <> 'SUBSCRIBED'
+              AND (%(number_hashes)s::bytea[] IS NULL OR texts.number_hash = ANY (%(number_hashes)s::bytea[]))
         )
         """,
-        {"organization_id": organization_id},
+        {
+            "organization_id": organization_id,
+            "number_hashes": None if number_hashes is None else list(number_hashes),
+            "now": tx.now,
+        },
     )
     return bool(rows[0][0])
 

@@ -1,8 +1,9 @@
 """The queue of texts: one gate in the claiming transaction, then the provider, then what came of it.
 
-The numbers of a bite are locked before its texts, in the order of their hash, as every withdrawal and every erasure
-locks them. A withdrawal that commits before a claim is seen by it; one that comes during a claim waits for the claim,
-and its answer waits until the text has ended (`quiet.py`). So nothing is sent after a withdrawal was answered.
+The numbers of a bite are locked before its texts, as every withdrawal and every erasure locks them; a text whose
+number somebody holds is left for the next pass. A withdrawal that commits before a claim is seen by it; one that comes
+during a claim waits for the claim, and its answer waits until the text has ended (`quiet.py`). So nothing is sent after
+a withdrawal was answered.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.consent.inbound import Reply, record_inbound_stop
-from regulars.consent.numbers.gate import NumberConsent, lock_consents
+from regulars.consent.numbers.gate import NumberConsent, lock_free_consents
 from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
@@ -39,7 +40,7 @@ from regulars.messaging.settings.store import Texting, hold_for_account, share_t
 from regulars.stores.find import find_addresses
 from regulars.stores.model import Address
 from regulars.work.claims import ClaimQueue
-from regulars.work.queue import Due, Schedule
+from regulars.work.queue import Due, Schedule, take_free
 
 # Only for texts that have surely not left: no connection was made, or the provider asked to come later.
 RETRIES: Final = Schedule(waits_s=(5, 30, 120, 600))
@@ -79,10 +80,7 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
         self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
     ) -> Sequence[Claimed]:
         texting = await share_texting(tx, organization_id)
-        candidates = await queries.find_due_numbers(tx, organization_id, limit=limit)
-        hashes = {number_hash for _, number_hash in candidates}
-        consents = await lock_consents(tx, organization_id, hashes) if hashes else {}
-        rows = await queries.lock_due_texts(tx, organization_id, [it for it, _ in candidates]) if candidates else []
+        rows, consents = await _take(tx, organization_id, limit=limit)
         await self._end_lapsed(tx, organization_id, [row for row in rows if row.state == State.SENDING])
         queued = [row for row in rows if row.state == State.QUEUED]
         if texting is None or texting.is_held:
@@ -95,7 +93,7 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
             await queries.claim_texts(tx, organization_id, ids, provider=texting.provider, owner=owner, until=until)
         if waits:
             await queries.postpone_texts(tx, organization_id, waits)
-        if len(candidates) == limit:
+        if len(rows) == limit:
             # Whatever became of these, there may be more that are due.
             tx.touched.add((self.name, organization_id))
         if skips:
@@ -155,6 +153,23 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
         if rows:
             ended = [queries.Ended(row.id, State.UNKNOWN.value, "The sender ended before it knew.") for row in rows]
             await _end(tx, organization_id, ended)
+
+
+async def _take(tx: Tx, organization_id: UUID, *, limit: int) -> tuple[Sequence[TextRow], dict[bytes, NumberConsent]]:
+    """The first due texts to numbers that nobody holds, the numbers locked before the texts."""
+    consents: dict[bytes, NumberConsent] = {}
+
+    async def find(after: queries.DueText | None, many: int) -> Sequence[queries.DueText]:
+        return await queries.find_due_numbers(tx, organization_id, after=after, limit=many)
+
+    async def lock(found: Sequence[queries.DueText]) -> Sequence[TextRow]:
+        hashes = {text.number_hash for text in found if text.number_hash is not None}
+        locked, held = await lock_free_consents(tx, organization_id, hashes)
+        consents.update(locked)
+        free = [text.id for text in found if text.number_hash not in held]
+        return await queries.lock_due_texts(tx, organization_id, free) if free else []
+
+    return await take_free(find, lock, limit=limit), consents
 
 
 class _Gate:

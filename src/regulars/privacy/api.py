@@ -32,7 +32,10 @@ async def run_erasures(
         if isinstance(outcome, Erased):
             actor = key_actor(write.request.caller.api_key_id)
             await record(tx, organization_id, actor, "customer.erase", PROFILE.encode(outcome.profile_id))
-    return [Answer(204, b"") if isinstance(outcome, Erased) else outcome for outcome in outcomes]
+    return [
+        Answer(204, b"", concerns=outcome.number_hashes) if isinstance(outcome, Erased) else outcome
+        for outcome in outcomes
+    ]
 
 
 ERASE = "eraseProfile"

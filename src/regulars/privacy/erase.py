@@ -29,6 +29,8 @@ READ_ANSWERS_S_MAX = 1.0
 
 class Erased(msgspec.Struct, frozen=True):
     profile_id: UUID
+    # What the numbers that were withdrawn with it are known by, those of the whole batch.
+    number_hashes: tuple[bytes, ...] = ()
 
 
 async def erase_profiles(
@@ -62,6 +64,7 @@ async def erase_profiles(
         if log is not None:
             await log.append(tx, erasures)
             failpoint.hit("erasure.logged", tx.connection.cut_off)
+        outcomes = [Erased(it.profile_id, hashes) if isinstance(it, Erased) else it for it in outcomes]
     return outcomes
 
 

@@ -10,7 +10,7 @@ from regulars.consent.browse.listing import list_of_customer
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, read_reference
 from regulars.messaging.quiet import wait_until_quiet
-from regulars.privacy.erase import erase_profiles
+from regulars.privacy.erase import Erased, erase_profiles
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.privacy.export import export_person
 from regulars.profiles.find import find_profile
@@ -57,10 +57,13 @@ async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
             values = await _erasure(tx, visit, profile)
             return refused(visit, "privacy/erase.html", form, **values)
     async with visit.database.transaction() as tx:
-        await erase_profiles(tx, visit.organization_id, [ById(profile.id)], secret=visit.place.secret, log=log)
+        [outcome] = await erase_profiles(
+            tx, visit.organization_id, [ById(profile.id)], secret=visit.place.secret, log=log
+        )
         await record(tx, visit.organization_id, actor_of(visit), "customer.erase", PROFILE.encode(profile.id))
     # Erasing withdraws: the page says so when nothing is on its way to them any more.
-    await wait_until_quiet(visit.database, visit.organization_id)
+    numbers = outcome.number_hashes if isinstance(outcome, Erased) else ()
+    await wait_until_quiet(visit.database, visit.organization_id, numbers)
     done = "The customer is erased. Their tickets stay, without a name, and their numbers are not to be contacted."
     return redirect(visit, visit.url(PATH), done=done)
 

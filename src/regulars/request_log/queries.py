@@ -160,9 +160,10 @@ async def delete_entries_before(tx: Tx, organization_id: UUID, *, until: datetim
     rows = await tx.fetch(
         """
         DELETE FROM request_log
-        WHERE organization_id = %(organization_id)s AND answered_at < %(until)s AND id IN (
-            SELECT id FROM request_log WHERE organization_id = %(organization_id)s ORDER BY id LIMIT %(at_most)s
-        )
+        WHERE organization_id = %(organization_id)s AND answered_at < %(until)s AND id = ANY (ARRAY(
+            SELECT id FROM request_log WHERE organization_id = %(organization_id)s
+            ORDER BY id LIMIT %(at_most)s FOR UPDATE SKIP LOCKED
+        ))
         RETURNING id
         """,
         {"organization_id": organization_id, "until": until, "at_most": at_most},
@@ -171,4 +172,12 @@ async def delete_entries_before(tx: Tx, organization_id: UUID, *, until: datetim
 
 
 async def delete_counts_before(tx: Tx, organization_id: UUID, *, until: datetime) -> None:
-    await tx.execute("DELETE FROM request_counts WHERE organization_id = %s AND hour < %s", (organization_id, until))
+    await tx.execute(
+        """
+        DELETE FROM request_counts WHERE organization_id = %(organization_id)s AND ctid = ANY (ARRAY(
+            SELECT ctid FROM request_counts WHERE organization_id = %(organization_id)s AND hour < %(until)s
+            FOR UPDATE SKIP LOCKED
+        ))
+        """,
+        {"organization_id": organization_id, "until": until},
+    )

@@ -1,13 +1,13 @@
 """What the sender of texts asks of consent: the state of numbers at this moment, under the lock a withdrawal takes."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from regulars.consent.model import Status
 from regulars.consent.numbers import queries
-from regulars.consent.queries import lock_heads
+from regulars.consent.queries import HeadRow, find_existing_heads, lock_free_heads, lock_heads
 from regulars.kit.db import Tx
 
 
@@ -35,7 +35,21 @@ async def lock_consents(tx: Tx, organization_id: UUID, number_hashes: Collection
     Whoever withdraws meanwhile waits for this transaction, and its answer comes after what is decided here; whoever
     withdrew before is seen. A number that nobody ever asked is absent.
     """
-    heads = await lock_heads(tx, organization_id, number_hashes)
+    return _consents(await lock_heads(tx, organization_id, number_hashes))
+
+
+async def lock_free_consents(
+    tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]
+) -> tuple[dict[bytes, NumberConsent], set[bytes]]:
+    """The same without waiting; and the numbers that somebody else holds, which are not judged now."""
+    heads = await lock_free_heads(tx, organization_id, number_hashes)
+    unlocked = set(number_hashes) - {head.number_hash for head in heads}
+    # Looked for after the locks: a number without a head was never asked, and has nothing to lock.
+    held = await find_existing_heads(tx, organization_id, unlocked) if unlocked else set()
+    return _consents(heads), held
+
+
+def _consents(heads: Iterable[HeadRow]) -> dict[bytes, NumberConsent]:
     return {
         head.number_hash: NumberConsent(
             head.state.status is Status.SUBSCRIBED,

@@ -182,7 +182,7 @@ async def reply(visit: Visit) -> Response:
         await record(
             tx, visit.organization_id, actor_of(visit), "simulator.reply", REPLY.encode(received.id), after=after
         )
-    await wait_until_quiet(visit.database, visit.organization_id)
+    await wait_until_quiet(visit.database, visit.organization_id, [number_hash])
     return redirect(visit, visit.url(PATH, number_hash.hex()) + "#talk")
 
 

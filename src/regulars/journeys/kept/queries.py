@@ -48,6 +48,7 @@ async def delete_old_runs(tx: Tx, organization_id: UUID, *, before: datetime, li
             SELECT id FROM journey_runs
             WHERE organization_id = %(organization_id)s AND ended_at < %(before)s
             LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
         ))
         RETURNING id
         """,

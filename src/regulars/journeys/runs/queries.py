@@ -125,7 +125,7 @@ async def set_customers_runs(
     )
 
 
-async def take_due_runs(tx: Tx, organization_id: UUID, *, limit: int) -> list[RunRow]:
+async def take_due_runs(tx: Tx, organization_id: UUID, *, after: RunRow | None = None, limit: int) -> list[RunRow]:
     rows = await tx.fetch(
         SQL(
             """
@@ -133,12 +133,20 @@ async def take_due_runs(tx: Tx, organization_id: UUID, *, limit: int) -> list[Ru
             JOIN journeys ON journeys.organization_id = %(organization_id)s
                 AND journeys.id = journey_runs.journey_id AND journeys.state = 'live'
             WHERE journey_runs.organization_id = %(organization_id)s AND journey_runs.due_at <= %(now)s
+              AND (journey_runs.due_at, journey_runs.id)
+                  > (COALESCE(%(after)s, '-infinity'::timestamptz), %(after_id)s::uuid)
             ORDER BY journey_runs.due_at, journey_runs.id
             LIMIT %(limit)s
             FOR UPDATE OF journey_runs SKIP LOCKED
             """
         ).format(columns=_COLUMNS),
-        {"organization_id": organization_id, "now": tx.now, "limit": limit},
+        {
+            "organization_id": organization_id,
+            "now": tx.now,
+            "after": None if after is None else after.due_at,
+            "after_id": UUID(int=0) if after is None else after.id,
+            "limit": limit,
+        },
     )
     return [RunRow(*row) for row in rows]
 

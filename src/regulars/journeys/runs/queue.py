@@ -13,7 +13,7 @@ from regulars.journeys.runs.model import Noted, RunRow
 from regulars.journeys.trace import keep as trace
 from regulars.kit.db import Database, Tx
 from regulars.profiles.find import find_held_up
-from regulars.work.queue import Due, RowQueue, Schedule
+from regulars.work.queue import Due, RowQueue, Schedule, take_free
 
 
 class RunQueue(RowQueue[RunRow]):
@@ -29,8 +29,13 @@ class RunQueue(RowQueue[RunRow]):
         return is_more
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[RunRow]:
-        rows = await queries.take_due_runs(tx, organization_id, limit=limit)
-        return await _without_held_up(tx, organization_id, rows)
+        async def find(after: RunRow | None, many: int) -> Sequence[RunRow]:
+            return await queries.take_due_runs(tx, organization_id, after=after, limit=many)
+
+        async def lock(found: Sequence[RunRow]) -> Sequence[RunRow]:
+            return await _without_held_up(tx, organization_id, found)
+
+        return await take_free(find, lock, limit=limit)
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[RunRow]) -> None:
         await advance(tx, organization_id, rows)

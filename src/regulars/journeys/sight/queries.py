@@ -2,11 +2,16 @@
 analyzed; nothing is written."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 from uuid import UUID
 
 from regulars.journeys.sight.model import PersonRow, RecordedRow, SaleRow
 from regulars.kit.db import Tx
+from regulars.kit.ids import first_id_at
+
+# The time in an id is a server's own, and that of a sale the database's. They are not an hour apart.
+CLOCKS_DIFFER_BY: Final = timedelta(hours=1)
 
 
 async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[SaleRow]:
@@ -80,15 +85,19 @@ async def count_purchases(
 async def find_recorded_since(
     tx: Tx, organization_id: UUID, asked: Sequence[tuple[UUID, UUID | None, datetime]]
 ) -> list[list[RecordedRow]]:
-    """For each (profile, sale to leave out, since): the latest sales recorded after that moment."""
+    """For each (profile, sale to leave out, since): the latest sales recorded after that moment.
+
+    An id begins with its time, so the index of a customer's sales is read from that moment on: one card may be shared
+    by everybody at the till and have tens of thousands.
+    """
     rows = await tx.fetch(
         """
         SELECT it.place, found.id, found.type, found.created_at
-        FROM unnest(%(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(sinces)s::timestamptz[])
-             WITH ORDINALITY AS it (profile_id, sale_id, since, place)
+        FROM unnest(%(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(sinces)s::timestamptz[], %(first_ids)s::uuid[])
+             WITH ORDINALITY AS it (profile_id, sale_id, since, first_id, place)
         CROSS JOIN LATERAL (
             SELECT id, type, created_at FROM sales_events
-            WHERE organization_id = %(organization_id)s AND profile_id = it.profile_id
+            WHERE organization_id = %(organization_id)s AND profile_id = it.profile_id AND id >= it.first_id
               AND created_at > it.since AND id IS DISTINCT FROM it.sale_id
             ORDER BY id DESC
             LIMIT 50
@@ -99,6 +108,7 @@ async def find_recorded_since(
             "profile_ids": [it[0] for it in asked],
             "sale_ids": [it[1] for it in asked],
             "sinces": [it[2] for it in asked],
+            "first_ids": [first_id_at(it[2] - CLOCKS_DIFFER_BY) for it in asked],
         },
     )
     found: list[list[RecordedRow]] = [[] for _ in asked]

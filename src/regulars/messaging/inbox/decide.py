@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.consent.inbound import Reply, record_inbound_stop
-from regulars.consent.numbers.gate import lock_consents
+from regulars.consent.numbers.gate import lock_consents, lock_free_consents
 from regulars.kit.db import Tx
 from regulars.messaging.errors import ReplyAlreadyDecided, ReplyNotFound
 from regulars.messaging.inbox import queries
@@ -14,7 +14,7 @@ from regulars.messaging.model import OriginKind
 from regulars.messaging.note import note_suppression
 from regulars.messaging.request import Ordered, TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, load_texting
-from regulars.work.queue import Due, RowQueue, Schedule
+from regulars.work.queue import Due, RowQueue, Schedule, take_free
 
 NOBODY_IN_TIME = "nobody in time"
 
@@ -56,12 +56,16 @@ class OverdueReplies(RowQueue[ReplyRow]):
     schedule = Schedule(waits_s=(60, 600, 3600, 3600, 3600, 3600))
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[ReplyRow]:
-        # The numbers first, as everybody locks; then the replies that are still overdue.
-        hashes = await queries.find_overdue_numbers(tx, organization_id, limit=limit)
-        if not hashes:
-            return []
-        await lock_consents(tx, organization_id, hashes)
-        return await queries.take_overdue(tx, organization_id, hashes, limit=limit)
+        async def find(after: queries.OverdueReply | None, many: int) -> Sequence[queries.OverdueReply]:
+            return await queries.find_overdue(tx, organization_id, after=after, limit=many)
+
+        async def lock(found: Sequence[queries.OverdueReply]) -> Sequence[ReplyRow]:
+            # The numbers first, as everybody locks; then the replies that are still overdue.
+            _, held = await lock_free_consents(tx, organization_id, {reply.number_hash for reply in found})
+            free = [reply.id for reply in found if reply.number_hash not in held]
+            return await queries.take_overdue(tx, organization_id, free) if free else []
+
+        return await take_free(find, lock, limit=limit)
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[ReplyRow]) -> None:
         texting = await load_texting(tx, organization_id)

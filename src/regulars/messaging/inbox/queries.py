@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg.sql import SQL, Composable
@@ -65,7 +65,14 @@ async def insert_erased_hashes(tx: Tx, organization_id: UUID, message_hashes: Co
 
 async def delete_old_hashes(tx: Tx, organization_id: UUID, *, before: datetime) -> None:
     await tx.execute(
-        "DELETE FROM erased_replies WHERE organization_id = %s AND erased_at < %s", (organization_id, before)
+        """
+        DELETE FROM erased_replies WHERE organization_id = %(organization_id)s AND message_hash = ANY (ARRAY(
+            SELECT message_hash FROM erased_replies
+            WHERE organization_id = %(organization_id)s AND erased_at < %(before)s
+            FOR UPDATE SKIP LOCKED
+        ))
+        """,
+        {"organization_id": organization_id, "before": before},
     )
 
 
@@ -118,28 +125,45 @@ async def decide_all_of(tx: Tx, organization_id: UUID, number_hash: bytes, *, de
     )
 
 
-async def find_overdue_numbers(tx: Tx, organization_id: UUID, *, limit: int) -> set[bytes]:
+class OverdueReply(NamedTuple):
+    id: UUID
+    number_hash: bytes
+    due_at: datetime
+
+
+async def find_overdue(tx: Tx, organization_id: UUID, *, after: OverdueReply | None, limit: int) -> list[OverdueReply]:
+    """Without a lock: the numbers are locked first."""
     rows = await tx.fetch(
-        "SELECT number_hash FROM replies WHERE organization_id = %s AND due_at <= %s ORDER BY due_at, id LIMIT %s",
-        (organization_id, tx.now, limit),
+        """
+        SELECT id, number_hash, due_at FROM replies
+        WHERE organization_id = %(organization_id)s AND due_at <= %(now)s
+          AND (due_at, id) > (COALESCE(%(after)s, '-infinity'::timestamptz), %(after_id)s::uuid)
+        ORDER BY due_at, id
+        LIMIT %(limit)s
+        """,
+        {
+            "organization_id": organization_id,
+            "now": tx.now,
+            "after": None if after is None else after.due_at,
+            "after_id": UUID(int=0) if after is None else after.id,
+            "limit": limit,
+        },
     )
-    return {row[0] for row in rows}
+    return [OverdueReply(*row) for row in rows]
 
 
-async def take_overdue(
-    tx: Tx, organization_id: UUID, number_hashes: Collection[bytes], *, limit: int
-) -> list[ReplyRow]:
+async def take_overdue(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[ReplyRow]:
+    """Those of them that are still overdue and that nobody else holds."""
     rows = await tx.fetch(
         SQL(
             """
             SELECT {columns} FROM replies
-            WHERE organization_id = %s AND due_at <= %s AND number_hash = ANY (%s::bytea[])
+            WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND due_at <= %s
             ORDER BY due_at, id
-            LIMIT %s
             FOR UPDATE SKIP LOCKED
             """
         ).format(columns=_COLUMNS),
-        (organization_id, tx.now, list(number_hashes), limit),
+        (organization_id, list(ids), tx.now),
     )
     return [ReplyRow(*row) for row in rows]
 
@@ -249,6 +273,7 @@ async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime,
             WHERE organization_id = %(organization_id)s AND received_at < %(before)s AND due_at IS NULL
             ORDER BY received_at
             LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
         ))
         """,
         {"organization_id": organization_id, "before": before, "limit": limit},

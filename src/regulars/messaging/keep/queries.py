@@ -17,6 +17,7 @@ async def delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, l
             WHERE organization_id = %(organization_id)s AND created_at < %(before)s AND due_at IS NULL
             ORDER BY created_at
             LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
         ))
         RETURNING id
         """,

@@ -91,9 +91,11 @@ async def ask_to_withdraw(visit: Visit) -> Response:
 
 
 async def withdraw(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        number_hash = (await _referred(tx, visit)).number_hash
     response = await _decide(visit, is_stop=True, done="Withdrawn; nothing more is sent to this number.")
     # As every withdrawal: it is answered when nothing is on its way to the number any more.
-    await wait_until_quiet(visit.database, visit.organization_id)
+    await wait_until_quiet(visit.database, visit.organization_id, [number_hash])
     return response
 
 

@@ -12,7 +12,8 @@ WORKDIR /regulars
 COPY --chown=regulars:regulars bin bin
 COPY --chown=regulars:regulars requirements requirements
 COPY --chown=regulars:regulars src src
-COPY --chown=regulars:regulars pyproject.toml README.md LICENSE THIRD-PARTY.md ./
+COPY --chown=regulars:regulars docs docs
+COPY --chown=regulars:regulars pyproject.toml README.md CHANGELOG.md LICENSE THIRD-PARTY.md ./
 USER regulars
 RUN bin/setup runtime .venv && ln -s ../.venv/bin/regulars bin/regulars
 

@@ -1,4 +1,5 @@
-"""The public pages: the first page, the API reference, what each refusal means, and a page for what is not there."""
+"""The public pages: the first page, the API reference, what each refusal means, the documents, and a page for what is
+not there."""
 
 import asyncio
 import html
@@ -14,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from regulars.explore.documents import names, read_document
 from regulars.explore.first_steps import first_steps
 from regulars.explore.reference import Reference, found
 from regulars.explore.reference import read as read_reference
@@ -46,6 +48,7 @@ def page_routes(api_routes: Sequence[ApiRoute], *, missing: Missing, public_url:
         Route(DOCUMENTS_PATH, _documents),
         Route(REFERENCE_PATH, pages.reference),
         Route(DOCUMENTATION_PATH, pages.errors),
+        Route(DOCUMENTS_PATH + "/{name:path}", _document),
         Route(STATIC_PATH + "/{version}/{name}", _static),
     ]
 
@@ -114,6 +117,29 @@ class _Pages:
 async def _documents(_request: Request) -> Response:
     """Whoever shortens the address of a document comes to the one that most are looking for."""
     return RedirectResponse(REFERENCE_PATH, HTTPStatus.SEE_OTHER)
+
+
+# What the side of a document offers, in this order.
+_OFFERED: Final = {
+    "webhooks": "Webhooks",
+    "imports": "Imports",
+    "segments": "Segments",
+    "journeys": "Journeys",
+    "first-journey": "Your first journey",
+    "texting": "Texting",
+    "consent-ledger": "Consent ledger",
+    "operations": "Operations",
+    "configuration": "Configuration",
+    "changelog": "Changelog",
+}
+
+
+async def _document(request: Request) -> Response:
+    document = read_document(request.path_params["name"])
+    if document is None:
+        raise HTTPException(HTTPStatus.NOT_FOUND)
+    offered = [(name, title) for name, title in _OFFERED.items() if name in names()]
+    return page(render("document.html", document=document, documents=offered))
 
 
 async def _static(request: Request) -> Response:

@@ -1,3 +1,4 @@
+import json
 import re
 
 import httpx
@@ -57,6 +58,23 @@ def test_a_document_is_shown_as_its_file_has_it_and_files_that_are_none_are_not_
     assert "table" in page.tags
     for path in ("/docs/nothing", "/docs/../pyproject.toml", "/docs/openapi.json", "/docs/images/home.png", "/docs/"):
         assert get(server, path).status_code == 404, path
+
+
+def test_the_reference_shows_each_example_in_every_language_with_the_address_of_this_server(server: Server):
+    page = read(server, "/docs/api")
+    programs = [block for block in page.blocks if "REGULARS_KEY" in block]
+    assert len(programs) == 6 * 7
+    assert all(server.url in block for block in programs)
+    assert sum("whsec_" in block for block in page.blocks) == 7
+
+
+def test_the_postman_collection_has_every_operation_with_its_example(server: Server):
+    made = get(server, "/docs/postman.json").json()
+    requests = [one["request"] for folder in made["item"] for one in folder["item"]]
+    assert len(requests) == sum(len(methods) for methods in get(server, "/v1/openapi.json").json()["paths"].values())
+    assert {"key": "base_url", "value": server.url} in made["variable"]
+    [sale] = [one for one in requests if one["method"] == "POST" and one["url"] == "{{base_url}}/v1/sales-events"]
+    assert json.loads(sale["body"]["raw"])["type"] == "PURCHASE"
 
 
 def test_every_code_has_its_section(server: Server):

@@ -12,14 +12,15 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from regulars.explore.documents import names, read_document
 from regulars.explore.first_steps import first_steps
+from regulars.explore.postman import collection
 from regulars.explore.reference import Reference, found
 from regulars.explore.reference import read as read_reference
-from regulars.explore.render import STATIC_PATH, page, render, static_response
+from regulars.explore.render import SECURITY_HEADERS, STATIC_PATH, page, render, static_response
 from regulars.http import error_pages, openapi
 from regulars.http.address import base_url
 from regulars.http.problem import DOCUMENTATION_PATH
@@ -30,6 +31,7 @@ from regulars.web import cookies
 
 DOCUMENTS_PATH: Final = "/docs"
 REFERENCE_PATH: Final = "/docs/api"
+POSTMAN_PATH: Final = "/docs/postman.json"
 SOUGHT_CHARACTERS_MAX: Final = 100
 STATE_WAIT_S: Final = 2.0
 # The first page is open to anyone, so its question to the database is asked at most this often.
@@ -48,6 +50,7 @@ def page_routes(api_routes: Sequence[ApiRoute], *, missing: Missing, public_url:
         Route(DOCUMENTS_PATH, _documents),
         Route(REFERENCE_PATH, pages.reference),
         Route(DOCUMENTATION_PATH, pages.errors),
+        Route(POSTMAN_PATH, pages.postman),
         Route(DOCUMENTS_PATH + "/{name:path}", _document),
         Route(STATIC_PATH + "/{version}/{name}", _static),
     ]
@@ -80,6 +83,11 @@ class _Pages:
         sought = " ".join(request.query_params.get("q", "").split())[:SOUGHT_CHARACTERS_MAX]
         shown = self._found_html(sought) if sought else self._reference_html
         return page(shown.replace(ANY_ADDRESS, html.escape(self._address(request))))
+
+    async def postman(self, request: Request) -> Response:
+        made = collection(openapi.build(self._api_routes, server_url=self._address(request)))
+        headers = {"Content-Disposition": 'attachment; filename="regulars.postman_collection.json"'}
+        return JSONResponse(made, headers={**SECURITY_HEADERS, **headers})
 
     async def errors(self, _request: Request) -> Response:
         return page(self._errors_html)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote
 
+from regulars.explore.samples import VERIFY_WEBHOOK, Sample, programs, samples_of
 from regulars.explore.schemas import Field, Piece, field_of, fields_of, type_of
 
 # What the curl lines put where a path has a placeholder; the examples of the bodies use the same names.
@@ -56,6 +57,8 @@ class Operation:
     body_fields: tuple[Field, ...]
     examples: tuple[Example, ...]
     curl: str
+    # The same call in programming languages, where there is an example.
+    samples: tuple[Sample, ...]
     answers: tuple[Answer, ...]
     refusals: tuple[Refusal, ...]
 
@@ -83,6 +86,8 @@ class Reference:
     headers: tuple[tuple[str, str], ...]
     subjects: tuple[Subject, ...]
     schemas: tuple[Schema, ...]
+    # How a receiver verifies a webhook.
+    receivers: tuple[Sample, ...]
 
 
 def found(whole: Reference, sought: str) -> Reference:
@@ -125,6 +130,7 @@ def read(document: Mapping[str, Any]) -> Reference:
             Schema(f"schema-{name}", name, schema.get("description", ""), type_of(schema), fields_of(schema))
             for name, schema in sorted(document["components"]["schemas"].items())
         ),
+        receivers=programs(VERIFY_WEBHOOK, address=document["servers"][0]["url"]),
     )
 
 
@@ -153,6 +159,7 @@ def _operation(document: Mapping[str, Any], path: str, method: str, operation: M
             body=textwrap.indent(examples[0].body, "  ").lstrip() if examples else None,
             needs_key=needs_key,
         ),
+        samples=samples_of(operation["operationId"], address=document["servers"][0]["url"]),
         answers=_answers(operation["responses"]),
         refusals=_refusals(operation["responses"]),
     )

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from regulars.explore import reference
 from regulars.explore.render import inline, paragraphs
+from regulars.explore.samples import Sample
 from regulars.http import openapi
 from regulars.http.address import base_url
 from regulars.http.route import Route
@@ -62,6 +63,7 @@ class _Shelf:
             anchor=anchor,
             address=address,
             any_address=ANY_ADDRESS,
+            in_languages=lambda operation: _in_languages(operation, address),
             inline=inline,
             paragraphs=paragraphs,
         )
@@ -69,3 +71,9 @@ class _Shelf:
 
 def _subject(read: reference.Reference, anchor: str | None) -> reference.Subject | None:
     return next((one for one in read.subjects if one.anchor == anchor), None)
+
+
+def _in_languages(operation: reference.Operation, address: str) -> list[Sample]:
+    """The call with curl, then as a program in each language, at the reader's own address."""
+    every = [Sample("curl", operation.curl), *operation.samples]
+    return [Sample(language, text.replace(ANY_ADDRESS, address)) for language, text in every]

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"time"
+)
+
+func post(path string, body any) map[string]any {
+	address := os.Getenv("REGULARS_URL")
+	if address == "" {
+		address = "http://127.0.0.1:8080"
+	}
+	text, _ := json.Marshal(body)
+	request, _ := http.NewRequest("POST", address+path, bytes.NewReader(text))
+	request.Header.Set("x-api-key", os.Getenv("REGULARS_KEY"))
+	request.Header.Set("content-type", "application/json")
+	response, err := (&http.Client{Timeout: 15 * time.Second}).Do(request)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, _ := io.ReadAll(response.Body)
+	if response.StatusCode >= 300 {
+		log.Fatalf("%d %s", response.StatusCode, answer)
+	}
+	var decoded map[string]any
+	if err := json.Unmarshal(answer, &decoded); err != nil {
+		log.Fatal(err)
+	}
+	return decoded
+}
+
+func main() {
+	answer := post("/v1/subscriptions/opt-out", map[string]any{"phone_number": "+33612345678"})
+	fmt.Println(answer["outcome"])
+}

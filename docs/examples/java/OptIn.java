@@ -1,0 +1,34 @@
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.time.Duration;
+import java.time.OffsetDateTime;
+
+public class OptIn {
+    static final String URL = System.getenv().getOrDefault("REGULARS_URL", "http://127.0.0.1:8080");
+    static final String KEY = System.getenv("REGULARS_KEY");
+
+    static String post(String path, String body) throws Exception {
+        var request = HttpRequest.newBuilder(URI.create(URL + path))
+            .timeout(Duration.ofSeconds(15))
+            .header("x-api-key", KEY)
+            .header("content-type", "application/json")
+            .POST(HttpRequest.BodyPublishers.ofString(body))
+            .build();
+        var response = HttpClient.newHttpClient().send(request, BodyHandlers.ofString());
+        if (response.statusCode() >= 300) {
+            throw new IllegalStateException(response.statusCode() + " " + response.body());
+        }
+        return response.body();
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        System.out.println(post("/v1/subscriptions/opt-in", """
+            {"phone_number": "+33612345678", "profile_id": "CUST-1042", "store_id": "PARIS-01",
+             "consent_source": "POINT_OF_SALE", "consented_at": "%s",
+             "consent_proof": {"terms_url": "https://shop.example/terms", "terms_version": "2026-01",
+                               "source_text": "I want to hear from you by SMS."}}
+            """.formatted(OffsetDateTime.now())));
+    }
+}

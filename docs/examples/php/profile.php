@@ -1,0 +1,28 @@
+<?php
+$url = getenv('REGULARS_URL') ?: 'http://127.0.0.1:8080';
+$key = getenv('REGULARS_KEY');
+
+function post(string $path, array $body): array
+{
+    global $url, $key;
+    $context = stream_context_create(['http' => [
+        'method' => 'POST',
+        'header' => ["x-api-key: $key", 'content-type: application/json'],
+        'content' => json_encode($body, JSON_THROW_ON_ERROR),
+        'timeout' => 15,
+        'ignore_errors' => true,
+    ]]);
+    $text = file_get_contents($url . $path, false, $context);
+    if ($text === false || !preg_match('{ 2\d\d }', $http_response_header[0])) {
+        throw new RuntimeException(($http_response_header[0] ?? 'no response') . ' ' . $text);
+    }
+    return json_decode($text, true, flags: JSON_THROW_ON_ERROR);
+}
+
+$profile = post('/v1/profiles', [
+    'external_id' => 'CUST-1042',
+    'first_name' => 'Ada',
+    'phone_number' => '+33612345678',
+    'attributes' => ['tier' => 'gold', 'birthday' => '1990-12-10'],
+]);
+echo $profile['id'], PHP_EOL;

@@ -1,0 +1,19 @@
+const URL_ = process.env.REGULARS_URL ?? "http://127.0.0.1:8080";
+const KEY = process.env.REGULARS_KEY!;
+
+async function post(path: string, body: object): Promise<any> {
+  const headers = { "x-api-key": KEY, "content-type": "application/json" };
+  const response = await fetch(URL_ + path, { method: "POST", headers, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+  return response.json();
+}
+
+const profile = await post("/v1/profiles", {
+  external_id: "CUST-1042",
+  first_name: "Ada",
+  phone_number: "+33612345678",
+  attributes: { tier: "gold", birthday: "1990-12-10" },
+});
+console.log(profile.id);
+
+export {};

@@ -1,0 +1,48 @@
+"""The OpenAPI document as a Postman collection (format 2.1): one request for each operation, with its example."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from regulars.explore.reference import EXAMPLE_REFERENCES
+
+_SCHEMA: Final = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
+_PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
+
+
+def collection(document: Mapping[str, Any]) -> dict[str, Any]:
+    folders: dict[str, list[dict[str, Any]]] = {}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            folders.setdefault(operation["tags"][0], []).append(_request(path, method.upper(), operation))
+    return {
+        "info": {"name": document["info"]["title"], "schema": _SCHEMA, "version": document["info"]["version"]},
+        "auth": {
+            "type": "apikey",
+            "apikey": [
+                {"key": "key", "value": "x-api-key"},
+                {"key": "value", "value": "{{api_key}}"},
+                {"key": "in", "value": "header"},
+            ],
+        },
+        "variable": [
+            {"key": "base_url", "value": document["servers"][0]["url"]},
+            {"key": "api_key", "value": ""},
+        ],
+        "item": [{"name": name, "item": requests} for name, requests in folders.items()],
+    }
+
+
+def _request(path: str, method: str, operation: Mapping[str, Any]) -> dict[str, Any]:
+    media = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    examples = [one["value"] for one in media.get("examples", {}).values()]
+    filled = _PLACEHOLDER.sub(lambda found: quote(EXAMPLE_REFERENCES.get(found[1], found[1]), safe=""), path)
+    request: dict[str, Any] = {"method": method, "url": "{{base_url}}" + filled, "header": []}
+    if examples:
+        request["header"] = [{"key": "content-type", "value": "application/json"}]
+        request["body"] = {"mode": "raw", "raw": json.dumps(examples[0], indent=2, ensure_ascii=False)}
+    if description := operation.get("description"):
+        request["description"] = description
+    return {"name": operation["summary"], "request": request}

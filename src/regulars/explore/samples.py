@@ -1,0 +1,51 @@
+"""The programs of `docs/examples` beside the operations they call, with the reader's own address in them."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Final, NamedTuple
+
+from regulars.explore.documents import FOLDER
+
+# The address that stands in the files.
+_ADDRESS: Final = "http://127.0.0.1:8080"
+# The folder and the ending of each language, and its name for readers.
+_LANGUAGES: Final = {
+    "python": (".py", "Python"),
+    "typescript": (".mts", "TypeScript"),
+    "php": (".php", "PHP"),
+    "java": (".java", "Java"),
+    "go": (".go", "Go"),
+    "csharp": (".cs", "C#"),
+    "ruby": (".rb", "Ruby"),
+}
+_TASKS: Final[Mapping[str, str]] = {
+    "upsertStore": "store",
+    "upsertProfile": "profile",
+    "recordSalesEvent": "sale",
+    "optIn": "opt-in",
+    "optOut": "opt-out",
+    "listProfiles": "feed",
+}
+VERIFY_WEBHOOK: Final = "webhook"
+
+
+class Sample(NamedTuple):
+    language: str
+    text: str
+
+
+def samples_of(operation_id: str, *, address: str) -> tuple[Sample, ...]:
+    """One program for each language; none where the operation has no example."""
+    task = _TASKS.get(operation_id)
+    return () if task is None else programs(task, address=address)
+
+
+@cache
+def programs(task: str, *, address: str) -> tuple[Sample, ...]:
+    title = "".join(word.capitalize() for word in task.split("-"))
+    found = []
+    for folder, (ending, language) in _LANGUAGES.items():
+        names = (f"{task}{ending}", f"{title}{ending}", f"{task}/main{ending}")
+        files = [path for name in names if (path := FOLDER / "examples" / folder / name).is_file()]
+        found += [Sample(language, path.read_text("utf-8").replace(_ADDRESS, address)) for path in files[:1]]
+    return tuple(found)

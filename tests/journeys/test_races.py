@@ -183,9 +183,8 @@ def test_a_run_that_sets_an_attribute_and_an_erasure_do_not_wait_for_each_other(
             found = await lock_profiles_to_erase(tx, desk.organization_id, [ById(gone)])
             # The turn waits for nobody: it takes the other run, and has let go of this one when the erasure needs it.
             await asyncio.wait_for(desk.runs_queue.take_turn(desk.database, desk.organization_id), 10)
-            await privacy._erase(
-                tx, desk.organization_id, list(found.values()), secret=secret
-            )  # the second half of an erasure
+            people = privacy._describe(list(found.values()), secret=secret)
+            await privacy._erase(tx, desk.organization_id, people)  # the second half of an erasure
 
     desk.runner.run(play())
     assert [(run.profile_id, run.outcome) for run in desk.runs(journey)] == [(stays, "completed")]

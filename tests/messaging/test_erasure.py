@@ -156,9 +156,8 @@ def test_a_start_and_an_erasure_at_once_do_not_wait_for_each_other(desk):
             await asyncio.sleep(0.3)
             assert not starting.done()
             # It waits for the profile; were the number in its hands by now, this would end in a circle.
-            await privacy._erase(
-                tx, desk.organization_id, list(found.values()), secret=texting.secret
-            )  # the second half of an erasure
+            people = privacy._describe(list(found.values()), secret=texting.secret)
+            await privacy._erase(tx, desk.organization_id, people)  # the second half of an erasure
         return await starting
 
     received = desk.runner.run(play())

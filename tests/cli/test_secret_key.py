@@ -1,3 +1,5 @@
+from uuid import uuid4
+
 import psycopg
 
 from regulars.kit import vault
@@ -30,10 +32,9 @@ def test_a_restore_says_which_key_serve_will_need(regulars, command, database_ur
         vault.register(connection, sealing)
     file = str(tmp_path / "one.backup")
     assert regulars("backup", file).code == 0
-    for variables in ({}, {"REGULARS_SECRET_KEY": KEY[::-1]}):
-        said = command("restore", "--force", file, DATABASE_URL=empty_database_url, **variables).err
-        assert f"`regulars serve` will need the secret key with the fingerprint {sealing.fingerprint}" in said
-        assert "set REGULARS_SECRET_KEY to it" in said
+    said = command("restore", file, DATABASE_URL=empty_database_url, REGULARS_SECRET_KEY=KEY[::-1]).err
+    assert f"`regulars serve` will need the secret key with the fingerprint {sealing.fingerprint}" in said
+    assert "set REGULARS_SECRET_KEY to it" in said
     with_key = command("restore", "--force", file, DATABASE_URL=empty_database_url, REGULARS_SECRET_KEY=KEY)
     assert (with_key.code, "will need" in with_key.err) == (0, False)
 
@@ -41,6 +42,10 @@ def test_a_restore_says_which_key_serve_will_need(regulars, command, database_ur
 def test_a_data_folder_asks_for_its_key_file_and_rotates_it(regulars, command, database_url, data_dir, tmp_path):
     regulars("organization", "create", "Shop")
     assert regulars("vault", "seal", REGULARS_SECRET_KEY=KEY).code == 0
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        [(shop,)] = connection.execute("SELECT id FROM organizations").fetchall()
+        erased = (shop, uuid4(), [b"hash"])
+        connection.execute("INSERT INTO erasures_to_replay VALUES (%s, %s, %s, now(), true)", erased)
     file = str(tmp_path / "one.backup")
     assert regulars("backup", file).code == 0
 
@@ -52,10 +57,13 @@ def test_a_data_folder_asks_for_its_key_file_and_rotates_it(regulars, command, d
     current, fresh = data_dir / "secret.key", data_dir / "secret.key.new"
     # Commands share it while it runs, which saves them starting and stopping it.
     with embedded.running(data_dir):
-        assert f"copy its secret.key into {data_dir}" in run("restore", file).err
+        restored = run("restore", file).err
+        assert f"copy its secret.key into {data_dir}" in restored
+        assert "erased again by `regulars serve`, once it has the key" in restored
+        assert "REGULARS_SECRET_KEY" in command("migrate", REGULARS_DATA_DIR=str(data_dir)).complains(code=2)
         current.write_text(KEY)
         current.chmod(0o600)
-        run("vault", "rotate")
+        assert "Erased again 1 customer" in run("vault", "rotate").err
         after = current.read_text()
         kept = data_dir / f"secret.key.{vault.Vault(KEY).fingerprint}"
         assert (kept.read_text(), after == KEY, fresh.exists()) == (KEY, False, False)

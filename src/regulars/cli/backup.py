@@ -109,9 +109,10 @@ def restore(
             migrate.migrate(url)
         missing = migrate.pending(url)
         if not missing:
-            # Without the key of the backup's secrets, `serve` replays erasures once it has been given the key.
-            with contextlib.suppress(vault.VaultError):
+            try:
                 restoring.finish(url)
+            except vault.VaultError:
+                err.print("Erased customers are erased again by `regulars serve`, once it has the key.")
         # The first connection was made when other tables were there.
         with database.connected(url) as restored:
             keys = restoring.live_keys(restored)

@@ -29,7 +29,7 @@ TABLES: Final = MIGRATIONS / "0096_restores.sql"
 INTO_ITS_SCHEMA: Final = b"""
 SELECT pg_catalog.set_config('search_path', quote_ident(n.nspname), false)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relname = 'migrations' AND c.relkind IN ('r', 'p') ORDER BY n.nspname = 'public' LIMIT 1;
+WHERE c.relname = 'migrations' AND c.relkind IN ('r', 'p') ORDER BY n.nspname <> 'public' LIMIT 1;
 """
 BEGIN_COPY: Final = b"""
 CREATE TEMPORARY TABLE known_erasures (LIKE erasures_to_replay) ON COMMIT DROP;

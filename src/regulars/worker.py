@@ -58,7 +58,12 @@ from regulars.segments.kept.unneeded import UNNEEDED_AFTER, end_unneeded
 from regulars.webhooks.delivery.queue import DeliveryQueue, ProbeQueue
 from regulars.webhooks.delivery.send import Sender
 from regulars.webhooks.delivery.watch import Watch
-from regulars.webhooks.jobs import post_profile_events, post_subscription_events
+from regulars.webhooks.jobs import (
+    post_message_events,
+    post_profile_events,
+    post_sales_events,
+    post_subscription_events,
+)
 from regulars.webhooks.model import RETENTION as WEBHOOK_RETENTION
 from regulars.webhooks.sweep import sweep as sweep_webhooks
 from regulars.work.facts import Listeners
@@ -79,6 +84,7 @@ LISTENERS: Final[Listeners] = {
         # Those who are in hear a sale before it brings anybody in: it does not end the run it begins.
         "journeys.hear_sales": hear_sales,
         "journeys.enter_by_sales": enter_by_sales,
+        "webhooks.sales": post_sales_events,
         SEGMENT_SALES: feed.hear_sales,
     },
     ProfileErased: {"privacy.stragglers": anonymise_stragglers},
@@ -90,7 +96,11 @@ LISTENERS: Final[Listeners] = {
         "journeys.enter_by_consents": enter_by_consents,
         "segments.consents": feed.hear_consents,
     },
-    MessagesChanged: {"journeys.hear_messages": hear_messages, "segments.messages": feed.hear_messages},
+    MessagesChanged: {
+        "journeys.hear_messages": hear_messages,
+        "webhooks.messages": post_message_events,
+        "segments.messages": feed.hear_messages,
+    },
 }
 
 # They hold the state of the organization's columns until the commit, so they come last.

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -16,8 +17,18 @@ from tests.webhooks.shop import CONSENTED_AT, NUMBER
 
 from regulars.consent.ledger import Origin
 from regulars.consent.opt_in import Consent, opt_in
+from regulars.kit.ids import new_uuid
+from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.inbox.queries import insert_reply_if_new
+from regulars.messaging.model import TextRow
+from regulars.messaging.note import note_changes, note_reply
+from regulars.messaging.queries import insert_texts_if_new
+from regulars.sales.decode import decode_sale
+from regulars.sales.record import record_sales
+from regulars.stores.model import StoreUpsert
+from regulars.stores.upsert import upsert_stores
 from regulars.webhooks import post
-from regulars.webhooks.model import EVENTS, PING
+from regulars.webhooks.model import DEFAULT, EVENTS, FAMILIES, PING
 
 pytestmark = pytest.mark.anyio
 
@@ -27,6 +38,7 @@ SAMPLES = {json.loads(text)["type"]: json.loads(text) for text in re.findall(r"`
 
 def without_ids_and_times(value):
     text = re.sub(r"\b(prof|sub|wh)_[0-9a-z]{26}", r"\1_", json.dumps(value, sort_keys=True))
+    text = re.sub(r"\b(evt|store|txt|rpl)_[0-9a-z]{26}", r"\1_", text)
     return json.loads(re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "TIME", text))
 
 
@@ -40,18 +52,50 @@ async def everything_that_can_happen(shop, created):
         again = Consent(phone_number=NUMBER, source="WEBSITE", consented_at=tx.now, origin=Origin())
         await opt_in(tx, shop.organization_id, [again], secret=bytes(range(32)))
     await shop.do(post.ping, created.endpoint.id)
+    await shop.do(upsert_stores, [StoreUpsert(external_id="PARIS-01")])
+    sale = SAMPLES["sales_event.recorded"]["data"]
+    fields = {name: sale[name] for name in ("external_id", "type", "occurred_at", "currency", "total_amount_cents")}
+    body = {**fields, "store_id": "PARIS-01", "profile_id": "CUST-1042", "total_discount_cents": 0}
+    decoded = decode_sale(json.dumps({**body, "line_items": sale["line_items"]}).encode())
+    await shop.do(record_sales, [decoded], tolerance=timedelta(0))
+    await shop.do(exchange_texts)
     await shop.deliver()
     await shop.erase("CUST-1042")
     await shop.deliver()
 
 
-async def test_every_sample_is_what_is_sent(shop, receiver):
+async def exchange_texts(tx, organization_id):
+    """What the room of texts records when a text changes its state, and when a reply comes; of a journey too."""
+    [(profile_id,)] = await tx.fetch("SELECT id FROM profiles WHERE organization_id = %s", (organization_id,))
+    outbound = SAMPLES["message.sent"]["data"]["message"]
+    for origin in ("person", "journey"):
+        text = (new_uuid(), origin, new_uuid(), "", profile_id, b"hash", NUMBER, outbound["text"], 1, "sent", None)
+        row = TextRow(*text, None, tx.now, 1, None, None, tx.now, tx.now, None)
+        await insert_texts_if_new(tx, organization_id, [row])
+        for state, reason in (("sent", None), ("delivered", None), ("failed", "refused")):
+            await note_changes(tx, organization_id, [row._replace(state=state, reason=reason)])
+    words = SAMPLES["message.received"]["data"]["message"]["text"]
+    reply = ReplyRow(new_uuid(), "t", "1", b"hash", NUMBER, profile_id, words, "other", *[None] * 4, tx.now)
+    await insert_reply_if_new(tx, organization_id, reply)
+    await note_reply(tx, organization_id, reply)
+
+
+async def test_an_endpoint_that_chose_nothing_takes_the_two_families_of_the_specification(shop, receiver):
+    assert DEFAULT == ("profile.*", "subscription.*")
     created = await shop.create(receiver.url)
+    await everything_that_can_happen(shop, created)
+    assert {one.event["type"].partition(".")[0] for one in receiver.received} == {"profile", "subscription", "webhook"}
+
+
+async def test_every_sample_is_what_is_sent(shop, receiver):
+    created = await shop.create(receiver.url, *FAMILIES)
     await everything_that_can_happen(shop, created)
     first = {}
     for one in receiver.received:
         first.setdefault(one.event["type"], one.event)
     assert set(SAMPLES) == {*EVENTS, PING}
+    # Of a journey's texts nothing is sent.
+    assert sum(one.event["type"] == "message.sent" for one in receiver.received) == 1
     for kind, sample in SAMPLES.items():
         assert without_ids_and_times(first[kind]) == without_ids_and_times(sample), kind
         assert list(first[kind]) == list(sample)

@@ -19,7 +19,7 @@ from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE
 from regulars.webhooks import look, manage, post
 from regulars.webhooks import replay as replaying
 from regulars.webhooks.errors import WebhookError
-from regulars.webhooks.model import ALL, Delivery, DeliveryState, Endpoint
+from regulars.webhooks.model import DEFAULT, Delivery, DeliveryState, Endpoint
 
 app = typer.Typer(no_args_is_help=True, help="Manage webhook endpoints, and look at and repeat their deliveries.")
 
@@ -32,8 +32,9 @@ def create(
     url: Annotated[str, typer.Argument(metavar="URL", help="Where events are posted to.", show_default=False)],
     organization: OfOrganization,
     events: Annotated[
-        str, typer.Option(help="Types of events, separated by commas: names, or profile.* and subscription.*.")
-    ] = ",".join(ALL),
+        str,
+        typer.Option(help="Types of events, separated by commas: names, or families such as profile.*."),
+    ] = ",".join(DEFAULT),
     description: Annotated[str, typer.Option(help="What the endpoint is for; shown in lists.")] = "",
     as_json: AsJson = False,
 ) -> None:

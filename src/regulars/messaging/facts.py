@@ -1,5 +1,6 @@
 """What this room tells those above it."""
 
+from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
@@ -9,7 +10,8 @@ from regulars.work.facts import Fact
 
 
 class MessagesChanged(Fact, frozen=True):
-    """A text reached a state in which whoever asked for it can go on, or a number was suppressed or released."""
+    """A text changed its state (kind `text`), a number was suppressed or released (`suppression`), or a reply came
+    (`reply`: then `text_id` is the reply's)."""
 
     topic: ClassVar[str] = "messaging.messages_changed"
     on_interest: ClassVar[bool] = True
@@ -23,3 +25,5 @@ class MessagesChanged(Fact, frozen=True):
     state: str | None = None
     reason: str | None = None
     number_hash: bytes | msgspec.UnsetType = msgspec.UNSET
+    # When it happened; facts of earlier releases do not say.
+    at: datetime | None = None

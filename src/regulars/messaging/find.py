@@ -1,6 +1,6 @@
 """Read texts: lists for people, and a conversation with one number."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -24,6 +24,10 @@ class Line:
 
 async def find_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
     return await queries.find_text(tx, organization_id, text_id)
+
+
+async def find_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> dict[UUID, TextRow]:
+    return {text.id: text for text in await queries.find_texts(tx, organization_id, text_ids)}
 
 
 async def list_texts(

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
+from regulars.messaging.inbox.model import ReplyRow
 from regulars.messaging.keep.texts import add_totals
 from regulars.messaging.model import TextRow
 from regulars.work import outbox
@@ -23,7 +24,15 @@ async def note_changes(tx: Tx, organization_id: UUID, changed: Sequence[TextRow]
     await add_totals(tx, organization_id, [(state, texts[state], parts[state]) for state in sorted(texts)])
     facts = [
         MessagesChanged(
-            "text", text.id, text.origin_kind, text.origin_id, text.step, text.profile_id, text.state, text.reason
+            "text",
+            text.id,
+            text.origin_kind,
+            text.origin_id,
+            text.step,
+            text.profile_id,
+            text.state,
+            text.reason,
+            at=tx.now,
         )
         for text in changed
     ]
@@ -33,4 +42,9 @@ async def note_changes(tx: Tx, organization_id: UUID, changed: Sequence[TextRow]
 async def note_suppression(tx: Tx, organization_id: UUID, number_hash: bytes, *, profile_id: UUID | None) -> None:
     """A number was suppressed or released."""
     fact = MessagesChanged("suppression", profile_id=profile_id, number_hash=number_hash)
+    await outbox.record(tx, organization_id, [fact])
+
+
+async def note_reply(tx: Tx, organization_id: UUID, reply: ReplyRow) -> None:
+    fact = MessagesChanged("reply", reply.id, profile_id=reply.profile_id, number_hash=reply.number_hash, at=tx.now)
     await outbox.record(tx, organization_id, [fact])

@@ -281,6 +281,19 @@ async def find_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | N
     return TextRow(*rows[0]) if rows else None
 
 
+async def find_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> list[TextRow]:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM unnest(%s::uuid[]) AS wanted (id)
+            CROSS JOIN LATERAL (SELECT * FROM texts WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS texts
+            """
+        ).format(columns=_COLUMNS),
+        (list(text_ids), organization_id),
+    )
+    return [TextRow(*row) for row in rows]
+
+
 async def lock_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
     rows = await tx.fetch(
         SQL(

@@ -6,14 +6,16 @@ from uuid import UUID
 
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.kit.db import Tx
+from regulars.messaging.facts import MessagesChanged
 from regulars.profiles.facts import ProfilesChanged
-from regulars.webhooks.model import PROFILE_EVENTS, SUBSCRIPTION_EVENTS
+from regulars.webhooks.model import MESSAGE_EVENTS, PROFILE_EVENTS, SUBSCRIPTION_EVENTS
 from regulars.work.facts import Fact
 from regulars.work.interest import register_interest, withdraw_interest
 
 FACTS: Final[Mapping[type[Fact], Sequence[str]]] = {
     ProfilesChanged: PROFILE_EVENTS,
     SubscriptionsChanged: SUBSCRIPTION_EVENTS,
+    MessagesChanged: MESSAGE_EVENTS,
 }
 
 

@@ -1,12 +1,31 @@
 """What the worker does with facts: events for the endpoints."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 from uuid import UUID
 
+import msgspec
+
 from regulars.consent.facts import SubscriptionsChanged
+from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE, REPLY, TEXT, ById
+from regulars.messaging.facts import MessagesChanged
+from regulars.messaging.find import find_texts
+from regulars.messaging.inbox.find import find_replies
+from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.model import OriginKind, TextRow
 from regulars.profiles.facts import ProfilesChanged
-from regulars.webhooks.post import Event, post_events
+from regulars.profiles.find import find_profiles
+from regulars.profiles.model import ProfileRef
+from regulars.sales.encode import encode_sale
+from regulars.sales.facts import SalesRecorded
+from regulars.sales.listing import find_sales
+from regulars.webhooks.model import MESSAGE_EVENTS, SALES_EVENTS
+from regulars.webhooks.post import Event, is_taken, post_events
+
+# Automations produce no event, and neither do the replies to keywords.
+_REPORTED_ORIGINS: Final = frozenset({OriginKind.PERSON, OriginKind.ANSWER, OriginKind.CAMPAIGN})
 
 
 async def post_profile_events(tx: Tx, organization_id: UUID, facts: Sequence[ProfilesChanged]) -> None:
@@ -38,3 +57,59 @@ async def post_subscription_events(tx: Tx, organization_id: UUID, facts: Sequenc
         for change in fact.changes
     ]
     await post_events(tx, organization_id, events)
+
+
+async def post_sales_events(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
+    """Every sale is a fact whether or not an endpoint takes it, so that is asked before the sales are read."""
+    if not await is_taken(tx, organization_id, SALES_EVENTS):
+        return
+    sales = await find_sales(tx, organization_id, [ById(sale) for fact in facts for sale in fact.sales])
+    events = [
+        Event(
+            "sales_event.recorded",
+            sale.created_at,
+            encode_sale(sale),
+            profile_id=None if sale.profile is None else sale.profile.id,
+        )
+        for sale in sales.values()
+    ]
+    await post_events(tx, organization_id, events)
+
+
+async def post_message_events(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
+    if not await is_taken(tx, organization_id, MESSAGE_EVENTS):
+        return
+    changed = [fact for fact in facts if fact.kind == "text" and f"message.{fact.state}" in MESSAGE_EVENTS]
+    reported = [fact for fact in changed if fact.origin_kind in _REPORTED_ORIGINS]
+    received = [fact for fact in facts if fact.kind == "reply"]
+    texts = await find_texts(tx, organization_id, {fact.text_id for fact in reported if fact.text_id is not None})
+    replies = await find_replies(tx, organization_id, {fact.text_id for fact in received if fact.text_id is not None})
+    rows: list[TextRow | ReplyRow] = [*texts.values(), *replies.values()]
+    named = await find_profiles(tx, organization_id, {ById(row.profile_id) for row in rows if row.profile_id})
+    profiles = {profile.id: profile for profile in named.values()}
+    events: list[Event] = []
+    for fact in [*reported, *received]:
+        row = texts.get(fact.text_id) if fact.kind == "text" else replies.get(fact.text_id)  # type: ignore[arg-type]  # no row has the id None
+        if row is not None:
+            name = "received" if isinstance(row, ReplyRow) else fact.state
+            data = msgspec.json.encode({"message": _show_message(row, fact, profiles)})
+            events.append(Event(f"message.{name}", fact.at or tx.now, data, profile_id=row.profile_id))
+    await post_events(tx, organization_id, events)
+
+
+def _show_message(
+    row: TextRow | ReplyRow, fact: MessagesChanged, profiles: Mapping[UUID, ProfileRef]
+) -> dict[str, Any]:
+    """As it stood when the fact was recorded."""
+    profile = None if row.profile_id is None else profiles.get(row.profile_id)
+    is_reply = isinstance(row, ReplyRow)
+    return {
+        "id": (REPLY if is_reply else TEXT).encode(row.id),
+        "direction": "inbound" if is_reply else "outbound",
+        "profile": None if profile is None else {"id": PROFILE.encode(profile.id), "external_id": profile.external_id},
+        "phone_number": row.phone_number,
+        "text": row.body,
+        "state": None if is_reply else fact.state,
+        "reason": None if is_reply else fact.reason,
+        "created_at": format_timestamp(row.received_at if isinstance(row, ReplyRow) else row.created_at),
+    }

@@ -15,7 +15,7 @@ from regulars.webhooks.delivery.sign import new_secret, show_secret
 from regulars.webhooks.errors import EndpointNotFound, EndpointRefused, NotPossibleNow
 from regulars.webhooks.interests import register_interests, withdraw_interests
 from regulars.webhooks.model import (
-    ALL,
+    DEFAULT,
     DESCRIPTION_CHARACTERS_MAX,
     ENDPOINTS_MAX,
     OLD_SECRET_FOR,
@@ -37,7 +37,7 @@ async def create_endpoint(
     *,
     url: str,
     description: str = "",
-    event_types: Sequence[str] = ALL,
+    event_types: Sequence[str] = DEFAULT,
     guard: Guard,
     vault: AnyVault,
 ) -> Created:

@@ -14,10 +14,18 @@ SUBSCRIPTION_EVENTS: Final = (
     "subscription.updated",
     "subscription.unsubscribed",
 )
+SALES_EVENTS: Final = ("sales_event.recorded",)
+MESSAGE_EVENTS: Final = ("message.sent", "message.delivered", "message.failed", "message.received")
 PING: Final = "webhook.ping"
-FAMILIES: Final = {"profile.*": PROFILE_EVENTS, "subscription.*": SUBSCRIPTION_EVENTS}
-EVENTS: Final = (*PROFILE_EVENTS, *SUBSCRIPTION_EVENTS)
-ALL: Final = tuple(FAMILIES)
+FAMILIES: Final = {
+    "profile.*": PROFILE_EVENTS,
+    "subscription.*": SUBSCRIPTION_EVENTS,
+    "sales_event.*": SALES_EVENTS,
+    "message.*": MESSAGE_EVENTS,
+}
+EVENTS: Final = (*PROFILE_EVENTS, *SUBSCRIPTION_EVENTS, *SALES_EVENTS, *MESSAGE_EVENTS)
+# What an endpoint takes that chose nothing: the two families of the specification. The others are chosen by name.
+DEFAULT: Final = ("profile.*", "subscription.*")
 
 ENDPOINTS_MAX: Final = 100
 DESCRIPTION_CHARACTERS_MAX: Final = 255

@@ -50,6 +50,52 @@ def _subscription(outcome: str, sentence: str, timestamp: str, **changes: Any) -
     return Sample(f"subscription.{outcome}", sentence, timestamp, data)
 
 
+_SALE: Final = {
+    "id": "evt_01jkv5q8z3f7r9t2x4b6d8h0ma",
+    "external_id": "PARIS-01:000123",
+    "type": "PURCHASE",
+    "occurred_at": "2026-03-02T09:32:10.000Z",
+    "store": {"id": "store_01jkv5q8z3f7r9t2x4b6d8h0ma", "external_id": "PARIS-01"},
+    "profile": {"id": _PROFILE_ID, "external_id": "CUST-1042"},
+    "currency": "EUR",
+    "total_amount_cents": 1990,
+    "total_discount_cents": 0,
+    "total_tax_cents": None,
+    "loyalty": None,
+    "payments": None,
+    "metadata": None,
+    "source": None,
+    "line_items": [
+        {
+            "external_id": "1",
+            "product": {"external_id": "SKU-1", "name": "Scarf", "properties": {}},
+            "quantity": 1,
+            "unit": None,
+            "unit_price_cents": None,
+            "total_price_cents": 1990,
+            "discount_cents": None,
+            "tax_cents": None,
+        }
+    ],
+    "created_at": "2026-03-02T09:33:00.000Z",
+}
+
+
+def _message(name: str, sentence: str, **changes: Any) -> Sample:
+    message = {
+        "id": "txt_01jkv5q8z3f7r9t2x4b6d8h0ma",
+        "direction": "outbound",
+        "profile": {"id": _PROFILE_ID, "external_id": "CUST-1042"},
+        "phone_number": "+33612345678",
+        "text": "Your repair is ready.",
+        "state": name,
+        "reason": None,
+        "created_at": "2026-03-02T10:00:00.000Z",
+        **changes,
+    }
+    return Sample(f"message.{name}", sentence, "2026-03-02T10:00:05.000Z", {"message": message})
+
+
 SAMPLES: Final = (
     Sample(
         "profile.created",
@@ -89,6 +135,23 @@ SAMPLES: Final = (
         "A number that had withdrawn may be texted again.",
         "2026-03-05T09:30:00.000Z",
         consented_at="2026-03-05T09:30:00.000Z",
+    ),
+    Sample(
+        "sales_event.recorded",
+        "A new sale, as `GET /v1/sales-events/{id}` shows it. Only for endpoints that choose it.",
+        "2026-03-02T09:33:00.000Z",
+        _SALE,
+    ),
+    _message("sent", "A text of a person or a campaign was handed to the provider. Only for endpoints that choose it."),
+    _message("delivered", "The provider says that the text arrived."),
+    _message("failed", "The provider refused the text, or it did not arrive; `reason` says why.", reason="refused"),
+    _message(
+        "received",
+        "A customer wrote, a keyword such as STOP included.",
+        id="rpl_01jkv5q8z3f7r9t2x4b6d8h0ma",
+        direction="inbound",
+        text="Are you open on Sunday?",
+        state=None,
     ),
     Sample(
         "webhook.ping",

@@ -1,6 +1,6 @@
 """Read replies."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from regulars.kit.db import Tx
@@ -25,6 +25,10 @@ async def list_replies(
 
 async def find_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
     return await queries.find_reply(tx, organization_id, reply_id)
+
+
+async def find_replies(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID]) -> dict[UUID, ReplyRow]:
+    return {reply.id: reply for reply in await queries.find_replies(tx, organization_id, reply_ids)}
 
 
 async def list_waiting(

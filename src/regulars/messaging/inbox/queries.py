@@ -33,6 +33,19 @@ async def insert_reply_if_new(tx: Tx, organization_id: UUID, reply: ReplyRow) ->
     return bool(rows)
 
 
+async def find_replies(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID]) -> list[ReplyRow]:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM unnest(%s::uuid[]) AS wanted (id)
+            CROSS JOIN LATERAL (SELECT * FROM replies WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS replies
+            """
+        ).format(columns=_COLUMNS),
+        (list(reply_ids), organization_id),
+    )
+    return [ReplyRow(*row) for row in rows]
+
+
 async def find_known_ids(tx: Tx, organization_id: UUID, provider: str, provider_ids: Collection[str]) -> set[str]:
     rows = await tx.fetch(
         """

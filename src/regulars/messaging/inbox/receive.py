@@ -20,7 +20,7 @@ from regulars.messaging.inbox.known import MessageName, find_known
 from regulars.messaging.inbox.model import ReplyRow
 from regulars.messaging.inbox.words import help_words, stopped_words
 from regulars.messaging.model import OriginKind
-from regulars.messaging.note import note_suppression
+from regulars.messaging.note import note_reply, note_suppression
 from regulars.messaging.places import place_of
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.store import Texting
@@ -123,6 +123,7 @@ async def _receive(tx: Tx, organization_id: UUID, heard: _Heard, *, texting: Tex
     )
     if not await queries.insert_reply_if_new(tx, organization_id, row):
         return Received(row.id, meaning, is_new=False)
+    await note_reply(tx, organization_id, row)
     if row.meaning == Meaning.START.value and decided == "revived":
         await record_inbound_start(tx, organization_id, [_said(row)], secret=texting.secret, found=found)
     is_confirmed = incoming.is_confirmed or incoming.is_late

@@ -21,7 +21,7 @@ from regulars.webhooks import manage, post
 from regulars.webhooks.browse.listing import WAITING_COUNTED_MAX, list_deliveries, read_fares
 from regulars.webhooks.browse.model import Fare, Wanted
 from regulars.webhooks.errors import EndpointRefused, WebhookError
-from regulars.webhooks.model import ALL, DESCRIPTION_CHARACTERS_MAX, FAMILIES, Endpoint
+from regulars.webhooks.model import DEFAULT, DESCRIPTION_CHARACTERS_MAX, FAMILIES, Endpoint
 from regulars.webhooks.pages.parts import PATH, Shown, referred_fare
 from regulars.webhooks.samples import SAMPLES, receiver
 
@@ -74,7 +74,7 @@ class EndpointPages:
         return render(visit, "webhooks/events.html", samples=SAMPLES)
 
     async def new(self, visit: Visit) -> Response:
-        return _form_page(visit, FormState(), ALL)
+        return _form_page(visit, FormState(), DEFAULT)
 
     async def create(self, visit: Visit) -> Response:
         form = FormState(visit.form)

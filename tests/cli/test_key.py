@@ -50,7 +50,9 @@ def test_a_key_can_be_limited_to_ingest(regulars):
 def test_a_revoked_key_says_when_and_revoking_it_again_changes_nothing(regulars):
     regulars("key", "create", "--organization", "Shop")
     (key,) = regulars("key", "list", "--organization", "Shop", "--json").data
-    assert regulars("key", "revoke", key["id"]).code == 0
+    regulars("organization", "create", "Other")
+    assert "There is no key" in regulars("key", "revoke", key["id"], "--organization", "Other").complains(code=1)
+    assert regulars("key", "revoke", key["id"], "--organization", "Shop").code == 0
     (revoked,) = regulars("key", "list", "--organization", "Shop", "--json").data
     assert revoked["revoked_at"].endswith("Z")
     assert regulars("key", "revoke", key["id"]).code == 0

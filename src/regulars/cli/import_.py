@@ -20,6 +20,7 @@ from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
 from regulars.cli.organization import find_organization
 from regulars.cli.output import CommandError, Exit, counted, err, print_json, print_table
+from regulars.cli.transact import OfOrganization
 from regulars.imports.mapping import keep, translation
 from regulars.imports.model import FileError, Kind, Outcome, Report, Row
 from regulars.imports.read import FORMATS, Format, read_file
@@ -44,7 +45,6 @@ FromFile = Annotated[
         show_default=False,
     ),
 ]
-OfOrganization = Annotated[str, typer.Option("--organization", "-o", help="Name of the organization.")]
 DryRun = Annotated[
     bool,
     typer.Option(

@@ -11,6 +11,7 @@ from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
 from regulars.cli.organization import find_organization
 from regulars.cli.output import CommandError, Exit, err, print_json, print_table, shown_time
+from regulars.cli.transact import OfOrganization
 from regulars.kit import ids, settings
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -18,8 +19,6 @@ from regulars.organizations import manage
 from regulars.organizations.model import ApiKey, Permission
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
-
-OfOrganization = Annotated[str, typer.Option("--organization", "-o", help="Name of the organization.")]
 
 
 @app.command()
@@ -89,12 +88,17 @@ def list_all(
 @app.command()
 def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `key list` shows.", show_default=False)],
+    organization: Annotated[
+        str | None,
+        typer.Option("--organization", "-o", help="Name of the organization; a key of another is refused."),
+    ] = None,
 ) -> None:
     """Revoke a key; every server process refuses it within a second."""
     identifier = _read_id(key_id)
 
     async def work(tx: Tx) -> bool:
-        key = await manage.revoke_key(tx.connection, identifier)
+        owner = None if organization is None else await find_organization(tx.connection, organization)
+        key = await manage.revoke_key(tx.connection, identifier, organization_id=None if owner is None else owner.id)
         if key is not None:
             await record(tx, key.organization_id, OPERATOR, "key.revoke", key_id, before={"name": key.name})
         return key is not None

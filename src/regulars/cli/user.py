@@ -12,6 +12,7 @@ from regulars.accounts.model import read_email
 from regulars.cli import database
 from regulars.cli.organization import find_organization
 from regulars.cli.output import CommandError, Exit, err, print_json, print_table, shown_time
+from regulars.cli.transact import OfOrganization
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.settings import Settings, load
@@ -21,7 +22,6 @@ app = typer.Typer(no_args_is_help=True, help="Create people who sign in, give th
 
 Answer = TypeVar("Answer")
 Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The address they sign in with.", show_default=False)]
-OfOrganization = Annotated[str, typer.Option("--organization", "-o", help="Name of the organization.")]
 
 
 @app.command()

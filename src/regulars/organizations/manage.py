@@ -98,9 +98,10 @@ async def list_keys(connection: Connection, organization_id: UUID) -> list[ApiKe
     return await queries.list_keys(connection, organization_id)
 
 
-async def revoke_key(connection: Connection, key_id: UUID) -> ApiKey | None:
-    """The key as it is now, or None if there is none; one that was revoked before keeps its time."""
-    return await queries.revoke_key(connection, key_id, await _now(connection))
+async def revoke_key(connection: Connection, key_id: UUID, *, organization_id: UUID | None = None) -> ApiKey | None:
+    """The key as it is now, or None if there is none of that organization, or of any; one that was revoked before keeps
+    its time."""
+    return await queries.revoke_key(connection, key_id, await _now(connection), organization_id=organization_id)
 
 
 async def revoke_restored_keys(tx: Tx, key_ids: Collection[UUID], *, revokes_all: bool) -> None:

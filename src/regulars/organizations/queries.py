@@ -85,11 +85,14 @@ def _key(row: TupleRow) -> ApiKey:
     return ApiKey(identifier, organization_id, name, hint, Permission(permission), created_at, last_used_at, revoked_at)
 
 
-async def revoke_key(connection: Connection, key_id: UUID, now: datetime) -> ApiKey | None:
+async def revoke_key(
+    connection: Connection, key_id: UUID, now: datetime, *, organization_id: UUID | None
+) -> ApiKey | None:
     cursor = await connection.execute(
-        "UPDATE api_keys SET revoked_at = coalesce(revoked_at, %s) WHERE id = %s"
+        "UPDATE api_keys SET revoked_at = coalesce(revoked_at, %s)"
+        " WHERE id = %s AND organization_id = coalesce(%s::uuid, organization_id)"
         " RETURNING id, organization_id, name, hint, permission, created_at, last_used_at, revoked_at",
-        (now, key_id),
+        (now, key_id, organization_id),
     )
     row = await cursor.fetchone()
     return None if row is None else _key(row)

@@ -1,5 +1,9 @@
 import psycopg
 import psycopg.sql
+from tests.architecture.test_cluster import DIRECTORY_TABLES as DIRECTORY
+from tests.support.database import plant_catalog_of_a_cluster
+
+from regulars.kit.cluster import DIRECTORY_TABLES
 
 
 def bad(ran):
@@ -58,3 +62,35 @@ def test_a_proxy_that_is_not_named_is_a_warning(regulars):
 
     assert "REGULARS_TRUSTED_PROXIES" in advice()
     assert advice(REGULARS_TRUSTED_PROXIES="10.0.0.1") == ""
+
+
+def test_a_cluster_whose_nodes_agree_is_good_and_each_fault_is_named(regulars, database_url):
+    plant_catalog_of_a_cluster(database_url)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("INSERT INTO pg_dist_node VALUES (1, 'one', 5432), (2, 'two', 5432)")
+        connection.execute(
+            "INSERT INTO planted_nodes VALUES (1, true, '17.2 13.0-1', '0'), (2, true, '17.2 13.0-1', '0')"
+        )
+        ran = regulars("doctor", "--json")
+        assert {name for name in bad(ran) if name.startswith("cluster")} == set()
+        assert "All 2 nodes answer." in {finding["found"] for finding in ran.data}
+        connection.execute("UPDATE planted_nodes SET versions = '17.1 13.0-1', clock_off = '0.7 s' WHERE nodeid = 2")
+        connection.execute("DELETE FROM pg_dist_partition WHERE logicalrelid = 'texts'::regclass")
+        found = bad(regulars("doctor", "--json"))
+        assert "17.1 13.0-1 and 17.2 13.0-1" in found["cluster versions"]["found"]
+        assert "0.7 s" in found["cluster clocks"]["found"]
+        assert found["cluster tables"]["found"] == "Not distributed: texts."
+        assert all(finding["advice"] for name, finding in found.items() if name.startswith("cluster"))
+        connection.execute("UPDATE planted_nodes SET success = false, versions = NULL WHERE nodeid = 1")
+        connection.execute("INSERT INTO pg_dist_node VALUES (3, 'three', 5433)")
+        found = bad(regulars("doctor", "--json"))
+        assert found["cluster nodes"]["found"] == "No answer from one:5432, three:5433."
+
+
+def test_the_directory_of_a_cluster_is_that_of_the_statements(database_url):
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute(
+            "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = oid"
+            " WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attname = 'organization_id'"
+        ).fetchall()
+    assert {name for (name,) in rows if DIRECTORY.fullmatch(name)} == DIRECTORY_TABLES

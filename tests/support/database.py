@@ -71,6 +71,40 @@ def migrated_template(server_url: str) -> Iterator[str]:
         yield urlsplit(url).path.removeprefix("/")
 
 
+# What a cluster's extension brings, as far as we ask for it. `planted_nodes` holds what its nodes say.
+CATALOG_OF_A_CLUSTER = """
+CREATE TABLE pg_dist_node (nodeid int PRIMARY KEY, nodename text, nodeport int, noderole text DEFAULT 'primary');
+CREATE TABLE pg_dist_partition (logicalrelid regclass PRIMARY KEY);
+CREATE TABLE planted_nodes (nodeid int, success boolean, versions text, clock_off interval);
+CREATE TABLE planted_sizes (logicalrelid regclass PRIMARY KEY, bytes bigint);
+CREATE FUNCTION run_command_on_all_nodes(
+    command text, parallel boolean DEFAULT true, give_warning_for_connection_errors boolean DEFAULT false
+) RETURNS TABLE (nodeid int, success boolean, result text) LANGUAGE sql AS $$
+    SELECT nodeid, success, versions || ' ' || extract(epoch FROM clock_timestamp() + clock_off) FROM planted_nodes
+$$;
+CREATE TABLE pg_dist_placement (shardid bigint, groupid int);
+CREATE TABLE planted_shards (organization_id uuid PRIMARY KEY, shardid bigint);
+CREATE FUNCTION get_shard_id_for_distribution_column(relation regclass, value uuid) RETURNS bigint LANGUAGE sql AS $$
+    SELECT shardid FROM planted_shards WHERE organization_id = value
+$$;
+CREATE FUNCTION citus_relation_size(relation regclass) RETURNS bigint LANGUAGE sql AS $$
+    SELECT bytes FROM planted_sizes WHERE logicalrelid = relation
+$$;
+"""
+
+
+def plant_catalog_of_a_cluster(url: str) -> None:
+    """A cluster whose catalog a test fills; the tables of organizations are all distributed and empty."""
+    pretend_to_be_a_cluster(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(CATALOG_OF_A_CLUSTER)
+        connection.execute(
+            "INSERT INTO pg_dist_partition SELECT relname::regclass FROM pg_class JOIN pg_attribute ON attrelid = oid"
+            " WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attname = 'organization_id'"
+        )
+        connection.execute("INSERT INTO planted_sizes SELECT logicalrelid, 0 FROM pg_dist_partition")
+
+
 def pretend_to_be_a_cluster(url: str) -> None:
     """Have the database say that it has the extension of a cluster, which no machine of ours has."""
     with psycopg.connect(url, autocommit=True) as connection:

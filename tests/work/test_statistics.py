@@ -1,6 +1,7 @@
 """Tables that begin to fill get their statistics early, and once."""
 
 import pytest
+from tests.support.database import plant_catalog_of_a_cluster
 from tests.support.room import anyio_backend, database, organization_id
 
 from regulars.work.statistics import Statistics
@@ -41,6 +42,17 @@ async def test_a_table_whose_rows_are_gone_is_not_looked_at_again_and_again(data
     assert "things" not in await statistics.gather()
     await do(database, INSERT, 5_000)
     assert "things" in await statistics.gather()
+
+
+async def test_on_a_cluster_a_table_is_analyzed_for_the_rows_in_its_shards(database, things):
+    plant_catalog_of_a_cluster(database.url)
+    await do(database, "INSERT INTO pg_dist_partition VALUES ('things')")
+    await do(database, "INSERT INTO planted_sizes VALUES ('things', 100)")
+    statistics = Statistics(database)
+    assert "things" not in await statistics.gather()
+    for size, is_gathered in ((1 << 20, True), (1 << 20, False), (3 << 20, True)):
+        await do(database, "UPDATE planted_sizes SET bytes = %s WHERE logicalrelid = 'things'::regclass", size)
+        assert ("things" in await statistics.gather()) is is_gathered
 
 
 async def test_a_table_that_somebody_holds_is_looked_at_again_soon(database, things):

@@ -13,7 +13,7 @@ import typer
 
 from regulars.cli import database, recounting
 from regulars.cli.output import CommandError, Exit, out, print_json
-from regulars.kit import durability, migrate, releases, vault
+from regulars.kit import cluster, durability, migrate, releases, vault
 from regulars.kit.db import LOOKING_UP_MAX, RECORDING_MAX, URGENT_MAX
 from regulars.kit.migrate import MigrationError
 from regulars.kit.pooler import FIX, Pooling, find_pooling
@@ -26,6 +26,8 @@ from regulars.privacy.erasure_log import ErasureLog
 DISK_FREE_BYTES_MIN: Final = 1024**3
 # A sale's age is judged by the database's clock, so a wrong one refuses sales or skips automations.
 CLOCK_DIFFERENCE_S_MAX: Final = 5.0
+# Nodes of a cluster judge the age of sales, and order consents, by their own clocks.
+NODE_CLOCK_DIFFERENCE_S_MAX: Final = 0.5
 # Connections of one server process beyond its pool: those that record and look up, and the wake-up. The worker, the
 # process that counts and the lock together have fewer beyond the worker's pool.
 CONNECTIONS_BESIDE_POOL: Final = RECORDING_MAX + LOOKING_UP_MAX + URGENT_MAX + 1
@@ -126,6 +128,8 @@ def _examine_database(settings: Settings, url: str) -> Iterator[Finding]:
         yield Finding(name="database", ok=True, found=f"PostgreSQL {version}, {where}.")
         for check in CHECKS:
             yield check(settings, connection)
+        if connection.execute(cluster.IS_CLUSTER).fetchone() == (True,):
+            yield from _examine_cluster(connection)
     yield _migrations(settings, url)
 
 
@@ -272,6 +276,39 @@ CHECKS: Final[tuple[Callable[[Settings, psycopg.Connection[Any]], Finding], ...]
     _organization_secrets,
     _erasure_log,
 )
+
+
+def _examine_cluster(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+    nodes = cluster.find_nodes(connection)
+    silent = [node.name for node in nodes if not node.answers]
+    yield Finding(
+        name="cluster nodes",
+        ok=not silent,
+        found=f"No answer from {', '.join(silent)}." if silent else f"All {len(nodes)} nodes answer.",
+        advice="Their organizations stand still until they are back; the others go on." if silent else "",
+    )
+    versions = {node.versions for node in nodes if node.answers}
+    yield Finding(
+        name="cluster versions",
+        ok=len(versions) <= 1,
+        found=f"PostgreSQL and Citus are {' and '.join(sorted(versions)) or 'unknown'}.",
+        advice="" if len(versions) <= 1 else "Upgrade every node to the same versions.",
+    )
+    off = max((node.clock_off_s for node in nodes), default=0.0)
+    ok = off <= NODE_CLOCK_DIFFERENCE_S_MAX
+    yield Finding(
+        name="cluster clocks",
+        ok=ok,
+        found=f"The clocks of the nodes are up to {off:.1f} s from the coordinator's.",
+        advice="" if ok else "Run a time service (NTP) on every node.",
+    )
+    local = cluster.find_local_tables(connection)
+    yield Finding(
+        name="cluster tables",
+        ok=not local,
+        found=f"Not distributed: {', '.join(local)}." if local else "Every table of organizations is distributed.",
+        advice="Distribute them by organization_id; until then they fill the coordinator alone." if local else "",
+    )
 
 
 def _migrations(settings: Settings, url: str) -> Finding:

@@ -1,5 +1,65 @@
-"""Whether the database is a cluster (Citus), whose organizations lie on several nodes."""
+"""A cluster (Citus): the database whose organizations lie on several nodes, behind a coordinator."""
 
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString, NamedTuple
+
+import psycopg
 
 IS_CLUSTER: Final[LiteralString] = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
+# Asked of every node at the same time. One that cannot be reached is a row that failed, not an error.
+_NODES: Final[LiteralString] = """
+SELECT n.nodename, n.nodeport, COALESCE(a.success, false), a.result
+FROM pg_dist_node AS n
+LEFT JOIN run_command_on_all_nodes(
+    $$ SELECT concat_ws(' ', current_setting('server_version'), e.extversion, extract(epoch FROM clock_timestamp()))
+       FROM pg_extension AS e WHERE e.extname = 'citus' $$,
+    give_warning_for_connection_errors := true
+) AS a ON a.nodeid = n.nodeid
+WHERE n.noderole = 'primary'
+ORDER BY n.nodename, n.nodeport
+"""
+_LOCAL_TABLES: Final[LiteralString] = """
+SELECT c.relname
+FROM pg_class AS c
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'organization_id' AND NOT a.attisdropped
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
+  AND NOT EXISTS (SELECT FROM pg_dist_partition AS d WHERE d.logicalrelid = c.oid)
+ORDER BY 1
+"""
+# Looked up before the organization is known, so they stay on the coordinator.
+DIRECTORY_TABLES: Final = frozenset({"api_keys", "memberships", "organization_slugs", "sign_in_links"})
+
+
+class Node(NamedTuple):
+    """A node and what it said: its versions of PostgreSQL and Citus, and how far it is from the coordinator's clock."""
+
+    name: str
+    answers: bool
+    versions: str
+    clock_off_s: float
+
+
+def find_nodes(connection: psycopg.Connection[Any]) -> list[Node]:
+    before = _clock(connection)
+    rows = connection.execute(_NODES).fetchall()
+    after = _clock(connection)
+    return [_node(f"{name}:{port}", answers, result, (before, after)) for name, port, answers, result in rows]
+
+
+def find_local_tables(connection: psycopg.Connection[Any]) -> list[str]:
+    """Tables of organizations that were not distributed."""
+    rows = connection.execute(_LOCAL_TABLES).fetchall()
+    return [name for (name,) in rows if name not in DIRECTORY_TABLES]
+
+
+def _node(name: str, answers: bool, result: str | None, asked_between: tuple[float, float]) -> Node:
+    if not answers or result is None:
+        return Node(name, answers=False, versions="", clock_off_s=0.0)
+    versions, _, shown = result.rpartition(" ")
+    clock = float(shown)
+    before, after = asked_between
+    return Node(name, answers=True, versions=versions, clock_off_s=max(before - clock, clock - after, 0.0))
+
+
+def _clock(connection: psycopg.Connection[Any]) -> float:
+    [(seconds,)] = connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchall()
+    return float(seconds)

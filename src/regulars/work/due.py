@@ -1,35 +1,57 @@
 """The one place that reads across organizations: which of them have something due."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from uuid import UUID
 
 from psycopg.sql import SQL, Identifier
 
+from regulars.kit.cluster import IS_CLUSTER
 from regulars.kit.db import Tx
 from regulars.work.queue import Due
 
 
-async def find_due_organizations(tx: Tx, due: Due, *, after: datetime | None) -> list[UUID]:
+async def find_due_organizations(
+    tx: Tx, due: Due, *, after: datetime | None, among: Sequence[UUID] | None = None
+) -> list[UUID]:
     """Organizations with a row that became due after this moment; without one, with any row that is due.
+
+    Of all organizations, or among these: on a cluster only their nodes are read then.
 
     It reads the index of waiting rows. A look at what became due since the last look costs the same whether a million
     older rows wait or none.
     """
     rows = await tx.fetch(
-        _statement(due.table, due.column),
-        {"after": None if after is None else after - due.delay, "until": tx.now - due.delay},
+        _statement(due.table, due.column, is_narrow=among is not None),
+        {"after": None if after is None else after - due.delay, "until": tx.now - due.delay, "among": among},
     )
     return [row[0] for row in rows]
 
 
 @cache
-def _statement(table: str, column: str) -> str:
+def _statement(table: str, column: str, *, is_narrow: bool) -> str:
     """Put together once: an idle worker does little else than to ask."""
     statement = SQL(
         """
         SELECT DISTINCT organization_id FROM {table}
-        WHERE {column} > COALESCE(%(after)s, '-infinity'::timestamptz) AND {column} <= %(until)s
+        WHERE {column} > COALESCE(%(after)s, '-infinity'::timestamptz) AND {column} <= %(until)s {narrow}
         """
     )
-    return statement.format(table=Identifier(table), column=Identifier(column)).as_string(None)
+    narrow = SQL("AND organization_id = ANY (%(among)s::uuid[])" if is_narrow else "")
+    return statement.format(table=Identifier(table), column=Identifier(column), narrow=narrow).as_string(None)
+
+
+async def list_organizations_by_node(tx: Tx) -> list[list[UUID]]:
+    """On a cluster, the organizations that lie together on each node; nothing where there is none."""
+    if await tx.fetch(IS_CLUSTER) != [(True,)]:
+        return []
+    rows = await tx.fetch(
+        """
+        SELECT array_agg(o.id)
+        FROM organizations AS o
+        JOIN pg_dist_placement AS p ON p.shardid = get_shard_id_for_distribution_column('outbox', o.id)
+        GROUP BY p.groupid
+        """
+    )
+    return [row[0] for row in rows]

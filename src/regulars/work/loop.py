@@ -15,7 +15,7 @@ from uuid import UUID
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
-from regulars.work.due import find_due_organizations
+from regulars.work.due import find_due_organizations, list_organizations_by_node
 from regulars.work.queue import Queue, log_trouble
 
 # Rows carry the time their transaction began, and show when it commits: a look goes back by this much.
@@ -72,6 +72,7 @@ class Loop:
                         await self._look([server])
                     except Exception as error:  # noqa: BLE001  # whatever is wrong with this look, the next one must come
                         server.failed(error)
+                        await self._look_by_node(server)
             await asyncio.sleep(max(0.0, min(server.next_look_at for server in servers) - monotonic()))
 
     async def _look(self, servers: Sequence["_Server"]) -> None:
@@ -79,6 +80,20 @@ class Loop:
             async with self._database.transaction() as tx:
                 for server in servers:
                     await server.look(tx)
+
+    async def _look_by_node(self, server: "_Server") -> None:
+        """On a cluster a node that is down fails what reads all of them: each node is read by itself then."""
+        try:
+            async with self._database.reading() as tx:
+                together = await list_organizations_by_node(tx)
+        except Exception:  # noqa: BLE001  # the coordinator is gone, too
+            return
+        for organization_ids in together:
+            try:
+                async with self._database.transaction() as tx:
+                    await server.look_among(tx, organization_ids)
+            except Exception as error:  # noqa: BLE001  # this is the node that is down, or one of them
+                _log.warning("work.node_failed", queue=server.queue.name, error=type(error).__name__)
 
 
 class _Ring:
@@ -161,6 +176,10 @@ class _Server:
             apart_s = min(FULL_LOOK_EVERY_S_MAX, max(FULL_LOOK_EVERY_S, took_s / FULL_LOOK_SHARE))
             self._next_full_look_at = started + apart_s
         self.next_look_at = started + self.queue.look_every_s
+
+    async def look_among(self, tx: Tx, organization_ids: Sequence[UUID]) -> None:
+        for organization_id in await find_due_organizations(tx, self.queue.due, after=None, among=organization_ids):
+            self.ring.add(organization_id)
 
     def failed(self, error: Exception) -> None:
         _log.warning("work.look_failed", queue=self.queue.name, error=type(error).__name__)

@@ -6,18 +6,33 @@ reads the organization from end to end for every row it looks for. A plan is mad
 """
 
 import asyncio
-from typing import Final
+from typing import Final, LiteralString
 
 import psycopg
 from psycopg import sql
 from psycopg.errors import Diagnostic, LockNotAvailable
 
 from regulars.kit import log
+from regulars.kit.cluster import IS_CLUSTER
 from regulars.kit.connection import Connection
 from regulars.kit.db import CONNECTION_ERRORS, Database
 
 LOOK_EVERY_S: Final = 2.0
 BYTES_MIN: Final = 64 << 10
+
+_UNKNOWN: Final[LiteralString] = """
+SELECT relname, pg_relation_size(oid) FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND reltuples <= 0
+  AND pg_has_role(relowner, 'USAGE')
+"""
+# On a cluster the rows of a distributed table lie in its shards: the table itself stays empty and never has statistics.
+# To analyze it is to analyze every shard, so it is done whenever the shards together have doubled.
+_UNKNOWN_ON_A_CLUSTER: Final[LiteralString] = """
+SELECT c.relname, CASE WHEN d.logicalrelid IS NULL THEN pg_relation_size(c.oid) ELSE citus_relation_size(c.oid) END
+FROM pg_class AS c LEFT JOIN pg_dist_partition AS d ON d.logicalrelid = c.oid
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND c.reltuples <= 0
+  AND pg_has_role(c.relowner, 'USAGE')
+"""
 
 _log = log.get(__name__)
 
@@ -42,11 +57,8 @@ class Statistics:
         """Analyze the tables that have rows and no statistics; give their names."""
         gathered: list[str] = []
         async with self._database.connection() as connection:
-            unknown = await connection.fetch(
-                "SELECT relname, pg_relation_size(oid) FROM pg_class"
-                " WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND reltuples <= 0"
-                " AND pg_has_role(relowner, 'USAGE')"
-            )
+            [(is_cluster,)] = await connection.fetch(IS_CLUSTER)
+            unknown = await connection.fetch(_UNKNOWN_ON_A_CLUSTER if is_cluster else _UNKNOWN)
             for name, size in unknown:
                 is_due = size >= BYTES_MIN and size >= 2 * self._looked_at.get(name, 0)
                 if is_due and await _analyze(connection, name):

@@ -226,8 +226,11 @@ def test_the_longest_key_and_every_visible_character_work(api: Api) -> None:
 def _backdate(api: Api, database_url: str, key: str, by: timedelta) -> None:
     assert api.tenant is not None
     with psycopg.connect(database_url) as connection:
-        moved = connection.execute(
-            "UPDATE idempotency_keys SET created_at = created_at - %s WHERE organization_id = %s AND key = %s",
-            (by, api.tenant.organization_id, key),
+        named = (api.tenant.organization_id, key)
+        [(created_at,)] = connection.execute(
+            "SELECT created_at FROM idempotency_keys WHERE organization_id = %s AND key = %s", named
+        ).fetchall()
+        connection.execute(
+            "UPDATE idempotency_keys SET created_at = %s WHERE organization_id = %s AND key = %s",
+            (created_at - by, *named),
         )
-        assert moved.rowcount == 1

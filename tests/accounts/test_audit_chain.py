@@ -33,7 +33,7 @@ async def test_a_log_that_nobody_touched_holds_also_when_many_write_at_once(data
     ("change", "fault"),
     [
         ("UPDATE audit_log SET act = 'key.revoke' WHERE sequence = 2", "row 2: its hash"),
-        ("UPDATE audit_log SET at = at - interval '1 hour' WHERE sequence = 2", "row 2: its hash"),
+        ("UPDATE audit_log SET at = now() - interval '1 hour' WHERE sequence = 2", "row 2: its hash"),
         ("UPDATE audit_log SET actor = 'someone@else.example' WHERE sequence = 2", "row 2: its actor"),
         ("UPDATE audit_log SET address = '192.0.2.1' WHERE sequence = 2", "row 2: its address"),
         ("UPDATE audit_log SET address = '192.0.2.1', address_salt = NULL WHERE sequence = 2", "row 2: its address"),

@@ -2,10 +2,11 @@
 
 import re
 from itertools import product
+from pathlib import Path
 
 import pytest
 from tests.architecture.test_statements import DIRECTORY_TABLES, NO_ROOM, all_statements, migrated_tables, place
-from tests.support.project import PACKAGE
+from tests.support.project import PACKAGE, ROOT
 from tests.support.statements import Statement
 
 from regulars.sales import statements as recording
@@ -21,6 +22,7 @@ _INSERT_IN_WITH = re.compile(r"\bAS\s+(?:NOT\s+)?(?:MATERIALIZED\s+)?\(\s*INSERT
 _TIME_ARITHMETIC = re.compile(
     r"\bSET\b(?:(?!\bWHERE\b).)*?=\s*[\w.]+\s*[+-]\s*(?:interval\b|%\(?\w*\)?s::interval)", re.DOTALL
 )
+_COLUMN_AND_INTERVAL = re.compile(r"\b(\w*(?:at|since|until)) = (?:\w+\.)?\1 [+-] (?:interval\b|%)")
 # A cluster refuses functions that are not immutable inside CASE and COALESCE, and reading an array from text is one.
 _ARRAY_FROM_TEXT = re.compile(
     r"\bSET\b(?:(?!\bWHERE\b).)*?\b(?:CASE|COALESCE)\b(?:(?!\bWHERE\b).)*?(?<![\w.)])[a-z_][\w.]*::\w+\[\]", re.DOTALL
@@ -74,6 +76,12 @@ def test_no_statement_but_the_recording_one_inserts_inside_with():
 
 def test_no_update_adds_an_interval_to_a_column():
     assert [place(one) for one in all_statements() if _TIME_ARITHMETIC.search(one.text)] == []
+
+
+def test_no_statement_of_a_test_adds_an_interval_to_a_column():
+    """So that the tests, too, can run on a cluster."""
+    files = [file for file in (ROOT / "tests").rglob("*.py") if file != Path(__file__)]
+    assert [file.name for file in files if _COLUMN_AND_INTERVAL.search(file.read_text())] == []
 
 
 def test_no_update_reads_an_array_from_text_inside_case_or_coalesce():

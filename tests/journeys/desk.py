@@ -160,7 +160,11 @@ class Desk:
     def pass_time(self) -> None:
         """Whatever waits for a time has waited."""
         self.alter(
-            "UPDATE journey_runs SET due_at = now() - interval '1 second', waiting_since = waiting_since - interval '400 days'"
+            "UPDATE journey_runs SET waiting_since = now() - interval '400 days'"
+            " WHERE organization_id = %s AND due_at IS NOT NULL AND waiting_since IS NOT NULL"
+        )
+        self.alter(
+            "UPDATE journey_runs SET due_at = now() - interval '1 second'"
             " WHERE organization_id = %s AND due_at IS NOT NULL"
         )
         self.work()

@@ -76,8 +76,8 @@ def test_a_purchase_after_the_end_of_a_wait_comes_too_late_also_if_the_worker_do
     desk.sale(customer)
     desk.work()
     desk.alter(
-        "UPDATE journey_runs SET waiting_since = waiting_since - interval '8 days',"
-        " due_at = due_at - interval '8 days' WHERE organization_id = %s"
+        "UPDATE journey_runs SET waiting_since = now() - interval '8 days',"
+        " due_at = now() - interval '1 day' WHERE organization_id = %s"
     )
     desk.sale(customer)
     desk.work()

@@ -146,7 +146,7 @@ def test_another_fact_brings_somebody_in_again_as_the_policy_says(desk, reentry,
     desk.sale(customer)
     desk.work()
     assert len(desk.runs(journey)) == runs
-    desk.alter("UPDATE journey_customers SET entered_at = entered_at - interval '4 days' WHERE organization_id = %s")
+    desk.alter("UPDATE journey_customers SET entered_at = now() - interval '4 days' WHERE organization_id = %s")
     desk.sale(customer)
     desk.work()
     assert len(desk.runs(journey)) == (runs if reentry["policy"] == "never" else runs + 1)
@@ -283,7 +283,7 @@ def test_a_pause_holds_runs_and_a_long_one_asks_what_becomes_of_them(desk):
     desk.do(lambda tx: manage.pause(tx, desk.organization_id, journey))
     desk.pass_time()
     assert desk.outcomes(journey) == [None]
-    desk.alter("UPDATE journeys SET paused_at = paused_at - interval '49 hours' WHERE organization_id = %s")
+    desk.alter("UPDATE journeys SET paused_at = now() - interval '49 hours' WHERE organization_id = %s")
     with pytest.raises(NotPossible, match="48 hours"):
         desk.activate(journey)
     desk.activate(journey, waiting="continue")

@@ -211,6 +211,6 @@ def test_the_hashes_of_erased_replies_go_after_thirty_days(desk):
     count = "SELECT count(*) FROM erased_replies WHERE organization_id = %s"
     desk.runner.run(sweep_hashes(desk.database, desk.organization_id))
     assert desk.sql(count) == [(1,)]
-    desk.alter("UPDATE erased_replies SET erased_at = erased_at - interval '31 days' WHERE organization_id = %s")
+    desk.alter("UPDATE erased_replies SET erased_at = now() - interval '31 days' WHERE organization_id = %s")
     desk.runner.run(sweep_hashes(desk.database, desk.organization_id))
     assert desk.sql(count) == [(0,)]

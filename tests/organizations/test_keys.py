@@ -173,7 +173,7 @@ async def test_use_is_noted_at_most_once_a_minute(database, issued):
     await again.note_use()
     assert await last_used() == first
     async with database.reading() as tx:
-        await tx.execute("UPDATE api_keys SET last_used_at = last_used_at - interval '61 seconds'")
+        await tx.execute("UPDATE api_keys SET last_used_at = now() - interval '61 seconds'")
     await again.authenticate(new_key().encode())
     again._used.add(key.id)
     await again.note_use()

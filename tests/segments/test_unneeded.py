@@ -20,7 +20,7 @@ def prepared(desk):
 
 
 def pass_a_day(desk) -> None:
-    desk.alter("UPDATE segment_columns SET fenced_at = fenced_at - interval '25 hours' WHERE organization_id = %s")
+    desk.alter("UPDATE segment_columns SET fenced_at = now() - interval '25 hours' WHERE organization_id = %s")
 
 
 def has_columns(desk) -> bool:

@@ -111,7 +111,10 @@ class Shop:
                 ("webhook_endpoints", ("failing_since", "last_success_at", "probe_at", "old_secret_until")),
                 ("webhook_messages", ("created_at",)),
             ):
-                changes = ", ".join(f"{column} = {column} - %(by)s" for column in columns)
+                # A cluster takes no statement that subtracts from a column of a time zone: that depends on the session.
+                changes = ", ".join(
+                    f"{column} = ({column} AT TIME ZONE 'UTC' - %(by)s) AT TIME ZONE 'UTC'" for column in columns
+                )
                 await tx.execute(f"UPDATE {table} SET {changes}", {"by": interval})  # type: ignore[arg-type]  # noqa: S608  # names above
 
 

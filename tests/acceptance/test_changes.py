@@ -190,12 +190,12 @@ def _record(api: Api, store: str, **changes: Any) -> str:
 def _put_back(connection: psycopg.Connection[Any], tenant: Tenant, by: timedelta) -> None:
     """Let the sales of the last minutes have been recorded earlier."""
     rows = connection.execute(
-        "SELECT id FROM sales_events WHERE organization_id = %s AND created_at > now() - interval '10 minutes'",
+        "SELECT id, created_at FROM sales_events WHERE organization_id = %s AND created_at > now() - interval '10 minutes'",
         (tenant.organization_id,),
     ).fetchall()
-    for (identifier,) in rows:
+    for identifier, created_at in rows:
         earlier = UUID(int=identifier.int - (by // timedelta(milliseconds=1) << 80))
         connection.execute(
-            "UPDATE sales_events SET id = %s, created_at = created_at - %s WHERE organization_id = %s AND id = %s",
-            (earlier, by, tenant.organization_id, identifier),
+            "UPDATE sales_events SET id = %s, created_at = %s WHERE organization_id = %s AND id = %s",
+            (earlier, created_at - by, tenant.organization_id, identifier),
         )

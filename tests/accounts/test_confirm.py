@@ -48,7 +48,7 @@ def let_time_pass(url, email):
     """Sixteen minutes ago."""
     change(
         url,
-        "UPDATE sessions SET created_at = created_at - interval '16 min', confirmed_at = NULL"
+        "UPDATE sessions SET created_at = now() - interval '16 min', confirmed_at = NULL"
         " WHERE user_id = (SELECT id FROM users WHERE email = %s)",
         email,
     )

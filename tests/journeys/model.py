@@ -154,6 +154,9 @@ class World:
         for run in journey.open_runs():
             if run.held is not None:
                 run.due, run.held = run.held, None
+        for text in self.texts:
+            if text.run.journey is journey and text.state == "queued" and self.now >= text.created_at + EXPIRES:
+                self._end_text(text, "skipped")
         journey.state, journey.paused_at = "live", None
         journey.begin(self.now)
 
@@ -328,7 +331,7 @@ class World:
         for text in self.texts:
             if text.state == "sending" and text.claimed_at is not None and self.now >= text.claimed_at + CLAIM_FOR:
                 self._end_text(text, "unknown")
-            elif text.state == "queued":
+            elif text.state == "queued" and text.run.journey.state != "paused":
                 if self.now >= text.created_at + EXPIRES or text.run.customer not in self.subscribed:
                     self._end_text(text, "skipped")
                     continue

@@ -183,7 +183,7 @@ def test_a_text_waits_for_its_hours_and_is_judged_again_then(desk, past):
     assert by_day(past.play(TEXT), "texts") == {opens.astimezone(past.zone).date().isoformat(): 1}
     past.opt_out(6.9 * DAY)
     played = past.play(TEXT)
-    assert (played["texts"], played["skipped"]) == (0, {"no_consent": 1})
+    assert (played["texts"], played["skipped"]) == (0, {"left": 1})
     assert played["outcomes"] == {"left by a withdrawal": 1}
 
 

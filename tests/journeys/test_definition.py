@@ -9,7 +9,8 @@ from jsonschema import Draft202012Validator
 from tests.support.project import ROOT
 
 from regulars.catalog.model import AttributeType
-from regulars.journeys.check import Known, find_faults
+from regulars.journeys.check import find_faults
+from regulars.journeys.condition_check import Known
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import DefinitionRefused
 from regulars.journeys.program import program_of, walk

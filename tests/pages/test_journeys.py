@@ -188,6 +188,41 @@ def test_a_run_that_needs_a_person_is_on_the_home_page_and_tries_again(api, buye
     assert "1 run needs a person" not in marketer.get("/").text
 
 
+def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_home_page(
+    api, buyer, marketer, tenant, api_database_url
+):
+    store, profile = buyer
+    assert api.post(f"/v1/profiles/{profile['id']}/attributes", {"tier": "Blue"}).status == 200
+    not_gold = {"type": "none", "of": [{"type": "attribute", "key": "tier", "comparison": "is", "value": "Gold"}]}
+    branch = {"do": "branch", "if": not_gold, "then": [WAIT], "else": [{"do": "exit"}]}
+    journey = make_journey(api_database_url, tenant.organization_id, branch, trigger="purchase", name="At a branch")
+    closed = make_journey(
+        api_database_url, tenant.organization_id, WAIT, trigger="purchase", name="At the door", filter=not_gold
+    )
+    assert "cannot be judged" not in marketer.get("/").text + marketer.get(f"/journeys/{journey}").text
+    with psycopg.connect(api_database_url) as connection:
+        retype = "UPDATE profile_attributes SET type = 'number' WHERE organization_id = %s AND key = 'tier'"
+        connection.execute(retype, (tenant.organization_id,))
+    api.post("/v1/sales-events", samples.sale(store["id"], profile_id=profile["id"]))
+    work_through(api_database_url, tenant.organization_id)
+    home = marketer.get("/").text
+    why = "&#39;Gold&#39; cannot be read as the type of the attribute tier"
+    assert f"At the door: a condition cannot be judged</a><p>Nobody enters. {why}" in home
+    assert f"At a branch: a condition cannot be judged</a><p>1 customer waits at a branch. {why}" in home
+    assert (
+        f"Nobody enters, because the entry conditions cannot be judged: {why}"
+        in marketer.get(f"/journeys/{closed}").text
+    )
+    shown = marketer.get(f"/journeys/{journey}").text
+    assert "1 customer waits at a branch that cannot be judged" in shown
+    run = re.search(r"runs/(run_\w+)", marketer.get(f"/journeys/{journey}/runs").text)[1]
+    trace = marketer.get(f"/journeys/{journey}/runs/{run}").text
+    assert "Cannot decide" in trace
+    assert "Waits at a branch that cannot be judged" in trace
+    why_not = marketer.get(f"/journeys/{closed}/runs", who=profile["id"]).text
+    assert "The conditions cannot be judged, so nobody enters" in why_not
+
+
 def test_why_nobody_came_in_is_told_for_each_of_a_customer_s_last_facts(api, buyer, marketer, tenant, api_database_url):
     store, profile = buyer
     api.post("/v1/sales-events", samples.sale(store["id"], profile_id=profile["id"], total_amount_cents=100))

@@ -1,5 +1,5 @@
-"""Comparing a value with what a condition asks for, by the declared type of its key. A value that the type cannot read
-matches nothing, not even a negative comparison."""
+"""Comparing a value with what a condition asks for, by the declared type of its key. Of a value that the type cannot
+read nothing is known: it matches nothing, not even a negative comparison."""
 
 from collections.abc import Collection
 from datetime import date, datetime, timedelta, tzinfo
@@ -35,13 +35,14 @@ def compare(
     several: tuple[str, ...],
     now: datetime,
     zone: tzinfo,
-) -> bool:
-    """Whether a stored value (None: there is none) is what the condition asks for. Dates are days in the zone."""
+) -> bool | None:
+    """Whether a stored value (None: there is none) is what the condition asks for; None where that cannot be known.
+    Dates are days in the zone."""
     if value is None:
         return comparison == "is_not_set"
     read = interpret(declared, value, allowed_values=allowed_values)
     if read is None or comparison not in OFFERED[declared]:
-        return False
+        return None
     if comparison in NO_VALUE:
         return comparison == "is_set"
     if comparison == "in_last_days":
@@ -49,7 +50,7 @@ def compare(
         return isinstance(read, date) and timedelta(0) <= today - day_of(read, zone) <= timedelta(days=int(wanted or 0))
     others = [interpret(declared, it, allowed_values=allowed_values) for it in (several or (wanted or "",))]
     if any(it is None for it in others):
-        return False
+        return None
     return _holds(comparison, _plain(read, zone), [_plain(it, zone) for it in others if it is not None])
 
 

@@ -1,4 +1,11 @@
-"""Whether a condition holds for what a run sees. No I/O: whoever asks has looked everything up."""
+"""Whether a condition holds for what a run sees. No I/O: the caller has looked everything up.
+
+There are three answers. A condition holds, or it does not, or it cannot be judged. It cannot be judged for anybody
+while something it stands on is wrong: a retyped attribute, a segment or a store that is gone (`condition_check.py`).
+The whole filter or branch then has no answer, whatever groups stand around the fault: under *none* a plain False would
+hold for everybody. A value of one customer that its type cannot read is unknown for that customer only: it makes no
+condition hold, and no *none* either.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -39,11 +46,10 @@ class SeenSale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenSegment:
-    """Whether a customer is in a segment; in one with a fault nobody is."""
+    """Whether a customer is in a segment, by its version of that moment."""
 
     version: int
     is_in: bool
-    is_sound: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,39 +67,59 @@ class Seen:
     purchases: Mapping[int, int] = field(default_factory=dict)
     # The segments that the definition names: whether the customer is in, and by which version.
     segments: Mapping[str, "SeenSegment"] = field(default_factory=dict)
+    # What cannot be judged now, and why, by place: `filter`, or the id of a branch.
+    unjudgeable: Mapping[str, str] = field(default_factory=dict)
 
 
-def holds(condition: Condition | None, seen: Seen) -> bool:
-    """A missing condition holds. One that asks for a segment that is gone or has a fault does not, as a whole: under
-    *none* it would otherwise hold for everybody."""
-    return all(_is_sound(part, seen) for part in parts(condition)) and _holds(condition, seen)
+@dataclass(frozen=True, slots=True)
+class CannotJudge:
+    """Neither yes nor no, and why."""
+
+    fault: str
 
 
-def _is_sound(part: Condition, seen: Seen) -> bool:
-    return not isinstance(part, OfSegment) or (part.id in seen.segments and seen.segments[part.id].is_sound)
+def judge(place: str, condition: Condition | None, seen: Seen) -> bool | CannotJudge:
+    """A missing condition holds."""
+    fault = seen.unjudgeable.get(place)
+    return evaluate(condition, seen) is True if fault is None else CannotJudge(fault)
 
 
-def _holds(condition: Condition | None, seen: Seen) -> bool:
+def evaluate(condition: Condition | None, seen: Seen) -> bool | None:
+    """None: it is not known, because a value cannot be read or is gone."""
     match condition:
         case None:
             return True
         case All(of=several):
-            return all(_holds(it, seen) for it in several)
+            return _all([evaluate(it, seen) for it in several])
         case Any(of=several):
-            return any(_holds(it, seen) for it in several)
+            return _any([evaluate(it, seen) for it in several])
         case Nothing(of=several):
-            return not any(_holds(it, seen) for it in several)
+            found = _any([evaluate(it, seen) for it in several])
+            return None if found is None else not found
         case Subscribed(is_=wanted):
             return seen.is_subscribed is wanted
         case Purchases():
-            found = seen.purchases.get(condition.in_days, 0)
-            return found == 0 if condition.none else found >= condition.at_least
+            times = seen.purchases.get(condition.in_days, 0)
+            return times == 0 if condition.none else times >= condition.at_least
         case OfAttribute():
             return _compare(condition, seen.attributes.get(condition.key), condition.key, seen.attribute_types, seen)
         case OfSegment(id=segment_id, is_=wanted):
-            return seen.segments[segment_id].is_in is wanted
+            segment = seen.segments.get(segment_id)
+            return None if segment is None else segment.is_in is wanted
         case _:
-            return seen.sale is not None and _holds_for_sale(condition, seen.sale, seen)
+            return None if seen.sale is None else _evaluate_for_sale(condition, seen.sale, seen)
+
+
+def _all(answers: list[bool | None]) -> bool | None:
+    if False in answers:
+        return False
+    return None if None in answers else True
+
+
+def _any(answers: list[bool | None]) -> bool | None:
+    if True in answers:
+        return True
+    return None if None in answers else False
 
 
 def parts(condition: Condition | None) -> Iterator[Condition]:
@@ -106,7 +132,9 @@ def parts(condition: Condition | None) -> Iterator[Condition]:
             yield from parts(inner)
 
 
-def _holds_for_sale(condition: OfStore | OfAmount | OfCurrency | OfProduct, sale: SeenSale, seen: Seen) -> bool:
+def _evaluate_for_sale(
+    condition: OfStore | OfAmount | OfCurrency | OfProduct, sale: SeenSale, seen: Seen
+) -> bool | None:
     match condition:
         case OfStore(any_of=stores):
             return sale.store_id in stores or sale.store_external_id in stores
@@ -116,10 +144,10 @@ def _holds_for_sale(condition: OfStore | OfAmount | OfCurrency | OfProduct, sale
             return (least is None or sale.amount_cents >= least) and (most is None or sale.amount_cents <= most)
         case OfProduct():
             products = [product for line in sale.lines if (product := line.get("product"))]
-            return any(_is_wanted(condition, product, seen) for product in products)
+            return _any([_is_wanted(condition, product, seen) for product in products])
 
 
-def _is_wanted(condition: OfProduct, product: Mapping[str, Json], seen: Seen) -> bool:
+def _is_wanted(condition: OfProduct, product: Mapping[str, Json], seen: Seen) -> bool | None:
     if condition.any_of and product.get("external_id") not in condition.any_of:
         return False
     if condition.property is None:
@@ -129,9 +157,11 @@ def _is_wanted(condition: OfProduct, product: Mapping[str, Json], seen: Seen) ->
     return _compare(condition, spelled, condition.property, seen.property_types, seen)
 
 
-def _compare(condition: OfAttribute | OfProduct, value: str | None, key: str, types: Types, seen: Seen) -> bool:
-    declared, allowed_values = types.get(key, (AttributeType.TEXT, ()))
-    return condition.comparison is not None and compare(
+def _compare(condition: OfAttribute | OfProduct, value: str | None, key: str, types: Types, seen: Seen) -> bool | None:
+    if condition.comparison is None or key not in types:
+        return None
+    declared, allowed_values = types[key]
+    return compare(
         condition.comparison,
         value,
         declared=declared,

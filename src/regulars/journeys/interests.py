@@ -1,4 +1,4 @@
-"""Which facts journeys need from the rooms below, while any is live or any run is on its way.
+"""Which facts journeys need from the rooms below, while any is live or any run has not ended.
 
 Whoever begins to need them registers, in the same transaction, sharing a lock with all others who do. The end of the
 need is looked for by the queue of runs, in a transaction of its own that takes the lock for itself: it withdraws only
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.journeys import queries
-from regulars.journeys.runs.find import is_any_run_active
+from regulars.journeys.runs.find import is_any_run_open
 from regulars.kit.db import Database, Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.work.facts import Fact
@@ -40,4 +40,4 @@ async def end_need(database: Database, organization_id: UUID) -> None:
 
 
 async def _is_needed(tx: Tx, organization_id: UUID) -> bool:
-    return await queries.is_any_live(tx, organization_id) or await is_any_run_active(tx, organization_id)
+    return await queries.is_any_live(tx, organization_id) or await is_any_run_open(tx, organization_id)

@@ -7,20 +7,19 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.catalog.find import find_types
-from regulars.catalog.model import Catalog
 from regulars.journeys import queries
-from regulars.journeys.check import Fault, Known, find_faults, keys_of, segments_of
+from regulars.journeys.check import find_faults, segments_of
+from regulars.journeys.condition_check import Fault
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import ChangedMeanwhile, DefinitionRefused, JourneyNotFound, NotPossible
 from regulars.journeys.interests import need_facts
+from regulars.journeys.known import load_known
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.read import read_definition, write_definition
 from regulars.journeys.runs.end import end_all_runs, hold_all_runs, release_all_runs
 from regulars.journeys.runs.find import is_any_run_active
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT, new_uuid
-from regulars.segments.kept.resolve import find_others
 from regulars.segments.kept.uses import register_uses
 
 # After a longer pause whoever resumes says what becomes of those who waited.
@@ -144,7 +143,7 @@ async def _save_version(
     )
     await queries.update_journey(tx, organization_id, saved)
     await _register_uses(tx, organization_id, saved, definition)
-    return Journey(saved, definition, find_faults(definition, await _known(tx, organization_id, definition)))
+    return Journey(saved, definition, find_faults(definition, await load_known(tx, organization_id, [definition])))
 
 
 async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition) -> None:
@@ -162,22 +161,12 @@ async def _journey(tx: Tx, organization_id: UUID, row: JourneyRow, *, version: i
     if text is None:
         raise JourneyNotFound("The journey has no such version.")
     definition = read_definition(text.encode())
-    return Journey(row, definition, find_faults(definition, await _known(tx, organization_id, definition)))
+    return Journey(row, definition, find_faults(definition, await load_known(tx, organization_id, [definition])))
 
 
 async def check_definition(tx: Tx, organization_id: UUID, definition: Definition) -> list[Fault]:
     """What keeps it from running, by today's catalogs."""
-    return find_faults(definition, await _known(tx, organization_id, definition))
-
-
-async def _known(tx: Tx, organization_id: UUID, definition: Definition) -> Known:
-    attributes, properties = keys_of(definition)
-    others = await find_others(tx, organization_id, segments_of(definition))
-    return Known(
-        segments={segment_id: it.faults[0].message if it.faults else None for segment_id, it in others.items()},
-        attributes=await find_types(tx, organization_id, Catalog.ATTRIBUTES, attributes),
-        properties=await find_types(tx, organization_id, Catalog.PRODUCTS, properties),
-    )
+    return find_faults(definition, await load_known(tx, organization_id, [definition]))
 
 
 async def _lock(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:

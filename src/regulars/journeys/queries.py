@@ -1,6 +1,6 @@
 """The SQL of definitions, their versions and when they were live."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -138,6 +138,29 @@ async def find_definition(tx: Tx, organization_id: UUID, journey_id: UUID, versi
         (organization_id, journey_id, version),
     )
     return str(rows[0][0]) if rows else None
+
+
+async def find_definitions(
+    tx: Tx, organization_id: UUID, wanted: Sequence[tuple[UUID, int]]
+) -> dict[tuple[UUID, int], str]:
+    """By journey and version."""
+    rows = await tx.fetch(
+        """
+        SELECT found.journey_id, found.version, found.definition
+        FROM unnest(%(journey_ids)s::uuid[], %(versions)s::integer[]) AS it (journey_id, version)
+        CROSS JOIN LATERAL (
+            SELECT journey_id, version, definition::text FROM journey_versions
+            WHERE organization_id = %(organization_id)s AND journey_id = it.journey_id AND version = it.version
+            LIMIT 1
+        ) AS found
+        """,
+        {
+            "organization_id": organization_id,
+            "journey_ids": [journey_id for journey_id, _ in wanted],
+            "versions": [version for _, version in wanted],
+        },
+    )
+    return {(row[0], row[1]): row[2] for row in rows}
 
 
 async def find_followed_definitions(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[str]:

@@ -14,6 +14,11 @@ async def skip_queued(tx: Tx, organization_id: UUID, kind: OriginKind, origin_id
     if not origin_ids:
         return
     waiting = await queries.lock_queued_of(tx, organization_id, origin_kind=kind.value, origin_ids=origin_ids)
-    if waiting:
-        skipped = [queries.Ended(it, State.SKIPPED.value, Reason.LEFT.value) for it in waiting]
+    await skip_texts(tx, organization_id, waiting, Reason.LEFT)
+
+
+async def skip_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID], reason: Reason) -> None:
+    """The texts are queued, and locked by the caller."""
+    if text_ids:
+        skipped = [queries.Ended(it, State.SKIPPED.value, reason.value) for it in text_ids]
         await note_changes(tx, organization_id, await queries.end_texts(tx, organization_id, skipped))

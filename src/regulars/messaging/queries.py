@@ -161,11 +161,13 @@ class Put(NamedTuple):
 
 
 async def postpone_texts(tx: Tx, organization_id: UUID, waits: Sequence[Put], *, owner: UUID | None = None) -> None:
-    """Back to the queue until a moment each; nothing of them has left. With an owner, only where that claim stands."""
+    """Back to the queue until a moment each; nothing of them has left. With an owner, only where that claim stands. One
+    that was paused meanwhile waits until it is resumed."""
     await tx.execute(
         """
         UPDATE texts
-        SET state = 'queued', owner = NULL, claimed_at = NULL, due_at = it.due_at
+        SET state = 'queued', owner = NULL, claimed_at = NULL,
+            due_at = CASE WHEN NOT texts.is_paused THEN it.due_at END
         FROM unnest(%(ids)s::uuid[], %(dues)s::timestamptz[], %(attempts)s::integer[]) AS it (id, due_at, attempt)
         WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
           AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))
@@ -313,7 +315,7 @@ async def requeue_text(tx: Tx, organization_id: UUID, text_id: UUID, *, expires_
         """
         UPDATE texts
         SET state = 'queued', reason = NULL, due_at = %(now)s, expires_at = %(expires_at)s, owner = NULL,
-            claimed_at = NULL, ended_at = NULL
+            claimed_at = NULL, ended_at = NULL, is_paused = false
         WHERE organization_id = %(organization_id)s AND id = %(id)s
         """,
         {"organization_id": organization_id, "id": text_id, "now": tx.now, "expires_at": expires_at},

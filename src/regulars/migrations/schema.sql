@@ -257,8 +257,7 @@ CREATE TABLE journey_runs (
     fact_at timestamp with time zone,
     seen_sales uuid[],
     CONSTRAINT journey_runs_fact_kind_check CHECK ((fact_kind = ANY (ARRAY['sale'::text, 'consent'::text]))),
-    CONSTRAINT journey_runs_state_check CHECK ((state = ANY (ARRAY['active'::text, 'parked'::text, 'ended'::text]))),
-    CONSTRAINT journey_runs_waits_for_check CHECK ((waits_for = ANY (ARRAY['time'::text, 'purchase'::text, 'text'::text])))
+    CONSTRAINT journey_runs_state_check CHECK ((state = ANY (ARRAY['active'::text, 'parked'::text, 'ended'::text])))
 );
 
 CREATE TABLE journey_totals (
@@ -713,6 +712,7 @@ CREATE TABLE texts (
     created_at timestamp with time zone NOT NULL,
     claimed_at timestamp with time zone,
     ended_at timestamp with time zone,
+    is_paused boolean DEFAULT false NOT NULL,
     CONSTRAINT texts_origin_kind_check CHECK ((origin_kind = ANY (ARRAY['person'::text, 'journey'::text, 'campaign'::text, 'stop'::text, 'help'::text, 'answer'::text]))),
     CONSTRAINT texts_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'sending'::text, 'sent'::text, 'delivered'::text, 'failed'::text, 'skipped'::text, 'unknown'::text])))
 );
@@ -891,6 +891,9 @@ ALTER TABLE ONLY journey_runs
 
 ALTER TABLE ONLY journey_runs
     ADD CONSTRAINT journey_runs_pkey PRIMARY KEY (organization_id, id);
+
+ALTER TABLE journey_runs
+    ADD CONSTRAINT journey_runs_waits_for_check CHECK ((waits_for = ANY (ARRAY['time'::text, 'purchase'::text, 'text'::text, 'fault'::text]))) NOT VALID;
 
 ALTER TABLE ONLY journey_totals
     ADD CONSTRAINT journey_totals_pkey PRIMARY KEY (organization_id, journey_id, version, step, event);
@@ -1097,6 +1100,8 @@ CREATE INDEX journey_backtests_to_take ON journey_backtests USING btree (organiz
 CREATE INDEX journey_customers_by_profile ON journey_customers USING btree (organization_id, profile_id);
 
 CREATE INDEX journey_runs_active ON journey_runs USING btree (organization_id, profile_id) WHERE (state = 'active'::text);
+
+CREATE INDEX journey_runs_at_fault ON journey_runs USING btree (organization_id, journey_id) WHERE (waits_for = 'fault'::text);
 
 CREATE INDEX journey_runs_at_step ON journey_runs USING btree (organization_id, journey_id, step, id) WHERE (state <> 'ended'::text);
 

@@ -1,12 +1,14 @@
 """The figures of the first page: a period, the one before it, the stores' rhythm, and what needs a person."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from regulars.journeys.figures.read import count_parked, read_sums
+from regulars.journeys.faults import find_unjudgeable_journeys
+from regulars.journeys.figures.read import count_at_fault, count_parked, read_sums
 from regulars.journeys.manage import list_journeys
 from regulars.journeys.model import JourneyRow
 from regulars.kit.db import Tx
@@ -33,6 +35,9 @@ class TroubledJourney(NamedTuple):
     row: JourneyRow
     parked: int
     inside: int
+    # Runs that wait at a branch that cannot be judged; and what cannot be, with the reason, by place.
+    at_fault: int
+    unjudgeable: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,16 +108,23 @@ async def read_overview(
 
 
 async def find_troubled(tx: Tx, organization_id: UUID) -> list[TroubledJourney]:
-    """Journeys that need a person: with runs that failed again and again, or paused with customers in them."""
+    """Journeys that need a person: with a condition that cannot be judged, with runs that failed again and again, or
+    paused with customers in them."""
     parked = await count_parked(tx, organization_id, most=PARKED_COUNTED_MAX)
+    at_fault = await count_at_fault(tx, organization_id, most=PARKED_COUNTED_MAX)
+    every = await list_journeys(tx, organization_id, limit=JOURNEYS_LOOKED_AT_MAX)
+    unjudgeable = await find_unjudgeable_journeys(tx, organization_id, every)
     rows = [
-        row
-        for row in await list_journeys(tx, organization_id, limit=JOURNEYS_LOOKED_AT_MAX)
-        if row.id in parked or row.state == "paused"
+        row for row in every if row.state == "paused" or row.id in parked or row.id in at_fault or row.id in unjudgeable
     ]
     sums = await read_sums(tx, organization_id, [row.id for row in rows])
-    lines = [TroubledJourney(row, parked.get(row.id, 0), sums[row.id].inside) for row in rows]
-    return [line for line in lines if line.parked or line.inside]
+    lines = [
+        TroubledJourney(
+            row, parked.get(row.id, 0), sums[row.id].inside, at_fault.get(row.id, 0), unjudgeable.get(row.id, {})
+        )
+        for row in rows
+    ]
+    return [line for line in lines if line.parked or line.inside or line.unjudgeable]
 
 
 def _sum(days: list[Day], first: date, last: date) -> PerCurrency:

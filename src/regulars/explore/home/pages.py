@@ -7,6 +7,7 @@ from starlette.responses import Response
 from regulars.consent.browse.figures import Counted, read_figures
 from regulars.explore.draw import Chart, bar_chart, hours, sparkline
 from regulars.explore.home.figures import PERIODS, Overview, StoreLine, TroubledJourney, read_overview
+from regulars.journeys.needs import FILTER
 from regulars.kit.ids import JOURNEY, WEBHOOK
 from regulars.messaging.settings.store import Texting
 from regulars.web.access import Action
@@ -219,6 +220,8 @@ def _silent(visit: Visit, line: StoreLine) -> Attention:
 
 def _troubled(visit: Visit, line: TroubledJourney) -> Attention:
     url = visit.url("/journeys", JOURNEY.encode(line.row.id))
+    if line.unjudgeable or line.at_fault:
+        return _unjudgeable(visit, line, url)
     if line.parked:
         many = visit.format.number(line.parked)
         title = f"{line.row.name}: {many} {'run needs' if line.parked == 1 else 'runs need'} a person"
@@ -229,6 +232,16 @@ def _troubled(visit: Visit, line: TroubledJourney) -> Attention:
     return Attention(
         "automate", "warn", f"{line.row.name} is paused", f"{many} customers wait in it, and nobody enters.", since, url
     )
+
+
+def _unjudgeable(visit: Visit, line: TroubledJourney, url: str) -> Attention:
+    found = ["Nobody enters."] if FILTER in line.unjudgeable else []
+    if line.at_fault:
+        many = visit.format.number(line.at_fault)
+        found.append(f"{many} {'customer waits' if line.at_fault == 1 else 'customers wait'} at a branch.")
+    found += list(line.unjudgeable.values())[:1]
+    title = f"{line.row.name}: a condition cannot be judged"
+    return Attention("automate", "no", title, " ".join(found), "", url)
 
 
 def _ingestion(visit: Visit, line: StoreLine) -> IngestionRow:

@@ -2,21 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
+from regulars.journeys.sight.model import RecordedRow
 from regulars.kit.db import Tx
 
 # An id has the time of the process that made it, a ticket that of the database: so far apart they never are.
 _CLOCKS_APART_MAX: Final = timedelta(hours=1)
 _RANDOM_BITS: Final = 80
-
-
-class PastSale(NamedTuple):
-    id: UUID
-    type: str
-    occurred_at: datetime
-    created_at: datetime
 
 
 async def forbid_writes(tx: Tx) -> None:
@@ -88,7 +82,7 @@ async def list_changed_subscriptions(
 
 async def find_past_sales(
     tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID], *, since: datetime, limit: int
-) -> list[tuple[UUID, PastSale]]:
+) -> list[tuple[UUID, RecordedRow]]:
     """The newest sales of each customer that happened or were recorded since a moment."""
     rows = await tx.fetch(
         """
@@ -104,4 +98,4 @@ async def find_past_sales(
         """,
         {"organization_id": organization_id, "profile_ids": list(profile_ids), "since": since, "limit": limit},
     )
-    return [(row[0], PastSale(*row[1:])) for row in rows]
+    return [(row[0], RecordedRow(*row[1:])) for row in rows]

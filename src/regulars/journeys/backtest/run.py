@@ -14,14 +14,15 @@ from regulars.journeys.backtest import queries
 from regulars.journeys.backtest.model import Report
 from regulars.journeys.backtest.play import Stage, play
 from regulars.journeys.backtest.story import Story, load_stories
-from regulars.journeys.check import segments_of
-from regulars.journeys.conditions import holds
+from regulars.journeys.conditions import CannotJudge, judge
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import NotPossible
+from regulars.journeys.known import load_known
 from regulars.journeys.manage import load_journey, refuse_faults
+from regulars.journeys.needs import FILTER, needs_of
 from regulars.journeys.runs.enter import TRIGGERS, Arrival, arrival_of_sale, may_enter_again
-from regulars.journeys.sight.look import conditions_of, find_declared, find_sales, organization_zone, windows_of
-from regulars.journeys.sight.model import SaleRow
+from regulars.journeys.sight.look import find_sales, organization_zone
+from regulars.journeys.sight.model import RecordedRow, SaleRow
 from regulars.kit.db import Tx
 from regulars.messaging.inbox.suppress import find_suppressed
 from regulars.messaging.settings.store import Texting
@@ -108,14 +109,11 @@ class _Player:
         version: int,
     ) -> "_Player":
         zone = await organization_zone(tx, organization_id)
-        conditions = list(conditions_of(definition))
-        attribute_types, property_types = await find_declared(tx, organization_id, conditions)
         stage = Stage(
             journey_id=journey_id,
             definition=definition,
             texting=texting,
-            attribute_types=attribute_types,
-            property_types=property_types,
+            known=await load_known(tx, organization_id, [definition]),
             zone=zone,
             now=tx.now,
         )
@@ -128,15 +126,14 @@ class _Player:
 
     async def play_customers(self, profile_ids: Collection[UUID]) -> None:
         """Stories reach back as far as a condition looks."""
-        longest = max(windows_of(conditions_of(self.stage.definition)), default=0)
+        needs = needs_of(self.stage.definition)
+        longest = max(needs.windows, default=0)
         since = self.report.since - timedelta(days=longest)
         stories = await load_stories(self.tx, self.organization_id, profile_ids, since=since)
         hashes = {number.number_hash for story in stories for number in story.numbers}
         if hashes:
             self.stage.suppressed = await find_suppressed(self.tx, self.organization_id, hashes)
-        self.stage.memberships = await find_memberships(
-            self.tx, self.organization_id, segments_of(self.stage.definition), profile_ids
-        )
+        self.stage.memberships = await find_memberships(self.tx, self.organization_id, needs.segments, profile_ids)
         wanted = {sale.id for story in stories for sale in story.sales if self._is_trigger(sale)}
         sales = {sale.id: sale for sale in await find_sales(self.tx, self.organization_id, wanted)}
         for story in stories:
@@ -176,7 +173,10 @@ class _Player:
         ended_at: datetime | None,
     ) -> str | None:
         definition = self.stage.definition
-        if not holds(definition.filter, self.stage.seen(story, sale, at)):
+        answer = judge(FILTER, definition.filter, self.stage.seen(story, sale, at))
+        if isinstance(answer, CannotJudge):
+            return "filter cannot be judged"
+        if not answer:
             return "filter"
         if entered_at is not None and (ended_at is None or ended_at > at):
             return "already in it"
@@ -191,7 +191,7 @@ class _Player:
         within = [it for it in found if self.report.since <= it.recorded_at <= self.report.until]
         return sorted(within, key=lambda it: (it.recorded_at, it.id))
 
-    def _is_trigger(self, sale: queries.PastSale) -> bool:
+    def _is_trigger(self, sale: RecordedRow) -> bool:
         is_within = self.report.since <= sale.created_at <= self.report.until
         return is_within and TRIGGERS[sale.type] == self.stage.definition.trigger
 

@@ -10,10 +10,9 @@ from regulars.consent.browse.over_time import NumberHistory, load_histories
 from regulars.consent.model import Outcome, opt_in_automation
 from regulars.consent.numbers.gate import TextNumber
 from regulars.journeys.backtest import queries
-from regulars.journeys.backtest.queries import PastSale
 from regulars.journeys.runs.enter import Arrival, arrival_of_entry
 from regulars.journeys.sight.look import find_people
-from regulars.journeys.sight.model import PersonRow
+from regulars.journeys.sight.model import PersonRow, RecordedRow
 from regulars.kit.db import Tx
 
 # As many as conditions count at most.
@@ -25,7 +24,7 @@ class Story:
     # Attributes that the journey sets are set here.
     person: PersonRow
     # In the order in which they were recorded.
-    sales: list[PastSale]
+    sales: list[RecordedRow]
     numbers: list[NumberHistory]
     # When texts were let through to each number: they count against the cap of those that follow.
     texted: dict[bytes, list[datetime]] = field(default_factory=dict)
@@ -52,11 +51,9 @@ class Story:
             for sale in self.sales
         )
 
-    def first_sale(self, kind: str, *, after: datetime, but: UUID | None) -> datetime | None:
-        """When the first such sale after a moment was recorded."""
-        return next(
-            (it.created_at for it in self.sales if it.type == kind and it.created_at > after and it.id != but), None
-        )
+    def recorded_by(self, moment: datetime, *, but: UUID | None) -> list[RecordedRow]:
+        """The sales that a run could see at a moment."""
+        return [it for it in self.sales if it.created_at <= moment and it.id != but]
 
     def first_withdrawal(self, *, after: datetime) -> datetime | None:
         moments = (
@@ -83,7 +80,7 @@ async def load_stories(tx: Tx, organization_id: UUID, profile_ids: Collection[UU
         return []
     people = await find_people(tx, organization_id, profile_ids)
     numbers = await load_histories(tx, organization_id, profile_ids)
-    sales: dict[UUID, list[PastSale]] = {}
+    sales: dict[UUID, list[RecordedRow]] = {}
     found = await queries.find_past_sales(tx, organization_id, sorted(profile_ids), since=since, limit=SALES_MAX)
     for profile_id, sale in sorted(found, key=lambda it: (it[1].created_at, it[1].id)):
         sales.setdefault(profile_id, []).append(sale)

@@ -13,7 +13,8 @@ from uuid import UUID
 import msgspec
 
 from regulars.journeys import queries as journeys
-from regulars.journeys.check import Fault, find_excess, segments_of
+from regulars.journeys.check import find_excess, segments_of
+from regulars.journeys.condition_check import Fault
 from regulars.journeys.definition import Definition
 from regulars.journeys.drafts import queries
 from regulars.journeys.drafts.queries import DraftRow

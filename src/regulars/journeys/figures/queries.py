@@ -26,6 +26,22 @@ async def list_totals(tx: Tx, organization_id: UUID, journey_ids: Collection[UUI
     return [Total(*row) for row in rows]
 
 
+async def count_at_fault(tx: Tx, organization_id: UUID, *, most: int) -> list[tuple[UUID, int]]:
+    """Runs that wait at a branch that cannot be judged, by journey; counting stops at so many."""
+    rows = await tx.fetch(
+        """
+        SELECT capped.journey_id, count(*) FROM (
+            SELECT journey_id FROM journey_runs
+            WHERE organization_id = %s AND waits_for = 'fault'
+            LIMIT %s
+        ) AS capped
+        GROUP BY capped.journey_id
+        """,
+        (organization_id, most),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
 async def count_parked(tx: Tx, organization_id: UUID, *, most: int) -> list[tuple[UUID, int]]:
     """Runs that wait for a person, by journey; counting stops at so many."""
     rows = await tx.fetch(

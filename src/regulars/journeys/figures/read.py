@@ -90,6 +90,11 @@ async def count_parked(tx: Tx, organization_id: UUID, *, most: int) -> dict[UUID
     return dict(await queries.count_parked(tx, organization_id, most=most))
 
 
+async def count_at_fault(tx: Tx, organization_id: UUID, *, most: int) -> dict[UUID, int]:
+    """How many runs of each journey wait at a branch that cannot be judged."""
+    return dict(await queries.count_at_fault(tx, organization_id, most=most))
+
+
 def _add_up(totals: Iterable[Total]) -> JourneyFigures:
     figures = JourneyFigures()
     for total in totals:

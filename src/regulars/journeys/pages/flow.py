@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from regulars.journeys.check import Fault
+from regulars.journeys.condition_check import Fault
 from regulars.journeys.definition import Definition, Step
 from regulars.journeys.drafts.change import fingerprint
 from regulars.journeys.figures.read import JourneyFigures, StepFigures
@@ -24,6 +24,7 @@ SKIPS: Mapping[str, str] = {
     "missing_value": "a value is missing",
     "too_long": "too long",
     "erased": "erased",
+    "left": "left the journey before",
 }
 
 

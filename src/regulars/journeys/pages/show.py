@@ -8,8 +8,10 @@ from regulars.journeys.browse.model import SpanRow
 from regulars.journeys.browse.read import list_spans
 from regulars.journeys.check import segments_of
 from regulars.journeys.drafts.change import load_draft
-from regulars.journeys.figures.read import JourneyFigures, count_parked, read_figures
+from regulars.journeys.faults import find_unjudgeable_journeys
+from regulars.journeys.figures.read import JourneyFigures, count_at_fault, count_parked, read_figures
 from regulars.journeys.names import find_segment_names, name_segments
+from regulars.journeys.needs import FILTER
 from regulars.journeys.pages.flow import Card, draw, faults_at
 from regulars.journeys.pages.listing import PARKED_COUNTED_MAX
 from regulars.journeys.pages.parts import STATES, find_journey, journey_url, read_version
@@ -27,6 +29,8 @@ async def show_journey(visit: Visit) -> Response:
         figures = await read_figures(tx, visit.organization_id, row.id)
         spans = await list_spans(tx, visit.organization_id, row.id)
         parked = await count_parked(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
+        at_fault = await count_at_fault(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
+        unjudgeable = await find_unjudgeable_journeys(tx, visit.organization_id, [row])
         draft = await load_draft(tx, visit.organization_id, row.id)
         asked = read_version(visit)
         shown = asked if asked is not None and asked <= row.version else row.live_version or row.version
@@ -53,6 +57,9 @@ async def show_journey(visit: Visit) -> Response:
         chosen=_chosen(cards, visit.query.get("step", "")),
         live_since=_live_since(spans, row.live_version),
         parked=parked.get(row.id, 0),
+        at_fault=at_fault.get(row.id, 0),
+        entry_fault=unjudgeable.get(row.id, {}).get(FILTER),
+        has_branch_fault=bool(unjudgeable.get(row.id, {}).keys() - {FILTER}),
         has_draft=draft.is_new,
         trigger=TRIGGERS[journey.definition.trigger],
         entry=tell_entry(journey.definition),

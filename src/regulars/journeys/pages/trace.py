@@ -8,6 +8,7 @@ from regulars.journeys.definition import Definition
 from regulars.journeys.names import name_segments
 from regulars.journeys.pages.flow import SKIPS
 from regulars.journeys.program import program_of
+from regulars.journeys.runs.decide import FAULT_LASTS_MAX
 from regulars.journeys.runs.model import RunRow, TraceRow
 from regulars.journeys.words import tell_length, tell_step, tell_ways
 from regulars.kit.clock import parse_timestamp
@@ -16,7 +17,7 @@ from regulars.web import mask
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 
-WAITS = {"purchase": "Waits for a purchase", "text": "Waits for its text", "time": "Waits"}
+WAITS = {"purchase": "Waits for a purchase", "text": "Waits for its text", "time": "Waits", "fault": "Cannot decide"}
 TEXT_STATES = {
     "queued": "Waits for its moment: open hours, or the worker.",
     "sending": "Is leaving now.",
@@ -81,8 +82,12 @@ def _tell(visit: Visit, row: TraceRow, definition: Definition, around: Around) -
             is_then = way == "then"
             title = f"{name_segments(name, around.segments)} {ways[0] if is_then else ways[1]}"
             return Line("branch", "yes" if is_then else "no", title, _tell_seen(detail, around.segments), row.at)
-        case "set":
-            return Line("tag", "", f"Sets {name}", "", row.at)
+        case "cannot judge":
+            fault = str(detail.get("fault", ""))
+            return Line("alert", "no", f"Cannot decide: {name_segments(name, around.segments)}", fault, row.at)
+        case "set" | "not set":
+            refused = "" if row.event == "set" else "Refused: the customer has too many attributes."
+            return Line("tag", "no" if refused else "", f"Sets {name}", refused, row.at)
         case "failed":
             return Line("alert", "no", f"Failed at: {name}", f"Attempt {detail.get('attempts', '')}.", row.at)
         case "resumed":
@@ -105,6 +110,10 @@ def _tell_now(visit: Visit, run: RunRow) -> list[Line]:
                 run.waiting_since or run.entered_at,
             )
         ]
+    if run.waits_for == "fault" and run.waiting_since is not None:
+        ends_at = formats.full_moment(run.waiting_since + FAULT_LASTS_MAX)
+        text = f"It goes on within the hour once the fault is repaired, and leaves on {ends_at} if it is not."
+        return [Line("alert", "now", "Waits at a branch that cannot be judged", text, formats.now)]
     until = "" if run.due_at is None else f"Until {formats.full_moment(run.due_at)} at the latest."
     return [Line("clock", "now", WAITS.get(run.waits_for or "", "Goes on at its next turn"), until, formats.now)]
 

@@ -17,21 +17,16 @@ _known: dict[tuple[UUID, UUID, int], Definition] = {}
 async def load_definitions(
     tx: Tx, organization_id: UUID, wanted: Collection[tuple[UUID, int]]
 ) -> dict[tuple[UUID, int], Definition]:
-    return {
-        (journey_id, version): await _load(tx, organization_id, journey_id, version)
-        for journey_id, version in sorted(wanted)
-    }
-
-
-async def _load(tx: Tx, organization_id: UUID, journey_id: UUID, version: int) -> Definition:
-    known = _known.get((organization_id, journey_id, version))
-    if known is not None:
-        return known
-    text = await queries.find_definition(tx, organization_id, journey_id, version)
-    if text is None:
-        raise JourneyNotFound(f"The version {version} of journey {journey_id} is gone.")
-    definition = read_definition(text.encode())
-    if len(_known) >= KNOWN_MAX:
-        _known.pop(next(iter(_known)))
-    _known[organization_id, journey_id, version] = definition
-    return definition
+    loaded = {it: known for it in wanted if (known := _known.get((organization_id, *it))) is not None}
+    missing = sorted(set(wanted) - loaded.keys())
+    if missing:
+        texts = await queries.find_definitions(tx, organization_id, missing)
+        for journey_id, version in missing:
+            text = texts.get((journey_id, version))
+            if text is None:
+                raise JourneyNotFound(f"The version {version} of journey {journey_id} is gone.")
+            definition = loaded[journey_id, version] = read_definition(text.encode())
+            if len(_known) >= KNOWN_MAX:
+                _known.pop(next(iter(_known)))
+            _known[organization_id, journey_id, version] = definition
+    return loaded

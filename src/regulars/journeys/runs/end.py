@@ -1,5 +1,6 @@
 """Runs that end, are held, or go on all together."""
 
+from collections.abc import AsyncIterator
 from typing import Final
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from regulars.journeys.trace import keep as trace
 from regulars.kit.db import Tx
 from regulars.messaging.leave import skip_queued
 from regulars.messaging.model import OriginKind
+from regulars.messaging.pause.texts import pause_texts, resume_texts
 
 _BITE_ROWS: Final = 2_000
 
@@ -33,9 +35,23 @@ async def end_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, outco
 
 
 async def hold_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
+    """And their texts. First the runs: whoever advances one asks for its text before this gets the run's lock."""
     await queries.hold_runs(tx, organization_id, journey_id)
+    async for steps in _texting(tx, organization_id, journey_id):
+        await pause_texts(tx, organization_id, OriginKind.JOURNEY, steps.keys())
 
 
 async def release_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
+    """And those of their texts that are still wanted."""
     if await queries.release_runs(tx, organization_id, journey_id):
         tx.touched.add(("journey_runs", organization_id))
+    async for steps in _texting(tx, organization_id, journey_id):
+        await resume_texts(tx, organization_id, OriginKind.JOURNEY, steps)
+
+
+async def _texting(tx: Tx, organization_id: UUID, journey_id: UUID) -> AsyncIterator[dict[UUID, str | None]]:
+    """The runs that wait for a text, some at a time, with the step each stands at."""
+    after = UUID(int=0)
+    while found := await queries.list_texting_runs(tx, organization_id, journey_id, after=after, limit=_BITE_ROWS):
+        yield dict(found)
+        after = found[-1][0]

@@ -12,10 +12,11 @@ from uuid import UUID
 
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.journeys import queries as journeys
-from regulars.journeys.conditions import holds
+from regulars.journeys.conditions import judge
 from regulars.journeys.definition import Definition, Reentry
 from regulars.journeys.interests import need_facts
 from regulars.journeys.model import ActivationRow
+from regulars.journeys.needs import FILTER
 from regulars.journeys.program import program_of
 from regulars.journeys.read import read_definition
 from regulars.journeys.runs import queries
@@ -132,7 +133,8 @@ def _was_live(activation: ActivationRow, moment: datetime) -> bool:
 
 def _passes(sight: Sight, subject: Subject, now: datetime) -> bool:
     seen = sight.seen(subject, now)
-    return seen is not None and holds(subject.definition.filter, seen)
+    # What cannot be judged lets nobody in.
+    return seen is not None and judge(FILTER, subject.definition.filter, seen) is True
 
 
 async def _begin(

@@ -35,3 +35,8 @@ async def read_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> Sequence[Tr
 
 async def is_any_run_active(tx: Tx, organization_id: UUID, *, journey_id: UUID | None = None) -> bool:
     return await queries.is_any_active(tx, organization_id, journey_id=journey_id)
+
+
+async def is_any_run_open(tx: Tx, organization_id: UUID) -> bool:
+    """On its way, or waiting for a person."""
+    return await queries.is_any_open(tx, organization_id)

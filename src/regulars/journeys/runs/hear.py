@@ -7,7 +7,7 @@ from uuid import UUID
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.journeys import queries as journeys
 from regulars.journeys.runs import queries
-from regulars.journeys.runs.advance import EXITS
+from regulars.journeys.runs.decide import WITHDRAWN, find_exit
 from regulars.journeys.runs.definitions import load_definitions
 from regulars.journeys.runs.end import end_runs
 from regulars.journeys.runs.model import RunRow
@@ -27,6 +27,7 @@ async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorde
     if not await journeys.is_any_activation(tx, organization_id):
         return
     sales = await find_sales(tx, organization_id, {it for fact in facts for it in fact.sales})
+    told: dict[UUID | None, SaleRow] = {sale.id: sale for sale in sales}
     by_buyer: dict[UUID, list[SaleRow]] = {}
     for sale in sales:
         if sale.profile_id is not None:
@@ -36,12 +37,10 @@ async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorde
     waiting: list[UUID] = []
     leaving: dict[str, list[RunRow]] = {}
     for run in runs:
-        exit_on = definitions[run.journey_id, run.version].exit_on
         bought = by_buyer[run.profile_id]
-        later = [sale for sale in bought if sale.created_at > run.since]
-        left_by = next((it for sale in later for it in exit_on if EXITS[it] == sale.type), None)
-        if left_by is not None:
-            leaving.setdefault(f"left by a {left_by}", []).append(run)
+        left = find_exit(definitions[run.journey_id, run.version], bought, since=run.since, entry=told.get(run.sale_id))
+        if left is not None:
+            leaving.setdefault(left[1], []).append(run)
         elif run.waits_for == "purchase" and any(sale.type == "PURCHASE" for sale in bought):
             # Whether it is one that the run waits for, the run finds out itself.
             waiting.append(run.id)
@@ -54,7 +53,7 @@ async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorde
 
 
 async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
-    """A withdrawal always ends the customer's runs."""
+    """A withdrawal always ends the customer's runs, those that wait for a person too."""
     withdrawn = {
         change.profile_id
         for fact in facts
@@ -62,8 +61,8 @@ async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[Subscript
         if change.outcome == "unsubscribed" and change.profile_id is not None
     }
     if withdrawn:
-        runs = await queries.lock_active_runs_of(tx, organization_id, withdrawn)
-        await end_runs(tx, organization_id, runs, outcome="left by a withdrawal")
+        runs = await queries.lock_open_runs_of(tx, organization_id, withdrawn)
+        await end_runs(tx, organization_id, runs, outcome=WITHDRAWN)
         if runs:
             tx.touched.add(("journey_runs", organization_id))
 

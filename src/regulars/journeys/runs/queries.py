@@ -166,6 +166,22 @@ async def lock_active_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collec
     return [RunRow(*row) for row in rows]
 
 
+async def lock_open_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[RunRow]:
+    """Parked ones too."""
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM journey_runs
+            WHERE organization_id = %s AND profile_id = ANY (%s::uuid[]) AND state <> 'ended'
+            ORDER BY id
+            FOR UPDATE
+            """
+        ).format(columns=_COLUMNS),
+        (organization_id, list(profile_ids)),
+    )
+    return [RunRow(*row) for row in rows]
+
+
 async def wake_texted_runs(tx: Tx, organization_id: UUID, ended: Sequence[tuple[UUID, str]]) -> int:
     """Look now at runs that wait for the text of this very step; an earlier text's receipt wakes nobody."""
     return await tx.execute(
@@ -212,9 +228,7 @@ async def save_runs(tx: Tx, organization_id: UUID, runs: Sequence[RunRow]) -> No
         UPDATE journey_runs
         SET state = it.state, step = it.step, waits_for = it.waits_for, waiting_since = it.waiting_since,
             due_at = it.due_at, attempts = it.attempts, outcome = it.outcome, reason = it.reason,
-            ended_at = it.ended_at, held_due_at = NULL,
-            seen_sales = CASE WHEN it.waits_for = 'purchase'
-                THEN COALESCE(string_to_array(it.seen, ',')::uuid[], journey_runs.seen_sales) END
+            ended_at = it.ended_at, held_due_at = NULL, seen_sales = string_to_array(it.seen, ',')::uuid[]
         FROM unnest(%(ids)s::uuid[], %(states)s::text[], %(steps)s::text[], %(waits)s::text[],
                     %(sinces)s::timestamptz[], %(dues)s::timestamptz[], %(attempts)s::integer[],
                     %(outcomes)s::text[], %(reasons)s::text[], %(ends)s::timestamptz[], %(seen)s::text[])
@@ -296,6 +310,22 @@ async def release_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
     )
 
 
+async def list_texting_runs(
+    tx: Tx, organization_id: UUID, journey_id: UUID, *, after: UUID, limit: int
+) -> list[tuple[UUID, str | None]]:
+    """Runs that wait for a text, in the order of their ids, with the step they stand at."""
+    rows = await tx.fetch(
+        """
+        SELECT id, step FROM journey_runs
+        WHERE organization_id = %s AND journey_id = %s AND state <> 'ended' AND waits_for = 'text' AND id > %s
+        ORDER BY id
+        LIMIT %s
+        """,
+        (organization_id, journey_id, after, limit),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
 async def lock_active_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, limit: int) -> list[RunRow]:
     rows = await tx.fetch(
         SQL(
@@ -322,6 +352,15 @@ async def is_any_active(tx: Tx, organization_id: UUID, *, journey_id: UUID | Non
         )
         """,
         {"organization_id": organization_id, "journey_id": journey_id},
+    )
+    return bool(rows[0][0])
+
+
+async def is_any_open(tx: Tx, organization_id: UUID) -> bool:
+    """Parked ones count: a withdrawal ends them too."""
+    rows = await tx.fetch(
+        "SELECT EXISTS (SELECT 1 FROM journey_runs WHERE organization_id = %s AND state <> 'ended')",
+        (organization_id,),
     )
     return bool(rows[0][0])
 

@@ -26,8 +26,7 @@ def shown_segments(seen: Seen) -> dict[str, Any]:
         return {}
     return {
         "segments": {
-            segment_id: {"version": it.version, "in": it.is_in, **({} if it.is_sound else {"has_fault": True})}
-            for segment_id, it in sorted(seen.segments.items())
+            segment_id: {"version": it.version, "in": it.is_in} for segment_id, it in sorted(seen.segments.items())
         }
     }
 

@@ -1,16 +1,16 @@
 """Look up everything that a group of decisions needs, with a few statements for all of them."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from regulars.catalog.find import find_types
-from regulars.catalog.model import Catalog
-from regulars.journeys.check import segments_of
-from regulars.journeys.conditions import Seen, SeenSale, SeenSegment, Types, parts
-from regulars.journeys.definition import Branch, Condition, Definition, OfAttribute, OfProduct, Purchases
-from regulars.journeys.program import walk
+from regulars.journeys.check import find_unjudgeable
+from regulars.journeys.condition_check import Known
+from regulars.journeys.conditions import Seen, SeenSale, SeenSegment
+from regulars.journeys.definition import Definition
+from regulars.journeys.known import load_known
+from regulars.journeys.needs import needs_of
 from regulars.journeys.sight import queries
 from regulars.journeys.sight.model import PersonRow, RecordedRow, SaleRow
 from regulars.kit.db import Tx
@@ -31,11 +31,12 @@ class Subject:
 class Sight:
     people: dict[UUID, PersonRow]
     sales: dict[UUID, SaleRow]
-    attribute_types: Types
-    property_types: Types
+    known: Known
     counts: dict[tuple[UUID, UUID | None, int], int]
     zone: str
     memberships: Memberships
+    # By definition, judged once for all its customers.
+    _unjudgeable: dict[Definition, dict[str, str]] = field(default_factory=dict)
 
     def seen(self, subject: Subject, now: datetime) -> Seen | None:
         """None: the customer is gone."""
@@ -43,18 +44,26 @@ class Sight:
         if person is None:
             return None
         sale = self.sales.get(subject.sale_id) if subject.sale_id is not None else None
-        windows = windows_of(conditions_of(subject.definition))
+        needs = needs_of(subject.definition)
         return Seen(
             now=now,
             zone=self.zone,
             sale=None if sale is None else seen_sale(sale),
             attributes=person.attributes,
-            attribute_types=self.attribute_types,
-            property_types=self.property_types,
+            attribute_types=self.known.attributes,
+            property_types=self.known.properties,
             is_subscribed=person.is_subscribed,
-            purchases={days: self.counts.get((subject.profile_id, subject.sale_id, days), 0) for days in windows},
-            segments=seen_segments(self.memberships, subject.profile_id, segments_of(subject.definition)),
+            purchases={days: self.counts.get((subject.profile_id, subject.sale_id, days), 0) for days in needs.windows},
+            segments=seen_segments(self.memberships, subject.profile_id, needs.segments),
+            unjudgeable=self.unjudgeable(subject.definition),
         )
+
+    def unjudgeable(self, definition: Definition) -> dict[str, str]:
+        """Why its filter or a branch cannot be judged now, by place."""
+        found = self._unjudgeable.get(definition)
+        if found is None:
+            found = self._unjudgeable[definition] = find_unjudgeable(definition, self.known)
+        return found
 
 
 async def look(tx: Tx, organization_id: UUID, subjects: Sequence[Subject]) -> Sight:
@@ -64,7 +73,7 @@ async def look(tx: Tx, organization_id: UUID, subjects: Sequence[Subject]) -> Si
     asked = [
         (subject.profile_id, subject.sale_id, days)
         for subject in subjects
-        for days in windows_of(conditions_of(subject.definition))
+        for days in needs_of(subject.definition).windows
     ]
     counted = (
         await queries.count_purchases(
@@ -73,42 +82,26 @@ async def look(tx: Tx, organization_id: UUID, subjects: Sequence[Subject]) -> Si
         if asked
         else []
     )
-    attribute_types, property_types = await find_declared(
-        tx, organization_id, [part for subject in subjects for part in conditions_of(subject.definition)]
-    )
+    definitions = {subject.definition for subject in subjects}
+    wanted = {segment_id for definition in definitions for segment_id in needs_of(definition).segments}
+    memberships = await find_memberships(tx, organization_id, wanted, {subject.profile_id for subject in subjects})
     return Sight(
         people={person.id: person for person in people},
         sales={sale.id: sale for sale in sales},
-        attribute_types=attribute_types,
-        property_types=property_types,
+        known=await load_known(tx, organization_id, definitions, segments=memberships.others),
         counts=dict(zip(asked, counted, strict=True)),
         zone=await queries.find_time_zone(tx, organization_id),
-        memberships=await find_segments(tx, organization_id, subjects),
+        memberships=memberships,
     )
 
 
-async def find_declared(tx: Tx, organization_id: UUID, conditions: Collection[Condition]) -> tuple[Types, Types]:
-    """The declared types of the attributes, and of the properties of products, that conditions name."""
-    attributes = {part.key for part in conditions if isinstance(part, OfAttribute)}
-    properties = {part.property for part in conditions if isinstance(part, OfProduct) and part.property is not None}
-    return (
-        await find_types(tx, organization_id, Catalog.ATTRIBUTES, attributes),
-        await find_types(tx, organization_id, Catalog.PRODUCTS, properties),
-    )
-
-
-async def find_segments(tx: Tx, organization_id: UUID, subjects: Collection[Subject]) -> Memberships:
-    """Which of the segments that definitions name the customers are in, by the versions of this moment."""
-    wanted = {segment_id for subject in subjects for segment_id in segments_of(subject.definition)}
-    return await find_memberships(tx, organization_id, wanted, {subject.profile_id for subject in subjects})
-
-
-def seen_segments(memberships: Memberships, profile_id: UUID, ids: Collection[str]) -> dict[str, SeenSegment]:
-    """Those that exist."""
+def seen_segments(
+    memberships: Memberships, profile_id: UUID, ids: Collection[str], *, attributes: Mapping[str, str] | None = None
+) -> dict[str, SeenSegment]:
+    """Those that exist; with attributes, as if the customer had these."""
+    members = memberships if attributes is None else memberships.with_attributes(profile_id, attributes)
     return {
-        segment_id: SeenSegment(
-            version=other.version, is_in=memberships.is_in(profile_id, segment_id), is_sound=not other.faults
-        )
+        segment_id: SeenSegment(version=other.version, is_in=members.is_in(profile_id, segment_id))
         for segment_id in ids
         if (other := memberships.others.get(segment_id)) is not None
     }
@@ -130,17 +123,6 @@ async def organization_zone(tx: Tx, organization_id: UUID) -> str:
 
 async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[SaleRow]:
     return await queries.find_sales(tx, organization_id, ids) if ids else []
-
-
-def conditions_of(definition: Definition) -> Iterable[Condition]:
-    yield from parts(definition.filter)
-    for _, step in walk(definition.steps):
-        if isinstance(step, Branch):
-            yield from parts(step.condition)
-
-
-def windows_of(conditions: Iterable[Condition]) -> set[int]:
-    return {part.in_days for part in conditions if isinstance(part, Purchases)}
 
 
 def seen_sale(sale: SaleRow) -> SeenSale:

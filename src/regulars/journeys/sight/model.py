@@ -1,7 +1,7 @@
 """A sale and a customer as runs see them."""
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 
@@ -20,11 +20,25 @@ class SaleRow(NamedTuple):
     line_items: Any
 
 
+class RecordedSale(Protocol):
+    """What every row of a sale has."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def occurred_at(self) -> datetime: ...
+    @property
+    def created_at(self) -> datetime: ...
+
+
 class RecordedRow(NamedTuple):
     """As much of a sale as a run needs to end or to go on by it."""
 
     id: UUID
     type: str
+    occurred_at: datetime
     created_at: datetime
 
 

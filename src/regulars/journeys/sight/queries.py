@@ -85,20 +85,20 @@ async def count_purchases(
 async def find_recorded_since(
     tx: Tx, organization_id: UUID, asked: Sequence[tuple[UUID, UUID | None, datetime]]
 ) -> list[list[RecordedRow]]:
-    """For each (profile, sale to leave out, since): the latest sales recorded after that moment.
+    """For each (profile, sale to leave out, since): the latest sales recorded since that moment.
 
     An id begins with its time, so the index of a customer's sales is read from that moment on: one card may be shared
     by everybody at the till and have tens of thousands.
     """
     rows = await tx.fetch(
         """
-        SELECT it.place, found.id, found.type, found.created_at
+        SELECT it.place, found.id, found.type, found.occurred_at, found.created_at
         FROM unnest(%(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(sinces)s::timestamptz[], %(first_ids)s::uuid[])
              WITH ORDINALITY AS it (profile_id, sale_id, since, first_id, place)
         CROSS JOIN LATERAL (
-            SELECT id, type, created_at FROM sales_events
+            SELECT id, type, occurred_at, created_at FROM sales_events
             WHERE organization_id = %(organization_id)s AND profile_id = it.profile_id AND id >= it.first_id
-              AND created_at > it.since AND id IS DISTINCT FROM it.sale_id
+              AND created_at >= it.since AND id IS DISTINCT FROM it.sale_id
             ORDER BY id DESC
             LIMIT 50
         ) AS found

@@ -14,10 +14,11 @@ from regulars.consent.browse.listing import list_of_customer
 from regulars.consent.model import Kind
 from regulars.journeys.browse.model import SpanRow
 from regulars.journeys.browse.read import list_spans
-from regulars.journeys.conditions import Seen, holds
+from regulars.journeys.conditions import CannotJudge, Seen, evaluate, judge
 from regulars.journeys.definition import All, Condition, Definition, Nothing
 from regulars.journeys.definition import Any as AnyOf
 from regulars.journeys.manage import Journey
+from regulars.journeys.needs import FILTER
 from regulars.journeys.runs.definitions import load_definitions
 from regulars.journeys.runs.enter import arrival_of_entry, arrival_of_sale
 from regulars.journeys.sight.look import Subject, find_sales, look
@@ -113,7 +114,10 @@ def _reason(fact: _Fact, live: SpanRow | None, definition: Definition, seen: See
         return "It was more than seven days old when it was recorded."
     if live is None:
         return "The journey was not live when it was recorded."
-    if seen is None or not holds(definition.filter, seen):
+    answer = False if seen is None else judge(FILTER, definition.filter, seen)
+    if isinstance(answer, CannotJudge):
+        return f"The conditions cannot be judged, so nobody enters: {answer.fault}"
+    if not answer:
         return "The conditions do not hold."
     return "The customer was in the journey already, or had been too lately."
 
@@ -145,7 +149,7 @@ async def _consents(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: 
 
 
 def _answer(condition: Condition, seen: Seen) -> Answer:
-    is_yes = holds(condition, seen)
+    is_yes = evaluate(condition, seen) is True
     if isinstance(condition, All | AnyOf | Nothing):
         words = GROUP_WORDS[str(condition.__struct_config__.tag)]
         return Answer(words, is_yes, tuple(_answer(one, seen) for one in condition.of))

@@ -1,7 +1,7 @@
 """Ask about customers: whether they are in a segment, and why."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from regulars.kit.db import Tx
@@ -29,9 +29,18 @@ class Memberships:
 
     others: dict[str, Other]
     members: set[tuple[UUID, str]]
+    judge: Judge | None = None
+    customers: Mapping[UUID, Customer] = field(default_factory=dict)
 
     def is_in(self, profile_id: UUID, segment_id: str) -> bool:
         return (profile_id, segment_id) in self.members
+
+    def with_attributes(self, profile_id: UUID, attributes: Mapping[str, str]) -> "Memberships":
+        """Of this customer, if they had these attributes."""
+        customer = self.customers.get(profile_id)
+        if self.judge is None or customer is None:
+            return self
+        return replace(self, members=_find(self.judge, self.others, [replace(customer, attributes=attributes)]))
 
 
 async def explain(tx: Tx, organization_id: UUID, match: Group, profile_id: UUID) -> Why | None:
@@ -62,10 +71,14 @@ async def find_memberships(
     resolved = await resolve(tx, organization_id, All(of=tuple(InSegment(id=it) for it in wanted)))
     judge = Judge(resolved)
     customers = await look(tx, organization_id, resolved, set(profile_ids))
-    members = {
+    others = dict(resolved.others)
+    return Memberships(others, _find(judge, others, customers.values()), judge, customers)
+
+
+def _find(judge: Judge, segment_ids: Collection[str], customers: Collection[Customer]) -> set[tuple[UUID, str]]:
+    return {
         (customer.id, segment_id)
-        for customer in customers.values()
-        for segment_id in wanted
+        for customer in customers
+        for segment_id in segment_ids
         if judge.is_in_other(segment_id, customer)
     }
-    return Memberships(dict(resolved.others), members)

@@ -1,5 +1,5 @@
-"""Journeys: whether entering keeps up with a stream of sales, what a live journey costs the write path, and what
-many runs that wait cost."""
+"""Journeys: whether entering keeps up with a stream of sales, what a live journey costs the write path, what an entry
+that sets an attribute costs, and what many runs that wait cost."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ import psycopg
 
 from database import Cluster, Organization, make_templates
 from latency import open_loop
-from processes import Server, cpu_s, free_port, regulars_command, running_server, wait_until_settled
+from processes import Server, cpu_s, free_port, jobs_cpu_s, regulars_command, running_server, wait_until_settled
 from regulars.journeys.manage import activate, create_journey
 from regulars.journeys.read import read_definition
 from regulars.kit.db import Database
@@ -35,7 +35,7 @@ IDLE_S = 60.0
 QUICK_IDLE_S = 5.0
 DRAIN_S_MAX = 300.0
 LOOK_EVERY_S = 0.5
-DEFINITION = {
+DEFINITION: dict[str, Any] = {
     "name": "Second purchase",
     "trigger": "purchase",
     "filter": {
@@ -44,6 +44,14 @@ DEFINITION = {
     },
     "steps": [{"do": "wait", "days": 30}, {"do": "exit"}],
 }
+
+SETS = {
+    "name": "Bought again",
+    "trigger": "purchase",
+    "steps": [{"do": "set_attribute", "key": "again", "value": "true"}],
+}
+ENTRIES = 4_000
+QUICK_ENTRIES = 1_000
 
 Say = Callable[[str], None]
 
@@ -62,6 +70,7 @@ class JourneyTimes:
     cores: float
     sale_us_without: float
     sale_us_with: float
+    entry_with_attribute_us: float
     waiting: int
     idle_s: float
     idle_core_share: float
@@ -70,6 +79,7 @@ class JourneyTimes:
 def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> JourneyTimes:
     organization = make_templates(cluster)[0]
     rate, seconds = (QUICK_RATE, QUICK_SECONDS) if is_quick else (RATE, SECONDS)
+    entry_us = measure_entries(cluster, organization, say, entries=QUICK_ENTRIES if is_quick else ENTRIES)
     without_us, with_us = _measure_write_path(cluster, organization, say, rate=rate, is_quick=is_quick)
     url = cluster.clone(DATABASE)
     _add_customers(url, organization, rate * seconds)
@@ -108,6 +118,7 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> JourneyTimes:
         cores=cores,
         sale_us_without=without_us,
         sale_us_with=with_us,
+        entry_with_attribute_us=entry_us,
         waiting=waiting,
         idle_s=idle_s,
         idle_core_share=share,
@@ -117,7 +128,8 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> JourneyTimes:
 def show(times: JourneyTimes, say: Say) -> None:
     say(
         f"{times.entered:,} entered at {times.rate:,}/s, lag {times.lag_s:.1f} s; a sale costs"
-        f" {times.sale_us_without:.0f} µs, {times.sale_us_with:.0f} µs with a live journey; {times.waiting:,} that wait"
+        f" {times.sale_us_without:.0f} µs, {times.sale_us_with:.0f} µs with a live journey; an entry"
+        f" that sets an attribute {times.entry_with_attribute_us:.0f} µs; {times.waiting:,} that wait"
         f" cost {times.idle_core_share:.1%} of a core"
     )
 
@@ -146,6 +158,66 @@ def _measure_write_path(
         found.append(used / (rate * seconds) * 1e6)
     say(f"a sale costs {found[0]:.0f} µs of server and database, {found[1]:.0f} µs while a journey is live")
     return found[0], found[1]
+
+
+def measure_entries(cluster: Cluster, organization: Organization, say: Say, *, entries: int) -> float:
+    """Processor time of worker and database for one sale that enters a journey, sets an attribute and completes. The
+    sales and their facts are there before the worker starts, and its start is measured apart and left out."""
+    used = []
+    for count in (0, entries):
+        url = cluster.clone(DATABASE)
+        _add_customers(url, organization, max(entries, CUSTOMERS + 1))
+        asyncio.run(_make_live(url, organization, SETS))
+        _add_sales(url, organization, count)
+        before = cpu_s(cluster.postmaster_pid)
+        with _running(url, with_worker=True) as server, psycopg.connect(url, autocommit=True) as connection:
+            until = time.monotonic() + DRAIN_S_MAX
+            while _count_ended(connection, organization) < count:
+                if time.monotonic() > until:
+                    raise TimeoutError(f"Not all of {count} have completed within {DRAIN_S_MAX:.0f} s.")
+                time.sleep(0.2)
+            wait_until_settled(server.pid)
+            used.append(jobs_cpu_s(server.pid) + cpu_s(cluster.postmaster_pid) - before)
+    microseconds = (used[1] - used[0]) / entries * 1e6
+    say(f"an entry that sets an attribute costs {microseconds:.0f} µs of worker and database")
+    return microseconds
+
+
+def _count_ended(connection: psycopg.Connection[Any], organization: Organization) -> int:
+    row = connection.execute(
+        "SELECT count(*) FROM journey_runs WHERE organization_id = %s AND state = 'ended'", (organization.id,)
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _add_sales(url: str, organization: Organization, count: int) -> None:
+    """One of each customer, as every path records them, with a fact for every ten."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            """
+            INSERT INTO sales_events (organization_id, id, store_id, profile_id, occurred_at, created_at,
+                                      total_amount_cents, total_discount_cents, external_id, type, currency, line_items)
+            SELECT organization_id, gen_random_uuid(), (
+                       SELECT id FROM stores WHERE organization_id = %(organization_id)s LIMIT 1
+                   ), id, now(), now(), 1990, 0, 'bench-' || external_id, 'PURCHASE', 'EUR', '[]'
+            FROM profiles WHERE organization_id = %(organization_id)s ORDER BY profiles.id LIMIT %(count)s
+            """,
+            {"organization_id": organization.id, "count": count},
+        )
+        connection.execute(
+            """
+            INSERT INTO outbox (organization_id, id, topic, payload, created_at, due_at)
+            SELECT %(organization_id)s, gen_random_uuid(), 'sales.recorded',
+                   json_build_array(json_build_object('sales', json_agg(id))), now(), now()
+            FROM (
+                SELECT id, row_number() OVER (ORDER BY id) / 10 AS part FROM sales_events
+                WHERE organization_id = %(organization_id)s AND external_id LIKE 'bench-%%'
+            ) AS it
+            GROUP BY part
+            """,
+            {"organization_id": organization.id},
+        )
+        connection.execute("VACUUM ANALYZE sales_events")
 
 
 @contextmanager
@@ -188,12 +260,12 @@ async def _gather_statistics(url: str) -> None:
         await database.close()
 
 
-async def _make_live(url: str, organization: Organization) -> None:
+async def _make_live(url: str, organization: Organization, content: dict[str, Any] = DEFINITION) -> None:
     database = Database(url, pool_max=2)
     await database.open()
     try:
         async with database.transaction() as tx:
-            definition = read_definition(json.dumps(DEFINITION).encode())
+            definition = read_definition(json.dumps(content).encode())
             journey = await create_journey(tx, UUID(organization.id), definition)
             await activate(tx, UUID(organization.id), journey.row.id)
     finally:

@@ -15,6 +15,7 @@ READING = {
     ("segment", "explain"), ("inbox", "list"), ("journey", "list"), ("journey", "show"),
     ("journey", "runs"), ("journey", "trace"), ("journey", "backtest"), ("webhook", "list"), ("webhook", "show"),
     ("webhook", "deliveries"), ("segment", "rebuild"), ("sms", "provider", "show"), ("sms", "rules", "show"),
+    ("sms", "rules", "holidays"),
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ VALUES: Mapping[str, str] = {
     "bytea": "decode(md5(n::text), 'hex')",
     "json": "'{}'",
     "jsonb": "'{}'",
-    "timestamp with time zone": "now()",
+    "timestamp with time zone": "now() - n * interval '1 minute'",
     "date": "current_date",
     "ARRAY": "'{}'",
     "double precision": "n",

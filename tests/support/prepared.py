@@ -1,0 +1,96 @@
+"""Every statement of the package as the database gets it, planned for an organization that the planner never heard of."""
+
+import ast
+import importlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, LiteralString, cast
+from uuid import uuid4
+
+from psycopg import Connection, sql
+from tests.support import syntax
+from tests.support.project import PACKAGE
+
+from regulars.kit import connection as kit_connection
+
+CALLS = ("fetch", "execute", "change")
+STATEMENT = re.compile(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b")
+# A value of each type of parameter. Of ids several, so that a list is a list.
+SAMPLES = {
+    "uuid": f"'{uuid4()}'",
+    "uuid[]": f"ARRAY[{', '.join(f'{chr(39)}{uuid4()}{chr(39)}::uuid' for _ in range(20))}]",
+    "text": "'x'",
+    "text[]": "ARRAY['x', 'y', 'z']",
+    "integer": "100",
+    "integer[]": "ARRAY[1, 2, 3]",
+    "bigint": "100",
+    "bigint[]": "ARRAY[1, 2, 3]::bigint[]",
+    "smallint": "1",
+    "smallint[]": "ARRAY[1]::smallint[]",
+    "boolean": "true",
+    "boolean[]": "ARRAY[true]",
+    "timestamp with time zone": "now()",
+    "timestamp with time zone[]": "ARRAY[now()]",
+    "date": "current_date",
+    "date[]": "ARRAY[current_date]",
+    "bytea": r"'\x00'",
+    "bytea[]": r"ARRAY['\x00'::bytea, '\x01'::bytea]",
+    "json": "'[]'",
+    "jsonb": "'[]'",
+    "numeric": "1",
+    "double precision": "1",
+    "interval": "interval '1 day'",
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    place: str
+    text: str
+
+
+def all_statements() -> Iterator[Statement]:
+    """Those whose text is known without running: constants, and what is put together from constants."""
+    for file in sorted(PACKAGE.rglob("*.py")):
+        tree = syntax.parse(file.read_text())
+        if not any(isinstance(node, ast.Call) for node in ast.walk(tree)):
+            continue
+        name = ".".join(["regulars", *file.relative_to(PACKAGE).with_suffix("").parts])
+        for function in ast.walk(tree):
+            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            for call in ast.walk(function):
+                if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in CALLS and call.args:
+                    text = _text(call.args[0], name)
+                    if text is not None and STATEMENT.match(text):
+                        yield Statement(f"{name}.{function.name}", text)
+
+
+def _text(expression: ast.expr, module: str) -> str | None:
+    if not isinstance(expression, ast.Constant | ast.Name | ast.BinOp | ast.Call):
+        return None
+    try:
+        code = compile(ast.Expression(expression), module, "eval")
+        found = eval(code, vars(importlib.import_module(module)))  # noqa: S307  # constants of our own modules
+    except Exception:  # noqa: BLE001  # it names what only a running function knows
+        return None
+    if isinstance(found, sql.Composable):
+        found = found.as_string(None)
+    return found if isinstance(found, str) else None
+
+
+def plan(connection: Connection[Any], statement: Statement) -> dict[str, Any]:
+    """The plan for an organization, and values, that are in no statistics."""
+    text = kit_connection._read(statement.text).text
+    connection.execute("DEALLOCATE ALL")
+    connection.execute(cast("LiteralString", f"PREPARE planned AS {text}"))
+    row = connection.execute("SELECT parameter_types::text[] FROM pg_prepared_statements").fetchone()
+    assert row is not None
+    values = ", ".join(SAMPLES[kind] for kind in row[0])
+    given = f"EXPLAIN (FORMAT JSON) EXECUTE planned{f' ({values})' if values else ''}"
+    found = connection.execute(cast("LiteralString", given)).fetchone()
+    assert found is not None
+    plans = found[0]
+    return (json.loads(plans) if isinstance(plans, str) else plans)[0]["Plan"]

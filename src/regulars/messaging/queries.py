@@ -298,13 +298,7 @@ async def find_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) 
 
 async def lock_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
     rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM texts
-            WHERE organization_id = %s AND id = %s
-            FOR UPDATE
-            """
-        ).format(columns=_COLUMNS),
+        SQL("SELECT {columns} FROM texts WHERE organization_id = %s AND id = %s FOR UPDATE").format(columns=_COLUMNS),
         (organization_id, text_id),
     )
     return TextRow(*rows[0]) if rows else None

@@ -79,7 +79,7 @@ def test_every_command_that_changes_an_organization_is_in_the_audit_log(shop, re
 
 def test_a_new_command_is_recorded_or_said_to_change_nothing():
     recorded = {
-        ("key", "create"), ("message", "send"), ("message", "resend"), ("message", "receive"), ("segment", "create"),
+        ("key", "create"), ("key", "revoke"), ("message", "send"), ("message", "resend"), ("message", "receive"), ("segment", "create"),
         ("segment", "update"), ("segment", "delete"), ("inbox", "decide"), ("inbox", "answer"), ("journey", "create"),
         ("journey", "update"), ("journey", "activate"), ("journey", "pause"), ("journey", "archive"),
         ("journey", "resume"), ("sms", "hold"), ("sms", "release"), ("sms", "provider", "set"), ("sms", "rules", "set"),

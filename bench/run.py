@@ -129,8 +129,10 @@ def _measure_alone(console: Console, options: argparse.Namespace, name: str, mea
     def say(text: str) -> None:
         console.print(text, highlight=False)
 
-    with running_cluster() as cluster:
-        sized = {"scale": options.scale} if name == "segments" else {}
+    with tempfile.TemporaryDirectory(prefix="regulars-bench-beside-") as folder, running_cluster() as cluster:
+        sized: dict[str, Any] = {"scale": options.scale} if name == "segments" else {}
+        if name == "texts" and options.beside:
+            sized = {"beside": {options.beside: _source_of(options.beside, Path(folder))}}
         times = measured.measure(cluster, say, is_quick=options.quick, **sized)
         machine = _machine(cluster)
     measured.show(times, say)
@@ -302,7 +304,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--scale", type=float, default=1.0, help="of segments: the share of a million customers and ten million sales"
     )
-    parser.add_argument("--beside", metavar="COMMIT", help="of turns: measure this commit in the same turns")
+    parser.add_argument("--beside", metavar="COMMIT", help="of turns and texts: measure this commit in the same turns")
     parser.add_argument("--long", action="store_true", help="also the growth to 10 million stored sales")
     parser.add_argument("--output", type=Path, help="where the JSON goes; default bench/results/local/")
     parser.add_argument("--document", action="store_true", help="put the results into docs/performance.md")

@@ -1,10 +1,11 @@
-"""Texts: how fast the simulator's queue empties beside a server under load, and what a million that wait cost."""
+"""Texts: what one costs, how fast the simulator's queue empties beside a server under load, and what a million that
+wait cost."""
 
 import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
@@ -17,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from database import Cluster, Organization, make_templates
 from latency import open_loop
 from load import wrk
-from processes import cpu_s, free_port, regulars_command, running_server
+from processes import ROOT, cpu_s, free_port, regulars_command, running_server
 from regulars.consent.ledger import Origin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.db import Database, Tx
@@ -29,6 +30,7 @@ from regulars.messaging.settings.model import SmsSettings
 from regulars.messaging.settings.store import Texting, load_texting, save_texting
 from regulars.organizations.manage import create_organization
 from scenarios import CONNECTIONS, Scenario, start
+from text_cost import measure_costs
 
 DATABASE = "bench_texts"
 TEXTS = 10_000
@@ -55,10 +57,14 @@ class TextTimes:
     waiting: int
     idle_s: float
     idle_core_share: float
+    # Processor time of a text in worker and database together, by source: this one, and a commit beside it.
+    cost_ms: dict[str, float]
 
 
-def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> TextTimes:
+def measure(cluster: Cluster, say: Say, *, is_quick: bool, beside: Mapping[str, Path] | None = None) -> TextTimes:
     wrk.ensure_installed()
+    sources = {"this": ROOT / "src", **(beside or {})}
+    cost_ms = measure_costs(cluster, say, sources, texts=500 if is_quick else 4_000, rounds=1 if is_quick else 3)
     neighbour = make_templates(cluster)[0]
     url = cluster.clone(DATABASE)
     texts = 500 if is_quick else TEXTS
@@ -77,9 +83,9 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> TextTimes:
         tempfile.TemporaryDirectory() as folder,
         running_server(command, {**environment, "REGULARS_DATA_DIR": folder}, port=port) as server,
     ):
-        with ThreadPoolExecutor(1) as beside:
+        with ThreadPoolExecutor(1) as loader:
             # The load begins first and outlasts the texts, if they keep their time.
-            loading = beside.submit(
+            loading = loader.submit(
                 open_loop, server.port, neighbour.key, rate=highest / 4, seconds=load_s, name="texts"
             )
             time.sleep(LOAD_STARTS_S)
@@ -102,7 +108,7 @@ def measure(cluster: Cluster, say: Say, *, is_quick: bool) -> TextTimes:
         time.sleep(idle_s)
         share = (cpu_s(server.pid) + cpu_s(cluster.postmaster_pid) - before) / idle_s
     say(f"{waiting} texts that wait for tomorrow cost {share:.1%} of a core over {idle_s:.0f} s")
-    return TextTimes(texts, took_s, highest / 4, load["p99_ms"], waiting, idle_s, share)
+    return TextTimes(texts, took_s, highest / 4, load["p99_ms"], waiting, idle_s, share, cost_ms)
 
 
 def _highest_rate(cluster: Cluster, neighbour: Organization, say: Say) -> float:
@@ -118,6 +124,8 @@ def _highest_rate(cluster: Cluster, neighbour: Organization, say: Say) -> float:
 
 def show(times: TextTimes, say: Say) -> None:
     rate = times.texts / times.took_s
+    for source, cost in times.cost_ms.items():
+        say(f"{source}: {cost:.3f} ms of processor time a text in worker and database")
     say(f"{rate:.0f} texts a second; {times.waiting} that wait cost {times.idle_core_share:.1%} of a core")
 
 

@@ -3,16 +3,14 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from tests.messaging.desk import ORIGIN
 
-from regulars.consent.numbers.gate import lock_consents
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import ByExternalId
-from regulars.messaging import queries
 from regulars.messaging.closed_days import find_closed_days
 from regulars.messaging.hours import Rule, Window, holidays_of, next_opening
 from regulars.messaging.places import place_of
 from regulars.messaging.regions import region_of
 from regulars.messaging.rules import Cap, default_rule, looser_caps, looser_than_default
-from regulars.messaging.send import _Gate
+from regulars.messaging.send import _Gate, _take
 from regulars.stores.model import Address, StoreUpsert
 from regulars.stores.upsert import upsert_stores
 
@@ -172,9 +170,7 @@ def test_a_number_keeps_the_days_of_the_region_of_its_store_and_the_list_says_so
     texting = desk.texting
 
     async def regions(tx):
-        due = await queries.find_due_numbers(tx, desk.organization_id, limit=10)
-        consents = await lock_consents(tx, desk.organization_id, {number_hash for _, number_hash in due})
-        rows = await queries.lock_due_texts(tx, desk.organization_id, [it for it, _ in due])
+        rows, consents = await _take(tx, desk.organization_id, limit=10)
         gate = await _Gate.open(tx, desk.organization_id, rows, texting, consents)
         return {row.phone_number: gate._place(row.phone_number, consents[row.number_hash]).region for row in rows}
 

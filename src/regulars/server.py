@@ -86,6 +86,7 @@ from regulars.web.access import Action
 from regulars.web.app import WebApp
 from regulars.web.route import Page
 from regulars.webhooks.browse.listing import count_troubled
+from regulars.webhooks.described import EVENTS
 from regulars.webhooks.pages import table as webhooks
 from regulars.webhooks.pages.parts import PATH as WEBHOOKS
 from regulars.work.wake import Waker
@@ -114,7 +115,7 @@ def api_routes(settings: Settings, *, recorder: QuickRecorder | None = None) -> 
     @cache
     def described() -> bytes:
         """Made once; only the server's address differs between callers."""
-        return encode(openapi.build((*routes, document), server_url=ADDRESS_PLACE))
+        return encode(describe((*routes, document), server_url=ADDRESS_PLACE))
 
     document = Document(
         path="/v1/openapi.json",
@@ -125,6 +126,11 @@ def api_routes(settings: Settings, *, recorder: QuickRecorder | None = None) -> 
         render=lambda base_url: described().replace(encode(ADDRESS_PLACE), encode(base_url)),
     )
     return (*routes, document)
+
+
+def describe(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
+    """The API description, and that of what is posted to others."""
+    return openapi.build(routes, server_url=server_url, events=EVENTS)
 
 
 def with_what_texts_know(routes: Sequence[Route], database: Database) -> tuple[Route, ...]:

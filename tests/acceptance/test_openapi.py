@@ -2,15 +2,19 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
+import openapi_spec_validator
 import pytest
 from tests.support.client import Api
+from tests.support.contract import Contract
 from tests.support.routes import ROUTES
 
 from regulars.http.refusals import refusals_of_all
+from regulars.webhooks.model import EVENTS, PING
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
 
@@ -152,3 +156,43 @@ def test_every_operation_names_itself_and_what_it_may_answer(anonymous: Api) -> 
         assert operation["summary"]
         assert {"500", "503", "414", "431"} <= set(operation["responses"])
         assert operation.get("security") == [] or {"401", "429"} <= set(operation["responses"])
+
+
+def test_it_is_valid_by_the_specification_of_openapi() -> None:
+    openapi_spec_validator.validate(json.loads(COMMITTED.read_text()))
+
+
+def _schemas(node: Any) -> Iterator[dict[str, Any]]:
+    """Every object in the document that may be a schema."""
+    if isinstance(node, dict):
+        yield node
+        for member in node.values():
+            yield from _schemas(member)
+    elif isinstance(node, list):
+        for member in node:
+            yield from _schemas(member)
+
+
+def test_generators_can_read_it(contract: Contract) -> None:
+    """What stopped generators of clients: lists of types, defaults beside `anyOf`, a choice of bodies."""
+    document = contract.document
+    for schema in _schemas(document):
+        assert not isinstance(schema.get("type"), list), schema
+        assert not ("default" in schema and "anyOf" in schema), schema
+        assert not ("$ref" in schema and ("anyOf" in schema or "oneOf" in schema)), schema
+    for path in document["paths"].values():
+        for operation in path.values():
+            if "requestBody" in operation:
+                [media] = operation["requestBody"]["content"].values()
+                assert media["schema"].keys() == {"$ref"}, operation["operationId"]
+
+
+def test_every_webhook_is_described_with_a_payload_that_its_example_fits(contract: Contract) -> None:
+    document = contract.document
+    assert set(document["webhooks"]) == {*EVENTS, PING}
+    for name, item in document["webhooks"].items():
+        media = item["post"]["requestBody"]["content"]["application/json"]
+        schema = {**media["schema"], "components": document["components"]}
+        example = media["examples"][name]["value"]
+        assert example["type"] == name
+        jsonschema_rs.Draft202012Validator(schema).validate(example)

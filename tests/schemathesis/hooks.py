@@ -99,6 +99,8 @@ def _repair_query(case: Case) -> None:
 
 
 def _repair_body(body: dict[str, Any]) -> None:
+    if "consent_source" not in body and "external_id" not in body:
+        _name_somebody(body)
     number = body.get("phone_number")
     if isinstance(number, str) and "consent_source" in body and not _is_possible(number):
         body["phone_number"] = POSSIBLE_NUMBER
@@ -114,6 +116,19 @@ def _repair_body(body: dict[str, Any]) -> None:
         if isinstance(line.get("quantity"), float):
             # "At most 15 significant digits" counts decimal digits, which no keyword for numbers does.
             line["quantity"] = _rounded(line["quantity"])
+
+
+def _name_somebody(body: dict[str, Any]) -> None:
+    """That one of two members is required is said in words: generators of clients cannot read a choice."""
+    for item in body.get("items") or ():
+        if isinstance(item, dict) and not {"external_id", "line_items"} & item.keys():
+            named = isinstance(item.get("phone_number"), str) + isinstance(item.get("profile_id"), str)
+            if named != 1:
+                item.pop("profile_id", None)
+                item["phone_number"] = POSSIBLE_NUMBER
+    is_withdrawal = "items" not in body and "attributes" not in body
+    if is_withdrawal and body.get("phone_number") is None and body.get("profile_id") is None:
+        body["phone_number"] = POSSIBLE_NUMBER
 
 
 def _spell_integers(body: dict[str, Any]) -> None:

@@ -131,7 +131,7 @@ class OptInIn(msgspec.Struct, kw_only=True):
 
 
 class OptOutIn(msgspec.Struct):
-    """A withdrawal of consent, by number, by profile, or by both."""
+    """A withdrawal of consent, by number, by profile, or by both; one of the two is required."""
 
     phone_number: KnownNumber | None = None
     profile_id: ProfileReference | None = None
@@ -156,9 +156,7 @@ def check_named(sent: Mapping[str, Any], *, field: str) -> None:
         raise invalid("phone_number", "REQUIRED", "Either phone_number or profile_id is required.")
 
 
-# The decoder takes the type; the document adds that one of two fields is needed.
-_NAMED = [{"required": [name], "properties": {name: {"type": "string"}}} for name in ("phone_number", "profile_id")]
-OptOutBody = Annotated[OptOutIn, Meta(extra={"check": check_named}, extra_json_schema={"anyOf": _NAMED})]
+OptOutBody = Annotated[OptOutIn, Meta(extra={"check": check_named})]
 
 
 class LinkedProfileOut(msgspec.Struct):
@@ -173,7 +171,7 @@ def check_one_named(sent: Mapping[str, Any], *, field: str) -> None:
 
 
 class QuestionIn(msgspec.Struct):
-    """Somebody who may be texted or not: a number or a profile."""
+    """Somebody who may be texted or not: a number or a profile, one of the two."""
 
     phone_number: Annotated[Text | None, Meta(description="As for opt-out; what cannot be read is answered so.")] = None
     profile_id: ReferenceIn | None = None
@@ -181,7 +179,7 @@ class QuestionIn(msgspec.Struct):
 
 class CheckIn(msgspec.Struct):
     items: Annotated[
-        list[Annotated[QuestionIn, Meta(extra={"check": check_one_named}, extra_json_schema={"oneOf": _NAMED})]],
+        list[Annotated[QuestionIn, Meta(extra={"check": check_one_named})]],
         Meta(min_length=1, max_length=CHECK_ITEMS_MAX, description="Each with either phone_number or profile_id."),
     ]
 

@@ -28,6 +28,7 @@ from regulars.http.refusals import refusals_of_all
 from regulars.http.route import Route as ApiRoute
 from regulars.kit.clock import monotonic
 from regulars.web import cookies
+from regulars.webhooks.described import EVENTS
 
 DOCUMENTS_PATH: Final = "/docs"
 REFERENCE_PATH: Final = "/docs/api"
@@ -94,7 +95,7 @@ class _Pages:
 
     @cached_property
     def _described(self) -> Reference:
-        return read_reference(openapi.build(self._api_routes, server_url=ANY_ADDRESS))
+        return read_reference(openapi.build(self._api_routes, server_url=ANY_ADDRESS, events=EVENTS))
 
     @cached_property
     def _reference_html(self) -> str:

@@ -38,12 +38,9 @@ class BatchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     status: Annotated[int, Meta(description="The status this item would have had alone.")]
     payload_mismatch: Annotated[
-        bool,
-        Meta(
-            description="Only there when true: another content was stored under this item's id before.",
-            extra_json_schema={"const": True},
-        ),
-    ] = False
+        bool | msgspec.UnsetType,
+        Meta(description="Only there when true: another content was stored under this item's id before."),
+    ] = msgspec.UNSET
 
 
 class Batch(msgspec.Struct, Generic[T], frozen=True):

@@ -6,17 +6,17 @@ may refuse (key, rate, size, time) is added by kind of operation.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from regulars.http.gzip import is_list
-from regulars.http.openapi_text import API_DESCRIPTION, HEADERS, PARAMETERS, TAGS
+from regulars.http.openapi_text import API_DESCRIPTION, EVENT_HEADERS, HEADERS, PARAMETERS, TAGS
 from regulars.http.problem import DOCUMENTATION_PATH
 from regulars.http.refusals import refusals_of, refusals_of_all
 from regulars.http.route import Document, Mutation, Question, Read, Route
 from regulars.kit.errors import ApiError, ValidationError
-from regulars.kit.wire import HIDDEN, REFERENCE_SCHEMA
+from regulars.kit.wire import FREE_JSON, HIDDEN, REFERENCE_SCHEMA
 
 OPENAPI_VERSION = "3.1.0"
 API_VERSION = "1"
@@ -28,16 +28,37 @@ _SCHEMA_REFERENCE = "#/components/schemas/{name}"
 _STATUSES_STORED = frozenset({200, 201, 204, 400, 404})
 _STATUSES_TO_RETRY = frozenset({409, 429, 503})
 _STATUS_WITHOUT_KEY = 401
+_FREE_JSON_SCHEMA = {
+    "description": "Any JSON object or array of at most 16 KB, or null.",
+    "anyOf": [{"type": "object", "additionalProperties": True}, {"type": "array", "items": {}}, {"type": "null"}],
+}
+_EVENTS_TAG = "Webhooks"
 _EXAMPLE_ADDRESS = "https://regulars.shop.example"
 
 
-def build(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
+class Event(Protocol):
+    """Something that is posted to whoever asked for it."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def sentence(self) -> str: ...
+    @property
+    def payload(self) -> Any:
+        """The type of its body."""
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """An example of it."""
+
+
+def build(routes: Sequence[Route], *, server_url: str, events: Sequence[Event] = ()) -> dict[str, Any]:
     """The whole document. `server_url` is the address the caller used."""
-    types = _Types(routes)
+    types = _Types(routes, events)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, types)
-    used_tags = {route.tag for route in routes}
+    used_tags = {route.tag for route in routes} | ({_EVENTS_TAG} if events else set())
     refused = refusals_of_all(routes)
     return {
         "openapi": OPENAPI_VERSION,
@@ -51,8 +72,14 @@ def build(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
         "security": [{"ApiKey": []}],
         "tags": [{"name": tag, "description": TAGS.get(tag, "")} for tag in sorted(used_tags)],
         "paths": paths,
+        "webhooks": {event.type: {"post": _event(event, types)} for event in events},
         "components": {
-            "schemas": {**types.schemas, "Problem": _problem_schema(refused), "FieldError": _field_error_schema()},
+            "schemas": {
+                **types.schemas,
+                FREE_JSON: _FREE_JSON_SCHEMA,
+                "Problem": _problem_schema(refused),
+                "FieldError": _field_error_schema(),
+            },
             "examples": {error.code: {"value": _problem_example(error)} for error in refused},
             "headers": HEADERS,
             "parameters": PARAMETERS,
@@ -71,8 +98,8 @@ def build(routes: Sequence[Route], *, server_url: str) -> dict[str, Any]:
 class _Types:
     """The JSON Schemas of all wire types; a named type becomes a component and is referred to by name."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
-        types = []
+    def __init__(self, routes: Iterable[Route], events: Iterable[Event]) -> None:
+        types: list[Any] = [event.payload for event in events]
         for route in routes:
             types += [answer for answer in route.answers.values() if answer is not None]
             types += route.receipts.values()
@@ -96,16 +123,20 @@ def _short_name(name: str) -> str:
 
 
 def _tidy(schema: Any) -> Any:
-    """Leave out the titles that repeat a component's name, and the default null, which says nothing."""
+    """Leave out the titles that repeat a component's name, and the defaults that say nothing: null and an empty map.
+    Of several types each is a schema of its own, because many generators know no list of types."""
     if isinstance(schema, Mapping):
         if any(HIDDEN in variant for variant in schema.get("anyOf", ())):
             shown = [variant for variant in schema["anyOf"] if HIDDEN not in variant]
             others = {key: value for key, value in schema.items() if key != "anyOf"}
             return _tidy({**others, **shown[0]} if len(shown) == 1 else {**others, "anyOf": shown})
+        if isinstance(types := schema.get("type"), (list, tuple)):
+            others = {key: value for key, value in schema.items() if key != "type"}
+            return _tidy({**others, "anyOf": [{"type": type_} for type_ in types]})
         return {
             key: _SCHEMA_REFERENCE.format(name=_short_name(value.rpartition("/")[2])) if key == "$ref" else _tidy(value)
             for key, value in schema.items()
-            if not (key == "title" and isinstance(value, str)) and not (key == "default" and value is None)
+            if not (key == "title" and isinstance(value, str)) and not (key == "default" and value in (None, {}))
         }
     if isinstance(schema, (list, tuple)):
         return [_tidy(item) for item in schema]
@@ -142,6 +173,22 @@ def _body_description(route: Mutation | Question) -> str:
         " It may be sent with `Content-Encoding: gzip`; the limit is for what that holds." if route.takes_gzip else ""
     )
     return f"At most {route.body_bytes_max:,} bytes.{gzip}"
+
+
+def _event(event: Event, types: _Types) -> dict[str, Any]:
+    words = event.type.split(".")
+    return {
+        "operationId": "on" + "".join(word.capitalize() for word in words),
+        "tags": [_EVENTS_TAG],
+        "summary": event.type,
+        "description": f"{event.sentence} {EVENT_HEADERS}",
+        "security": [],
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": _media(types.schema(event.payload), {event.type: event.body})},
+        },
+        "responses": {"2XX": {"description": "Taken. Any other status is tried again later."}},
+    }
 
 
 def _media(schema: dict[str, Any], examples: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,12 +283,7 @@ def _headers(route: Route, status: int) -> dict[str, Any]:
 
 def _problem_media(refused: Sequence[type[ApiError]]) -> dict[str, Any]:
     return {
-        "schema": {
-            "allOf": [
-                {"$ref": "#/components/schemas/Problem"},
-                {"properties": {"code": {"examples": [error.code for error in refused]}}},
-            ]
-        },
+        "schema": {"$ref": "#/components/schemas/Problem"},
         "examples": {error.code: {"$ref": f"#/components/examples/{error.code}"} for error in refused},
     }
 

@@ -32,6 +32,7 @@ TAGS: Final = {
     "Stores": "Physical shops. A sale needs its store to exist.",
     "Subscriptions": "SMS consent per phone number, on an append-only ledger.",
     "Sales events": "Purchases and returns, recorded once each and never changed.",
+    "Webhooks": "What is posted to your own systems, signed as Standard Webhooks.",
     "Description": "The interface described for machines.",
 }
 
@@ -108,3 +109,9 @@ PARAMETERS: Final[dict[str, Any]] = {
         },
     },
 }
+
+# In words: generators make neither parameters nor a client of what is sent to others.
+EVENT_HEADERS: Final = (
+    "Headers: `webhook-id` (the same in every attempt and replay: drop what you have had already), `webhook-timestamp`"
+    " (seconds since 1970) and `webhook-signature` (`v1,` and an HMAC-SHA256 over id, timestamp and body)."
+)

@@ -20,6 +20,10 @@ EXTERNAL_ID_SCHEMA: Final = {
     "format": "external-id",
 }
 
+# Whatever a caller likes to keep beside a thing; the document has it as a component.
+FREE_JSON: Final = "FreeJson"
+FREE_JSON_SCHEMA: Final = {"$ref": f"#/components/schemas/{FREE_JSON}"}
+
 # Marks what a type takes beside what it says: the API description leaves it out.
 HIDDEN: Final = "x-hidden"
 # PHP writes an empty map like this.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import msgspec
@@ -32,12 +32,10 @@ from regulars.kit.json import STRING_CHARACTERS_MAX, encode
 from regulars.kit.pagination import Page, read_limit
 from regulars.kit.text import check_reference
 from regulars.kit.wire import REFERENCE_SCHEMA
-from regulars.profiles.decode import ProfileIn, decode_attributes, decode_profile
+from regulars.profiles.decode import ProfileIn, WrappedAttributesIn, decode_attributes, decode_profile
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import list_profiles, read_profiles
 from regulars.profiles.model import (
-    ATTRIBUTE_KEY_CHARACTERS_MAX,
-    ATTRIBUTE_VALUE_CHARACTERS_MAX,
     Profile,
     ProfileUpsert,
     read_phone,
@@ -66,27 +64,6 @@ class ProfileReceipt(msgspec.Struct):
 class AttributesReceipt(msgspec.Struct):
     profile: ProfileReceipt
     attributes: Annotated[dict[str, str], Meta(description="The attributes that were sent, ordered by key.")]
-
-
-# The body may be the map itself or an object that holds it. Both are objects of any member for the decoder; the schema
-# tells them apart.
-_FLAT_MAP_SCHEMA = {
-    "type": "object",
-    "propertyNames": {"minLength": 1, "maxLength": ATTRIBUTE_KEY_CHARACTERS_MAX},
-    "additionalProperties": {"type": ["string", "null"], "maxLength": ATTRIBUTE_VALUE_CHARACTERS_MAX},
-}
-AttributesBodyIn = Annotated[
-    dict[str, Any],
-    Meta(
-        description='`{"attributes": {…}}`, or the flat map itself; a member `attributes` always means the first.',
-        extra_json_schema={
-            "anyOf": [
-                {"required": ["attributes"], "properties": {"attributes": _FLAT_MAP_SCHEMA}},
-                {**_FLAT_MAP_SCHEMA, "not": {"required": ["attributes"]}},
-            ]
-        },
-    ),
-]
 
 
 class ProfileBatchIn(msgspec.Struct):
@@ -300,14 +277,14 @@ ROUTES: tuple[Route, ...] = (
         tag="Profiles",
         summary="Set attributes of a profile",
         description="Merges attributes into an existing profile and answers with all of them. null removes a key. It "
-        "never creates a profile, and if one value is refused nothing is applied.",
-        body=AttributesBodyIn,
+        "never creates a profile, and if one value is refused nothing is applied. The flat map itself is taken as a "
+        "body too; a member `attributes` always means the described form.",
+        body=WrappedAttributesIn,
         answers={200: AttributesOut},
         receipts={200: AttributesReceipt},
         errors=(ValidationError, ProfileNotFound),
         examples={
-            "wrapped": {"attributes": {"loyalty_tier": "platinum", "points": "1250"}},
-            "flat": {"loyalty_tier": "platinum", "old_tier": None},
+            "wrapped": {"attributes": {"loyalty_tier": "platinum", "points": "1250", "old_tier": None}},
         },
         prepare=prepare_attributes,
         run=run_attributes,

@@ -57,6 +57,8 @@ class ProfileIn(msgspec.Struct):
 
 
 class WrappedAttributesIn(msgspec.Struct):
+    """Attributes to set. The map alone, without the member `attributes` around it, is taken too."""
+
     attributes: AttributesIn
 
 

@@ -21,7 +21,7 @@ from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, PROFILE, STORE, read_re
 from regulars.kit.json import INTEGER_MAX
 from regulars.kit.reading import Reader
 from regulars.kit.text import check_external_id, check_reference, read_timestamp
-from regulars.kit.wire import HIDDEN, ExternalIdIn, ReferenceIn, Text, TimestampIn
+from regulars.kit.wire import FREE_JSON_SCHEMA, HIDDEN, ExternalIdIn, ReferenceIn, Text, TimestampIn
 from regulars.sales.model import (
     FREE_OBJECT_BYTES_MAX,
     LINE_ITEMS_MAX,
@@ -73,7 +73,7 @@ FreeObject = Annotated[
     Meta(
         description="Any object or array up to 16 KB, kept to the letter.",
         extra={"check": _read_free_object},
-        extra_json_schema={"type": ["object", "array", "null"], "format": "free-object"},
+        extra_json_schema=FREE_JSON_SCHEMA,
     ),
 ]
 

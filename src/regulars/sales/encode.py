@@ -11,6 +11,7 @@ from msgspec import Meta
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE
 from regulars.kit.json import encode
+from regulars.kit.wire import FREE_JSON_SCHEMA
 from regulars.sales.model import Sale, StoredSale
 from regulars.work.automation import AutomationOut, AutomationState
 
@@ -18,7 +19,7 @@ UNKNOWN_PROFILE = PROFILE.encode(UUID(int=0))
 _BEFORE_GAP = b'"profile":{"id":"'
 _GAP = _BEFORE_GAP + UNKNOWN_PROFILE.encode()
 _NULL = msgspec.Raw(b"null")
-_FREE = Meta(description="As it was sent, or null.", extra_json_schema={"type": ["object", "array", "null"]})
+_FREE = Meta(description="As it was sent, or null.", extra_json_schema=FREE_JSON_SCHEMA)
 
 
 class ReferenceOut(msgspec.Struct, frozen=True, gc=False):

@@ -16,6 +16,7 @@ from regulars.web.errors import PageNotFound
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
+from regulars.webhooks.described import EVENTS
 
 PATH = "/reference"
 SCHEMAS = "schemas"
@@ -40,7 +41,7 @@ class _Shelf:
 
     @cached_property
     def _reference(self) -> reference.Reference:
-        return reference.read(openapi.build(self._api_routes, server_url=ANY_ADDRESS))
+        return reference.read(openapi.build(self._api_routes, server_url=ANY_ADDRESS, events=EVENTS))
 
     async def contents(self, visit: Visit) -> Response:
         return self._page(visit, None)

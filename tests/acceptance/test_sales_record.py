@@ -202,7 +202,7 @@ def test_numbers_in_properties_come_back_as_they_were_sent(api: Api, store: dict
 
 
 def test_an_amount_may_be_written_like_a_fraction_if_it_is_whole(api: Api, store: dict[str, Any]) -> None:
-    line = samples.line(total_price_cents=4990.0, tax_cents=-0.0, unit_price_cents=1e2)
+    line = samples.line(total_price_cents=4990.0, tax_cents=-0.0, unit_price_cents=1e2, product={"name": "x"})
     sale = samples.sale(store["id"], total_amount_cents=4990.0, total_tax_cents=-1e1, line_items=[line])
     event = api.post("/v1/sales-events", sale).json()["sales_event"]
     assert (event["total_amount_cents"], event["total_tax_cents"]) == (4990, -10)

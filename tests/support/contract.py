@@ -81,7 +81,7 @@ class Contract:
         }
         for name, text in query:
             assert name in declared, f"{call}: {name} is not declared"
-            value: object = int(text) if declared[name].get("type") == "integer" else text
+            value: object = json.loads(text) if declared[name].get("type") in {"integer", "boolean"} else text
             self._assert_fits(declared[name], value, call)
 
     def _path_items(self, path: str) -> list[dict[str, Any]]:

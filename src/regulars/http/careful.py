@@ -32,7 +32,7 @@ TRIES_MAX = 3
 BATCH_S_MAX = 5.0
 
 # Others were in the way; the item itself may be sound.
-_CONTENTION = (DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation)
+CONTENTION = (DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation)
 
 _log = log.get(__name__)
 
@@ -82,7 +82,7 @@ class CarefulWay:
 
     def _is_told(self, route: Mutation, batch: Sequence[Pending], error: Exception, *, until: float) -> bool:
         """Tell those that failed together, unless halves of them may pass."""
-        if isinstance(error, CONNECTION_ERRORS) and not isinstance(error, _CONTENTION):
+        if isinstance(error, CONNECTION_ERRORS) and not isinstance(error, CONTENTION):
             raise error
         if len(batch) == 1 and isinstance(error, KeyInUseError):
             self._ask_again(route, batch[0])
@@ -124,7 +124,7 @@ def _may_pass(error: Exception, *, is_alone: bool) -> bool:
 def _as_refusal(error: Exception, write: Write, route: Mutation) -> ApiError:
     if isinstance(error, ApiError):
         return error
-    if isinstance(error, _CONTENTION):
+    if isinstance(error, CONTENTION):
         return _busy()
     _log.error("writes.item_failed", operation=route.operation_id, request_id=write.request.request_id, exc_info=error)
     return InternalError("The request could not be carried out; nothing was written.")

@@ -12,6 +12,7 @@ from regulars.http.answer_head import send_answer
 from regulars.http.answered import Answered, Note, note_nothing
 from regulars.http.asgi import Receive, Scope, Send
 from regulars.http.body import PATIENCE, Bodies, Patience
+from regulars.http.dry_run import DRY_RUN, PARAMETER, read_dry_run
 from regulars.http.exchange import Exchange, read_query
 from regulars.http.gzip import accepts_gzip, compress_list, decompress, is_list
 from regulars.http.in_flight import REQUEST_S, noted, too_late
@@ -147,20 +148,32 @@ class JsonApi:
             exchange.rate_headers = self._rate_limiter.take(caller.api_key_id, tokens=tokens)
 
     async def _submit(self, route: Mutation, exchange: Exchange, request: Request) -> Answer:
-        key = read_key(exchange.idempotency_keys)
-        target = exchange.scope["raw_path"]
-        refusal: ApiError | None = None
+        target, refusal, is_dry = exchange.scope["raw_path"], None, False
         if exchange.scope["query_string"]:
             target += b"?" + exchange.scope["query_string"]
             try:
-                read_query(exchange.scope["query_string"], ())
+                query = read_query(exchange.scope["query_string"], (PARAMETER,) if route.can_be_tried else ())
+                is_dry = read_dry_run(query.get(PARAMETER, "false"))
             except ApiError as error:
                 refusal = error
-
         charge = partial(self._charge, exchange, request.caller)
+        if is_dry:
+            return await self._try_out(route, exchange, request, charge)
+        key = read_key(exchange.idempotency_keys)
         until = monotonic() + exchange.left_s
         async with asyncio.timeout(exchange.left_s):
             answer = await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
         if route.before_answer is not None and answer.status < PROBLEM_STATUS_MIN:
             await route.before_answer(request.caller.organization_id, answer.concerns, until - monotonic())
         return answer
+
+    async def _try_out(
+        self, route: Mutation, exchange: Exchange, request: Request, charge: Callable[[int], None]
+    ) -> Answer:
+        """Whatever it is answered, the answer says that nothing was done."""
+        try:
+            async with asyncio.timeout(exchange.left_s):
+                answer = await self._writes.try_out(route, request, charge=charge)
+        except ApiError as error:
+            answer = problem_answer(error, exchange)
+        return Answer(answer.status, answer.body, (*answer.headers, DRY_RUN))

@@ -154,6 +154,8 @@ def _operation(route: Route, types: _Types) -> dict[str, Any]:
     parameters = [*_path_parameters(route), *_query_parameters(route)]
     if isinstance(route, Mutation):
         parameters.append({"$ref": "#/components/parameters/IdempotencyKey"})
+        if route.can_be_tried:
+            parameters.append({"$ref": "#/components/parameters/DryRun"})
     if parameters:
         operation["parameters"] = parameters
     if isinstance(route, (Mutation, Question)) and route.body is not None:
@@ -271,6 +273,8 @@ def _headers(route: Route, status: int) -> dict[str, Any]:
         names += ["Content-Encoding", "Vary"]
     if status == _STATUS_WITHOUT_KEY:
         names.append("WWW-Authenticate")
+    if isinstance(route, Mutation) and route.can_be_tried and status in route.answers:
+        names.append("X-Dry-Run")
     if isinstance(route, Mutation) and status in _STATUSES_STORED:
         names.append("Idempotent-Replayed")
     if isinstance(route, (Mutation, Question)) and route.body is not None and status in route.answers:

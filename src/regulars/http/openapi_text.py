@@ -66,6 +66,10 @@ HEADERS: Final[dict[str, Any]] = {
         "required": True,
         "schema": {"type": "string"},
     },
+    "X-Dry-Run": {
+        "description": "`true` when the request asked for a dry run: nothing was stored. Absent otherwise.",
+        "schema": {"type": "string", "const": "true"},
+    },
     "X-Ignored-Fields": {
         "description": "The fields of the body that were ignored, because there are none of these names: paths such as "
         "`nmae` or `line_items[].colour`, ten at most and then `...`. Absent when there are none.",
@@ -94,6 +98,15 @@ HEADERS: Final[dict[str, Any]] = {
 }
 
 PARAMETERS: Final[dict[str, Any]] = {
+    "DryRun": {
+        "name": "dry_run",
+        "in": "query",
+        "required": False,
+        "description": "`true` gives the response that the call would give, with `X-Dry-Run: true`, and stores and "
+        "triggers nothing. Ids of new resources are the nil id of their prefix (`prof_` and zeros), and an "
+        "`Idempotency-Key` is ignored.",
+        "schema": {"type": "boolean", "default": False},
+    },
     "IdempotencyKey": {
         "name": "Idempotency-Key",
         "in": "header",

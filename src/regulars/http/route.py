@@ -193,3 +193,8 @@ class Mutation(Route):
     before_answer: Callable[[UUID, Any, float], Awaitable[object]] | None = None
     # What the request costs in tokens of the rate limit, known once it is decoded.
     cost: Callable[[Any], int] | None = None
+
+    @property
+    def can_be_tried(self) -> bool:
+        """Whether it takes `dry_run`. What is deleted is not: part of that is done outside the transaction."""
+        return self.method == "POST"

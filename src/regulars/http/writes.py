@@ -10,6 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from regulars.http.careful import CarefulWay
+from regulars.http.dry_run import run_dry
 from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S, InFlight, Outcome, Pending, ids_of, in_progress
 from regulars.http.large_bodies import LARGE_BYTES, LargeBodies
 from regulars.http.quick_try import QueueKey, QuickTry
@@ -56,6 +57,15 @@ class Writes:
             shared_as=self._shared_as,
             flush_together=self._flush_together,
         )
+
+    async def try_out(self, route: Mutation, request: Request, *, charge: Callable[[int], None]) -> Answer:
+        """What one write would be answered, by a transaction that is rolled back."""
+        async with self._large.admitted(len(request.body)):
+            is_large = len(request.body) > LARGE_BYTES
+            command = await self._large.decode(route.prepare, request) if is_large else route.prepare(request)
+            if route.cost is not None:
+                charge(route.cost(command) - 1)
+            return await run_dry(self._database, route, request, command)
 
     async def submit(
         self,

@@ -9,6 +9,8 @@ import os
 import random
 import time
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -86,7 +88,8 @@ PROFILE = Kind("profile", "prof_")
 SUBSCRIPTION = Kind("subscription", "sub_")
 STORE = Kind("store", "store_")
 SALES_EVENT = Kind("sales event", "evt_")
-RESERVED_PREFIXES = tuple(kind.prefix for kind in (PROFILE, SUBSCRIPTION, STORE, SALES_EVENT))
+RESOURCES = (PROFILE, SUBSCRIPTION, STORE, SALES_EVENT)
+RESERVED_PREFIXES = tuple(kind.prefix for kind in RESOURCES)
 
 # Not resources of the interface, so their prefixes are not reserved.
 ORGANIZATION = Kind("organization", "org_")
@@ -152,7 +155,25 @@ def new_uuids(count: int, *, at: datetime | None = None) -> list[bytes]:
     fraction = min((nanoseconds << 12) // 1_000_000, (1 << 12) - count)
     first = milliseconds << 16 | 0x7 << 12 | fraction
     chance = random.getrandbits  # an id need only be unique; no secret hangs on it
-    return [(time_ << 64 | 0x2 << 62 | chance(62)).to_bytes(16, "big") for time_ in range(first, first + count)]
+    made = [(time_ << 64 | 0x2 << 62 | chance(62)).to_bytes(16, "big") for time_ in range(first, first + count)]
+    if (remembered := _new.get()) is not None:
+        remembered += made
+    return made
+
+
+# Those that are made while somebody wants to know them.
+_new: ContextVar[list[bytes] | None] = ContextVar("new_uuids", default=None)
+
+
+@contextmanager
+def remembering_new() -> Iterator[list[bytes]]:
+    """Every id that this task makes in the block is in the list."""
+    made: list[bytes] = []
+    token = _new.set(made)
+    try:
+        yield made
+    finally:
+        _new.reset(token)
 
 
 def new_uuids_since(begun: datetime) -> Iterator[UUID]:

@@ -271,7 +271,7 @@ def _as_spelled(line: LineItem, spelled: Mapping[str, Any], *, field: str) -> Li
     """The line with its numbers as they were written."""
     product = line.product
     if product is not None and isinstance(product.properties, dict):
-        properties = spelled_as_sent(spelled["product"]["properties"])
+        properties = spelled_as_sent(spelled["product"].get("properties", {}))
         product = msgspec.structs.replace(product, properties=properties)
     wholes = _wholes(spelled, _AMOUNTS, field=f"{field}.")
     return msgspec.structs.replace(line, product=product, quantity=spelled["quantity"], **wholes)

@@ -4,10 +4,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from regulars.consent.wire import SubscriptionOut
+from regulars.consent.wire import LinkedProfileOut, SubscriptionOut
 from regulars.kit.wire import Timestamp
 from regulars.profiles.shown import ProfileIdsOut, ProfileOut
-from regulars.webhooks.model import PING, PROFILE_EVENTS, SUBSCRIPTION_EVENTS
+from regulars.sales.encode import SalesEventOut
+from regulars.webhooks.model import MESSAGE_EVENTS, PING, PROFILE_EVENTS, SALES_EVENTS, SUBSCRIPTION_EVENTS
 from regulars.webhooks.samples import SAMPLES
 
 
@@ -38,6 +39,37 @@ class SubscriptionEvent(msgspec.Struct):
     data: SubscriptionChange
 
 
+class SalesEventRecordedEvent(msgspec.Struct):
+    """The sale as the API shows it."""
+
+    type: str
+    timestamp: Timestamp
+    data: SalesEventOut
+
+
+class EventMessageOut(msgspec.Struct):
+    """A text that was sent, or a reply that came."""
+
+    id: str
+    direction: str
+    profile: LinkedProfileOut | None
+    phone_number: str | None
+    text: str | None
+    state: str | None
+    reason: str | None
+    created_at: Timestamp
+
+
+class MessageChange(msgspec.Struct):
+    message: EventMessageOut
+
+
+class MessageEvent(msgspec.Struct):
+    type: str
+    timestamp: Timestamp
+    data: MessageChange
+
+
 class PingData(msgspec.Struct):
     webhook: str
 
@@ -52,6 +84,8 @@ _PAYLOADS: Final[dict[str, type[msgspec.Struct]]] = {
     **dict.fromkeys(PROFILE_EVENTS, ProfileEvent),
     "profile.deleted": ProfileDeletedEvent,
     **dict.fromkeys(SUBSCRIPTION_EVENTS, SubscriptionEvent),
+    **dict.fromkeys(SALES_EVENTS, SalesEventRecordedEvent),
+    **dict.fromkeys(MESSAGE_EVENTS, MessageEvent),
     PING: PingEvent,
 }
 

@@ -1,0 +1,58 @@
+"""A write that is only tried: in a transaction of its own, which is always rolled back.
+
+The use case runs as it would, so the response is the one that the call would get. The ids it made name nothing: each is
+replaced by the nil id of its prefix.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from regulars.http.careful import CONTENTION
+from regulars.http.in_flight import decided
+from regulars.http.route import Answer, Mutation, Request, Write
+from regulars.kit.db import Database
+from regulars.kit.errors import ApiError, Unavailable, invalid
+from regulars.kit.ids import RESOURCES, remembering_new
+
+PARAMETER: Final = "dry_run"
+DRY_RUN: Final = (b"x-dry-run", b"true")
+_VALUES: Final = {"true": True, "false": False}
+
+
+def read_dry_run(value: str) -> bool:
+    if value not in _VALUES:
+        raise invalid(PARAMETER, "NOT_ALLOWED", "It must be true or false.")
+    return _VALUES[value]
+
+
+class _UndoneError(Exception):
+    """Carries the result out of the transaction that it rolls back."""
+
+    def __init__(self, result: Answer | ApiError) -> None:
+        super().__init__()
+        self.result = result
+
+
+async def run_dry(database: Database, route: Mutation, request: Request, command: object) -> Answer:
+    """The response that the write would get. Nothing is stored, no key is claimed and nobody is told."""
+    write = Write(request, command)
+    with remembering_new() as made:
+        try:
+            async with database.transaction() as tx:
+                [result] = await route.run(tx, request.caller.organization_id, [write])
+                raise _UndoneError(result)
+        except _UndoneError as undone:
+            result = undone.result
+        except CONTENTION:
+            raise Unavailable("Others are writing the same; try again.") from None
+    answer = decided(write, result).answer
+    return Answer(answer.status, _without_ids(answer.body, made), answer.headers)
+
+
+def _without_ids(body: bytes, made: Sequence[bytes]) -> bytes:
+    nil = UUID(int=0)
+    for kind in RESOURCES:
+        for identifier in kind.spell(made):
+            body = body.replace(identifier.encode(), kind.encode(nil).encode())
+    return body

@@ -185,6 +185,8 @@ def _event(event: Event, types: _Types) -> dict[str, Any]:
         "summary": event.type,
         "description": f"{event.sentence} {EVENT_HEADERS}",
         "security": [],
+        # openapi-generator makes a client of them otherwise, of which the Python one does not compile.
+        "x-internal": True,
         "requestBody": {
             "required": True,
             "content": {"application/json": _media(types.schema(event.payload), {event.type: event.body})},

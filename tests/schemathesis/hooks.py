@@ -70,6 +70,8 @@ def before_call(context: HookContext, case: Case, kwargs: dict[str, Any]) -> Non
     """Repair what depends on more than one value, or on what is stored; only where the value is meant to be valid."""
     if case.meta is None:
         return
+    if isinstance(case.body, dict) and case.meta.is_negative_at(ParameterLocation.BODY):
+        _break_empty_maps(case.body)
     if case.query and case.meta.is_negative_at(ParameterLocation.HEADER):
         # A dry run ignores its key, a wrong one too.
         case.query.pop("dry_run", None)
@@ -77,9 +79,22 @@ def before_call(context: HookContext, case: Case, kwargs: dict[str, Any]) -> Non
         _repair_query(case)
     if isinstance(case.body, dict) and not case.meta.is_negative_at(ParameterLocation.BODY):
         _repair_body(case.body)
+    elif isinstance(case.body, dict) and case.path.endswith("/attributes") and "attributes" not in case.body:
+        # The flat map is taken too, which is said in words.
+        case.body["attributes"] = 1
     elif isinstance(case.body, dict) and case.path.endswith("/batch") and isinstance(case.body.get("items"), list):
         # An item that is wrong is refused at its place and the rest is taken: to be refused, the list must be wrong.
         case.body["items"] = []
+
+
+def _break_empty_maps(body: dict[str, Any]) -> None:
+    """An empty list is taken for an empty map, which is said in words."""
+    lines = body.get("line_items")
+    products = [line.get("product") for line in lines if isinstance(line, dict)] if isinstance(lines, list) else []
+    for holder in (body, *[product for product in products if isinstance(product, dict)]):
+        for name in ("attributes", "properties"):
+            if holder.get(name) == []:
+                holder[name] = [1]
 
 
 def _repair_query(case: Case) -> None:

@@ -201,6 +201,18 @@ def test_numbers_in_properties_come_back_as_they_were_sent(api: Api, store: dict
         assert api.post("/v1/sales-events", content=json.dumps(sale).replace('"N"', number).encode()).status == 400
 
 
+def test_an_amount_whose_exponent_nobody_can_compute_with_is_no_whole_number(api: Api, store: dict[str, Any]) -> None:
+    body = samples.json_bytes(samples.sale(store["id"], total_amount_cents=123456789))
+    for spelled in (b"1e-99999999999999999999", b"-1e-99999999999999999999", b"1e-400"):
+        answer = api.raw(
+            "POST",
+            "/v1/sales-events",
+            headers=[(b"Content-Type", b"application/json")],
+            body=body.replace(b"123456789", spelled),
+        )
+        assert (answer.status, answer.json()["errors"][0]["field"]) == (400, "total_amount_cents"), spelled
+
+
 def test_an_amount_may_be_written_like_a_fraction_if_it_is_whole(api: Api, store: dict[str, Any]) -> None:
     line = samples.line(total_price_cents=4990.0, tax_cents=-0.0, unit_price_cents=1e2, product={"name": "x"})
     sale = samples.sale(store["id"], total_amount_cents=4990.0, total_tax_cents=-1e1, line_items=[line])

@@ -13,8 +13,10 @@ from datetime import timedelta
 import httpx
 import pytest
 from tests.support.project import ROOT
+from tests.support.room import SECRET
 from tests.webhooks.shop import CONSENTED_AT, NUMBER
 
+from regulars.consent import chain
 from regulars.consent.ledger import Origin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import new_uuid
@@ -78,6 +80,33 @@ async def exchange_texts(tx, organization_id):
     reply = ReplyRow(new_uuid(), "t", "1", b"hash", NUMBER, profile_id, words, "other", *[None] * 4, tx.now)
     await insert_reply_if_new(tx, organization_id, reply)
     await note_reply(tx, organization_id, reply)
+
+
+async def test_an_erasure_blanks_events_of_texts_that_name_only_a_number(shop, receiver):
+    """An answer from the inbox goes to a number and names no customer."""
+    await shop.create(receiver.url, "message.*")
+    await shop.upsert("CUST-1042", phone_number=NUMBER)
+    await shop.consent("CUST-1042")
+
+    async def answer(tx, organization_id):
+        row = (new_uuid(), "answer", new_uuid(), "", None, chain.hash_number(SECRET, NUMBER), NUMBER, "Yes", 1, "sent")
+        text = TextRow(*row, None, None, tx.now, 1, None, None, tx.now, tx.now, None)
+        stranger = text._replace(
+            id=new_uuid(), origin_id=new_uuid(), number_hash=b"nobody", phone_number="+33700000000"
+        )
+        await insert_texts_if_new(tx, organization_id, [text, stranger])
+        await note_changes(tx, organization_id, [text, stranger])
+
+    await shop.do(answer)
+    await shop.hear()
+    query = "SELECT body IS NOT NULL FROM webhook_messages WHERE organization_id = %s"
+    async with shop.database.reading() as tx:
+        assert await tx.fetch(query, (shop.organization_id,)) == [(True,)]
+    await shop.erase("CUST-1042")
+    async with shop.database.reading() as tx:
+        assert await tx.fetch(query, (shop.organization_id,)) == [(False,)]
+    await shop.deliver()
+    assert receiver.received == []
 
 
 async def test_an_endpoint_that_chose_nothing_takes_the_two_families_of_the_specification(shop, receiver):

@@ -45,10 +45,9 @@ def names() -> dict[str, Path]:
 
 
 @cache
-def read_document(name: str) -> Document | None:
-    path = names().get(name)
-    if path is None:
-        return None
+def read_document(name: str) -> Document:
+    """One of `names`: what is read is held for good, so nobody else may choose what that is."""
+    path = names()[name]
     tokens = _PARSER.parse(_COMMENT.sub("", path.read_text("utf-8")))
     headings = _name_headings(tokens)
     title = next((heading.text for heading in headings if heading.tag == "h1"), name)

@@ -3,6 +3,7 @@ not there."""
 
 import asyncio
 import html
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from regulars.explore.documents import names, read_document
@@ -86,12 +87,20 @@ class _Pages:
         return page(shown.replace(ANY_ADDRESS, html.escape(self._address(request))))
 
     async def postman(self, request: Request) -> Response:
-        made = collection(openapi.build(self._api_routes, server_url=self._address(request)))
+        address = json.dumps(self._address(request))[1:-1]
         headers = {"Content-Disposition": 'attachment; filename="regulars.postman_collection.json"'}
-        return JSONResponse(made, headers={**SECURITY_HEADERS, **headers})
+        return Response(
+            self._postman_json.replace(ANY_ADDRESS, address),
+            media_type="application/json",
+            headers={**SECURITY_HEADERS, **headers},
+        )
 
     async def errors(self, _request: Request) -> Response:
         return page(self._errors_html)
+
+    @cached_property
+    def _postman_json(self) -> str:
+        return json.dumps(collection(openapi.build(self._api_routes, server_url=ANY_ADDRESS)), ensure_ascii=False)
 
     @cached_property
     def _described(self) -> Reference:
@@ -144,9 +153,10 @@ _OFFERED: Final = {
 
 
 async def _document(request: Request) -> Response:
-    document = read_document(request.path_params["name"])
-    if document is None:
+    name = request.path_params["name"]
+    if name not in names():
         raise HTTPException(HTTPStatus.NOT_FOUND)
+    document = read_document(name)
     offered = [(name, title) for name, title in _OFFERED.items() if name in names()]
     return page(render("document.html", document=document, documents=offered))
 

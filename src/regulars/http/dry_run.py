@@ -4,12 +4,15 @@ The use case runs as it would, so the response is the one that the call would ge
 replaced by the nil id of its prefix.
 """
 
+import asyncio
+import re
 from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
 from regulars.http.careful import CONTENTION
 from regulars.http.in_flight import decided
+from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.route import Answer, Mutation, Request, Write
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError, Unavailable, invalid
@@ -17,6 +20,9 @@ from regulars.kit.ids import RESOURCES, remembering_new
 
 PARAMETER: Final = "dry_run"
 DRY_RUN: Final = (b"x-dry-run", b"true")
+_CANONICAL_ID: Final = re.compile(
+    b"(?:%b)[0-9a-z]{26}" % b"|".join([re.escape(kind.prefix.encode()) for kind in RESOURCES])
+)
 _VALUES: Final = {"true": True, "false": False}
 
 
@@ -47,12 +53,16 @@ async def run_dry(database: Database, route: Mutation, request: Request, command
         except CONTENTION:
             raise Unavailable("Others are writing the same; try again.") from None
     answer = decided(write, result).answer
-    return Answer(answer.status, _without_ids(answer.body, made), answer.headers)
+    if len(answer.body) > LARGE_BYTES:
+        body = await asyncio.to_thread(_without_ids, answer.body, made)
+    else:
+        body = _without_ids(answer.body, made)
+    return Answer(answer.status, body, answer.headers)
 
 
 def _without_ids(body: bytes, made: Sequence[bytes]) -> bytes:
-    nil = UUID(int=0)
-    for kind in RESOURCES:
-        for identifier in kind.spell(made):
-            body = body.replace(identifier.encode(), kind.encode(nil).encode())
-    return body
+    """In one pass: a batch makes a thousand ids, and its response may have megabytes."""
+    nils = {
+        identifier.encode(): kind.encode(UUID(int=0)).encode() for kind in RESOURCES for identifier in kind.spell(made)
+    }
+    return _CANONICAL_ID.sub(lambda found: nils.get(found[0], found[0]), body)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal, Protocol
 from uuid import UUID
 
@@ -53,8 +53,13 @@ def read_whole(value: float, *, field: str) -> int:
     """A JSON number whose value is an integer, however it is written."""
     if isinstance(value, int):
         return value
-    exact = Decimal(value.text if isinstance(value, Spelled) else repr(value))
-    if exact != exact.to_integral_value():
+    try:
+        exact = Decimal(value.text if isinstance(value, Spelled) else repr(value))
+        is_whole = exact == exact.to_integral_value()
+    except InvalidOperation:
+        # Its exponent is beyond what can be computed with: as a double it is 0, and it is no whole number.
+        is_whole = False
+    if not is_whole:
         raise invalid(field, "WRONG_TYPE", "It must be a whole number.")
     return int(exact)
 

@@ -25,11 +25,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
-from psycopg.errors import QueryCanceled
+import psycopg
 
 from regulars.kit.clock import is_in_future, monotonic, truncate_to_milliseconds
 from regulars.kit.connection import Connection
-from regulars.kit.db import REFUSED_ERRORS, Database
+from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuids
 from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, Split, encode_new, split_at_profile
@@ -97,8 +97,9 @@ class QuickRecorder:
             try:
                 rest = await self._run(connection, whole_form, new.without(inserted.profiles))
                 inserted = Inserted(inserted.profiles | rest.profiles, rest.now)
-            except (*REFUSED_ERRORS, QueryCanceled):
-                # What the first statement inserted is committed, and answered whatever becomes of the second.
+            except psycopg.Error:
+                # What the first statement inserted is committed, and answered whatever becomes of the second; the rest
+                # takes the fallback path, which finds out.
                 if not inserted.profiles:
                     raise
         profiles = set(inserted.profiles.values())

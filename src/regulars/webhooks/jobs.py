@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent.facts import SubscriptionsChanged
+from regulars.consent.numbers.gate import find_subscription_ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT, ById
@@ -87,13 +88,26 @@ async def post_message_events(tx: Tx, organization_id: UUID, facts: Sequence[Mes
     rows: list[TextRow | ReplyRow] = [*texts.values(), *replies.values()]
     named = await find_profiles(tx, organization_id, {ById(row.profile_id) for row in rows if row.profile_id})
     profiles = {profile.id: profile for profile in named.values()}
+    subscriptions = await find_subscription_ids(
+        tx, organization_id, {row.number_hash for row in rows if row.number_hash}
+    )
     events: list[Event] = []
     for fact in [*reported, *received]:
         row = texts.get(fact.text_id) if fact.kind == "text" else replies.get(fact.text_id)  # type: ignore[arg-type]  # no row has the id None
-        if row is not None:
+        subscription_id = None if row is None or row.number_hash is None else subscriptions.get(row.number_hash)
+        # An erasure finds an event by its customer or its number's subscription: without either, there is no event.
+        if row is not None and (row.profile_id is not None or subscription_id is not None):
             name = "received" if isinstance(row, ReplyRow) else fact.state
             data = msgspec.json.encode({"message": _show_message(row, fact, profiles)})
-            events.append(Event(f"message.{name}", fact.at or tx.now, data, profile_id=row.profile_id))
+            events.append(
+                Event(
+                    f"message.{name}",
+                    fact.at or tx.now,
+                    data,
+                    profile_id=row.profile_id,
+                    subscription_id=subscription_id,
+                )
+            )
     await post_events(tx, organization_id, events)
 
 

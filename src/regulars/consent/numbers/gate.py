@@ -73,6 +73,10 @@ async def was_withdrawn_by_text(tx: Tx, organization_id: UUID, number_hash: byte
     return await queries.was_last_withdrawn_by_message(tx, organization_id, number_hash)
 
 
+async def find_subscription_ids(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> dict[bytes, UUID]:
+    return await queries.find_subscription_ids(tx, organization_id, number_hashes) if number_hashes else {}
+
+
 async def find_number_hashes(tx: Tx, organization_id: UUID, subscription_ids: Collection[UUID]) -> list[bytes]:
     """What the numbers of subscriptions are known by; this stays when the numbers themselves are erased."""
     return await queries.find_number_hashes(tx, organization_id, subscription_ids) if subscription_ids else []

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
+from regulars.kit.arrays import Blobs
 from regulars.kit.db import Tx
 
 
@@ -50,6 +51,20 @@ async def was_last_withdrawn_by_message(tx: Tx, organization_id: UUID, number_ha
         {"organization_id": organization_id, "number_hash": number_hash},
     )
     return bool(rows and rows[0][0])
+
+
+async def find_subscription_ids(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> dict[bytes, UUID]:
+    rows = await tx.fetch(
+        """
+        SELECT found.number_hash, found.id FROM unnest(%s::bytea[]) AS wanted (number_hash)
+        CROSS JOIN LATERAL (
+            SELECT number_hash, id FROM subscriptions
+            WHERE organization_id = %s AND number_hash = wanted.number_hash LIMIT 1
+        ) AS found
+        """,
+        (Blobs(number_hashes), organization_id),
+    )
+    return dict(rows)
 
 
 async def find_number_hashes(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[bytes]:

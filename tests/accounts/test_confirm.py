@@ -125,6 +125,19 @@ def test_an_organization_may_ask_owners_and_admins_for_a_second_factor(browser, 
     assert codes
 
 
+def test_knowing_the_password_buys_no_more_guesses_at_the_code(browser, staff):
+    browser.sign_in(staff.hire(Role.OWNER), PASSWORD)
+    turn_on(browser)
+    page = browser.get("/account/second-factor")
+
+    def guess():
+        return browser.fill(page, "/account/second-factor/off", current=PASSWORD, code="000000").status_code
+
+    assert [guess() for _ in range(4)] == [400] * 4
+    assert browser.fill("/account", "/confirm", password_again=PASSWORD).status_code == 303
+    assert [guess() for _ in range(4)] == [400, 429, 429, 429]
+
+
 def test_new_recovery_codes_have_a_salt_and_old_ones_stay_valid(browser, server, staff, api_database_url):
     email = staff.hire(Role.OWNER)
     browser.sign_in(email, PASSWORD)

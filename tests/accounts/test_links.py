@@ -6,7 +6,7 @@ from tests.accounts.test_manage import acts, hire
 from regulars.accounts import manage, own, people, queries, sessions, team, welcome
 from regulars.accounts.audit.log import Actor
 from regulars.accounts.errors import AlreadyMember, LinkUnusable
-from regulars.accounts.links.link import list_links
+from regulars.accounts.links.link import end_password_links, list_links, use
 from regulars.organizations.manage import create_organization
 from regulars.web.access import Role
 
@@ -137,6 +137,18 @@ async def test_open_links_are_listed_with_their_maker_and_can_be_withdrawn(datab
             with pytest.raises(LinkUnusable):
                 await welcome.look(tx, token)
         assert [one[0] for one in await acts(tx, shop)][-2:] == ["member.link_withdraw", "member.link_withdraw"]
+
+
+async def test_a_transaction_that_began_before_a_link_ended_cannot_use_it(database, shop):
+    async with database.transaction() as tx:
+        person = await hire(tx, shop, Role.ANALYST)
+        token = await welcome.password_link_by_operator(tx, person.email)
+    async with database.transaction() as early:
+        async with database.transaction() as tx:
+            assert tx.now >= early.now
+            await end_password_links(tx, person.email)
+        with pytest.raises(LinkUnusable):
+            await use(early, token)
 
 
 async def test_the_audit_log_names_who_made_the_link_that_was_used(database, shop):

@@ -1,6 +1,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pyotp
 import pytest
 from tests.accounts.browser import Browser
@@ -198,6 +199,34 @@ def test_the_halfway_form_is_bound_to_its_browser(browser, server, staff):
     answer = thief.fill("/sign-in", "/sign-in/code", half=half, code=codes[0])
     assert answer.headers["location"] == "/sign-in"
     assert not thief.is_signed_in
+
+
+def test_a_password_that_changed_between_its_check_and_the_code_opens_nothing(browser, server, staff):
+    email = staff.hire(Role.OWNER)
+    browser.sign_in(email, PASSWORD)
+    _secret, codes = turn_on(browser)
+    other = Browser(server.url)
+    page = code_page(other, email)
+    changed = staff.password_link(email)
+    Browser(server.url).fill(changed, password="another long one", repeated="another long one")
+    sent_back = other.fill(page, "/sign-in/code", code=codes[0])
+    assert sent_back.headers["location"] == "/sign-in"
+    assert not other.is_signed_in
+
+
+def test_a_password_that_changes_between_its_check_and_the_session_opens_nothing(browser, staff, api_database_url):
+    email = staff.hire(Role.OWNER)
+    page = browser.get("/sign-in")
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    with ThreadPoolExecutor(1) as threads, psycopg.connect(api_database_url) as changing:
+        changing.execute("UPDATE users SET password_hash = NULL WHERE email = %s", (email,))
+        signing_in = threads.submit(browser.fill, page, "/sign-in", email=email, password=PASSWORD)
+        with psycopg.connect(api_database_url, autocommit=True) as watching:
+            while not signing_in.done() and not watching.execute(waiting).fetchone():
+                time.sleep(0.01)
+        changing.commit()
+        assert signing_in.result().status_code == 400
+    assert not browser.is_signed_in
 
 
 def test_a_reset_keeps_the_second_factor(browser, server, staff):

@@ -41,12 +41,13 @@ async def link_for(tx: Tx, email: str, *, without_second_factor: bool) -> str:
     and set up a second factor again before the link is used.
     """
     person = await _find(tx, email)
-    await sessions.end_sessions(tx, person.id)
     if without_second_factor:
         await factor.disable(tx, person.id)
         await queries.set_password(tx, person.id, None)
         for place in await queries.find_memberships(tx, person.id):
             await record(tx, place.organization_id, OPERATOR, "second_factor.disable", email)
+    # After the password: a sign-in that had checked the old one has committed its session by now, or will be refused.
+    await sessions.end_sessions(tx, person.id)
     return await password_link_by_operator(tx, email)
 
 

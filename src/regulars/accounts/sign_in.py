@@ -1,15 +1,20 @@
 """Checking a password or a code: the attempt is counted first, and given back when it was right."""
 
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from uuid import UUID
 
 from regulars.accounts import queries
 from regulars.accounts.audit.log import Actor, record
+from regulars.accounts.errors import AccountRefusal
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.throttle import attempts
 from regulars.accounts.throttle.attempts import Attempt
 from regulars.kit import log
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
+from regulars.kit.ids import new_uuid
 
 NOT_SIGNED_IN = "not signed in"
 _log = log.get(__name__)
@@ -23,10 +28,38 @@ class PasswordCheck:
     stored: queries.StoredPassword | None
 
 
+def digest_of(stored: queries.StoredPassword) -> str:
+    """Names the stored hash without telling it."""
+    return hashlib.sha256((stored.password_hash or "").encode()).hexdigest()
+
+
+async def lock_checked_password(tx: Tx, email: str, digest: str) -> bool:
+    """Whether the password that was checked still counts: it may have been changed, or the account disabled.
+
+    The account's row stays locked until the commit, so whoever changes the password later ends the new session too.
+    """
+    stored = await queries.lock_password(tx, email)
+    return stored is not None and stored.password_hash is not None and digest_of(stored) == digest
+
+
 async def begin_attempt(database: Database, email: str, address: str) -> Attempt:
     """Committed before anything is checked: of many guesses at once, only as many are checked as may fail."""
     async with database.transaction() as tx:
         return await attempts.count_attempt(tx, email, address)
+
+
+@contextlib.asynccontextmanager
+async def given_back_on_error(database: Database, attempt: Attempt) -> AsyncIterator[None]:
+    """Give back an attempt that an overload or a lost connection kept from being checked; a refusal stays counted."""
+    try:
+        yield
+    except AccountRefusal:
+        raise
+    except Exception:
+        with contextlib.suppress(*CONNECTION_ERRORS):
+            async with database.transaction() as tx:
+                await attempts.give_back(tx, attempt)
+        raise
 
 
 async def check_password(
@@ -34,9 +67,11 @@ async def check_password(
 ) -> PasswordCheck:
     """Whose password it is. No connection is held while the hash is computed."""
     attempt = await begin_attempt(database, email, address)
-    async with database.reading() as tx:
-        found = await queries.find_password(tx, email)
-    if await passwords.matches(found.password_hash if found else None, password):
+    async with given_back_on_error(database, attempt):
+        async with database.reading() as tx:
+            found = await queries.find_password(tx, email)
+        is_right = await passwords.matches(found.password_hash if found else None, password)
+    if is_right:
         return PasswordCheck(attempt, found)
     await record_failure(database, email, address)
     return PasswordCheck(attempt, None)
@@ -45,12 +80,12 @@ async def check_password(
 async def confirm_password(
     database: Database, passwords: Passwords, *, email: str, password: str, address: str
 ) -> bool:
-    """Whether somebody who is signed in knows their password."""
+    """Whether the signed-in user knows the password. Earlier failures stay: codes may have been guessed among them."""
     check = await check_password(database, passwords, email=email, password=password, address=address)
     if check.stored is None:
         return False
     async with database.transaction() as tx:
-        await attempts.succeed(tx, check.attempt)
+        await attempts.give_back(tx, check.attempt)
     return True
 
 
@@ -61,13 +96,20 @@ async def record_sign_in(tx: Tx, user_id: UUID, email: str, address: str) -> Non
 
 
 async def record_failure(database: Database, email: str, address: str) -> None:
-    """One row for an account and fifteen minutes; an address that nobody has is only in the server's log."""
+    """One row for an account and fifteen minutes; an address that has no account is only in the server's log.
+
+    An unknown address costs the same statements as an account of one organization, and the row is undone: how long the
+    response takes must not tell which addresses have an account.
+    """
+    actor = Actor(None, NOT_SIGNED_IN, address or None)
     async with database.transaction() as tx:
         person = await queries.find_person_by_email(tx, email)
+        is_first = await attempts.is_first_failure(tx, email)
+        memberships = await queries.find_memberships(tx, person.id if person else new_uuid())
         if person is None:
             _log.warning("accounts.sign_in_failed", address=address, is_known=False)
+        if not is_first:
             return
-        if await attempts.is_first_failure(tx, email):
-            actor = Actor(None, NOT_SIGNED_IN, address or None)
-            for place in await queries.find_memberships(tx, person.id):
-                await record(tx, place.organization_id, actor, "session.sign_in_failed", email)
+        async with tx.connection.transaction(force_rollback=person is None):
+            for organization_id in [place.organization_id for place in memberships] if person else [new_uuid()]:
+                await record(tx, organization_id, actor, "session.sign_in_failed", email)

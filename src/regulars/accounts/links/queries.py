@@ -1,4 +1,8 @@
-"""The statements on `sign_in_links`."""
+"""The statements on `sign_in_links`.
+
+A link that is ended gets the time of its creation as its end: a transaction that began before, and whose own time is
+therefore earlier than the end of the link, finds it over as well.
+"""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -39,43 +43,43 @@ async def insert_link(tx: Tx, **link: Any) -> None:
 
 async def expire_links(tx: Tx, purpose: str, *, email: str | None, organization_id: UUID | None) -> None:
     await tx.execute(
-        "UPDATE sign_in_links SET expires_at = %s WHERE purpose = %s AND used_at IS NULL AND expires_at > %s"
+        "UPDATE sign_in_links SET expires_at = created_at WHERE purpose = %s AND used_at IS NULL AND expires_at > %s"
         " AND email IS NOT DISTINCT FROM %s AND organization_id IS NOT DISTINCT FROM %s",
-        (tx.now, purpose, tx.now, email, organization_id),
+        (purpose, tx.now, email, organization_id),
     )
 
 
 async def expire_password_links(tx: Tx, email: str) -> None:
     await tx.execute(
-        "UPDATE sign_in_links SET expires_at = %s WHERE purpose = 'password' AND used_at IS NULL AND expires_at > %s"
-        " AND email = %s",
-        (tx.now, tx.now, email),
+        "UPDATE sign_in_links SET expires_at = created_at WHERE purpose = 'password' AND used_at IS NULL"
+        " AND expires_at > %s AND email = %s",
+        (tx.now, email),
     )
 
 
 async def expire_password_links_of_organizations(tx: Tx, email: str) -> None:
     await tx.execute(
-        "UPDATE sign_in_links SET expires_at = %s WHERE purpose = 'password' AND used_at IS NULL AND expires_at > %s"
-        " AND email = %s AND organization_id IS NOT NULL",
-        (tx.now, tx.now, email),
+        "UPDATE sign_in_links SET expires_at = created_at WHERE purpose = 'password' AND used_at IS NULL"
+        " AND expires_at > %s AND email = %s AND organization_id IS NOT NULL",
+        (tx.now, email),
     )
 
 
 async def expire_links_of_member(tx: Tx, organization_id: UUID, *, user_id: UUID, email: str) -> None:
     """Those that a member made in this organization, and those that it made for them."""
     await tx.execute(
-        "UPDATE sign_in_links SET expires_at = %s WHERE organization_id = %s AND used_at IS NULL AND expires_at > %s"
-        " AND (created_by = %s OR email = %s)",
-        (tx.now, organization_id, tx.now, user_id, email),
+        "UPDATE sign_in_links SET expires_at = created_at WHERE organization_id = %s AND used_at IS NULL"
+        " AND expires_at > %s AND (created_by = %s OR email = %s)",
+        (organization_id, tx.now, user_id, email),
     )
 
 
 async def expire_links_of_user(tx: Tx, *, user_id: UUID, email: str) -> None:
     """Everywhere."""
     await tx.execute(
-        "UPDATE sign_in_links SET expires_at = %s WHERE used_at IS NULL AND expires_at > %s"
+        "UPDATE sign_in_links SET expires_at = created_at WHERE used_at IS NULL AND expires_at > %s"
         " AND (created_by = %s OR email = %s)",
-        (tx.now, tx.now, user_id, email),
+        (tx.now, user_id, email),
     )
 
 
@@ -116,14 +120,14 @@ async def list_open_links(tx: Tx, organization_id: UUID) -> list[LinkRow]:
 async def withdraw_link(tx: Tx, organization_id: UUID, link_id: UUID) -> tuple[str, str] | None:
     """Its purpose and the address it was for."""
     rows = await tx.fetch(
-        "UPDATE sign_in_links SET expires_at = %s WHERE organization_id = %s AND id = %s AND used_at IS NULL"
+        "UPDATE sign_in_links SET expires_at = created_at WHERE organization_id = %s AND id = %s AND used_at IS NULL"
         " AND expires_at > %s RETURNING purpose, email",
-        (tx.now, organization_id, link_id, tx.now),
+        (organization_id, link_id, tx.now),
     )
     return (rows[0][0], rows[0][1]) if rows else None
 
 
 async def expire_all_links(tx: Tx) -> None:
     await tx.execute(
-        "UPDATE sign_in_links SET expires_at = %(now)s WHERE used_at IS NULL AND expires_at > %(now)s", {"now": tx.now}
+        "UPDATE sign_in_links SET expires_at = created_at WHERE used_at IS NULL AND expires_at > %s", (tx.now,)
     )

@@ -13,7 +13,7 @@ from regulars.accounts.factor import code as factor
 from regulars.accounts.model import NAME_CHARACTERS_MAX
 from regulars.accounts.pages.parts import ACCOUNT_PATH, SIGN_IN_PATH, TOO_MANY, read_new_password
 from regulars.accounts.passwords import Passwords
-from regulars.accounts.sign_in import check_password, confirm_password, record_failure
+from regulars.accounts.sign_in import check_password, confirm_password, given_back_on_error, record_failure
 from regulars.accounts.throttle import attempts
 from regulars.kit import ids
 from regulars.kit.vault import AnyVault, VaultError
@@ -120,7 +120,7 @@ class AccountPages:
             if check.stored is None:
                 form.refuse("current", WRONG_PASSWORD)
                 return await self._factor(visit, form, status=400)
-            async with visit.database.transaction() as tx:
+            async with given_back_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
                 await factor.check(tx, self._vault, user.id, form.value("code"))
                 await attempts.succeed(tx, check.attempt)
                 if off:

@@ -18,7 +18,7 @@ from regulars.accounts.pages.parts import (
     too_many,
 )
 from regulars.accounts.passwords import Passwords
-from regulars.accounts.sign_in import check_password, record_sign_in
+from regulars.accounts.sign_in import check_password, given_back_on_error, record_sign_in
 from regulars.accounts.throttle import attempts
 from regulars.organizations.particulars import NameTaken
 from regulars.web.form import FormState
@@ -98,13 +98,13 @@ class LinkPages:
         if check.stored is None:
             form.refuse("current", "This is not the password of this account.")
             return refused(visit, template, form, link=link, person=person)
-        async with visit.database.transaction() as tx:
+        async with given_back_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
             await welcome.accept_as_known(
                 tx, visit.references[0], person.id, password_hash=check.stored.password_hash, address=address
             )
             done = f"You are a member of {link.organization_name} now."
             if visit.visitor is not None:
-                await attempts.succeed(tx, check.attempt)
+                await attempts.give_back(tx, check.attempt)
                 return redirect(visit, f"{ORGANIZATIONS_PATH}?choose=1", done=done)
             if await factor.is_enabled(tx, person.id):
                 await attempts.give_back(tx, check.attempt)

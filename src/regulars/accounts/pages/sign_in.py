@@ -15,7 +15,15 @@ from regulars.accounts.factor import code as factor
 from regulars.accounts.model import EMAIL_CHARACTERS_MAX, read_email
 from regulars.accounts.pages.parts import ORGANIZATIONS_PATH, SIGN_IN_PATH, begin_session, signed_in, too_many
 from regulars.accounts.passwords import Passwords
-from regulars.accounts.sign_in import begin_attempt, check_password, record_failure, record_sign_in
+from regulars.accounts.sign_in import (
+    begin_attempt,
+    check_password,
+    digest_of,
+    given_back_on_error,
+    lock_checked_password,
+    record_failure,
+    record_sign_in,
+)
 from regulars.accounts.throttle import attempts
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import cookies
@@ -35,6 +43,7 @@ class _Halfway(msgspec.Struct, frozen=True):
 
     user_id: UUID
     email: str
+    password_digest: str
     is_kept: bool
     next: str
     until: datetime
@@ -77,18 +86,16 @@ class SignInPages:
         except TooManyAttempts as refusal:
             return too_many(visit, FORM, form, "password", refusal)
         if check.stored is None:
-            form.refuse("password", f"The address or the password is not right. {_left(check.attempt)}")
-            return refused(visit, FORM, form)
-        user_id = check.stored.user_id
+            return _wrong(visit, form, check.attempt)
+        user_id, digest = check.stored.user_id, digest_of(check.stored)
         is_kept, next_ = form.is_checked("keep"), safe_next(form.value("next"), otherwise=ORGANIZATIONS_PATH)
-        async with visit.database.transaction() as tx:
-            needs_code = await factor.is_enabled(tx, user_id)
-            if needs_code:
+        async with given_back_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
+            if not await lock_checked_password(tx, email, digest):
+                return _wrong(visit, form, check.attempt)
+            if await factor.is_enabled(tx, user_id):
                 await attempts.give_back(tx, check.attempt)
-        if needs_code:
-            halfway = _Halfway(user_id, email, is_kept, next_, visit.now + CODE_WAIT)
-            return render(visit, CODE_FORM, form=FormState({"half": self._seal(visit, halfway)}))
-        async with visit.database.transaction() as tx:
+                halfway = _Halfway(user_id, email, digest, is_kept, next_, visit.now + CODE_WAIT)
+                return render(visit, CODE_FORM, form=FormState({"half": self._seal(visit, halfway)}))
             await attempts.succeed(tx, check.attempt)
             await record_sign_in(tx, user_id, email, address)
             token = await begin_session(tx, visit, user_id, is_kept=is_kept)
@@ -105,7 +112,10 @@ class SignInPages:
         except TooManyAttempts as refusal:
             return too_many(visit, CODE_FORM, form, "code", refusal)
         try:
-            async with visit.database.transaction() as tx:
+            async with given_back_on_error(visit.database, attempt), visit.database.transaction() as tx:
+                if not await lock_checked_password(tx, halfway.email, halfway.password_digest):
+                    await attempts.give_back(tx, attempt)
+                    return redirect(visit, SIGN_IN_PATH, done="The password was changed meanwhile: sign in again.")
                 await factor.check(tx, self._vault, halfway.user_id, form.value("code"))
                 await attempts.succeed(tx, attempt)
                 await record_sign_in(tx, halfway.user_id, halfway.email, address)
@@ -124,7 +134,7 @@ class SignInPages:
         try:
             opened = self._vault.open(base64.urlsafe_b64decode(text), context=f"sign-in {visit.csrf}")
             return msgspec.json.decode(opened, type=_Halfway)
-        except (VaultError, binascii.Error, ValueError):
+        except (VaultError, binascii.Error, ValueError, msgspec.MsgspecError):
             return None
 
 
@@ -144,6 +154,11 @@ async def organizations(visit: Visit) -> Response:
     if len(found) == 1 and "choose" not in visit.query:
         return redirect(visit, f"/o/{found[0].slug}/")
     return render(visit, "accounts/organizations.html", memberships=found)
+
+
+def _wrong(visit: Visit, form: FormState, attempt: attempts.Attempt) -> Response:
+    form.refuse("password", f"The address or the password is not right. {_left(attempt)}")
+    return refused(visit, FORM, form)
 
 
 def _left(attempt: attempts.Attempt) -> str:

@@ -69,7 +69,7 @@ async def give_back(tx: Tx, attempt: Attempt) -> None:
 
 
 async def succeed(tx: Tx, attempt: Attempt) -> None:
-    """Whoever it was is known at this place from now on, and starts afresh there."""
+    """A whole sign-in, or the password with a code: the place is known from now on, and its failures are forgotten."""
     await give_back(tx, attempt)
     await queries.forget_failures(tx, _pair(attempt.email, attempt.place))
     await queries.remember_place(tx, attempt.email, attempt.place)

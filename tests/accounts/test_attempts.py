@@ -1,0 +1,34 @@
+"""Which attempts count as failures, and what a failure leaves in the database."""
+
+import pytest
+
+from regulars.accounts import passwords as hashing
+from regulars.accounts.passwords import Passwords
+from regulars.accounts.sign_in import check_password
+from regulars.accounts.throttle.attempts import PAIR_FAILURES_MAX
+from regulars.web.errors import TooMany
+
+pytestmark = pytest.mark.anyio
+ADDRESS = "203.0.113.9"
+
+
+async def fail(database, passwords, email="nobody@shop.example"):
+    return await check_password(database, passwords, email=email, password="a guess", address=ADDRESS)
+
+
+async def test_an_attempt_that_was_never_checked_is_given_back(database, monkeypatch):
+    monkeypatch.setattr(hashing, "TURN_WAIT_S", 0.01)
+    busy = Passwords()
+    async with busy._turn(), busy._turn():
+        for _ in range(PAIR_FAILURES_MAX + 1):
+            with pytest.raises(TooMany, match="Too many people sign in"):
+                await fail(database, busy)
+    assert (await fail(database, Passwords())).attempt.left == PAIR_FAILURES_MAX - 1
+
+
+async def test_an_unknown_address_is_counted_like_a_known_one_and_leaves_no_row_in_an_audit_log(database):
+    await fail(database, Passwords(), "nobody@shop.example")
+    async with database.transaction() as tx:
+        told = await tx.fetch("SELECT count FROM sign_in_failures WHERE subject = 'told nobody@shop.example'")
+        assert told == [(1,)]
+        assert await tx.fetch("SELECT 1 FROM audit_log UNION ALL SELECT 1 FROM audit_heads") == []

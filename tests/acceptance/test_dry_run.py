@@ -17,7 +17,7 @@ def count_rows(url: str, tenant: Tenant) -> dict[str, int]:
     with psycopg.connect(url) as connection:
         tables = connection.execute(
             "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public'"
-            " AND column_name = 'organization_id' AND table_name NOT LIKE 'request_log%%' ORDER BY table_name"
+            " AND column_name = 'organization_id' AND table_name NOT LIKE 'request%%' ORDER BY table_name"
         ).fetchall()
         return {
             name: connection.execute(

@@ -1,16 +1,18 @@
 """A listener that waits for a lock, or takes too long, steps aside and holds up no other."""
 
+from dataclasses import dataclass
 from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg.errors import QueryCanceled
 from tests.work.test_outbox import Listening, SaleSeen, query, record, retry, run
 
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.work import outbox
 from regulars.work.outbox import OutboxQueue
-from regulars.work.queue import BITE_ROWS
+from regulars.work.queue import BITE_ROWS, Due, RowQueue, Schedule
 from regulars.work.retries import RetryQueue
 
 
@@ -134,3 +136,101 @@ def test_waiting_for_a_lock_parks_nothing_and_the_rows_behind_go_on(database, or
 
     run(database, work)
     assert query(database, "SELECT number FROM heard ORDER BY 1") == [(number,) for number in range(10)]
+
+
+@pytest.mark.parametrize("first", ["failing", "locked"])
+def test_a_failing_row_and_a_locked_row_hold_up_no_other(database_url, database, organization_id, first):
+    impatient = Database(database_url, pool_max=4, lock_timeout_ms=50)
+    failing, locked = (0, 9) if first == "failing" else (9, 0)
+    listening = Listening()
+
+    async def fail_or_lock_its_own(tx, organization_id, facts):
+        await listening(tx, organization_id, facts)
+        await tx.execute("SELECT FROM numbers WHERE number = ANY (%s) FOR UPDATE", ([fact.number for fact in facts],))
+
+    listeners = {SaleSeen: {"a": fail_or_lock_its_own}}
+
+    async def work():
+        make(database, "CREATE TABLE numbers AS SELECT generate_series(0, 9) AS number")
+        await record(impatient, organization_id, *range(10))
+        with psycopg.connect(database.url) as holder:
+            holder.execute("SELECT FROM numbers WHERE number = %s FOR UPDATE", (locked,))
+            # The outbox leaves all of them to the retries, where only one of them fails.
+            await OutboxQueue(listeners).take_turn(impatient, organization_id)
+            listening.failing = {failing}
+            retries = RetryQueue(listeners)
+            while await retries.take_turn(impatient, organization_id):
+                pass
+
+    run(impatient, work)
+    assert query(database, "SELECT number FROM heard ORDER BY 1") == [(number,) for number in range(1, 9)]
+    assert query(database, "SELECT payload -> 0 -> 'number', attempts > 0 FROM outbox_retries ORDER BY 2") == [
+        (locked, False),
+        (failing, True),
+    ]
+
+
+def test_a_listener_that_loses_the_connection_leaves_the_others_their_turn(database, organization_id):
+    losing, good = HeldUp("SELECT pg_terminate_backend(pg_backend_pid())", mark=1000), Listening()
+    listeners = {SaleSeen: {"a": losing, "b": good}}
+
+    async def work():
+        losing.failing = good.failing = {1}
+        statement, losing.statement = losing.statement, None
+        await record(database, organization_id, 1)
+        await OutboxQueue(listeners).take_turn(database, organization_id)
+        losing.statement, good.failing = statement, set()
+        # The loop tries again later what could not be done.
+        with pytest.raises(psycopg.OperationalError):
+            await retry(database, organization_id, listeners)
+
+    run(database, work)
+    assert query(database, "SELECT number FROM heard") == [(1,)]
+    assert query(database, "SELECT listener, attempts FROM outbox_retries") == [("a", 1)]
+
+
+@dataclass(frozen=True)
+class Letter:
+    number: int
+    attempts: int
+
+
+class Letters(RowQueue[Letter]):
+    """Finding the rows takes a while for each that is wanted."""
+
+    name = "letters"
+    due = Due(table="letters")
+    schedule = Schedule(waits_s=(60.0,))
+    bite_rows = 16
+    row_s = 0.02
+
+    async def take(self, tx, organization_id, *, limit):
+        await tx.execute("SELECT pg_sleep(%s)", (self.row_s * limit,))
+        return [Letter(*row) for row in await tx.fetch("SELECT number, attempts FROM letters LIMIT %s", (limit,))]
+
+    async def act(self, tx, organization_id, rows):
+        await tx.execute("DELETE FROM letters WHERE number = ANY (%s)", ([row.number for row in rows],))
+
+    async def postpone(self, tx, organization_id, row, *, attempts, due_at):
+        await tx.execute("UPDATE letters SET attempts = %s WHERE number = %s", (attempts, row.number))
+
+
+def test_rows_that_take_too_long_to_find_are_fewer_from_turn_to_turn_and_none_fails(database_url, organization_id):
+    impatient = Database(database_url, pool_max=4, statement_timeout_ms=120)
+    make(impatient, "CREATE TABLE letters AS SELECT generate_series(1, 6) AS number, 0 AS attempts")
+
+    async def work():
+        letters = Letters()
+        assert await letters.take_turn(impatient, organization_id)
+        assert await letters.take_turn(impatient, organization_id)
+        assert await letters.take_turn(impatient, organization_id)
+        assert query(impatient, "SELECT count(*), max(attempts) FROM letters") == [(2, 0)]
+        # One that cannot even be found is nobody's guilt either.
+        letters.row_s = 1.0
+        while letters._sizes.of(organization_id) > 1:
+            assert await letters.take_turn(impatient, organization_id)
+        with pytest.raises(QueryCanceled):
+            await letters.take_turn(impatient, organization_id)
+
+    run(impatient, work)
+    assert query(impatient, "SELECT count(*), max(attempts) FROM letters") == [(2, 0)]

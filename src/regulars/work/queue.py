@@ -95,7 +95,8 @@ class RowQueue(Queue, Generic[Row]):
 
     A bite that meets a lock or runs out of time is not split in its transaction, which would hold everything for as
     many limits as there are halves: the next turn takes half as many rows. A row that waits for a lock alone is put
-    off, and that is no attempt; one that runs out of time alone fails like any other.
+    off, and that is no attempt; one that runs out of time alone fails like any other. If the rows could not even be
+    taken, none of them fails: the next turn takes half as many.
     """
 
     schedule: Schedule
@@ -125,21 +126,25 @@ class RowQueue(Queue, Generic[Row]):
     async def take_turn(self, database: Database, organization_id: UUID) -> bool:
         limit = self._sizes.of(organization_id)
         rows: Sequence[Row] = ()
+        # Two blocks, because the second attempt may be held up as well as the first.
         try:
-            async with database.transaction() as tx:
-                rows = await self.take(tx, organization_id, limit=limit)
-                if rows:
-                    await self._act_on_all(tx, organization_id, rows)
-        except RowsFailedError:
-            async with database.transaction() as tx:
-                rows = await self.take(tx, organization_id, limit=limit)
-                await self._act_by_halves(tx, organization_id, rows)
+            try:
+                async with database.transaction() as tx:
+                    rows = await self.take(tx, organization_id, limit=limit)
+                    if rows:
+                        await self._act_on_all(tx, organization_id, rows)
+            except RowsFailedError:
+                rows = ()
+                async with database.transaction() as tx:
+                    rows = await self.take(tx, organization_id, limit=limit)
+                    await self._act_by_halves(tx, organization_id, rows)
         except HELD_UP as error:
-            if not self._sizes.halve(organization_id, len(rows)):
+            if not self._sizes.halve(organization_id, len(rows) or limit):
+                if not rows:
+                    raise
                 await self._put_off(database, organization_id, error)
             return True
-        else:
-            self._sizes.grow(organization_id)
+        self._sizes.grow(organization_id)
         return len(rows) == limit
 
     async def _put_off(self, database: Database, organization_id: UUID, error: Exception) -> None:
@@ -235,10 +240,10 @@ def raise_if_lost(tx: Tx, error: Exception) -> None:
         raise error
 
 
-def log_trouble(event: str, name: str, organization_id: UUID, error: Exception) -> None:
+def log_trouble(event: str, name: str, organization_id: UUID, error: Exception, **about: str) -> None:
     """A database that is away, or that left no time for the rest, is no mistake of ours that a traceback would help to
     find."""
-    about = {"queue": name, "organization_id": str(organization_id)}
+    about = {"queue": name, "organization_id": str(organization_id), **about}
     if isinstance(error, (*CONNECTION_ERRORS, TimeoutError)):
         _log.warning(event, error=type(error).__name__, **about)
     else:

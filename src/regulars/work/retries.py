@@ -11,7 +11,7 @@ from regulars.work import queries
 from regulars.work.facts import Fact, Listener, Listeners
 from regulars.work.outbox import RETRIES, RETRY_QUEUE, decode_facts
 from regulars.work.queries import RetryRow
-from regulars.work.queue import Due, Queue, RowQueue
+from regulars.work.queue import Due, Queue, RowQueue, log_trouble
 
 # A name that this release does not know may be one of the next release, which is starting beside it. After this long
 # it is one that is gone.
@@ -38,8 +38,16 @@ class RetryQueue(Queue):
             await self._drop_vanished(tx, organization_id)
             due = await queries.find_listeners_with_retries(tx, organization_id, sorted(self._retries))
         has_more = False
+        failure: Exception | None = None
         for name in due:
-            has_more |= await self._retries[name].take_turn(database, organization_id)
+            try:
+                has_more |= await self._retries[name].take_turn(database, organization_id)
+            except Exception as error:  # noqa: BLE001  # it is logged; the other listeners must get their batch
+                log_trouble("outbox.retries_failed", self.name, organization_id, error, listener=name)
+                failure = error
+        if failure is not None and not has_more:
+            # The loop waits a moment before the next turn then.
+            raise failure
         return has_more
 
     async def _drop_vanished(self, tx: Tx, organization_id: UUID) -> None:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg.errors import LockNotAvailable
 from structlog.testing import capture_logs
 from tests.support.room import anyio_backend, database, organization_id
 
@@ -97,3 +98,58 @@ async def test_it_is_given_up_when_the_claim_has_lapsed(database, organization_i
     await play(calls, database, organization_id)
     assert len(calls.failures) == 2
     assert calls.settled == []
+
+
+class Locked(Calls):
+    """Several claims; the outcome of one of them waits for a lock that is never released."""
+
+    outcomes = ("locked", "b", "c", "d")
+    tries = 0
+
+    async def claim(self, tx, organization_id, *, limit, owner, until):
+        return self.outcomes
+
+    async def act(self, organization_id, claim):
+        return claim
+
+    async def settle(self, tx, organization_id, done):
+        self.tries += 1
+        outcomes = [outcome for _, outcome in done]
+        if "locked" in outcomes:
+            raise LockNotAvailable
+        self.settled += outcomes
+
+
+async def test_outcomes_that_were_never_tried_alone_are_tried_when_the_time_is_up(
+    database, organization_id, monkeypatch
+):
+    calls = Locked([])
+    # The time is up when the last halves are about to be written.
+    monkeypatch.setattr(claims, "monotonic", lambda: 1e9 if calls.tries > 2 else 0.0)
+    with capture_logs() as lines:
+        await play(calls, database, organization_id)
+    assert sorted(calls.settled) == ["b", "c", "d"]
+    assert [line["event"] for line in lines][-1] == "work.settle_failed"
+
+
+async def test_outcomes_that_came_while_others_were_tried_are_written(database, organization_id, monkeypatch):
+    locked = asyncio.Event()
+
+    class Late(Locked):
+        outcomes = ("locked", "late")
+
+        async def act(self, organization_id, claim):
+            if claim == "late":
+                await locked.wait()
+            return claim
+
+        async def settle(self, tx, organization_id, done):
+            if self.tries == 1:
+                locked.set()
+                await asyncio.sleep(0)
+            await super().settle(tx, organization_id, done)
+
+    calls = Late([])
+    monkeypatch.setattr(claims, "monotonic", lambda: 1e9 if calls.tries > 1 else 0.0)
+    await play(calls, database, organization_id)
+    assert calls.settled == ["late"]

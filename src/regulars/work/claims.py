@@ -116,11 +116,11 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         """Everything that ended while the last outcomes were being committed is written in one transaction."""
         try:
             while done := self._unsettled.pop(organization_id, []):
-                await self._settle_in_time(database, organization_id, done)
-        except Exception as error:  # noqa: BLE001  # the claims lapse, and the rows are tried again
-            log_trouble("work.settle_failed", self.name, organization_id, error)
-            self._unsettled.pop(organization_id, None)
-            self._let_on(database)
+                try:
+                    await self._settle_in_time(database, organization_id, done)
+                except Exception as error:  # noqa: BLE001  # the claims lapse, and the rows are tried again
+                    log_trouble("work.settle_failed", self.name, organization_id, error)
+                    self._let_on(database)
         finally:
             del self._settlers[organization_id]
 
@@ -130,18 +130,20 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         """A database that is away for a moment must not make what is known unknown: try until the claims lapse.
 
         A commit whose answer was lost may have happened. Tried again it finds rows that are no longer claimed, and
-        writes nothing.
+        writes nothing. When the time is up, each part that is left is tried once: it may never have been tried alone.
         """
         until = monotonic() + self.claim_for.total_seconds()
         # Outcomes that are written together; one that waits for a lock is written apart from the others.
         parts = [done]
+        failure: Exception | None = None
         while parts:
             part = parts.pop(0)
             try:
                 await self._settle_part(database, organization_id, part)
             except CONNECTION_ERRORS as error:
                 if monotonic() >= until:
-                    raise
+                    failure = error
+                    continue
                 _log.warning("work.settle_again", queue=self.name, error=type(error).__name__, outcomes=len(part))
                 middle = len(part) // 2
                 if isinstance(error, HELD_UP) and middle:
@@ -149,6 +151,8 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
                     continue
                 parts.append(part)
                 await asyncio.sleep(SETTLE_AGAIN_S)
+        if failure is not None:
+            raise failure
 
     async def _settle_part(
         self, database: Database, organization_id: UUID, done: Sequence[tuple[Claim, Outcome]]

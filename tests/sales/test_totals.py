@@ -192,6 +192,28 @@ async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, monke
     assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
 
 
+async def test_a_recount_waits_for_a_batch_of_the_fill(desk, monkeypatch):
+    monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
+    await desk.record(ticket("A"))
+    await begin_fill(desk, fence=datetime.now(UTC))
+    add_stretch = filling.queries.add_stretch
+    recounting = []
+
+    async def recount_before(*arguments, **options):
+        recounting.append(asyncio.create_task(recount(desk)))
+        await until_waiting(desk, "%hourly_totals_fills%")
+        await add_stretch(*arguments, **options)
+
+    monkeypatch.setattr(filling.queries, "add_stretch", recount_before)
+    # The recount would otherwise keep the batch from the totals, and wait for the row that the batch holds.
+    assert not await take_bite(desk.database, desk.organization_id)
+    await recounting[0]
+    monkeypatch.setattr(filling.queries, "add_stretch", add_stretch)
+    while await take_bite(desk.database, desk.organization_id):
+        pass
+    assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
+
+
 async def until_waiting(desk, query: str) -> None:
     """Until such a statement waits for a lock."""
     async with await desk.elsewhere() as connection, asyncio.timeout(20):

@@ -50,7 +50,7 @@ class HourlyTotalsFill(Queue):
 async def take_bite(database: Database, organization_id: UUID, *, sales_max: int = BITE_SALES) -> bool:
     """Count one bite; answer whether there is more to count already."""
     async with database.transaction() as tx:
-        fill = await queries.lock_fill(tx, organization_id)
+        fill = await queries.lock_fill_if_free(tx, organization_id)
         if fill is None or fill.due_at is None:
             return False
         bound = min(fill.fence, last_id_at(tx.now - BEHIND))
@@ -75,7 +75,7 @@ async def recount(tx: Tx, organization_id: UUID) -> None:
 
     Whoever counts holds its lock on the table until its commit, so all that was counted is deleted here, and belongs to
     sales up to the new fence. Whoever counts later sees the fence and leaves these sales to the fill. The row of the
-    fill is locked first, as a bite of the fill does.
+    fill is locked first, as a bite of the fill does; a recount that did not wait for the bite would deadlock with it.
     """
     await queries.insert_fill_if_new(tx, organization_id)
     await queries.lock_fill(tx, organization_id)

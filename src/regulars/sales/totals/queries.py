@@ -75,12 +75,18 @@ class Fill(NamedTuple):
     due_at: datetime | None
 
 
-async def lock_fill(tx: Tx, organization_id: UUID) -> Fill | None:
+async def lock_fill_if_free(tx: Tx, organization_id: UUID) -> Fill | None:
+    """None if there is no fill, or another transaction has locked it."""
     rows = await tx.fetch(
         "SELECT fence, walked_to, due_at FROM hourly_totals_fills WHERE organization_id = %s FOR UPDATE SKIP LOCKED",
         (organization_id,),
     )
     return Fill(*rows[0]) if rows else None
+
+
+async def lock_fill(tx: Tx, organization_id: UUID) -> None:
+    """Waits for a transaction that has locked it."""
+    await tx.fetch("SELECT FROM hourly_totals_fills WHERE organization_id = %s FOR UPDATE", (organization_id,))
 
 
 async def find_fill(tx: Tx, organization_id: UUID) -> Fill | None:

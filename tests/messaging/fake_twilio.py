@@ -19,6 +19,7 @@ class FakeTwilio:
         self.asked: list[dict[str, str]] = []
         self.page_messages = 1_000
         self.refuses_to_list = 0
+        self.unlisted: set[str] = set()
         self.numbers: list[str] = []
         self.short_codes: list[str] = []
         self.respond: Callable[[dict[str, str]], web.Response | None] = lambda _form: None
@@ -44,6 +45,8 @@ class FakeTwilio:
         if self.refuses_to_list:
             return web.json_response({"message": "no"}, status=self.refuses_to_list)
         to = request.query.get("To")
+        if to in self.unlisted:
+            return web.json_response({"message": "no"}, status=500)
         listed = [it for it in self.inbound if to is None or it.get("to") == to]
         page = int(request.query.get("Page", "0"))
         size = min(self.page_messages, int(request.query.get("PageSize", "50")))

@@ -140,6 +140,37 @@ def test_a_list_that_cannot_be_read_is_said_on_the_page_until_it_can(desk):
     assert not desk.is_subscribed()
 
 
+def test_a_sender_whose_list_cannot_be_read_keeps_no_other_from_being_read(desk, monkeypatch):
+    monkeypatch.setattr(ask, "PASS_PAGES_MAX", 2)
+    use_twilio(desk, "MG1")
+    desk.subscribe()
+    bad, good, last = "+15005550007", "+15005550008", "54321"
+
+    async def play():
+        async with polling(desk) as (fake, poll):
+            fake.numbers, fake.short_codes = [bad, good], [last]
+            fake.unlisted = {bad}
+            fake.inbound = [message("SM1", "merci", to=good)]
+            await poll()
+            async with desk.database.reading() as tx:
+                marks = (await ask.load_texting(tx, desk.organization_id)).marks
+            # The one that failed comes last: a pass has time for two.
+            fake.inbound = [message("SM2", "STOP", to=last)]
+            await poll()
+            return marks
+
+    marks = desk.runner.run(play())
+    assert len(replies(desk)) == 2
+    assert not desk.is_subscribed()
+    assert "500" in marks.error
+    assert marks.failing_since is not None
+    heard = {sender: mark.heard_until for sender, mark in marks.senders.items()}
+    assert heard[good] > heard[bad] == heard[last]
+    again = desk.texting.marks
+    assert again.senders[last].heard_until > heard[good]
+    assert again.senders[bad].heard_until == heard[bad]
+
+
 def test_known_replies_are_taken_again_without_a_lock(desk):
     use_twilio(desk)
     desk.subscribe()

@@ -4,6 +4,7 @@ The list is read for each of our senders, the newest message first, down to a st
 known. A pass reads a bounded number of pages; where it does not reach the mark, the next pass goes on at that page.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,6 +17,7 @@ import msgspec
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
 from regulars.kit import log
+from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.vault import VaultError
 from regulars.messaging.inbox.known import find_known
@@ -41,10 +43,15 @@ LOOK_BACK_MAX: Final = timedelta(days=7)
 OVERLAP: Final = timedelta(hours=1)
 SENDER_PAGES_MAX: Final = 10
 PASS_PAGES_MAX: Final = 100
+# A pass that is longer loses its marks with its claim.
+PASS_S_MAX: Final = 90.0
 # Until the next pass where one did not reach the mark.
 GO_ON_AFTER: Final = timedelta(seconds=5)
 # Their numbers are locked together, and an opt-out of one of them waits half a second at most.
 RECEIVED_AT_ONCE: Final = 20
+
+# What keeps a list from being read, or what it says from being stored, until another pass.
+_UNREADABLE: Final = (*CONNECTION_ERRORS, aiohttp.ClientError, msgspec.MsgspecError, TimeoutError, VaultError)
 
 _log = log.get(__name__)
 
@@ -81,43 +88,52 @@ class InboundQuestions(ClaimQueue[InboundQuestion, InboundMarks]):
         return [] if texting is None else [InboundQuestion(texting, tx.now)]
 
     async def act(self, organization_id: UUID, claim: InboundQuestion) -> InboundMarks:
-        marks = _marks_of(claim.texting)
+        known = _marks_of(claim.texting)
         try:
-            marks = await self._read_senders(organization_id, claim, marks)
-        except (*CONNECTION_ERRORS, aiohttp.ClientError, msgspec.MsgspecError, TimeoutError, VaultError) as error:
-            why = f"{type(error).__name__}: {error}"[:200]
-            _log.warning("texts.replies_not_read", organization_id=str(organization_id), error=why)
-            since = marks.failing_since or claim.asked_at
-            if isinstance(error, aiohttp.ClientResponseError):
-                # The address of a page may be out of date: begin with the first one again.
-                senders = {sender: SenderMark(mark.heard_until) for sender, mark in marks.senders.items()}
-                marks = msgspec.structs.replace(marks, senders=senders)
-            return msgspec.structs.replace(marks, error=why, failing_since=since)
+            senders = await self._twilio.list_senders(claim.texting)
+        except _UNREADABLE as error:
+            return _with_error(organization_id, claim, known, f"{type(error).__name__}: {error}")
+        marks, errors = await self._read_senders(organization_id, claim, known, senders)
+        if errors:
+            return _with_error(organization_id, claim, marks, errors[0])
         if marks.is_behind:
             _log.warning(
                 "texts.replies_behind", organization_id=str(organization_id), heard_until=str(marks.heard_until)
             )
-        return msgspec.structs.replace(marks, error=None, failing_since=None)
+        return msgspec.structs.replace(marks, failing_since=None)
 
     async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[InboundQuestion, InboundMarks]]) -> None:
         for _, marks in done:
             goes_on = marks.is_behind and marks.error is None
             await save_marks(tx, organization_id, marks, due_at=tx.now + (GO_ON_AFTER if goes_on else ASK_EVERY))
 
-    async def _read_senders(self, organization_id: UUID, claim: InboundQuestion, marks: InboundMarks) -> InboundMarks:
-        """Those that were read least lately come first: a pass may end before it comes to the others."""
-        known = marks.senders
-        senders = await self._twilio.list_senders(claim.texting)
-        read = {it: known.get(it) or SenderMark(claim.asked_at - LOOK_BACK) for it in senders}
-        pages_left = PASS_PAGES_MAX
-        for sender in sorted(senders, key=lambda it: read[it].heard_until):
-            if pages_left <= 0:
+    async def _read_senders(
+        self, organization_id: UUID, claim: InboundQuestion, marks: InboundMarks, senders: Sequence[str]
+    ) -> tuple[InboundMarks, list[str]]:
+        """The new marks, and why some senders could not be read; these are read from their old marks in the next pass.
+
+        Those that were read least lately come first, and those that failed come last: a pass may end before it comes to
+        all of them.
+        """
+        read = {it: marks.senders.get(it) or SenderMark(claim.asked_at - LOOK_BACK) for it in senders}
+        errors: list[str] = []
+        pages_left, until = PASS_PAGES_MAX, monotonic() + PASS_S_MAX
+        for sender in sorted(senders, key=lambda it: (read[it].has_failed, read[it].heard_until)):
+            left_s = until - monotonic()
+            if pages_left <= 0 or left_s <= 0:
                 break
             reading = _SenderReading(sender, read[sender], claim.asked_at)
-            pages_left -= await reading.read(self._twilio, claim.texting)
-            await self._receive(organization_id, claim, reading.found)
-            read[sender] = reading.mark
-        return InboundMarks(account_sid=marks.account_sid, senders=read, failing_since=marks.failing_since)
+            try:
+                async with asyncio.timeout(left_s):
+                    await reading.read(self._twilio, claim.texting)
+                    await self._receive(organization_id, claim, reading.found)
+            except _UNREADABLE as error:
+                errors.append(f"{sender}: {type(error).__name__}: {error}")
+                read[sender] = _failed_mark(read[sender], error)
+            else:
+                read[sender] = reading.mark
+            pages_left -= reading.pages
+        return InboundMarks(account_sid=marks.account_sid, senders=read, failing_since=marks.failing_since), errors
 
     async def _receive(self, organization_id: UUID, claim: InboundQuestion, found: Sequence[Inbound]) -> None:
         """What is known already is dropped without a lock; the rest is taken in small transactions, oldest first."""
@@ -138,29 +154,44 @@ class _SenderReading:
     def __init__(self, sender: str, mark: SenderMark, asked_at: datetime) -> None:
         self.found: list[Inbound] = []
         self.mark = mark
+        # How many were asked for.
+        self.pages = 0
         self._sender = sender
         self._asked_at = asked_at
 
-    async def read(self, twilio: Twilio, texting: Texting) -> int:
-        """Read pages until the mark is reached, or as many as a pass may; gives how many they were."""
+    async def read(self, twilio: Twilio, texting: Texting) -> None:
+        """Read pages until the mark is reached, or as many as a pass may."""
         since = max(self.mark.heard_until - OVERLAP, self._asked_at - LOOK_BACK_MAX)
         until = self.mark.next_until or self._asked_at
         next_page = self.mark.next_page
-        for pages in range(1, SENDER_PAGES_MAX + 1):
+        while self.pages < SENDER_PAGES_MAX:
+            self.pages += 1
             page = await twilio.read_inbound(texting, sender=self._sender, since=since, page=next_page)
             self.found += [it for it in page.messages if it.sent_at is None or it.sent_at >= since]
             next_page = page.next_page
             if next_page is None or page.is_before(since):
                 self.mark = SenderMark(until)
-                return pages
+                return
         self.mark = SenderMark(self.mark.heard_until, next_page, until)
-        return SENDER_PAGES_MAX
 
 
 def _marks_of(texting: Texting) -> InboundMarks:
     """Of another account nothing is known."""
     account_sid = "" if texting.settings.twilio is None else texting.settings.twilio.account_sid
     return texting.marks if texting.marks.account_sid == account_sid else InboundMarks(account_sid)
+
+
+def _failed_mark(mark: SenderMark, error: Exception) -> SenderMark:
+    if isinstance(error, aiohttp.ClientResponseError):
+        # The address of the page may be out of date: begin with the first one again.
+        return SenderMark(mark.heard_until, has_failed=True)
+    return msgspec.structs.replace(mark, has_failed=True)
+
+
+def _with_error(organization_id: UUID, claim: InboundQuestion, marks: InboundMarks, why: str) -> InboundMarks:
+    why = why[:200]
+    _log.warning("texts.replies_not_read", organization_id=str(organization_id), error=why)
+    return msgspec.structs.replace(marks, error=why, failing_since=marks.failing_since or claim.asked_at)
 
 
 def _incoming(inbound: Inbound, now: datetime) -> Incoming | None:

@@ -54,6 +54,8 @@ class SenderMark(msgspec.Struct, frozen=True):
     # Where a pass ended before it reached the mark: the page to go on with, and what is known once it is reached.
     next_page: str | None = None
     next_until: datetime | None = None
+    # The last pass could not read it: the next one reads the other senders first.
+    has_failed: bool = False
 
 
 class InboundMarks(msgspec.Struct, frozen=True):

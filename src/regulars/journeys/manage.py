@@ -88,7 +88,7 @@ async def activate(tx: Tx, organization_id: UUID, journey_id: UUID, *, waiting: 
     journey = await _journey(tx, organization_id, row)
     refuse_faults(journey)
     is_long = row.paused_at is not None and tx.now - row.paused_at > ASK_AFTER
-    if is_long and waiting is None and await is_any_run_active(tx, organization_id, journey_id=journey_id):
+    if is_long and waiting is None and await is_any_run_active(tx, organization_id, journey_id):
         raise NotPossible("It was paused for more than 48 hours; say whether waiting runs continue or end.")
     if waiting == "end":
         await end_all_runs(tx, organization_id, journey_id, outcome="ended by a person")

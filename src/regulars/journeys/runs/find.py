@@ -33,8 +33,8 @@ async def read_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> Sequence[Tr
     return await trace.list_trace(tx, organization_id, run_id)
 
 
-async def is_any_run_active(tx: Tx, organization_id: UUID, *, journey_id: UUID | None = None) -> bool:
-    return await queries.is_any_active(tx, organization_id, journey_id=journey_id)
+async def is_any_run_active(tx: Tx, organization_id: UUID, journey_id: UUID) -> bool:
+    return await queries.is_any_active(tx, organization_id, journey_id)
 
 
 async def is_any_run_open(tx: Tx, organization_id: UUID) -> bool:

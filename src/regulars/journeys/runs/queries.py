@@ -184,6 +184,8 @@ async def lock_open_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collecti
 
 async def wake_texted_runs(tx: Tx, organization_id: UUID, ended: Sequence[tuple[UUID, str]]) -> int:
     """Look now at runs that wait for the text of this very step; an earlier text's receipt wakes nobody."""
+    # They are locked in this order, as everywhere.
+    ended = sorted(ended)
     return await tx.execute(
         """
         UPDATE journey_runs
@@ -192,10 +194,14 @@ async def wake_texted_runs(tx: Tx, organization_id: UUID, ended: Sequence[tuple[
         WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
             SELECT run.id
             FROM unnest(%(ids)s::uuid[], %(steps)s::text[]) AS it (id, step)
-            JOIN journey_runs AS run ON run.organization_id = %(organization_id)s AND run.id = it.id
-                AND run.step = it.step AND run.state = 'active' AND run.waits_for = 'text'
-            ORDER BY run.id
-            FOR UPDATE OF run
+            CROSS JOIN LATERAL (
+                SELECT id, step, state, waits_for FROM journey_runs
+                WHERE organization_id = %(organization_id)s AND id = it.id
+                ORDER BY id
+                LIMIT 1
+                FOR UPDATE
+            ) AS run
+            WHERE run.step = it.step AND run.state = 'active' AND run.waits_for = 'text'
         ))
         """,
         {
@@ -279,13 +285,14 @@ async def find_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID]) ->
 
 async def hold_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
     """Nothing of a paused journey becomes due; what was due then is remembered."""
+    # Who asks for the active ones by name may be given those of all journeys, by the index of active runs.
     return await tx.execute(
         """
         UPDATE journey_runs SET held_due_at = due_at, due_at = NULL
         WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
             SELECT id FROM journey_runs
-            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND state = 'active'
-              AND due_at IS NOT NULL
+            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s
+              AND state <> 'ended' AND state <> 'parked' AND due_at IS NOT NULL
             ORDER BY id
             FOR UPDATE
         ))
@@ -300,8 +307,8 @@ async def release_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
         UPDATE journey_runs SET due_at = held_due_at, held_due_at = NULL
         WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
             SELECT id FROM journey_runs
-            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND state = 'active'
-              AND held_due_at IS NOT NULL
+            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s
+              AND state <> 'ended' AND state <> 'parked' AND held_due_at IS NOT NULL
             ORDER BY id
             FOR UPDATE
         ))
@@ -342,13 +349,13 @@ async def lock_active_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, l
     return [RunRow(*row) for row in rows]
 
 
-async def is_any_active(tx: Tx, organization_id: UUID, *, journey_id: UUID | None = None) -> bool:
+async def is_any_active(tx: Tx, organization_id: UUID, journey_id: UUID) -> bool:
     rows = await tx.fetch(
         """
         SELECT EXISTS (
             SELECT 1 FROM journey_runs
-            WHERE organization_id = %(organization_id)s AND state = 'active'
-              AND (%(journey_id)s::uuid IS NULL OR journey_id = %(journey_id)s)
+            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s
+              AND state <> 'ended' AND state <> 'parked'
         )
         """,
         {"organization_id": organization_id, "journey_id": journey_id},

@@ -126,7 +126,9 @@ async def decide_all_of(tx: Tx, organization_id: UUID, number_hash: bytes, *, de
         """
         UPDATE replies
         SET decided = %(decided)s, decided_by = %(decided_by)s, decided_at = %(now)s, due_at = NULL
-        WHERE organization_id = %(organization_id)s AND number_hash = %(number_hash)s AND decided IS NULL
+        WHERE organization_id = %(organization_id)s AND decided IS NULL AND id = ANY (ARRAY(
+            SELECT id FROM replies WHERE organization_id = %(organization_id)s AND number_hash = %(number_hash)s
+        ))
         """,
         {
             "organization_id": organization_id,
@@ -211,9 +213,12 @@ async def release_number(tx: Tx, organization_id: UUID, number_hash: bytes) -> N
         """
         DELETE FROM suppressions
         WHERE organization_id = %(organization_id)s AND number_hash = %(number_hash)s AND NOT EXISTS (
-            SELECT 1 FROM replies
-            WHERE organization_id = %(organization_id)s AND number_hash = %(number_hash)s AND decided IS NULL
-              AND meaning = 'perhaps_stop'
+            SELECT 1 FROM (
+                SELECT decided, meaning FROM replies
+                WHERE organization_id = %(organization_id)s AND number_hash = %(number_hash)s
+                OFFSET 0
+            ) AS reply
+            WHERE reply.decided IS NULL AND reply.meaning = 'perhaps_stop'
         )
         """,
         {"organization_id": organization_id, "number_hash": number_hash},
@@ -302,25 +307,30 @@ async def delete_replies_of(
         """
         DELETE FROM replies
         WHERE organization_id = %s AND (profile_id = ANY (%s::uuid[]) OR number_hash = ANY (%s::bytea[]))
-        RETURNING id, provider, provider_id
+        RETURNING provider, provider_id, id, number_hash
         """,
         (organization_id, list(profile_ids), list(number_hashes)),
     )
     await tx.execute(
         """
         DELETE FROM suppressions
-        WHERE organization_id = %(organization_id)s
+        WHERE organization_id = %(organization_id)s AND number_hash = ANY (%(looked_at)s::bytea[])
           AND (number_hash = ANY (%(number_hashes)s::bytea[]) OR reply_id = ANY (%(reply_ids)s::uuid[]))
           AND NOT EXISTS (
-            SELECT 1 FROM replies
-            WHERE replies.organization_id = %(organization_id)s AND replies.number_hash = suppressions.number_hash
-              AND replies.decided IS NULL AND replies.meaning = 'perhaps_stop'
+            SELECT 1 FROM (
+                SELECT decided, meaning FROM replies
+                WHERE organization_id = %(organization_id)s AND number_hash = suppressions.number_hash
+                OFFSET 0
+            ) AS reply
+            WHERE reply.decided IS NULL AND reply.meaning = 'perhaps_stop'
         )
         """,
         {
             "organization_id": organization_id,
             "number_hashes": list(number_hashes),
-            "reply_ids": [row[0] for row in rows],
+            "reply_ids": [row[2] for row in rows],
+            # A reply suppresses the number it came from.
+            "looked_at": [*number_hashes, *(row[3] for row in rows)],
         },
     )
-    return [(row[1], row[2]) for row in rows]
+    return [(row[0], row[1]) for row in rows]

@@ -1,16 +1,23 @@
-"""Every statement finds rows by their keys in tables that were never analyzed, beside a neighbour with many rows."""
+"""Every statement finds rows by their keys for an organization beside a neighbour with many rows: in tables that were
+never analyzed, and after the statistics task has met tables that were analyzed with the neighbour alone."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 from tests.architecture.test_statements import DIRECTORY_TABLES
 from tests.support.plans import nodes
-from tests.support.prepared import Statement, all_statements, plan
+from tests.support.prepared import SAMPLES, Statement, all_statements, plan
+from tests.support.room import anyio_backend, database
 from tests.support.rows import insert_rows
+
+from regulars.work.statistics import ROWS_MIN, Statistics
+
+__all__ = ["anyio_backend", "database"]
+pytestmark = pytest.mark.anyio
 
 NEIGHBOUR_ROWS = 1_500
 BYTES_MIN = 64 << 10
@@ -20,12 +27,24 @@ TABLES = """
 SELECT c.relname FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'organization_id'
 WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace ORDER BY 1
 """
-# They are meant to read what belongs to the organization: one row of it, all of it, or a small partial index.
 WHOLE = re.compile(
-    r"\.(has_\w+|count_\w+|is_any_activation|find_newest_sale|_replaced_erasures|find_erasure_to_replay|list_secrets)$"
-    # Active runs and undecided replies of the organization, by a partial index of only those.
-    r"|journeys\.runs\.queries\.(hold_runs|release_runs|is_any_active|wake_texted_runs)$"
-    r"|messaging\.inbox\.queries\.(decide_all_of|delete_replies_of|release_number)$"
+    # One row of the organization, whichever, is enough.
+    r"^regulars\.(demo\.queries\.has_data|demo\.queries\.has_sales|first_run\.queries\.has_consent"
+    r"|journeys\.queries\.is_any_activation|journeys\.runs\.queries\.is_any_open"
+    # The last row of a key.
+    r"|sales\.totals\.queries\.find_newest_sale"
+    # All of a partial index that has only what is counted.
+    r"|journeys\.figures\.queries\.count_at_fault|journeys\.figures\.queries\.count_parked"
+    r"|messaging\.browse\.queries\.count_undecided|sales\.inbox\.queries\.count_open"
+    # All organizations, once: what a restored database has still to erase, and secrets to encrypt anew.
+    r"|cli\.restoring\._replaced_erasures|privacy\.queries\.find_erasure_to_replay|webhooks\.queries\.list_secrets)$"
+)
+# The first or the last rows of the organization, in the order of an index, as many as the statement's limit says.
+IN_ORDER = re.compile(
+    r"^regulars\.(first_run\.queries\.find_first_ticket|profiles\.browse\.queries\.count_profiles"
+    r"|journeys\.preview\.queries\.list_last_\w+|journeys\.queries\.list_journeys"
+    r"|messaging\.browse\.queries\.list_last_\w+|request_log\.queries\.delete_entries_before"
+    r"|webhooks\.queries\.find_old_messages)$"
 )
 
 
@@ -43,6 +62,9 @@ def crowded(database_url: str) -> Iterator[tuple[psycopg.Connection[Any], set[st
         neighbour = uuid4()
         tables = [row[0] for row in connection.execute(TABLES).fetchall() if not DIRECTORY_TABLES.fullmatch(row[0])]
         for table in tables:
+            # Who analyzes is the test.
+            off = psycopg.sql.SQL("ALTER TABLE {} SET (autovacuum_enabled = false)")
+            connection.execute(off.format(psycopg.sql.Identifier(table)))
             try:
                 insert_rows(connection, table, neighbour, NEIGHBOUR_ROWS, is_full=True)
             except psycopg.errors.UniqueViolation:
@@ -53,6 +75,8 @@ def crowded(database_url: str) -> Iterator[tuple[psycopg.Connection[Any], set[st
 
 
 def searched_by_the_organization_alone(found: dict[str, Any], large: set[str]) -> list[str]:
+    """Not by a bitmap: that is for several rows, so the planner knows that they are several, and takes the key when they
+    have become many."""
     wrong = []
     for node in nodes(found):
         condition = node.get("Index Cond", "")
@@ -62,12 +86,9 @@ def searched_by_the_organization_alone(found: dict[str, Any], large: set[str]) -
     return wrong
 
 
-def test_no_statement_reads_an_organization_to_find_a_row(crowded):
-    connection, large = crowded
-    assert len(large) > 15
-    statements = [one for one in all_statements() if not WHOLE.search(one.place)]
-    assert len(statements) > 400
-    connection.execute("SET plan_cache_mode = force_custom_plan")
+def badly_planned(
+    connection: psycopg.Connection[Any], large: set[str], statements: list[Statement]
+) -> dict[str, list[str]]:
     wrong: dict[str, list[str]] = {}
     untyped: list[Statement] = []
     for statement in statements:
@@ -78,11 +99,32 @@ def test_no_statement_reads_an_organization_to_find_a_row(crowded):
             continue
         if alone := searched_by_the_organization_alone(found, large):
             wrong[statement.place] = alone
-    assert wrong == {}
     assert len(untyped) <= UNTYPED, [one.place for one in untyped]
+    return wrong
 
 
-def test_the_rule_sees_a_search_by_the_organization_alone():
+async def test_no_statement_reads_an_organization_to_find_a_row(crowded, database):
+    connection, large = crowded
+    assert len(large) > 15
+    statements = [one for one in all_statements() if not WHOLE.search(one.place)]
+    assert len(statements) > 400
+    connection.execute("SET plan_cache_mode = force_custom_plan")
+    assert badly_planned(connection, large, statements) == {}
+
+    connection.execute("ANALYZE")
+    newcomer = UUID(SAMPLES["uuid"].strip("'"))
+    insert_rows(connection, "organizations", newcomer, 1, is_full=True, id=newcomer)
+    for table in large:
+        insert_rows(connection, table, newcomer, ROWS_MIN, is_full=True)
+    connection.execute("SELECT pg_stat_force_next_flush()")
+    assert len(badly_planned(connection, large, statements[::5])) > 10
+    assert set(await Statistics(database).gather()) >= large
+    # Of a table this small a quarter is read fastest with the rest, which no index is named for.
+    wrong = badly_planned(connection, large, [one for one in statements if not IN_ORDER.search(one.place)])
+    assert {place: found for place, found in wrong.items() if not all(one.endswith("by None") for one in found)} == {}
+
+
+async def test_the_rule_sees_a_search_by_the_organization_alone():
     alone = {"Node Type": "Index Scan", "Relation Name": "texts", "Index Cond": "(organization_id = 'x'::uuid)"}
     by_key = {**alone, "Index Cond": "((organization_id = 'x'::uuid) AND (id = 'y'::uuid))"}
     assert searched_by_the_organization_alone({"Node Type": "Limit", "Plans": [alone]}, {"texts"}) != []

@@ -1,10 +1,12 @@
 """Tables that begin to fill get their statistics early, and once."""
 
+from uuid import uuid4
+
 import pytest
 from tests.support.database import plant_catalog_of_a_cluster
 from tests.support.room import anyio_backend, database, organization_id
 
-from regulars.work.statistics import Statistics
+from regulars.work.statistics import ROWS_MIN, Statistics
 
 __all__ = ["anyio_backend", "database", "organization_id"]
 pytestmark = pytest.mark.anyio
@@ -79,3 +81,39 @@ async def test_a_number_is_found_by_its_own_index_once_the_table_has_statistics(
             (organization_id,),
         )
     assert any("number_hash" in line and "Index Cond" in line for (line,) in plan)
+
+
+async def test_a_table_is_analyzed_again_for_an_organization_that_came_later(database, organization_id):
+    newcomer = uuid4()
+    statistics = Statistics(database)
+
+    async def fill(organization, rows):
+        async with database.transaction() as tx:
+            await tx.execute(
+                "INSERT INTO stores (organization_id, id, external_id, created_at, updated_at)"
+                " SELECT %s, gen_random_uuid(), gen_random_uuid()::text, now(), now() FROM generate_series(1, %s)",
+                (organization, rows),
+            )
+            # So that the changes are counted now and not within a second.
+            await tx.fetch("SELECT pg_stat_force_next_flush()")
+
+    await do(database, "ALTER TABLE stores SET (autovacuum_enabled = false)")
+    for organization in (organization_id, newcomer):
+        await do(
+            database,
+            "INSERT INTO organizations (id, name, created_at) VALUES (%s, gen_random_uuid()::text, now())",
+            organization,
+        )
+    await fill(organization_id, 2_000)
+    assert "stores" in await statistics.gather()
+    await fill(organization_id, ROWS_MIN)
+    assert "stores" not in await statistics.gather()
+    await fill(newcomer, ROWS_MIN - 1)
+    assert "stores" not in await statistics.gather()
+    await fill(newcomer, ROWS_MIN)
+    async with database.transaction() as tx:
+        await tx.execute("LOCK TABLE stores IN SHARE MODE")
+        assert "stores" not in await statistics.gather()
+    assert "stores" in await statistics.gather()
+    await fill(newcomer, ROWS_MIN)
+    assert "stores" not in await statistics.gather()

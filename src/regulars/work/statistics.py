@@ -3,6 +3,9 @@
 Until autovacuum has looked at a table, after a minute at the soonest, the planner takes an organization for a few rows:
 whichever index begins with the organization then looks as good as the one with the whole key, and the plan that is kept
 reads the organization from end to end for every row it looks for. A plan is made anew when a table gets its statistics.
+
+The same holds for an organization that came after the table was analyzed, and autovacuum takes no notice before a tenth
+of the table has changed. So a table is analyzed again as soon as such a newcomer has rows enough to be found.
 """
 
 import asyncio
@@ -19,6 +22,9 @@ from regulars.kit.db import CONNECTION_ERRORS, Database
 
 LOOK_EVERY_S: Final = 2.0
 BYTES_MIN: Final = 64 << 10
+# Of a newcomer. Fewer are read quickly, and ANALYZE, which takes 30,000 rows of a table, might not meet any of them.
+ROWS_MIN: Final = 500
+SHARE_MIN: Final = 1 / 3_000
 
 _UNKNOWN: Final[LiteralString] = """
 SELECT relname, pg_relation_size(oid) FROM pg_class
@@ -33,6 +39,24 @@ FROM pg_class AS c LEFT JOIN pg_dist_partition AS d ON d.logicalrelid = c.oid
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND c.reltuples <= 0
   AND pg_has_role(c.relowner, 'USAGE')
 """
+# Tables of which the planner believes that whoever is not among their commonest organizations has a row at most.
+_CLOSED: Final[LiteralString] = """
+SELECT c.relname, c.reltuples, pg_stat_get_mod_since_analyze(c.oid),
+       ARRAY(SELECT unnest(s.most_common_vals::text::uuid[]))
+FROM pg_stats AS s
+JOIN pg_class AS c ON c.relnamespace = current_schema()::regnamespace AND c.relname = s.tablename AND c.relkind = 'r'
+CROSS JOIN LATERAL (SELECT coalesce(sum(f), 0) AS share FROM unnest(s.most_common_freqs) AS f) AS common
+WHERE s.schemaname = current_schema() AND s.attname = 'organization_id' AND pg_has_role(c.relowner, 'USAGE')
+  AND (1 - common.share) * c.reltuples < 2 * greatest(
+      CASE WHEN s.n_distinct < 0 THEN -s.n_distinct * c.reltuples ELSE s.n_distinct END
+      - coalesce(cardinality(s.most_common_freqs), 0), 1)
+"""
+_HAS_NEWCOMER: Final[LiteralString] = """
+SELECT EXISTS (
+    SELECT FROM organizations AS o
+    WHERE o.id <> ALL (%s::uuid[]) AND EXISTS (SELECT FROM {} AS t WHERE t.organization_id = o.id LIMIT 1 OFFSET %s)
+)
+"""
 
 _log = log.get(__name__)
 
@@ -44,6 +68,8 @@ class Statistics:
         self._database = database
         # How large a table was when it was looked at: one that is mostly empty seems unknown again, as queues do.
         self._looked_at: dict[str, int] = {}
+        # How many rows had changed since its statistics when newcomers were last looked for in a table.
+        self._changes_seen: dict[str, int] = {}
 
     async def run(self) -> None:
         while True:
@@ -54,7 +80,7 @@ class Statistics:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def gather(self) -> list[str]:
-        """Analyze the tables that have rows and no statistics; give their names."""
+        """Analyze the tables that have rows and no statistics, or none of a newcomer; give their names."""
         gathered: list[str] = []
         async with self._database.connection() as connection:
             [(is_cluster,)] = await connection.fetch(IS_CLUSTER)
@@ -64,7 +90,33 @@ class Statistics:
                 if is_due and await _analyze(connection, name):
                     self._looked_at[name] = size
                     gathered.append(name)
+        for name in [] if is_cluster else await self._find_newcomers():
+            async with self._database.connection() as connection:
+                if await _analyze(connection, name):
+                    gathered.append(name)
+                else:
+                    del self._changes_seen[name]
         return gathered
+
+    async def _find_newcomers(self) -> list[str]:
+        """The tables in which an organization has many rows and the planner expects none."""
+        found: list[str] = []
+        async with self._database.transaction() as tx:
+            # A newcomer's rows are the last ones of a table. Who expects few of any organization would read all others.
+            await tx.execute("SET LOCAL enable_seqscan = off")
+            for name, rows, changes, known in await tx.fetch(_CLOSED):
+                rows_min = max(ROWS_MIN, int(rows * SHARE_MIN))
+                seen = self._changes_seen.get(name, 0)
+                if changes < seen:
+                    seen = self._changes_seen[name] = 0
+                if changes - seen < rows_min:
+                    continue
+                self._changes_seen[name] = changes
+                statement = sql.SQL(_HAS_NEWCOMER).format(sql.Identifier(name))
+                [(has_newcomer,)] = await tx.fetch(statement, (known, rows_min - 1))
+                if has_newcomer:
+                    found.append(name)
+        return found
 
 
 async def _analyze(connection: Connection, name: str) -> bool:

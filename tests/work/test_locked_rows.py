@@ -66,6 +66,7 @@ SEEDS: dict[str, dict[str, Any]] = {
     "idempotency.sweep": {},
     "request_log.sweep": {},
     "request_log.sweep_counts": {},
+    "audit.sweep_addresses": {"address": "203.0.113.9"},
 }
 # The rows that one queue marks go with another.
 FOLLOWED_BY = {"segments.unneeded": "segments.build"}
@@ -83,7 +84,9 @@ class House:
             return (await create_organization(connection, f"Shop {uuid4()}")).id
 
     async def fill(self, queue: Queue, organization_id: UUID) -> None:
-        given = {queue.due.column: Raw("now() - interval '3 years' + n * interval '1 s'"), **SEEDS[queue.name]}
+        # The time of an address follows from that of its row.
+        column = "at" if queue.name == "audit.sweep_addresses" else queue.due.column
+        given = {column: Raw("now() - interval '3 years' + n * interval '1 s'"), **SEEDS[queue.name]}
         if queue.name in ("journey_runs", "journey_backtests"):
             given["journey_id"] = await self.journey(organization_id)
         if queue.name == "journey_backtests":

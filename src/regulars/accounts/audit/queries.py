@@ -86,7 +86,8 @@ async def count_rows_outside(tx: Tx, organization_id: UUID) -> int:
 async def delete_addresses_before(tx: Tx, organization_id: UUID, *, until: datetime, at_most: int) -> int:
     return await tx.execute(
         "UPDATE audit_log SET address = NULL, address_salt = NULL WHERE organization_id = %s AND id IN"
-        " (SELECT id FROM audit_log WHERE organization_id = %s AND address_since <= %s LIMIT %s)",
+        " (SELECT id FROM audit_log WHERE organization_id = %s AND address_since <= %s LIMIT %s"
+        " FOR UPDATE SKIP LOCKED)",
         (organization_id, organization_id, until, at_most),
     )
 

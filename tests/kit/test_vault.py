@@ -1,3 +1,4 @@
+import os
 import stat
 
 import psycopg
@@ -55,6 +56,25 @@ def test_the_embedded_database_keeps_its_key_in_a_file_of_its_owner(tmp_path):
     file = tmp_path / "data" / vault.KEY_FILE_NAME
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [path.name for path in file.parent.iterdir()] == [vault.KEY_FILE_NAME]
+
+
+def test_the_folder_of_the_key_file_is_synced_when_a_name_in_it_changes(tmp_path, monkeypatch):
+    synced = []
+    is_synced = os.fsync
+
+    def sync(descriptor):
+        is_synced(descriptor)
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            synced.append(sorted(path.name for path in tmp_path.iterdir()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    vault.with_key(Settings(data_dir=tmp_path), may_make=True)
+    old = vault.Vault((tmp_path / vault.KEY_FILE_NAME).read_text().strip())
+    new = vault.new_key_file(tmp_path / vault.NEW_KEY_FILE_NAME)
+    vault.take_over_new_key(tmp_path, new.fingerprint)
+    aside = f"secret.key.{old.fingerprint}"
+    expected = [["secret.key"], ["secret.key", "secret.key.new"], [aside, "secret.key.new"], ["secret.key", aside]]
+    assert [sorted(names) for names in synced] == [sorted(names) for names in expected]
 
 
 def test_a_key_file_that_others_can_read_is_refused(tmp_path):

@@ -7,7 +7,8 @@ import psycopg
 import pytest
 from tests.support.commands import Command, postmaster_pid
 
-from regulars.postgres import durable, embedded, wheel
+from regulars.kit import disk
+from regulars.postgres import embedded, wheel
 from regulars.postgres.errors import EmbeddedDatabaseError
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="programs are copied as root only; run the suite as root")
@@ -62,7 +63,7 @@ def test_the_copy_is_on_the_disk_before_it_gets_its_name(data_dir, monkeypatch):
         home = data_dir / "programs" / wheel.locate().version
         synced.append((str(path), home.exists()))
 
-    monkeypatch.setattr(durable, "sync", sync)
+    monkeypatch.setattr(disk, "sync", sync)
     programs = embedded.binaries(data_dir)
     before = {Path(path).name for path, has_name in synced if not has_name}
     assert {path.name for path in programs.iterdir()} <= before
@@ -72,7 +73,7 @@ def test_the_copy_is_on_the_disk_before_it_gets_its_name(data_dir, monkeypatch):
 
 def test_the_new_cluster_s_name_is_on_the_disk(data_dir, monkeypatch):
     synced: list[tuple[Path, bool]] = []
-    monkeypatch.setattr(durable, "sync", lambda path: synced.append((path, (data_dir / "cluster").exists())))
+    monkeypatch.setattr(disk, "sync", lambda path: synced.append((path, (data_dir / "cluster").exists())))
     with embedded.running(data_dir):
         assert (data_dir, True) in synced
         assert (data_dir.parent, False) in synced

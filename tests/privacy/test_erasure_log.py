@@ -1,10 +1,13 @@
 """The log of erasures outside the database: before the commit, with its outcome, and readable after any crash."""
 
+import errno
 import json
+import os
 import stat
 from datetime import UTC, datetime
 from uuid import uuid4
 
+import msgspec
 import pytest
 from tests.privacy.people import PERSON, plant
 from tests.support.room import SECRET
@@ -13,6 +16,7 @@ from regulars.consent.chain import hash_number
 from regulars.kit import failpoint
 from regulars.kit.errors import Unavailable
 from regulars.kit.ids import ById
+from regulars.privacy import restored
 from regulars.privacy.erase import Erased, erase_profiles, replay_erasure
 from regulars.privacy.erasure_log import Erasure, ErasureLog, _Entry, merge, read_log
 from regulars.profiles.find import find_profile
@@ -82,6 +86,32 @@ async def test_nobody_is_erased_while_the_log_cannot_be_written(database, organi
         assert await find_profile(tx, organization_id, ById(profile_id)) is not None
 
 
+async def test_an_entry_that_was_written_but_not_synced_is_voided(database, organization_id, tmp_path, monkeypatch):
+    log = ErasureLog(tmp_path / "erasures.log")
+    profile_id = await plant(database, organization_id, PERSON)
+
+    def is_full(_descriptor):
+        raise OSError(errno.ENOSPC, "no space left on the device")
+
+    monkeypatch.setattr(os, "fsync", is_full)
+    with pytest.raises(Unavailable, match="nothing was erased"):
+        await erase(database, organization_id, profile_id, log)
+    assert [line.get("outcome") for line in lines(log.path)] == [None, "void"]
+    assert read_log(log.path).erasures == ()
+
+
+def test_an_entry_with_a_damaged_hash_or_a_time_without_a_zone_counts_as_damaged(tmp_path):
+    path = tmp_path / "erasures.log"
+    whole = _Entry.of(Erasure(uuid4(), uuid4(), (b"\x01",), datetime(2026, 1, 5, tzinfo=UTC)))
+    fields = msgspec.to_builtins(whole)
+    damaged = [{"number_hashes": ["xy"]}, {"erased_at": "2026-01-05T00:00:00"}]
+    text = [json.dumps(fields | {"entry": str(uuid4())} | change) for change in ({}, *damaged)]
+    path.write_text("\n".join(text))
+    content = read_log(path)
+    assert content.damaged_lines == (2, 3)
+    assert [one.profile_id for one in merge(content.erasures)] == [whole.profile_id]
+
+
 def test_a_line_that_was_cut_off_swallows_no_other(tmp_path):
     log = ErasureLog(tmp_path / "erasures.log")
     one = Erasure(uuid4(), uuid4(), (b"\x01",), datetime(2026, 1, 5, tzinfo=UTC))
@@ -120,3 +150,32 @@ async def test_a_replay_counts_as_of_the_erasure_and_happens_once(database, orga
         )
     assert {number_hash for number_hash, _, _ in rows} == set(erasure.number_hashes)
     assert {(status, updated) for _, status, updated in rows} == {("UNSUBSCRIBED", at)}
+
+
+async def test_a_restore_is_finished_in_batches_and_what_the_backup_knew_goes_at_once(
+    database, organization_id, monkeypatch
+):
+    monkeypatch.setattr(restored, "REPLAY_BATCH", 2)
+    loads = []
+    load = restored.queries.list_erasures_to_replay
+
+    async def counting(tx, *, limit):
+        found = await load(tx, limit=limit)
+        loads.append(len(found))
+        return found
+
+    monkeypatch.setattr(restored.queries, "list_erasures_to_replay", counting)
+    async with database.transaction() as tx:
+        await tx.execute("INSERT INTO restore_marker VALUES (true, now(), '{}', false)")
+        await tx.execute(
+            "INSERT INTO erasures_to_replay SELECT %s, gen_random_uuid(), '{}', now(), true FROM generate_series(1, 8)",
+            (organization_id,),
+        )
+        await tx.execute(
+            "INSERT INTO erasures SELECT organization_id, profile_id, number_hashes, erased_at FROM erasures_to_replay"
+            " LIMIT 5"
+        )
+    report = await restored.finish_restore(database)
+    assert (report.replayed, report.skipped) == (0, 8)
+    assert loads == [2, 1, 0]
+    assert await restored.finish_restore(database) is None

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from regulars.kit import disk
 from regulars.kit.settings import Settings
 
 KEY_FILE_NAME: Final = "secret.key"
@@ -153,7 +154,9 @@ def take_over_new_key(folder: Path, known: str | None) -> None:
         return
     if current.exists():
         current.replace(folder / f"{KEY_FILE_NAME}.{Vault(_read_key_file(current)).fingerprint}")
+        disk.sync(folder)
     new.replace(current)
+    disk.sync(folder)
 
 
 def _derive(key: str, purpose: bytes) -> bytes:
@@ -173,6 +176,8 @@ def _make_key_file(path: Path) -> None:
             os.link(unfinished, path)
     finally:
         Path(unfinished).unlink()
+    # A secret that is sealed next must not outlast, in a power cut, the name of the file that opens it.
+    disk.sync(path.parent)
 
 
 def _read_key_file(path: Path) -> str:

@@ -12,9 +12,9 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from regulars.kit import log
+from regulars.kit import disk, log
 from regulars.postgres import account as accounts
-from regulars.postgres import configuration, durable, generation, start_log
+from regulars.postgres import configuration, generation, start_log
 from regulars.postgres.account import Account
 from regulars.postgres.errors import EmbeddedDatabaseError
 from regulars.postgres.folder import SOCKET_NAME, Folder
@@ -140,7 +140,7 @@ def _create(cluster: Cluster) -> None:
     folder.unfinished_cluster.rename(folder.cluster)
     # initdb has synced what is inside; the name of the whole is ours to sync.
     if not cluster.throwaway:
-        durable.sync(folder.root)
+        disk.sync(folder.root)
 
 
 def _launch(cluster: Cluster, claim: int) -> None:

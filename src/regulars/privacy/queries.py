@@ -24,11 +24,6 @@ async def is_erased(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
     return bool(rows)
 
 
-async def list_organizations_to_replay(tx: Tx) -> list[UUID]:
-    rows = await tx.fetch("SELECT DISTINCT organization_id FROM erasures_to_replay ORDER BY 1")
-    return [row[0] for row in rows]
-
-
 async def delete_known_erasures_to_replay(tx: Tx, organization_id: UUID) -> int:
     """Those that the backup had already; how many that were."""
     return await tx.execute(

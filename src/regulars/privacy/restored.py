@@ -13,7 +13,12 @@ from regulars.accounts.links.link import end_all_links
 from regulars.accounts.sessions import end_all_sessions
 from regulars.kit.db import Database, Tx
 from regulars.messaging.hold import hold_everybody
-from regulars.organizations.manage import find_organization_name, find_particulars, revoke_restored_keys
+from regulars.organizations.manage import (
+    find_organization_name,
+    find_particulars,
+    list_organizations,
+    revoke_restored_keys,
+)
 from regulars.privacy import queries
 from regulars.privacy.erase import replay_erasure
 from regulars.privacy.erasure_log import Erasure
@@ -54,8 +59,8 @@ async def finish_restore(database: Database) -> ReplayReport | None:
         if marker is None:
             return None
         await end_access(tx, revoked_keys=marker.revoked_keys, revokes_all_keys=marker.revokes_all_keys)
-        organizations = await queries.list_organizations_to_replay(tx)
-        known = [await queries.delete_known_erasures_to_replay(tx, one) for one in organizations]
+        organizations = await list_organizations(tx.connection)
+        known = [await queries.delete_known_erasures_to_replay(tx, one.id) for one in organizations]
     report = ReplayReport(skipped=sum(known))
     while True:
         async with database.transaction() as tx:

@@ -14,10 +14,13 @@ from tests.support.aside import run_aside
 from tests.support.room import SECRET
 
 from regulars.consent.chain import hash_number
+from regulars.kit import releases
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE, ById
+from regulars.kit.vault import Vault
 
 THIRD = {**PERSON, "external_id": "CUST-THIRD", "number": "+33611111111", "first_name": "Tertia", "proof": "I, Tertia"}
+KEY = "a key of at least thirty-two characters"
 AT = datetime(2026, 1, 15, 12, tzinfo=UTC)
 SIGNED_IN = """
     INSERT INTO users (id, email, name, created_at) VALUES (gen_random_uuid(), 'a@shop.example', 'Ada', now());
@@ -154,7 +157,7 @@ def test_a_server_that_finds_a_restore_unfinished_finishes_it_before_it_serves(s
         )
     serving = subprocess.Popen(
         [sys.executable, "-m", "regulars.cli", "serve", "--port", "0", "--no-worker"],
-        env=environment(DATABASE_URL=database_url, REGULARS_DATA_DIR=str(tmp_path / "data")),
+        env=environment(DATABASE_URL=database_url, REGULARS_DATA_DIR=str(tmp_path / "data"), REGULARS_SECRET_KEY=KEY),
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -165,6 +168,9 @@ def test_a_server_that_finds_a_restore_unfinished_finishes_it_before_it_serves(s
         assert alive(database_url) == set()
         assert ask(database_url, "SELECT count(*) FROM sessions") == [(0,)]
         assert ask(database_url, "SELECT count(*) FROM restore_marker") == [(0,)]
+        # `regulars vault seal` reads there which key the server has.
+        told = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s"
+        assert ask(database_url, told, f"regulars in use {releases.KNOWN:04} {Vault(KEY).fingerprint}")
     finally:
         serving.terminate()
         serving.communicate(timeout=30)

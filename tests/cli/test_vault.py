@@ -3,11 +3,12 @@
 import psycopg
 import pytest
 from tests.support.aside import run_aside
+from tests.support.nodes import until
 
 from regulars.kit import releases
 from regulars.kit.db import Database
 from regulars.kit.releases import MIGRATIONS, OutdatedReleaseError, Role
-from regulars.kit.vault import Vault, VaultError
+from regulars.kit.vault import Vault, VaultError, lock_key
 from regulars.organizations import secret as organization_secret
 from regulars.organizations.authenticate import Authenticator
 from regulars.organizations.sealing import SEALED_SINCE
@@ -84,7 +85,15 @@ def test_sealing_is_refused_without_a_key_and_beside_an_older_release(regulars, 
             complaint = regulars("vault", "seal", REGULARS_SECRET_KEY=KEY).complains(code=1)
             assert "of an older release is connected" in complaint
     assert stored(database_url)["Shop"][1] is not None
-    with psycopg.connect(database_url, application_name=f"regulars in use {releases.KNOWN:04}"):
+    for other in ("", " -", f" {Vault(NEW_KEY).fingerprint}"):
+        with psycopg.connect(database_url, application_name=f"regulars in use {releases.KNOWN:04}{other}"):
+            complaint = regulars("vault", "seal", REGULARS_SECRET_KEY=KEY).complains(code=1)
+            assert f"does not have the key {Vault(KEY).fingerprint}" in complaint
+    assert stored(database_url)["Shop"][1] is not None
+    with in_use.shared(database_url) as presence:
+        presence.tell_key(Vault(KEY).fingerprint)
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            until(lambda: in_use.list_users(connection) == [(releases.KNOWN, Vault(KEY).fingerprint)])
         assert regulars("vault", "seal", REGULARS_SECRET_KEY=KEY).code == 0
     with psycopg.connect(database_url) as connection, pytest.raises(OutdatedReleaseError):
         releases.refuse_outdated(connection, Role.SERVER, known=SEALED_SINCE - 1)
@@ -112,6 +121,29 @@ def test_a_sealed_secret_is_opened_once_whatever_the_number_of_requests(sealed, 
     assert counting.opened == 1
 
 
+def test_a_secret_that_cannot_be_opened_fails_only_its_own_organization(sealed, regulars, database_url):
+    regulars("organization", "create", "Damaged", REGULARS_SECRET_KEY=KEY)
+    good, bad = (regulars("key", "create", "-o", name).out.strip().encode() for name in ("Shop", "Damaged"))
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("UPDATE organizations SET sealed_secret = 'x' WHERE name = 'Damaged'")
+    organization_secret.unlock_with(lambda: Vault(KEY))
+
+    async def ask() -> bytes:
+        database = Database(database_url, pool_max=2)
+        authenticator = Authenticator(database)
+        try:
+            # As when both are busy, and their second is over.
+            await authenticator._confirm([bad, good])
+            with pytest.raises(VaultError):
+                await authenticator.authenticate(bad)
+            caller = authenticator.cached(good)
+            return b"" if caller is None else caller.secret
+        finally:
+            await database.close()
+
+    assert run_aside(ask()) == sealed
+
+
 def test_doctor_warns_until_the_secrets_are_sealed(regulars):
     regulars("organization", "create", "Shop")
 
@@ -127,6 +159,24 @@ def test_doctor_warns_until_the_secrets_are_sealed(regulars):
     assert "Run `regulars vault seal`" in finding(REGULARS_SECRET_KEY=KEY)[1]
     regulars("vault", "seal", REGULARS_SECRET_KEY=KEY)
     assert finding(REGULARS_SECRET_KEY=KEY) == (True, "")
+
+
+def test_a_value_is_sealed_only_with_the_key_that_the_database_knows_then(sealed, database_url):
+    async def lock(key: str) -> None:
+        database = Database(database_url, pool_max=2, lock_timeout_ms=100)
+        try:
+            async with database.transaction() as tx:
+                await lock_key(tx.connection, Vault(key))
+        finally:
+            await database.close()
+
+    run_aside(lock(KEY))
+    with pytest.raises(VaultError, match=Vault(KEY).fingerprint):
+        run_aside(lock(NEW_KEY))
+    with psycopg.connect(database_url) as rotating:
+        rotating.execute("UPDATE vault_key SET created_at = now()")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            run_aside(lock(KEY))
 
 
 def test_rotating_seals_everything_with_the_new_key(sealed, regulars, database_url, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import typer
 
 from regulars.cli import database, ending
 from regulars.cli.output import CommandError
-from regulars.kit import log
+from regulars.kit import log, vault
 from regulars.kit.releases import Role
 from regulars.kit.settings import Settings, load
 from regulars.processes import in_use
@@ -24,8 +24,9 @@ def analysis(
     log.configure(settings)
     # Looked up here, so that no other command, and above all not the server, has to carry the libraries of columns.
     engine = importlib.import_module("regulars.segments.analysis.engine.serve")
-    with database.opened(settings) as url, in_use.shared(url):
+    with database.opened(settings) as url, in_use.shared(url) as presence:
         database.check_schema(url, Role.SERVER)
+        presence.tell_key(vault.of(vault.with_key(settings, may_make=False)).fingerprint)
         try:
             engine.run(settings, url, path=socket or socket_path(settings), lifeline=lifeline)
         except PermissionError as error:

@@ -17,7 +17,7 @@ from regulars.accounts.links.link import LINK_PATH
 from regulars.accounts.welcome import offer_first_owner
 from regulars.cli import database, restoring, unlock
 from regulars.cli.output import CommandError, out
-from regulars.kit import log, metrics, migrate
+from regulars.kit import log, metrics, migrate, vault
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.process import Lifeline, on_stop_signals, when_ended
@@ -70,12 +70,13 @@ def serve(
     with (
         serve_lock.held(settings),
         database.opened(settings, may_create=True) as url,
-        in_use.shared(url),
+        in_use.shared(url) as presence,
         _bound(settings) as listening,
     ):
         _prepare_schema(settings, url, with_worker=not no_worker)
         own_data = settings.data_dir if settings.is_embedded else None
         settings = unlock.unlocked(settings, url)
+        presence.tell_key(vault.of(settings).fingerprint)
         restoring.finish(url)
         _check_erasure_log(settings)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])

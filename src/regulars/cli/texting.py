@@ -54,6 +54,7 @@ def _run(
         opened = vault.of(unlock.unlocked(loaded, url))
 
         async def work(tx: Tx, organization_id: UUID) -> Answer:
+            await vault.lock_key(tx.connection, opened)
             texting = await load(tx, organization_id)
             if texting is None:
                 raise CommandError("The organization was deleted meanwhile.")

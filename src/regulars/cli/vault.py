@@ -24,16 +24,23 @@ app = typer.Typer(no_args_is_help=True, help="Seal secrets of the database, and 
 def seal() -> None:
     """Take the plain secrets of organizations out of the database; from then on only the key opens them.
 
-    Servers and workers may run on. Without the key, numbers that were erased or withdrawn are no longer recognized.
+    Servers and workers that were started with the key may run on; it is refused while one without it is connected.
+    Without the key, numbers that were erased or withdrawn are no longer recognized.
     """
     loaded = settings.load()
     with database.ready(loaded) as url:
         vault = _vault(loaded, url)
         with database.connected(url) as connection:
-            if in_use.has_older(connection, than=sealing.SEALED_SINCE):
+            users = in_use.list_users(connection)
+            if any(user.release < sealing.SEALED_SINCE for user in users):
                 raise CommandError(
                     "A server or worker of an older release is connected, and it cannot read sealed secrets; upgrade or"
                     " stop all of them, then try again."
+                )
+            if any(user.fingerprint != vault.fingerprint for user in users):
+                raise CommandError(
+                    f"A server or worker that is connected does not have the key {vault.fingerprint}; start all of them"
+                    " again with it (REGULARS_SECRET_KEY), then try again."
                 )
             with connection.transaction():
                 count = sealing.empty_plain(connection, vault)
@@ -85,10 +92,12 @@ def rotate(
 
 
 async def _reseal(tx: Tx, old: keys.Vault, new: keys.Vault) -> int:
+    # First, because it locks the row: a command that is about to seal a value waits, and the value of one that was
+    # earlier is committed by now and sealed again with the others.
+    await keys.replace_fingerprint(tx.connection, new)
     count = 0
     for reseal in (sealing.reseal, reseal_factors, reseal_credentials, reseal_webhooks):
         count += await reseal(tx, old, new)
-    await keys.replace_fingerprint(tx.connection, new)
     return count
 
 

@@ -6,7 +6,7 @@ import typer
 
 from regulars import worker as worker_process
 from regulars.cli import database, restoring, unlock
-from regulars.kit import log, metrics
+from regulars.kit import log, metrics, vault
 from regulars.kit.releases import Role
 from regulars.kit.settings import load
 from regulars.processes import in_use, server_process
@@ -20,10 +20,11 @@ def worker(
     """Run the jobs until SIGTERM or Ctrl+C; `regulars serve` does it too, unless told --no-worker."""
     settings = load()
     log.configure(settings)
-    with database.opened(settings) as url, in_use.shared(url):
+    with database.opened(settings) as url, in_use.shared(url) as presence:
         database.check_schema(url, Role.WORKER)
         # The server that answers `/metrics` shows what the worker of its data folder counted, too.
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker="worker")
         settings = unlock.unlocked(settings, url)
+        presence.tell_key(vault.of(settings).fingerprint)
         restoring.finish(url)
         worker_process.run(settings, url, lifeline=lifeline)

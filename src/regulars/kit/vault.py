@@ -123,9 +123,17 @@ class KnownKey(NamedTuple):
     sealed_at: datetime | None
 
 
-async def find_known_key(connection: psycopg.AsyncConnection[Any]) -> KnownKey | None:
-    row = await (await connection.execute("SELECT fingerprint, sealed_at FROM vault_key")).fetchone()
+async def lock_known_key(connection: psycopg.AsyncConnection[Any]) -> KnownKey | None:
+    """In the transaction that stores a sealed value: until it ends, the key is not changed."""
+    row = await (await connection.execute("SELECT fingerprint, sealed_at FROM vault_key FOR SHARE")).fetchone()
     return None if row is None else KnownKey(*row)
+
+
+async def lock_key(connection: psycopg.AsyncConnection[Any], vault: AnyVault) -> None:
+    """Call it first in a transaction that seals a value: until it ends, the key is not changed."""
+    known = await lock_known_key(connection)
+    if known is not None and vault.fingerprint is not None and vault.fingerprint != known.fingerprint:
+        raise VaultError(f"The secret key was changed meanwhile; use the one with the fingerprint {known.fingerprint}.")
 
 
 def mark_sealed(connection: psycopg.Connection[Any]) -> None:

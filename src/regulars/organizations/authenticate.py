@@ -9,6 +9,7 @@ from uuid import UUID
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
+from regulars.kit.vault import VaultError
 from regulars.organizations import queries
 from regulars.organizations.model import KeyHolder, Permission, hash_key, is_well_formed
 
@@ -77,7 +78,9 @@ class Authenticator:
             _log.warning("keys.database_unavailable", error=type(error).__name__)
 
     async def _look_up(self, key: bytes) -> KeyHolder | None:
-        await self._confirm([key])
+        failed = await self._confirm([key])
+        if key in failed:
+            raise failed[key]
         entry = self._cache.get(key)
         return None if entry is None else entry.caller
 
@@ -93,17 +96,20 @@ class Authenticator:
         finally:
             self._refreshing = None
 
-    async def _confirm(self, keys: Sequence[bytes]) -> None:
-        """Put the keys that are live into the cache, and take the others out."""
+    async def _confirm(self, keys: Sequence[bytes]) -> dict[bytes, VaultError]:
+        """Put the keys that are live into the cache, and take the others out; those whose secret cannot be opened."""
         # The age of the cached answer counts from before the question, so a slow query cannot stretch it.
         asked_at = monotonic()
         hashes = {key: hash_key(key.decode("latin-1")) for key in keys}
         async with self._database.looking_up(is_urgent=True) as tx:
             live = await queries.find_live_keys(tx, list(hashes.values()))
+        failed: dict[bytes, VaultError] = {}
         for key, key_hash in hashes.items():
             found = live.get(key_hash)
-            if found is None:
+            if found is None or isinstance(found, VaultError):
                 self._cache.pop(key, None)
+                if found is not None:
+                    failed[key] = found
                 continue
             if key not in self._cache and len(self._cache) >= CACHED_KEYS_MAX:
                 self._cache.clear()
@@ -116,6 +122,7 @@ class Authenticator:
             )
             self._cache[key] = _Confirmed(asked_at, caller)
             self._used.add(found.id)
+        return failed
 
     async def note_use_forever(self) -> None:
         while True:

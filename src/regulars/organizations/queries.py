@@ -10,6 +10,7 @@ from psycopg.rows import TupleRow, class_row
 
 from regulars.kit.arrays import Blobs, Uuids
 from regulars.kit.db import Tx
+from regulars.kit.vault import VaultError
 from regulars.organizations.model import ApiKey, Organization, Particulars, Permission
 from regulars.organizations.secret import open_secret
 
@@ -108,7 +109,8 @@ class LiveKey(NamedTuple):
     permission: Permission
 
 
-async def find_live_keys(tx: Tx, key_hashes: Sequence[bytes]) -> dict[bytes, LiveKey]:
+async def find_live_keys(tx: Tx, key_hashes: Sequence[bytes]) -> dict[bytes, LiveKey | VaultError]:
+    """Those that are live. A secret that cannot be opened fails its own organization's keys and no others."""
     rows = await tx.fetch(
         "SELECT wanted.key_hash, k.id, o.id, o.secret, o.sealed_secret, o.default_country, k.permission"
         " FROM unnest(%s::bytea[]) AS wanted (key_hash)"
@@ -118,9 +120,16 @@ async def find_live_keys(tx: Tx, key_hashes: Sequence[bytes]) -> dict[bytes, Liv
         "   WHERE id = k.organization_id LIMIT 1) AS o",
         (Blobs(key_hashes),),
     )
-    return {
-        row[0]: LiveKey(row[1], row[2], open_secret(row[2], row[3], row[4]), row[5], Permission(row[6])) for row in rows
-    }
+    return {row[0]: _live_key(row) for row in rows}
+
+
+def _live_key(row: TupleRow) -> LiveKey | VaultError:
+    _, identifier, organization_id, plain, sealed, country, permission = row
+    try:
+        secret = open_secret(organization_id, plain, sealed)
+    except VaultError as error:
+        return error
+    return LiveKey(identifier, organization_id, secret, country, Permission(permission))
 
 
 async def touch_keys(connection: Connection, key_ids: Sequence[UUID], *, now: datetime, before: datetime) -> None:

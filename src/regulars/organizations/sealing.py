@@ -7,7 +7,7 @@ from uuid import UUID
 import psycopg
 
 from regulars.kit.db import Tx
-from regulars.kit.vault import AnyVault, VaultError, find_known_key, mark_sealed
+from regulars.kit.vault import AnyVault, VaultError, lock_known_key, mark_sealed
 from regulars.organizations import queries
 from regulars.organizations.secret import context_of, current_vault, seal_secret
 
@@ -23,8 +23,11 @@ class StoredSecret(NamedTuple):
 
 
 async def protect(connection: queries.Connection, organization_id: UUID, secret: bytes) -> StoredSecret:
-    """How the secret of a new organization is stored; without the database's key it is plain, or refused."""
-    known = await find_known_key(connection)
+    """How the secret of a new organization is stored; without the database's key it is plain, or refused.
+
+    Call it in the transaction of the new row: until that ends, nothing is sealed and the key is not changed.
+    """
+    known = await lock_known_key(connection)
     vault = current_vault()
     if known is None or vault.fingerprint != known.fingerprint:
         if known is not None and known.sealed_at is not None:
@@ -55,6 +58,8 @@ def empty_plain(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
 
     Call it in a transaction. No organization is created meanwhile: it would not know how to store its secret.
     """
+    # Before the table, as `protect` does: in the other order the two would wait for each other.
+    mark_sealed(connection)
     connection.execute("LOCK TABLE organizations IN SHARE ROW EXCLUSIVE MODE")
     write_sealed(connection, vault)
     rows = connection.execute("SELECT id, secret, sealed_secret FROM organizations").fetchall()
@@ -63,7 +68,6 @@ def empty_plain(connection: psycopg.Connection[Any], vault: AnyVault) -> int:
         if secret is not None and not hmac.compare_digest(opened, secret):
             raise VaultError(f"The sealed secret of the organization {identifier} is not its plain one.")
     connection.execute("UPDATE organizations SET secret = NULL WHERE secret IS NOT NULL")
-    mark_sealed(connection)
     return len(rows)
 
 

@@ -8,7 +8,7 @@ tried again in the background.
 import contextlib
 import threading
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 
@@ -19,8 +19,9 @@ from regulars.processes.errors import InUseError
 ADVISORY_LOCK: Final = 7_345_112_002
 CHECK_INTERVAL_S: Final = 2.0
 JOIN_S_MAX: Final = 2.0
-# Followed by the number of the release, which servers and workers of older releases do not say.
+# Followed by the number of the release and the fingerprint of the key, `-` without one; older releases say less.
 APPLICATION_NAME: Final = "regulars in use"
+NO_KEY: Final = "-"
 # Children of a server that was killed need a moment to notice.
 RESTORE_WAIT: Final = "3s"
 
@@ -29,22 +30,47 @@ Connection = psycopg.Connection[Any]
 _log = log.get(__name__)
 
 
+class User(NamedTuple):
+    """A server or worker that is connected: the newest migration it knows, and its key, as far as it says so."""
+
+    release: int
+    fingerprint: str | None
+
+
+class Presence:
+    """What this process says of itself on the connection that holds the lock."""
+
+    def __init__(self) -> None:
+        self.name = f"{APPLICATION_NAME} {KNOWN:04}"
+        self.is_over = False
+        # Set when there is something to do before the next check.
+        self.wake = threading.Event()
+
+    def tell_key(self, fingerprint: str | None) -> None:
+        self.name = f"{APPLICATION_NAME} {KNOWN:04} {fingerprint or NO_KEY}"
+        self.wake.set()
+
+    def end(self) -> None:
+        self.is_over = True
+        self.wake.set()
+
+
 @contextlib.contextmanager
-def shared(url: str) -> Iterator[None]:
+def shared(url: str) -> Iterator[Presence]:
     """Hold the lock beside every other server and worker; refuse to begin beneath a restore."""
-    connection = _connected(url)
+    presence = Presence()
+    connection = _connected(url, presence.name)
     if connection is not None and not _has_locked(connection):
         connection.close()
         raise InUseError("The database is being restored; start again when that is done.")
     if connection is None:
         _log.warning("in_use.lock_lost")
-    stop = threading.Event()
-    keeper = threading.Thread(target=_keep, args=(url, connection, stop), name="in-use", daemon=True)
+    keeper = threading.Thread(target=_keep, args=(url, connection, presence), name="in-use", daemon=True)
     keeper.start()
     try:
-        yield
+        yield presence
     finally:
-        stop.set()
+        presence.end()
         keeper.join(JOIN_S_MAX)
 
 
@@ -66,25 +92,33 @@ def alone(connection: Connection) -> Iterator[None]:
             connection.execute("SELECT pg_advisory_unlock(%s)", (ADVISORY_LOCK,))
 
 
-def has_older(connection: Connection, *, than: int) -> bool:
-    """Whether a server or worker of a release before this migration uses the database."""
+def list_users(connection: Connection) -> list[User]:
+    """The servers and workers that use the database."""
     rows = connection.execute(
         "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
         " AND starts_with(application_name, %s)",
         (APPLICATION_NAME,),
     ).fetchall()
-    numbers = [name.removeprefix(APPLICATION_NAME).strip() for (name,) in rows]
-    return any(not number.isdecimal() or int(number) < than for number in numbers)
+    return [_user(name.removeprefix(APPLICATION_NAME).strip()) for (name,) in rows]
 
 
-def _keep(url: str, connection: Connection | None, stop: threading.Event) -> None:
-    while not stop.wait(CHECK_INTERVAL_S):
+def _user(told: str) -> User:
+    number, _, fingerprint = told.partition(" ")
+    return User(int(number) if number.isdecimal() else 0, fingerprint if fingerprint not in {"", NO_KEY} else None)
+
+
+def _keep(url: str, connection: Connection | None, presence: Presence) -> None:
+    while True:
+        presence.wake.wait(CHECK_INTERVAL_S)
+        presence.wake.clear()
+        if presence.is_over:
+            break
         if connection is None:
-            connection = _connected(url)
+            connection = _connected(url, presence.name)
             if connection is not None and not _has_locked(connection):
                 connection.close()
                 connection = None
-        elif not _answers(connection):
+        elif not _says(connection, presence.name):
             _log.warning("in_use.lock_lost")
             connection.close()
             connection = None
@@ -92,9 +126,9 @@ def _keep(url: str, connection: Connection | None, stop: threading.Event) -> Non
         connection.close()
 
 
-def _connected(url: str) -> Connection | None:
+def _connected(url: str, name: str) -> Connection | None:
     try:
-        return connecting.connect(url, application_name=f"{APPLICATION_NAME} {KNOWN:04}")
+        return connecting.connect(url, application_name=name)
     except psycopg.Error:
         return None
 
@@ -107,9 +141,10 @@ def _has_locked(connection: Connection) -> bool:
         return True
 
 
-def _answers(connection: Connection) -> bool:
+def _says(connection: Connection, name: str) -> bool:
+    """Say the name on the connection; whether it is still there."""
     try:
-        connection.execute("SELECT 1")
+        connection.execute("SELECT set_config('application_name', %s, false)", (name,))
     except psycopg.Error:
         return False
     return True

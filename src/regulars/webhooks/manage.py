@@ -7,7 +7,7 @@ from uuid import UUID
 from regulars.kit.db import Tx
 from regulars.kit.guard import Guard, GuardRefusal
 from regulars.kit.ids import new_uuid
-from regulars.kit.vault import AnyVault
+from regulars.kit.vault import AnyVault, lock_key
 from regulars.webhooks import queries
 from regulars.webhooks.delivery.queue import DeliveryQueue
 from regulars.webhooks.delivery.schedule import Health
@@ -43,6 +43,7 @@ async def create_endpoint(
 ) -> Created:
     """Make an enabled endpoint with a secret of its own; raises EndpointRefused."""
     types = _check(url=url, description=description, event_types=event_types, guard=guard)
+    await lock_key(tx.connection, vault)
     if len(await queries.list_endpoints(tx, organization_id)) >= ENDPOINTS_MAX:
         raise EndpointRefused(f"An organization can have {ENDPOINTS_MAX} endpoints; delete one that is not needed.")
     identifier, secret = new_uuid(), new_secret()
@@ -119,6 +120,7 @@ async def delete_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | Non
 
 async def rotate_secret(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> Created:
     """Make a new secret; the one before signs too for 24 hours, and one before that no longer."""
+    await lock_key(tx.connection, vault)
     endpoint = await find_endpoint(tx, organization_id, endpoint_id)
     known = await _secrets(tx, organization_id, endpoint.id)
     secret = new_secret()

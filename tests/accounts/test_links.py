@@ -1,10 +1,12 @@
 """A link is valid only while its maker could still make it, and an invitation needs the account's password."""
 
+import asyncio
+
 import pytest
 from tests.accounts.test_manage import acts, hire
 
 from regulars.accounts import manage, own, people, queries, sessions, team, welcome
-from regulars.accounts.audit.log import Actor
+from regulars.accounts.audit.log import Actor, lock_end
 from regulars.accounts.errors import AlreadyMember, LinkUnusable
 from regulars.accounts.links.link import end_password_links, list_links, use
 from regulars.organizations.manage import create_organization
@@ -149,6 +151,32 @@ async def test_a_transaction_that_began_before_a_link_ended_cannot_use_it(databa
             await end_password_links(tx, person.email)
         with pytest.raises(LinkUnusable):
             await use(early, token)
+
+
+async def test_joining_locks_the_audit_logs_in_the_order_in_which_a_sign_in_does(database, shop, other):
+    async with database.transaction() as tx:
+        person = await hire(tx, other, Role.ANALYST)
+        await queries.set_password(tx, person.id, "old")
+        token = await manage.create_user(tx, person.email, organization_id=shop.id, role=Role.ANALYST)
+        await lock_end(tx, other.id)
+
+    async def join():
+        async with database.transaction() as tx:
+            await welcome.accept_as_known(tx, token, person.id, password_hash="old", address="")
+
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    async with database.transaction() as tx:
+        await lock_end(tx, other.id)
+        joining = asyncio.create_task(join())
+        for _ in range(500):
+            async with database.reading() as watching:
+                if joining.done() or await watching.fetch(waiting):
+                    break
+            await asyncio.sleep(0.01)
+        # "Other" comes before "Shop", whose log is still free.
+        assert not joining.done()
+        await tx.fetch("SELECT 1 FROM audit_heads WHERE organization_id = %s FOR UPDATE NOWAIT", (shop.id,))
+    await joining
 
 
 async def test_the_audit_log_names_who_made_the_link_that_was_used(database, shop):

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from regulars.accounts import queries, sessions
-from regulars.accounts.audit.log import COMMAND_LINE, OPERATOR, Actor, record
+from regulars.accounts.audit.log import COMMAND_LINE, OPERATOR, Actor, lock_end, record
 from regulars.accounts.errors import LinkUnusable
 from regulars.accounts.links.link import (
     Link,
@@ -132,6 +132,9 @@ async def _join(tx: Tx, link: Link, person: Person, address: str) -> None:
         raise LinkUnusable
     await join(tx, link.organization_id, link.organization_name, person.id, link.role)
     await end_password_links_of_organizations(tx, person.email)
+    # The sign-in that may follow is recorded in all of them, in this order too.
+    for place in await queries.find_memberships(tx, person.id):
+        await lock_end(tx, place.organization_id)
     actor = Actor(person.id, person.email, address)
     after = {"role": link.role.value, **_made_by(link)}
     await record(tx, link.organization_id, actor, "member.join", person.email, after=after)

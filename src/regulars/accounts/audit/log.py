@@ -78,8 +78,7 @@ async def record(
     salts = {"address_salt": new_salt(), "actor_salt": new_salt(), "subject_salt": new_salt()}
     commitments = chain.Content.of(**row).commitments(**salts)
     identifier = new_uuid()
-    await queries.insert_head_if_new(tx, organization_id, genesis=chain.genesis(organization_id))
-    last, previous = await queries.lock_head(tx, organization_id)
+    last, previous = await lock_end(tx, organization_id)
     sequence = last + 1
     hash_ = chain.hash_row(
         previous, sequence=sequence, identifier=identifier, at=tx.now, act=act, commitments=commitments
@@ -96,6 +95,12 @@ async def record(
         **salts,
     )
     await queries.move_head(tx, organization_id, sequence=sequence, hash_=hash_)
+
+
+async def lock_end(tx: Tx, organization_id: UUID) -> tuple[int, bytes]:
+    """The number and hash of the last row. A transaction that records in several logs locks them all in one order."""
+    await queries.insert_head_if_new(tx, organization_id, genesis=chain.genesis(organization_id))
+    return await queries.lock_head(tx, organization_id)
 
 
 async def list_acts(

@@ -88,7 +88,7 @@ BAD_IN_AN_ITEM = {
     "U+0000": b'"\\u0000"',
     "a lone surrogate": b'"\\ud800"',
     "more than a double": b"1e400",
-    "a huge integer": b"9" * 400,
+    "a huge integer": b"9" * 401,
     "depth 40": b"[" * 40 + b"]" * 40,
     "depth 100,000": b"[" * 100_000 + b"]" * 100_000,
     "depth 50,000 of objects": b'{"a":{},"b":' * 50_000 + b"1" + b"}" * 50_000,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import psycopg
 
-from regulars.consent.numbers.gate import NumberConsent, lock_consents
+from regulars.consent.numbers.gate import NumberConsent, lock_free_consents
 from regulars.http import careful
 from regulars.kit.db import Database, Tx
 from regulars.messaging import send
@@ -44,14 +44,16 @@ def answer_before_commit() -> None:
 def gate_after_claim() -> None:
     """Consent is looked at without holding it until the text is claimed."""
 
-    async def look(tx: Tx, organization_id: UUID, hashes: Collection[bytes]) -> dict[bytes, NumberConsent]:
+    async def look(
+        tx: Tx, organization_id: UUID, hashes: Collection[bytes]
+    ) -> tuple[dict[bytes, NumberConsent], set[bytes]]:
         await tx.execute("SAVEPOINT looked")
-        found = await lock_consents(tx, organization_id, hashes)
+        found = await lock_free_consents(tx, organization_id, hashes)
         await tx.execute("ROLLBACK TO SAVEPOINT looked")
         await asyncio.sleep(WIDE_GAP_S)
         return found
 
-    send.lock_consents = look
+    send.lock_free_consents = look
 
 
 def fact_after_commit() -> None:

@@ -55,7 +55,7 @@ def prepare(body: object, **sent):
         ({"external_id": "a", "phone_number": "1" * 1025}, "phone_number"),
         ({"external_id": "a", "first_name": ["Ada"]}, "first_name"),
         ({"external_id": "a", "last_name": "x" * 1025}, "last_name"),
-        ({"external_id": "a", "attributes": []}, "attributes"),
+        ({"external_id": "a", "attributes": ["x"]}, "attributes"),
         ({"external_id": "a", "attributes": {"x": 1}}, "attributes.x"),
         ({"external_id": "a", "attributes": {"x": {"y": "z"}}}, "attributes.x"),
         ({"external_id": "a", "attributes": {"x": "v" * 2049}}, "attributes.x"),

@@ -50,7 +50,7 @@ def main() -> None:
                 **os.environ,
                 **_folder_of(folder),
                 "REGULARS_URL": url,
-                "REGULARS_KEY": _new_key(folder, language),
+                "REGULARS_KEY": new_key(folder, language),
             }
             results = [_run(language, task, environment) for task in TASKS]
             failed += results.count("FAILED")
@@ -115,7 +115,7 @@ def running_server(folder: Path) -> Iterator[str]:
         server.wait(timeout=60)
 
 
-def _new_key(folder: str, organization: str) -> str:
+def new_key(folder: str, organization: str) -> str:
     environment = {**os.environ, **_folder_of(folder)}
     subprocess.run(
         [*REGULARS, "organization", "create", organization], env=environment, check=True, capture_output=True

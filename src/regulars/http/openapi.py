@@ -28,10 +28,12 @@ _SCHEMA_REFERENCE = "#/components/schemas/{name}"
 _STATUSES_STORED = frozenset({200, 201, 204, 400, 404})
 _STATUSES_TO_RETRY = frozenset({409, 429, 503})
 _STATUS_WITHOUT_KEY = 401
+# Said by what it is not: from a choice of an object and an array, openapi-generator makes Java that does not compile.
 _FREE_JSON_SCHEMA = {
     "description": "Any JSON object or array of at most 16 KB, or null.",
-    "anyOf": [{"type": "object", "additionalProperties": True}, {"type": "array", "items": {}}, {"type": "null"}],
+    "not": {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]},
 }
+_SIZE_OF = {"integer": "int64", "number": "double"}
 _EVENTS_TAG = "Webhooks"
 _EXAMPLE_ADDRESS = "https://regulars.shop.example"
 
@@ -124,7 +126,8 @@ def _short_name(name: str) -> str:
 
 def _tidy(schema: Any) -> Any:
     """Leave out the titles that repeat a component's name, and the defaults that say nothing: null and an empty map.
-    Of several types each is a schema of its own, because many generators know no list of types."""
+    Of several types each is a schema of its own, because many generators know no list of types. Numbers carry their
+    size: without it many generators choose 32 bits."""
     if isinstance(schema, Mapping):
         if any(HIDDEN in variant for variant in schema.get("anyOf", ())):
             shown = [variant for variant in schema["anyOf"] if HIDDEN not in variant]
@@ -133,11 +136,15 @@ def _tidy(schema: Any) -> Any:
         if isinstance(types := schema.get("type"), (list, tuple)):
             others = {key: value for key, value in schema.items() if key != "type"}
             return _tidy({**others, "anyOf": [{"type": type_} for type_ in types]})
+        if schema.get("anyOf") == [{"type": "integer"}, {"type": "number"}]:
+            others = {key: value for key, value in schema.items() if key != "anyOf"}
+            return _tidy({**others, "type": "number"})  # An integer is a number.
+        size = _SIZE_OF.get(types) if isinstance(types, str) else None
         return {
             key: _SCHEMA_REFERENCE.format(name=_short_name(value.rpartition("/")[2])) if key == "$ref" else _tidy(value)
             for key, value in schema.items()
             if not (key == "title" and isinstance(value, str)) and not (key == "default" and value in (None, {}))
-        }
+        } | ({"format": size} if size else {})
     if isinstance(schema, (list, tuple)):
         return [_tidy(item) for item in schema]
     return schema

@@ -105,7 +105,8 @@ PARAMETERS: Final[dict[str, Any]] = {
         "description": "`true` gives the response that the call would give, with `X-Dry-Run: true`, and stores and "
         "triggers nothing. Ids of new resources are the nil id of their prefix (`prof_` and zeros), and an "
         "`Idempotency-Key` is ignored.",
-        "schema": {"type": "boolean", "default": False},
+        # No default: the PHP clients of openapi-generator would send it with every call, as `0`.
+        "schema": {"type": "boolean"},
     },
     "IdempotencyKey": {
         "name": "Idempotency-Key",

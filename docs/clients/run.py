@@ -100,7 +100,13 @@ CLIENTS = [
         compile=f"{TSC} --module commonjs --moduleResolution node10 program.ts",
         run="node built/program.js",
     ),
-    openapi_generator("java", program=None, compile_needs=("mvn",), compile="mvn -q -B -DskipTests compile", run=None),
+    openapi_generator(
+        "java",
+        program=None,
+        compile_needs=("mvn",),
+        compile="mvn -q -B -Dstyle.color=never -DskipTests compile",
+        run=None,
+    ),
     openapi_generator(
         "php",
         program=("sale.php", "program.php"),

@@ -13,9 +13,9 @@ import (
 
 func main() {
 	configuration := openapi.NewConfiguration()
-	configuration.Servers = openapi.ServerConfigurations{{URL: os.Getenv("REGULARS_URL")}}
+	configuration.Servers = openapi.ServerConfigurations{{URL: os.Getenv("API_URL")}}
 	client := openapi.NewAPIClient(configuration)
-	keys := map[string]openapi.APIKey{"ApiKey": {Key: os.Getenv("REGULARS_KEY")}}
+	keys := map[string]openapi.APIKey{"ApiKey": {Key: os.Getenv("API_KEY")}}
 	ctx := context.WithValue(context.Background(), openapi.ContextAPIKeys, keys)
 
 	store := openapi.NewStoreIn("PARIS-01")

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 import openapi_client as regulars
 
 configuration = regulars.Configuration(
-    host=os.environ["REGULARS_URL"], api_key={"ApiKey": os.environ["REGULARS_KEY"]}
+    host=os.environ["API_URL"], api_key={"ApiKey": os.environ["API_KEY"]}
 )
 client = regulars.ApiClient(configuration)
 sale = regulars.SaleIn(

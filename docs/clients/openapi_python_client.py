@@ -10,7 +10,7 @@ from regulars_api_client.api.stores import upsert_store
 from regulars_api_client.api.subscriptions import opt_in, opt_out
 
 client = AuthenticatedClient(
-    base_url=os.environ["REGULARS_URL"], token=os.environ["REGULARS_KEY"], prefix="", auth_header_name="x-api-key"
+    base_url=os.environ["API_URL"], token=os.environ["API_KEY"], prefix="", auth_header_name="x-api-key"
 )
 attributes = models.ProfileInAttributesType0.from_dict({"tier": "gold"})
 sale = models.SaleIn(

@@ -6,8 +6,8 @@ declare const process: { env: Record<string, string> };
 
 async function main() {
   const client = createClient<paths>({
-    baseUrl: process.env.REGULARS_URL,
-    headers: { "x-api-key": process.env.REGULARS_KEY },
+    baseUrl: process.env.API_URL,
+    headers: { "x-api-key": process.env.API_KEY },
   });
   const now = new Date().toISOString();
   const results = [

@@ -151,7 +151,7 @@ def main() -> None:
                 # An organization of its own: what another client recorded would be no 201.
                 key = new_key(data, f"client-{number}")
                 started = time.monotonic()
-                cells = _steps(client, folder, log, {"REGULARS_URL": url, "REGULARS_KEY": key})
+                cells = _steps(client, folder, log, {"API_URL": url, "API_KEY": key})
                 failed |= any(cell.startswith("no:") for cell in cells)
                 print(row(client.name, *cells), flush=True)
                 print(f"{client.name}: {time.monotonic() - started:.0f} s", file=sys.stderr)

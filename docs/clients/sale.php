@@ -15,8 +15,8 @@ spl_autoload_register(function (string $class): void {
 
 $client = new GuzzleHttp\Client();
 $configuration = (new Configuration())
-    ->setHost(getenv('REGULARS_URL'))
-    ->setApiKey('x-api-key', getenv('REGULARS_KEY'));
+    ->setHost(getenv('API_URL'))
+    ->setApiKey('x-api-key', getenv('API_KEY'));
 $line = new Model\LineItemIn([
     'quantity' => 1,
     'total_price_cents' => 1990,

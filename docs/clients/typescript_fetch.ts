@@ -4,7 +4,7 @@ import { Configuration, ProfilesApi, SalesEventsApi, StoresApi, SubscriptionsApi
 declare const process: { env: Record<string, string> };
 
 async function main() {
-  const client = new Configuration({ basePath: process.env.REGULARS_URL, apiKey: process.env.REGULARS_KEY });
+  const client = new Configuration({ basePath: process.env.API_URL, apiKey: process.env.API_KEY });
   const subscriptions = new SubscriptionsApi(client);
   const statuses: number[] = [];
   const read = async (call: Promise<{ raw: Response; value(): Promise<unknown> }>) => {

@@ -49,8 +49,8 @@ def main() -> None:
             environment = {
                 **os.environ,
                 **_folder_of(folder),
-                "REGULARS_URL": url,
-                "REGULARS_KEY": new_key(folder, language),
+                "API_URL": url,
+                "API_KEY": new_key(folder, language),
             }
             results = [_run(language, task, environment) for task in TASKS]
             failed += results.count("FAILED")

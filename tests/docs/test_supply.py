@@ -42,3 +42,13 @@ def test_containers_drop_their_rights_and_name_exact_versions():
         assert "build" in service or EXACT.search(service["image"]), name
     (base,) = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert EXACT.search(base)
+
+
+def test_every_version_that_runs_is_the_one_that_is_tested_and_measured():
+    """A list that was written on one version of Python leaves out what another needs."""
+
+    def pins(name: str) -> set[str]:
+        return {line for line in (ROOT / "requirements" / name).read_text().splitlines() if "==" in line}
+
+    for name in ("dev.txt", "bench.txt"):
+        assert pins("runtime.txt") - pins(name) == set(), name

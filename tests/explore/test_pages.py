@@ -62,7 +62,7 @@ def test_a_document_is_shown_as_its_file_has_it_and_files_that_are_none_are_not_
 
 def test_the_reference_shows_each_example_in_every_language_with_the_address_of_this_server(server: Server):
     page = read(server, "/docs/api")
-    programs = [block for block in page.blocks if "REGULARS_KEY" in block]
+    programs = [block for block in page.blocks if "API_KEY" in block]
     assert len(programs) == 6 * 7
     assert all(server.url in block for block in programs)
     assert sum("whsec_" in block for block in page.blocks) == 7

@@ -1,8 +1,8 @@
 using System.Text.Json.Nodes;
 
-var url = Environment.GetEnvironmentVariable("REGULARS_URL") ?? "http://127.0.0.1:8080";
+var url = Environment.GetEnvironmentVariable("API_URL") ?? "http://127.0.0.1:8080";
 using var client = new HttpClient { BaseAddress = new Uri(url), Timeout = TimeSpan.FromSeconds(15) };
-client.DefaultRequestHeaders.Add("x-api-key", Environment.GetEnvironmentVariable("REGULARS_KEY"));
+client.DefaultRequestHeaders.Add("x-api-key", Environment.GetEnvironmentVariable("API_KEY"));
 
 // Every profile that changed, page by page. Keep the last cursor: the next run goes on from there.
 var cursor = "";

@@ -1,9 +1,9 @@
 using System.Net.Http.Headers;
 using System.Text.Json;
 
-var url = Environment.GetEnvironmentVariable("REGULARS_URL") ?? "http://127.0.0.1:8080";
+var url = Environment.GetEnvironmentVariable("API_URL") ?? "http://127.0.0.1:8080";
 using var client = new HttpClient { BaseAddress = new Uri(url), Timeout = TimeSpan.FromSeconds(15) };
-client.DefaultRequestHeaders.Add("x-api-key", Environment.GetEnvironmentVariable("REGULARS_KEY"));
+client.DefaultRequestHeaders.Add("x-api-key", Environment.GetEnvironmentVariable("API_KEY"));
 
 var answer = await PostSafely("/v1/sales-events", new
 {

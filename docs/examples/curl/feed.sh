@@ -1,7 +1,7 @@
 #!/bin/sh
 set -eu
-URL=${REGULARS_URL:-http://127.0.0.1:8080}
-KEY=${REGULARS_KEY:?set it to your API key}
+URL=${API_URL:-http://127.0.0.1:8080}
+KEY=${API_KEY:?set it to your API key}
 
 # Profiles that changed since a moment, page by page. Keep the last cursor: the next run goes on from there.
 CURSOR=""

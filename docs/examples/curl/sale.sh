@@ -1,7 +1,7 @@
 #!/bin/sh
 set -eu
-URL=${REGULARS_URL:-http://127.0.0.1:8080}
-KEY=${REGULARS_KEY:?set it to your API key}
+URL=${API_URL:-http://127.0.0.1:8080}
+KEY=${API_KEY:?set it to your API key}
 
 # One key for one ticket: however often it is sent, it is recorded once. curl waits and retries on 408, 429 and 5xx.
 curl -fsS --retry 5 --retry-all-errors "$URL/v1/sales-events" -H "x-api-key: $KEY" \

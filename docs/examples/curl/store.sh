@@ -1,7 +1,7 @@
 #!/bin/sh
 set -eu
-URL=${REGULARS_URL:-http://127.0.0.1:8080}
-KEY=${REGULARS_KEY:?set it to your API key}
+URL=${API_URL:-http://127.0.0.1:8080}
+KEY=${API_KEY:?set it to your API key}
 
 curl -fsS "$URL/v1/stores" -H "x-api-key: $KEY" -H "content-type: application/json" -d '{
   "external_id": "PARIS-01",

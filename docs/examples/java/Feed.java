@@ -8,8 +8,8 @@ import java.time.Duration;
 import java.util.regex.Pattern;
 
 public class Feed {
-    static final String URL = System.getenv().getOrDefault("REGULARS_URL", "http://127.0.0.1:8080");
-    static final String KEY = System.getenv("REGULARS_KEY");
+    static final String URL = System.getenv().getOrDefault("API_URL", "http://127.0.0.1:8080");
+    static final String KEY = System.getenv("API_KEY");
     // With a JSON library, read `next_cursor` and `has_more` from the page instead.
     static final Pattern NEXT = Pattern.compile("\"next_cursor\":\"([^\"]+)\"");
 

@@ -8,8 +8,8 @@ import java.time.OffsetDateTime;
 import java.util.Set;
 
 public class Sale {
-    static final String URL = System.getenv().getOrDefault("REGULARS_URL", "http://127.0.0.1:8080");
-    static final String KEY = System.getenv("REGULARS_KEY");
+    static final String URL = System.getenv().getOrDefault("API_URL", "http://127.0.0.1:8080");
+    static final String KEY = System.getenv("API_KEY");
     static final Set<Integer> PASSING = Set.of(408, 409, 429);
 
     /** One key for one ticket: however often it is sent, it is recorded once. */

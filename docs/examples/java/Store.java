@@ -5,8 +5,8 @@ import java.net.http.HttpResponse.BodyHandlers;
 import java.time.Duration;
 
 public class Store {
-    static final String URL = System.getenv().getOrDefault("REGULARS_URL", "http://127.0.0.1:8080");
-    static final String KEY = System.getenv("REGULARS_KEY");
+    static final String URL = System.getenv().getOrDefault("API_URL", "http://127.0.0.1:8080");
+    static final String KEY = System.getenv("API_KEY");
 
     static String post(String path, String body) throws Exception {
         var request = HttpRequest.newBuilder(URI.create(URL + path))

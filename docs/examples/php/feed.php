@@ -1,6 +1,6 @@
 <?php
-$url = getenv('REGULARS_URL') ?: 'http://127.0.0.1:8080';
-$key = getenv('REGULARS_KEY');
+$url = getenv('API_URL') ?: 'http://127.0.0.1:8080';
+$key = getenv('API_KEY');
 
 /** Every profile that changed, page by page. Keep the last cursor: the next run goes on from there. */
 function changedProfiles(array $query): Generator

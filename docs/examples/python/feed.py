@@ -3,8 +3,8 @@ import os
 import urllib.parse
 import urllib.request
 
-URL = os.environ.get("REGULARS_URL", "http://127.0.0.1:8080")
-KEY = os.environ["REGULARS_KEY"]
+URL = os.environ.get("API_URL", "http://127.0.0.1:8080")
+KEY = os.environ["API_KEY"]
 
 
 def changed_profiles(query):

@@ -2,8 +2,8 @@ import json
 import os
 import urllib.request
 
-URL = os.environ.get("REGULARS_URL", "http://127.0.0.1:8080")
-KEY = os.environ["REGULARS_KEY"]
+URL = os.environ.get("API_URL", "http://127.0.0.1:8080")
+KEY = os.environ["API_KEY"]
 
 
 def post(path, body):

@@ -1,8 +1,8 @@
 require "json"
 require "net/http"
 
-URL = ENV.fetch("REGULARS_URL", "http://127.0.0.1:8080")
-KEY = ENV.fetch("REGULARS_KEY")
+URL = ENV.fetch("API_URL", "http://127.0.0.1:8080")
+KEY = ENV.fetch("API_KEY")
 
 # Every profile that changed, page by page. Keep the last cursor: the next run goes on from there.
 def each_changed_profile(query, &block)

@@ -2,8 +2,8 @@ require "json"
 require "net/http"
 require "time"
 
-URL = ENV.fetch("REGULARS_URL", "http://127.0.0.1:8080")
-KEY = ENV.fetch("REGULARS_KEY")
+URL = ENV.fetch("API_URL", "http://127.0.0.1:8080")
+KEY = ENV.fetch("API_KEY")
 
 # One key for one ticket: however often it is sent, it is recorded once.
 def post_safely(path, body, idempotency_key)

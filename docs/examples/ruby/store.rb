@@ -1,8 +1,8 @@
 require "json"
 require "net/http"
 
-URL = ENV.fetch("REGULARS_URL", "http://127.0.0.1:8080")
-KEY = ENV.fetch("REGULARS_KEY")
+URL = ENV.fetch("API_URL", "http://127.0.0.1:8080")
+KEY = ENV.fetch("API_KEY")
 
 def post(path, body)
   headers = { "x-api-key" => KEY, "content-type" => "application/json" }

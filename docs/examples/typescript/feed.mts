@@ -1,5 +1,5 @@
-const URL_ = process.env.REGULARS_URL ?? "http://127.0.0.1:8080";
-const KEY = process.env.REGULARS_KEY!;
+const URL_ = process.env.API_URL ?? "http://127.0.0.1:8080";
+const KEY = process.env.API_KEY!;
 
 /** Every profile that changed, page by page. Keep the last cursor: the next run goes on from there. */
 async function* changedProfiles(query: Record<string, string>) {

@@ -1,5 +1,5 @@
-const URL_ = process.env.REGULARS_URL ?? "http://127.0.0.1:8080";
-const KEY = process.env.REGULARS_KEY!;
+const URL_ = process.env.API_URL ?? "http://127.0.0.1:8080";
+const KEY = process.env.API_KEY!;
 
 async function post(path: string, body: object): Promise<any> {
   const headers = { "x-api-key": KEY, "content-type": "application/json" };

@@ -1,5 +1,5 @@
-const URL_ = process.env.REGULARS_URL ?? "http://127.0.0.1:8080";
-const KEY = process.env.REGULARS_KEY!;
+const URL_ = process.env.API_URL ?? "http://127.0.0.1:8080";
+const KEY = process.env.API_KEY!;
 
 /** One key for one ticket: however often it is sent, it is recorded once. */
 async function postSafely(path: string, body: object, idempotencyKey: string): Promise<any> {

@@ -20,12 +20,12 @@ type page struct {
 }
 
 func get(path string) (found page) {
-	address := os.Getenv("REGULARS_URL")
+	address := os.Getenv("API_URL")
 	if address == "" {
 		address = "http://127.0.0.1:8080"
 	}
 	request, _ := http.NewRequest("GET", address+path, nil)
-	request.Header.Set("x-api-key", os.Getenv("REGULARS_KEY"))
+	request.Header.Set("x-api-key", os.Getenv("API_KEY"))
 	response, err := (&http.Client{Timeout: 15 * time.Second}).Do(request)
 	if err != nil {
 		log.Fatal(err)

@@ -12,13 +12,13 @@ import (
 )
 
 func post(path string, body any) map[string]any {
-	address := os.Getenv("REGULARS_URL")
+	address := os.Getenv("API_URL")
 	if address == "" {
 		address = "http://127.0.0.1:8080"
 	}
 	text, _ := json.Marshal(body)
 	request, _ := http.NewRequest("POST", address+path, bytes.NewReader(text))
-	request.Header.Set("x-api-key", os.Getenv("REGULARS_KEY"))
+	request.Header.Set("x-api-key", os.Getenv("API_KEY"))
 	request.Header.Set("content-type", "application/json")
 	response, err := (&http.Client{Timeout: 15 * time.Second}).Do(request)
 	if err != nil {

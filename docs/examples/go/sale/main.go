@@ -14,7 +14,7 @@ import (
 
 // postSafely sends one ticket under one key: however often it is sent, it is recorded once.
 func postSafely(path string, body any, idempotencyKey string) string {
-	address := os.Getenv("REGULARS_URL")
+	address := os.Getenv("API_URL")
 	if address == "" {
 		address = "http://127.0.0.1:8080"
 	}
@@ -22,7 +22,7 @@ func postSafely(path string, body any, idempotencyKey string) string {
 	client := &http.Client{Timeout: 15 * time.Second}
 	for attempt := 0; ; attempt++ {
 		request, _ := http.NewRequest("POST", address+path, bytes.NewReader(text))
-		request.Header.Set("x-api-key", os.Getenv("REGULARS_KEY"))
+		request.Header.Set("x-api-key", os.Getenv("API_KEY"))
 		request.Header.Set("content-type", "application/json")
 		request.Header.Set("idempotency-key", idempotencyKey)
 		wait := time.Second << attempt

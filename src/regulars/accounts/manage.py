@@ -25,8 +25,8 @@ class Listed:
 
 
 async def create_user(tx: Tx, email: str, *, organization_id: UUID, role: Role) -> str:
-    """The secret of an invitation, also for an address that has an account: addresses are not verified, so whoever
-    has the account must show its password as well as this link."""
+    """The secret of an invitation, also for an address that has an account: addresses are not verified, so the
+    holder of the account must show its password as well as this link."""
     if any(member.email == email for member in await queries.list_members(tx, organization_id)):
         raise AlreadyMember(email)
     token = await make_link(tx, Purpose.INVITATION, email=email, organization_id=organization_id, role=role)
@@ -37,8 +37,8 @@ async def create_user(tx: Tx, email: str, *, organization_id: UUID, role: Role) 
 async def link_for(tx: Tx, email: str, *, without_second_factor: bool) -> str:
     """A link for a new password. Who was signed in is out at once, and links that others made end.
 
-    Without the second factor the password goes too: where somebody else holds the account, they could otherwise sign in
-    and set up a second factor again before the link is used.
+    Without the second factor the password is deleted too: another person who controls the account could otherwise sign
+    in and set up a second factor again before the link is used.
     """
     person = await _find(tx, email)
     if without_second_factor:

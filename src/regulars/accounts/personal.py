@@ -1,4 +1,4 @@
-"""What accounts hold about customers: canonical ids in the audit log, which name nobody after an erasure."""
+"""What accounts store about customers: canonical ids in the audit log, which identify no person after an erasure."""
 
 from typing import Final
 

@@ -178,7 +178,7 @@ async def find_password(tx: Tx, email: str) -> StoredPassword | None:
 
 
 async def lock_password(tx: Tx, email: str) -> StoredPassword | None:
-    """As `find_password`, and nobody changes the user's row until the transaction ends."""
+    """As `find_password`, and locks the user's row against changes until the transaction ends."""
     rows = await tx.fetch(
         "SELECT id, password_hash FROM users WHERE email = %s AND disabled_at IS NULL FOR NO KEY UPDATE", (email,)
     )

@@ -60,7 +60,7 @@ async def end_sessions(tx: Tx, user_id: UUID, *, but: UUID | None = None) -> int
 
 
 async def end_all_sessions(tx: Tx) -> None:
-    """Of everybody: a restored backup brings back sessions that were ended since."""
+    """End the sessions of all users: a restored backup brings back sessions that were ended since."""
     await queries.delete_all_sessions(tx)
 
 

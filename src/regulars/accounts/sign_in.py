@@ -36,7 +36,7 @@ def digest_of(stored: queries.StoredPassword) -> str:
 async def lock_checked_password(tx: Tx, email: str, digest: str) -> bool:
     """Whether the password that was checked still counts: it may have been changed, or the account disabled.
 
-    The account's row stays locked until the commit, so whoever changes the password later ends the new session too.
+    The account's row stays locked until the commit, so a later change of the password ends the new session too.
     """
     stored = await queries.lock_password(tx, email)
     return stored is not None and stored.password_hash is not None and digest_of(stored) == digest
@@ -50,7 +50,7 @@ async def begin_attempt(database: Database, email: str, address: str) -> Attempt
 
 @contextlib.asynccontextmanager
 async def given_back_on_error(database: Database, attempt: Attempt) -> AsyncIterator[None]:
-    """Give back an attempt that an overload or a lost connection kept from being checked; a refusal stays counted."""
+    """Give back an attempt that an overload or a lost connection left unchecked; a refusal stays counted."""
     try:
         yield
     except AccountRefusal:

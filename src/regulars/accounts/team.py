@@ -91,7 +91,7 @@ async def check_maker(tx: Tx, link: Link, user_id: UUID | None) -> None:
     """A link is valid only while its maker could still make it; `user_id` is the account that it is for.
 
     The operator's links name no maker. Password links of releases before this check name one and no organization, and
-    are refused: whether their maker could still make them cannot be told.
+    are refused: it is impossible to check whether their maker could still make them.
     """
     if link.maker_id is None:
         return

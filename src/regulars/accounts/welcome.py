@@ -27,7 +27,7 @@ async def accept_as_new(tx: Tx, token: str, *, name: str, password_hash: str, ad
     link = await _use(tx, token, Purpose.INVITATION)
     person = await create_person(tx, email=link.email or "", name=name)
     if person.has_password or person.disabled_at is not None or await queries.find_memberships(tx, person.id):
-        # Somebody has this account already: then its password decides, or the operator's link, and not this one.
+        # A user has this account already: its password or the operator's link gives access, and this link does not.
         raise LinkUnusable
     await queries.set_particulars(tx, person.id, name=name, locale=person.locale)
     await queries.set_password(tx, person.id, password_hash)
@@ -37,7 +37,7 @@ async def accept_as_new(tx: Tx, token: str, *, name: str, password_hash: str, ad
 
 async def accept_as_known(tx: Tx, token: str, user_id: UUID, *, password_hash: str | None, address: str) -> Link:
     """The holder of an account takes an invitation to their own address. `password_hash` is what their password was
-    checked against: if it is another by now, somebody else may have set it."""
+    checked against: if it has changed since, another person may have set it."""
     link = await _use(tx, token, Purpose.INVITATION)
     person = await queries.find_person(tx, user_id)
     if person is None or person.email != link.email:
@@ -106,7 +106,7 @@ async def password_link_by_operator(tx: Tx, email: str) -> str:
 
 
 async def _use(tx: Tx, token: str, purpose: Purpose) -> Link:
-    """Take the link, if whoever made it still could.
+    """Use the link, if its maker could still make it.
 
     The account's row is locked before the link: joining another organization does the same, so of a reset by an admin
     and a joining at the same moment the second one sees what the first did, and there is no deadlock.

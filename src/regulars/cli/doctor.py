@@ -237,7 +237,7 @@ def _secret_key(settings: Settings, connection: psycopg.Connection[Any]) -> Find
 
 
 def _organization_secrets(settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
-    """A warning only: everything works with plain secrets, and what they protect is open to whoever has a backup."""
+    """A warning only: everything works with plain secrets, but a backup exposes what they protect."""
     try:
         [(plain, total)] = connection.execute(
             "SELECT count(to_jsonb(o) ->> 'secret'), count(*) FROM organizations AS o"

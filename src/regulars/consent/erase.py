@@ -24,9 +24,9 @@ async def erase_consent(
 ) -> list[UUID]:
     """Turn the profiles' own `numbers` and every number linked to them into do-not-contact entries dated now.
 
-    A number that is somebody else's subscription is left alone: it is on the erased profile as a mere field, and goes
-    with it. One that is linked to nobody is withdrawn. Numbers by whose hash (`also`) an erasure is replayed are
-    withdrawn in any case: when it happened, they were the person's.
+    A number that is another profile's subscription is left alone: it is on the erased profile as a mere field, and goes
+    with it. A number that no profile is linked to is withdrawn. Numbers by whose hash (`also`) an erasure is
+    replayed are withdrawn in any case: when it happened, they were the person's.
 
     What remains of each is a keyed hash, so that an older consent that some file brings back later is superseded. The
     caller has locked the profiles against new links (they hold them in existence while they are written). The heads

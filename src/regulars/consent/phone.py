@@ -42,7 +42,7 @@ def read_if_number(text: str) -> str | None:
 
 def read_known_number(text: str, *, default_country: str | None, field: str = "phone_number") -> str:
     """A number to withdraw or to look up, read exactly as a profile's is: `00` is a plus, and a national number is one
-    of the organization's default country. Whoever wants to stop is understood wherever the number can be known."""
+    of the organization's default country. A request to stop is accepted wherever the number can be known."""
     phone = read_phone(text, default_country=default_country)
     if not phone.reachable:
         national = "" if default_country is None else f", or as in {default_country}"

@@ -44,7 +44,7 @@ async def lock_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[by
 
 
 async def lock_free_heads(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> list[HeadRow]:
-    """The same without waiting: those that somebody else holds are left out."""
+    """The same without waiting: heads that another transaction has locked are left out."""
     rows = await tx.fetch(_LOCK_HEADS + "FOR UPDATE SKIP LOCKED) AS locked", (Blobs(number_hashes), organization_id))
     return [_head(row) for row in rows]
 

@@ -46,7 +46,7 @@ def names() -> dict[str, Path]:
 
 @cache
 def read_document(name: str) -> Document:
-    """One of `names`: what is read is held for good, so nobody else may choose what that is."""
+    """One of `names`: a document stays in the cache for good, so a request may not choose any other file."""
     path = names()[name]
     tokens = _PARSER.parse(_COMMENT.sub("", path.read_text("utf-8")))
     headings = _name_headings(tokens)

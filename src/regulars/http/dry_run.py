@@ -41,7 +41,7 @@ class _UndoneError(Exception):
 
 
 async def run_dry(database: Database, route: Mutation, request: Request, command: object) -> Answer:
-    """The response that the write would get. Nothing is stored, no key is claimed and nobody is told."""
+    """The response that the write would get. Nothing is stored, no key is claimed and no listener is notified."""
     write = Write(request, command)
     with remembering_new() as made:
         try:

@@ -48,7 +48,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     api_key: bytes
     request_id: bytes | None
     keep_alive: bool
-    # Where the caller reached this server, as far as the head tells.
+    # The address at which the caller reached this server, as far as the head shows it.
     address: str
     # Where a write goes, and whatever of it need not be found out again.
     target: bytes = b""

@@ -39,7 +39,7 @@ _EXAMPLE_ADDRESS = "https://regulars.shop.example"
 
 
 class Event(Protocol):
-    """Something that is posted to whoever asked for it."""
+    """A webhook event: it is posted to the endpoints that subscribe to it."""
 
     @property
     def type(self) -> str: ...

@@ -3,8 +3,8 @@
 There are three answers. A condition holds, or it does not, or it cannot be judged. It cannot be judged for anybody
 while something it stands on is wrong: a retyped attribute, a segment or a store that is gone (`condition_check.py`).
 The whole filter or branch then has no answer, whatever groups stand around the fault: under *none* a plain False would
-hold for everybody. A value of one customer that its type cannot read is unknown for that customer only: it makes no
-condition hold, and no *none* either.
+hold for all customers. A value of one customer that its type cannot read is unknown for that customer only: it makes
+no condition hold, and no *none* either.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Live journeys that stand on something wrong: nobody enters them, or runs wait at a branch."""
+"""Live journeys whose conditions cannot be judged: no customer enters them, or runs wait at a branch."""
 
 from collections.abc import Sequence
 from uuid import UUID

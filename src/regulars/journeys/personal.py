@@ -28,7 +28,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 async def _erase_runs(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    # What waits to be told of texts comes before runs: listeners hold such facts while they look for runs.
+    # Pending facts about texts are deleted before runs: listeners lock such facts while they look for runs.
     await forget_changes(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
     await erase_runs(tx, organization_id, people.profile_ids)
 

@@ -1,6 +1,6 @@
 """Commitments: a hash of some content under a salt of its own.
 
-Once content and salt are deleted the commitment tells nothing about the content, and whatever was computed over it
+Once content and salt are deleted the commitment reveals nothing about the content, and whatever was computed over it
 still verifies.
 """
 

@@ -161,7 +161,7 @@ def new_uuids(count: int, *, at: datetime | None = None) -> list[bytes]:
     return made
 
 
-# Those that are made while somebody wants to know them.
+# The ids that were made inside `remembering_new`; None outside of it.
 _new: ContextVar[list[bytes] | None] = ContextVar("new_uuids", default=None)
 
 

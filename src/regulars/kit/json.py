@@ -29,7 +29,7 @@ _DIGITS_ALIKE = bytes.maketrans(b"123456789E", b"000000000e")
 _EXPONENT = b"0e"
 _LARGE_EXPONENT = re.compile(rb"[0-9][eE]\+?[0-9]{3}")
 DOUBLE_DIGITS_MAX = 308
-# An integer is kept as it was sent, also where a double could not hold it.
+# An integer is stored as it was sent, even if a double cannot represent it.
 INTEGER_DIGITS_MAX = 400
 _MANY_DIGITS = b"0" * (DOUBLE_DIGITS_MAX + 1)
 _BRACKETS_ALIKE = bytes.maketrans(b"{}", b"[]")

@@ -147,8 +147,8 @@ def _execute(connection: psycopg.Connection[Any], file: Path, statements: bytes,
 def _locked(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """A transaction that holds the lock on migrating.
 
-    Each try is a transaction of its own: whoever waits inside one may hold a snapshot, which the node that has the lock
-    waits for when it builds an index, and both would wait for ever.
+    Each try is a transaction of its own: a node that waits inside one may hold a snapshot, which the node that has the
+    lock waits for when it builds an index, and both would wait for ever.
     """
     deadline = time.monotonic() + OTHER_NODE_WAIT_S
     while True:

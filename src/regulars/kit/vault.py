@@ -155,7 +155,7 @@ def new_key_file(path: Path) -> Vault:
 def take_over_new_key(folder: Path, known: str | None) -> None:
     """Finish a rotation of the key file: the new one takes its place, and the old one stays under its fingerprint.
 
-    Called after the commit, and again at the start of processes: whoever was killed in between left the new file.
+    Called after the commit, and again when a process starts: a process that was killed in between left the new file.
     """
     new, current = folder / NEW_KEY_FILE_NAME, folder / KEY_FILE_NAME
     if not new.exists() or Vault(_read_key_file(new)).fingerprint != known:

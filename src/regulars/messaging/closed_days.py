@@ -1,4 +1,4 @@
-"""The public holidays of a country as they will be kept: everywhere, and for customers of stores in single regions."""
+"""The public holidays of a country as they are observed: everywhere, and for customers of stores in single regions."""
 
 import asyncio
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class ClosedDays:
 @dataclass(frozen=True, slots=True)
 class RegionDays:
     closed: NamedDays
-    # Kept by most regions, and not by this one.
+    # Observed by most regions, and not by this one.
     opened: NamedDays
 
 

@@ -321,7 +321,7 @@ async def is_any_on_its_way_to_the_withdrawn(
 ) -> bool:
     """Whether a text is being sent to one of the numbers, or to any, that has no consent by now.
 
-    A claim that has lapsed is nobody's any more.
+    A text whose claim has lapsed does not count as being sent.
     """
     rows = await tx.fetch(
         """

@@ -1,9 +1,9 @@
 """The queue of texts: one gate in the claiming transaction, then the provider, then what came of it.
 
-The numbers of a bite are locked before its texts, as every withdrawal and every erasure locks them; a text whose
-number somebody holds is left for the next pass. A withdrawal that commits before a claim is seen by it; one that comes
-during a claim waits for the claim, and its answer waits until the text has ended (`quiet.py`). So nothing is sent after
-a withdrawal was answered.
+The numbers of a batch are locked before its texts, as every withdrawal and every erasure locks them; a text whose
+number another transaction has locked is left for the next pass. A withdrawal that commits before a claim is seen by it;
+one that comes during a claim waits for the claim, and its answer waits until the text has ended (`quiet.py`). So
+nothing is sent after a withdrawal was answered.
 """
 
 from collections.abc import Sequence
@@ -110,7 +110,7 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
         return outcome
 
     async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claimed, Outcome | Dropped]]) -> None:
-        # The settings first, then the number, then the text: the order in which everybody locks.
+        # The settings first, then the number, then the text: the lock order of all transactions.
         for claim, outcome in done:
             if isinstance(outcome, NotAuthorized):
                 await hold_for_account(tx, organization_id, claim.texting, reason=outcome.message)
@@ -156,7 +156,7 @@ class TextQueue(ClaimQueue[Claimed, Outcome | Dropped]):
 
 
 async def _take(tx: Tx, organization_id: UUID, *, limit: int) -> tuple[Sequence[TextRow], dict[bytes, NumberConsent]]:
-    """The first due texts to numbers that nobody holds, the numbers locked before the texts."""
+    """The first due texts to numbers that no other transaction has locked; the numbers are locked before the texts."""
     consents: dict[bytes, NumberConsent] = {}
 
     async def find(after: queries.DueText | None, many: int) -> Sequence[queries.DueText]:

@@ -30,7 +30,7 @@ Connection = AsyncConnection[TupleRow]
 
 
 async def create_organization(connection: Connection, name: str) -> Organization:
-    """A new one, or `NameTaken`: whoever creates joins what they created, so an existing one is never returned."""
+    """A new one, or `NameTaken`: the user who creates one joins it, so an existing one is never returned."""
     organization = Organization(new_uuid(), name, await _now(connection))
     stored = await protect(connection, organization.id, secrets.token_bytes(SECRET_BYTES))
     is_new = await queries.insert_organization_if_new(

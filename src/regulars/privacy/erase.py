@@ -69,7 +69,7 @@ async def erase_profiles(
 
 
 async def replay_erasure(tx: Tx, erasure: Erasure, *, secret: bytes) -> bool:
-    """Erase again somebody whom a restored backup brought back, as of when they were erased.
+    """Erase again a person whom a restored backup brought back, as of when they were erased.
 
     Consent that was given after the erasure therefore counts. False if the backup had the erasure already. The person
     may be missing from the backup, while their numbers are known to it.

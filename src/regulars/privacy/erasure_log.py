@@ -32,7 +32,7 @@ _log = log.get(__name__)
 
 
 class Erasure(msgspec.Struct, frozen=True):
-    """Somebody who was erased. `is_certain` is false where nobody knows whether the erasure was committed."""
+    """A person who was erased. `is_certain` is false where the log does not show whether the erasure was committed."""
 
     organization_id: UUID
     profile_id: UUID

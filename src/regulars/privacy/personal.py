@@ -1,4 +1,4 @@
-"""What this room holds about people: that somebody was erased, by ids and hashes that tell nothing about them."""
+"""What this room stores about people: who was erased, by ids and hashes that reveal nothing about them."""
 
 from typing import Final
 

@@ -33,7 +33,7 @@ class ReplayReport(msgspec.Struct):
     replayed: int = 0
     # Known to the backup already, or of an organization that it does not have.
     skipped: int = 0
-    # Replayed although nobody knows whether they were ever committed, each with the name of its organization.
+    # Replayed although the log does not show whether they were committed, each with the name of its organization.
     uncertain: list[tuple[str, Erasure]] = []
 
 

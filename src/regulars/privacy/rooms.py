@@ -16,8 +16,8 @@ from regulars.webhooks.personal import PERSONAL_DATA as WEBHOOKS
 from regulars.work.personal import PERSONAL_DATA as WORK
 from regulars.work.personal import PersonalData
 
-# Consent first: it finds the numbers. Then profiles, with what waits to be told about them, before the rows that
-# listeners make of it. Journeys stand before texts, and webhooks after all facts: what listeners were making is there.
+# Consent first: it finds the numbers. Then profiles, with the pending facts about them, before the rows that
+# listeners make. Journeys stand before texts, and webhooks after all facts: what listeners were making is there.
 ROOMS: Final[Mapping[str, PersonalData]] = {
     "consent": CONSENT,
     "profiles": PROFILES,

@@ -253,7 +253,7 @@ _AMOUNTS = ("unit_price_cents", "total_price_cents", "discount_cents", "tax_cent
 
 
 def _numbers(wire: SaleIn) -> Iterator[object]:
-    """What is kept to the last digit: amounts and properties."""
+    """The numbers that are stored to the last digit: amounts and properties."""
     for name in _TOTALS:
         yield getattr(wire, name)
     for line in wire.line_items:

@@ -1,6 +1,6 @@
 """Conditions that name an erased person: an attribute that only they had stands in no definition afterwards.
 
-Nobody else has the value, so the condition holds for the same customers whatever stands in its place.
+No other customer has the value, so the condition holds for the same customers whatever stands in its place.
 """
 
 from collections.abc import Collection
@@ -16,7 +16,7 @@ from regulars.profiles.find import find_held_values
 from regulars.work.personal import ErasedPeople
 
 ERASED_VALUE: Final = "[erased]"
-# A value that nobody else has costs a look at every profile; more than these few in definitions is no segment's doing.
+# Each value that no other customer has costs a scan of all profiles; real segments name fewer values than this.
 VALUES_MAX: Final = 10
 
 Attribute = tuple[str, str]

@@ -18,6 +18,6 @@ PERSONAL_DATA: Final = PersonalData(
         "segment_sizes": "counts",
         "segment_fed": "ids of sales",
     },
-    # The columns follow: the feed hears of the erasure, and a purge takes the values out within half a day.
+    # The columns follow: the feed handles the erasure, and a purge removes the values within half a day.
     erase=erase_values,
 )

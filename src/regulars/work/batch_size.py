@@ -4,7 +4,7 @@ from uuid import UUID
 
 from psycopg.errors import LockNotAvailable, QueryCanceled
 
-# The batch met a lock that somebody else keeps, or ran for longer than a statement may. A smaller one may get through.
+# Another transaction holds a lock that the batch needs, or a statement timed out. A smaller batch may succeed.
 HELD_UP = (LockNotAvailable, QueryCanceled)
 
 

@@ -159,7 +159,7 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
     ) -> None:
         async with database.transaction() as tx:
             await self.settle(tx, organization_id, done)
-            # Places are free again: whoever waited for one, and this organization itself, may go on.
+            # Slots are free again: the organizations that waited for one, and this organization itself, may go on.
             held_up = {organization_id, *self._held_up}
             tx.touched.update((self.name, waiting) for waiting in held_up)
         self._held_up -= held_up

@@ -20,8 +20,8 @@ from regulars.work.queue import Queue, log_trouble
 
 # Rows carry the time their transaction began, and show when it commits: a look goes back by this much.
 COMMITS_LATE_BY: Final = timedelta(seconds=5)
-# A full look finds again what a turn passed over because somebody held it: often, but for no more than this share of
-# the time, since it reads the whole backlog.
+# A full scan finds the work that a pass skipped because another transaction had locked it. It runs often, but for no
+# more than this share of the time, since it reads the whole backlog.
 FULL_LOOK_EVERY_S: Final = 5.0
 FULL_LOOK_EVERY_S_MAX: Final = 60.0
 FULL_LOOK_SHARE: Final = 0.005

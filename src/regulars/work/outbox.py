@@ -1,8 +1,8 @@
 """The outbox: facts are recorded in the transaction that made them true, and handed to their listeners afterwards.
 
 Listeners of one fact do not know each other. If one fails, the others' success is committed with a row for the one
-that failed (`retries.py`), which is tried again alone. One that cannot get its lock, or takes too long, holds nobody
-up either: its facts are put aside for it at once, and for a while it is not waited for again.
+that failed (`retries.py`), which is tried again alone. One that cannot get its lock, or takes too long, blocks no
+other listener either: its facts are put aside for it at once, and for a while it is not waited for again.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -145,7 +145,7 @@ class OutboxQueue(Queue):
     async def _without_aside(
         self, tx: Tx, organization_id: UUID, listeners: Mapping[str, Listener], rows: Sequence[OutboxRow]
     ) -> Mapping[str, Listener]:
-        """The listeners that are told now; the rows are put aside for those that were held up a moment ago."""
+        """The listeners to notify now; the rows are put aside for those that hit a lock or a timeout a moment ago."""
         if not self._aside:
             return listeners
         now = monotonic()
@@ -211,7 +211,7 @@ class OutboxQueue(Queue):
                 await listener(tx, organization_id, decode_facts(kind, some))
 
             try:
-                # A savepoint around all halves: one that is held up hears of nothing here, and of everything later.
+                # A savepoint around the bisection: a listener that is held up handles no row here, and all rows later.
                 async with tx.connection.transaction():
                     guilty = await find_guilty(tx, rows, tell)
             except HELD_UP as held_up:

@@ -48,7 +48,7 @@ class PersonalData:
     """What a room stores about people.
 
     Every column of text, JSON or bytes of the room stands in `columns` or in `harmless`; a test compares both with the
-    schema. `harmless` names a column (`texts.step`) or a whole table (`text_totals`) and says why nobody is in it.
+    schema. `harmless` names a column (`texts.step`) or a whole table (`text_totals`) and says why no person is in it.
     """
 
     columns: tuple[str, ...] = ()

@@ -90,13 +90,13 @@ Free = TypeVar("Free")
 class RowQueue(Queue, Generic[Row]):
     """A queue whose rows are acted on in the transaction that takes them, so each takes effect exactly once.
 
-    It must not talk to the network. If a bite fails it is undone and split by halves until only the guilty rows fail;
-    these wait for their next attempt, or are parked, and hold nobody back.
+    It must not talk to the network. If a batch fails it is rolled back and bisected until only the guilty rows fail;
+    these wait for their next attempt, or are parked, and block no other row.
 
-    A bite that meets a lock or runs out of time is not split in its transaction, which would hold everything for as
-    many limits as there are halves: the next turn takes half as many rows. A row that waits for a lock alone is put
-    off, and that is no attempt; one that runs out of time alone fails like any other. If the rows could not even be
-    taken, none of them fails: the next turn takes half as many.
+    A batch that meets a lock or times out is not bisected in its transaction, which would hold all locks for as many
+    timeouts as there are parts: the next pass takes half as many rows. A row that waits for a lock alone is put
+    off, and that is no attempt; one that times out alone fails like any other. If the rows could not even be
+    taken, none of them fails: the next pass takes half as many.
     """
 
     schedule: Schedule
@@ -186,7 +186,7 @@ async def take_free(
     *,
     limit: int,
 ) -> list[Free]:
-    """So many of the due items as are free. Items that wait for somebody else's lock are passed over in the same pass.
+    """Up to `limit` due items that are free. Items that another transaction has locked are skipped in the same pass.
 
     `find` gives the items after one, in order; `lock` gives those of them that it could lock without waiting.
     """

@@ -39,7 +39,7 @@ FROM pg_class AS c LEFT JOIN pg_dist_partition AS d ON d.logicalrelid = c.oid
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND c.reltuples <= 0
   AND pg_has_role(c.relowner, 'USAGE')
 """
-# Tables of which the planner believes that whoever is not among their commonest organizations has a row at most.
+# Tables where the planner estimates at most one row for an organization outside their most common values.
 _CLOSED: Final[LiteralString] = """
 SELECT c.relname, c.reltuples, pg_stat_get_mod_since_analyze(c.oid),
        ARRAY(SELECT unnest(s.most_common_vals::text::uuid[]))

@@ -10,7 +10,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.web.csv import csv_response
 from regulars.web.visit import Visit
 
-# A task that nobody holds may vanish before it has run.
+# The event loop refers to tasks weakly: one without another reference may be collected before it has run.
 _recording: set["asyncio.Task[None]"] = set()
 
 

@@ -1,7 +1,7 @@
 """The audit log: who did what, from where, before and after. Rows are added in the transaction of the act itself.
 
-Each row is chained to the one before it in its organization. Whoever appends locks the end of the chain until the
-commit, so a use case records last: acts are rare, and nothing that runs often waits here.
+Each row is chained to the one before it in its organization. A transaction that appends locks the end of the chain
+until its commit, so a use case records last: acts are rare, and nothing that runs often waits here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ COMMAND_LINE: Final = "the command line"
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts: somebody signed in, a program with an API key, or the operator at the server."""
+    """Who acts: a signed-in user, a program with an API key, or the operator at the server."""
 
     id: UUID | None
     name: str

@@ -1,4 +1,4 @@
-"""One-time links: an invitation, a new password, the first owner. No mail is sent; whoever makes one passes it on.
+"""One-time links: an invitation, a new password, the first owner. No mail is sent; the maker passes the link on.
 
 A link of a member carries the organization and its maker: `welcome` checks both again when the link is used. A link of
 the operator has no maker, and a password link of the operator no organization.
@@ -120,7 +120,7 @@ async def end_links_of_user(tx: Tx, *, user_id: UUID, email: str) -> None:
 
 
 async def end_all_links(tx: Tx) -> None:
-    """Of everybody: a restored backup brings back links that were used or withdrawn since."""
+    """End the links of all users: a restored backup brings back links that were used or withdrawn since."""
     await queries.expire_all_links(tx)
 
 

@@ -107,7 +107,7 @@ class AccountPages:
         return await self._with_password_and_code(visit, off=False)
 
     async def _with_password_and_code(self, visit: Visit, *, off: bool) -> Response:
-        """Both are one attempt: with the password alone, nobody makes new codes or turns the factor off."""
+        """Both are one attempt: the password alone is not enough to make new codes or to turn the factor off."""
         form, user, by = FormState(visit.form), visit.user, actor_of(visit)
         try:
             check = await check_password(

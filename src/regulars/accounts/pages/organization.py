@@ -62,7 +62,7 @@ async def change(visit: Visit) -> Response:
     try:
         async with visit.database.transaction() as tx:
             if is_required and not await factor.is_enabled(tx, visit.user.id):
-                # Whoever has one proves that it can be had here, and is not shut out by the next click.
+                # A user with a second factor has shown that it works here, and the next click does not lock them out.
                 form.refuse("requires_second_factor", "Turn on your own second factor first, under Your account.")
                 return refused(visit, TEMPLATE, form, **_choices())
             slug = await organization.change_organization(

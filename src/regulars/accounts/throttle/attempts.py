@@ -2,8 +2,9 @@
 
 Three counters, each of fifteen minutes: this account from this address, this address, this account. An attempt is
 counted before the password is checked, so that guesses sent at once cannot pass together, and given back when it was
-right. The last two counters skip an account that has signed in from this address before: whoever tries names from all
-over the world, or from behind the same proxy, keeps nobody out of their own office. A one-time link always works.
+right. The last two counters skip an account that has signed in from this address before: an attacker who tries names
+from all over the world, or from behind the same proxy, locks no user out at their usual address. A one-time link
+always works.
 """
 
 import ipaddress
@@ -76,7 +77,7 @@ async def succeed(tx: Tx, attempt: Attempt) -> None:
 
 
 async def is_first_failure(tx: Tx, email: str) -> bool:
-    """Whether none was told of this account in the last fifteen minutes; asking counts as telling."""
+    """Whether this is the first failure of the account in fifteen minutes; each call counts as one."""
     count, _until = await queries.add_failure(tx, f"told {email}", until=tx.now + WINDOW)
     return count == 1
 

@@ -41,7 +41,7 @@ async def lock_consents(tx: Tx, organization_id: UUID, number_hashes: Collection
 async def lock_free_consents(
     tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]
 ) -> tuple[dict[bytes, NumberConsent], set[bytes]]:
-    """The same without waiting; and the numbers that somebody else holds, which are not judged now."""
+    """The same without waiting; and the numbers that another transaction has locked, which are not judged now."""
     heads = await lock_free_heads(tx, organization_id, number_hashes)
     unlocked = set(number_hashes) - {head.number_hash for head in heads}
     # Looked for after the locks: a number without a head was never asked, and has nothing to lock.

@@ -86,7 +86,7 @@ class CustomerView:
 async def find_customer(tx: Tx, visit: Visit) -> Profile:
     """The customer of the address, by canonical or external id, inside this organization."""
     reference = read_reference(PROFILE, visit.references[0])
-    # An external id tells who somebody is: a role that may not see one may not try one either.
+    # An external id identifies a person: a role that may not see one may not try one either.
     is_allowed = visit.sees_personal or isinstance(reference, ById)
     profile = await find_profile(tx, visit.organization_id, reference) if is_allowed else None
     if profile is None:

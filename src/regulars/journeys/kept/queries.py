@@ -107,7 +107,7 @@ async def rewrite_version(tx: Tx, organization_id: UUID, journey_id: UUID, *, ve
 
 
 async def rewrite_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, definition: str) -> None:
-    """A revision of its own, so that whoever writes on is told."""
+    """Increments the revision, so that a user who edits the previous one gets a conflict."""
     await tx.execute(
         """
         UPDATE journey_drafts SET definition = %s::json, revision = revision + 1

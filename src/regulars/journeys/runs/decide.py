@@ -161,7 +161,7 @@ class _Walk:
 
     def go_on(self) -> Progress:
         if self._run.fact_kind == "consent" and not self._seen.is_subscribed:
-            # The withdrawal may have been told together with the consent, before there was a run to end.
+            # The withdrawal may have been published together with the consent, before there was a run to end.
             return self._end(WITHDRAWN)
         left = find_exit(self._run.definition, self._context.sales, since=self._run.since, entry=self._context.sale)
         if left is not None:

@@ -35,7 +35,7 @@ async def end_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, outco
 
 
 async def hold_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
-    """And their texts. First the runs: whoever advances one asks for its text before this gets the run's lock."""
+    """And their texts. First the runs: a worker that advances one requests its text before this gets the run's lock."""
     await queries.hold_runs(tx, organization_id, journey_id)
     async for steps in _texting(tx, organization_id, journey_id):
         await pause_texts(tx, organization_id, OriginKind.JOURNEY, steps.keys())

@@ -133,7 +133,7 @@ def _was_live(activation: ActivationRow, moment: datetime) -> bool:
 
 def _passes(sight: Sight, subject: Subject, now: datetime) -> bool:
     seen = sight.seen(subject, now)
-    # What cannot be judged lets nobody in.
+    # A filter that cannot be judged admits no customer.
     return seen is not None and judge(FILTER, subject.definition.filter, seen) is True
 
 

@@ -88,7 +88,7 @@ async def find_recorded_since(
     """For each (profile, sale to leave out, since): the latest sales recorded since that moment.
 
     An id begins with its time, so the index of a customer's sales is read from that moment on: one card may be shared
-    by everybody at the till and have tens of thousands.
+    by all customers at the till and have tens of thousands of sales.
     """
     rows = await tx.fetch(
         """

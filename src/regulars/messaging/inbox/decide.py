@@ -60,7 +60,7 @@ class OverdueReplies(RowQueue[ReplyRow]):
             return await queries.find_overdue(tx, organization_id, after=after, limit=many)
 
         async def lock(found: Sequence[queries.OverdueReply]) -> Sequence[ReplyRow]:
-            # The numbers first, as everybody locks; then the replies that are still overdue.
+            # The numbers first, in the lock order of all transactions; then the replies that are still overdue.
             _, held = await lock_free_consents(tx, organization_id, {reply.number_hash for reply in found})
             free = [reply.id for reply in found if reply.number_hash not in held]
             return await queries.take_overdue(tx, organization_id, free) if free else []

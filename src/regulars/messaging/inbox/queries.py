@@ -168,7 +168,7 @@ async def find_overdue(tx: Tx, organization_id: UUID, *, after: OverdueReply | N
 
 
 async def take_overdue(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[ReplyRow]:
-    """Those of them that are still overdue and that nobody else holds."""
+    """Those of them that are still overdue and that no other transaction has locked."""
     rows = await tx.fetch(
         SQL(
             """
@@ -301,8 +301,8 @@ async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime,
 async def delete_replies_of(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
 ) -> list[tuple[str, str]]:
-    """With what they suppressed; gives the provider and its id of each. A number that is somebody else's by now gets
-    texts again, unless a reply that is left still waits: nobody could decide about one that is gone."""
+    """Deletes their suppressions too, since a deleted reply cannot be decided; gives the provider and its id of each.
+    A number that belongs to another person by now gets texts again, unless a remaining reply still waits."""
     rows = await tx.fetch(
         """
         DELETE FROM replies

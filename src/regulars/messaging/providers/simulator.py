@@ -57,7 +57,7 @@ class Simulator:
                     for text, _ in batch
                 ]
                 await queries.insert_simulated(tx, organization_id, sent)
-        except Exception as caught:  # noqa: BLE001  # whoever waits raises it, and the writer goes on
+        except Exception as caught:  # noqa: BLE001  # the waiting sender raises it, and the writer goes on
             error = caught
         for text, written in batch:
             if written.done():

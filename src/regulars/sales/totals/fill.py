@@ -73,9 +73,10 @@ async def take_bite(database: Database, organization_id: UUID, *, sales_max: int
 async def recount(tx: Tx, organization_id: UUID) -> None:
     """Delete the totals and have the fill count every sale again; safe beside workers that count new sales.
 
-    Whoever counts holds its lock on the table until its commit, so all that was counted is deleted here, and belongs to
-    sales up to the new fence. Whoever counts later sees the fence and leaves these sales to the fill. The row of the
-    fill is locked first, as a bite of the fill does; a recount that did not wait for the bite would deadlock with it.
+    A transaction that counts holds its lock on the table until its commit, so all that was counted is deleted here, and
+    belongs to sales up to the new fence. One that counts later sees the fence and leaves these sales to the fill. The
+    row of the fill is locked first, as a batch of the fill does; a recount that did not wait for the batch would
+    deadlock with it.
     """
     await queries.insert_fill_if_new(tx, organization_id)
     await queries.lock_fill(tx, organization_id)

@@ -38,7 +38,7 @@ CSV_HEADER: Final = (
     "id", "webhook_id", "endpoint", "type", "state", "attempts", "answer", "created_at", "attempted_at", "is_replay",
 )  # fmt: skip
 STATES: Final = (("pending", "Waits"), ("delivered", "Delivered"), ("failed", "Failed"), ("cancelled", "Cancelled"))
-# Members that tell of nobody: ids of ours, times, and words out of a fixed list. Everything else is masked, whatever
+# Members that identify no person: ids of ours, times, and values of a fixed list. Everything else is masked, whatever
 # its name: an attribute may be called `id`.
 HARMLESS_MEMBERS: Final = frozenset(
     {

@@ -13,7 +13,7 @@ SUCCESSES = {"GET": {200}, "POST": {200, 201}}
 
 def test_every_command_of_the_guide_works(api: Api) -> None:
     commands = re.findall(r"```sh\n(curl .*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(commands) == 12
+    assert len(commands) == 13
     for command in commands:
         words = shlex.split(command)
         assert words[0] == "curl"

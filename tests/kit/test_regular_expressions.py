@@ -41,6 +41,11 @@ def test_a_slow_pattern_is_found(pattern):
 
 
 def is_slow(expression: Expression) -> bool:
+    """Slow each time: a busy machine may make any pattern slow once."""
+    return all(is_slow_now(expression) for _ in range(3))
+
+
+def is_slow_now(expression: Expression) -> bool:
     try:
         for text in hostile(expression.pattern, characters=CHARACTERS):
             for method in expression.methods:

@@ -192,7 +192,7 @@ def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_h
     api, buyer, marketer, tenant, api_database_url
 ):
     store, profile = buyer
-    assert api.post(f"/v1/profiles/{profile['id']}/attributes", {"tier": "Blue"}).status == 200
+    assert api.post(f"/v1/profiles/{profile['id']}/attributes", {"attributes": {"tier": "Blue"}}).status == 200
     not_gold = {"type": "none", "of": [{"type": "attribute", "key": "tier", "comparison": "is", "value": "Gold"}]}
     branch = {"do": "branch", "if": not_gold, "then": [WAIT], "else": [{"do": "exit"}]}
     journey = make_journey(api_database_url, tenant.organization_id, branch, trigger="purchase", name="At a branch")

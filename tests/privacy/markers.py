@@ -18,6 +18,7 @@ from regulars.consent.facts import SubscriptionsChanged
 from regulars.journeys.drafts import queries as drafts
 from regulars.journeys.manage import create_journey
 from regulars.journeys.read import read_definition as read_journey
+from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import PROFILE, new_uuid
 from regulars.profiles.facts import ProfilesChanged
@@ -76,6 +77,9 @@ ROWS = (
        WHERE organization_id = %(o)s""",
     """UPDATE ticket_collision_totals SET note = 'Called ' || %(last_name)s WHERE organization_id = %(o)s""",
 )
+
+# A build waits for transactions that were open when it began, also those of tests beside it.
+BUILD_S_MAX = 60
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,8 @@ async def _collide_anonymously(tx: Tx, organization_id: UUID) -> None:
 async def _build_columns(database: Database, organization_id: UUID) -> None:
     async with database.transaction() as tx:
         await life.settle(tx, organization_id, is_needed=True)
-    for _ in range(100):
+    deadline = monotonic() + BUILD_S_MAX
+    while monotonic() < deadline:
         await take_bite(database, organization_id)
         async with database.reading() as tx:
             if (progress := await life.find_progress(tx, organization_id)) and progress.state == "ready":

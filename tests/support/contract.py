@@ -81,7 +81,9 @@ class Contract:
         }
         for name, text in query:
             assert name in declared, f"{call}: {name} is not declared"
-            value: object = json.loads(text) if declared[name].get("type") in {"integer", "boolean"} else text
+            kind = declared[name].get("type")
+            # A number in a query may have leading zeros, which JSON does not know.
+            value: object = int(text) if kind == "integer" else json.loads(text) if kind == "boolean" else text
             self._assert_fits(declared[name], value, call)
 
     def _path_items(self, path: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from regulars.kit.migrate import migrate
 from regulars.organizations.manage import create_key, create_organization
-from regulars.postgres import embedded
+from regulars.postgres import configuration, embedded
 from tickets import CUSTOMERS, CUSTOMERS_OF_MANY, STORES
 
 # Conventionally on disk, where /tmp may live in memory.
@@ -92,6 +92,8 @@ def running_cluster() -> Iterator[Cluster]:
     parent.chmod(0o755)
     data_dir = parent / "data"
     try:
+        # Servers that are measured in turns all stay connected.
+        configuration.SETTINGS["max_connections"] = "500"
         url = embedded.ensure_running(data_dir)
         yield Cluster(data_dir=data_dir, url=url, programs=embedded.binaries(data_dir))
     finally:

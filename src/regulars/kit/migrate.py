@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ STATEMENT_TIMEOUT = "10min"
 # Building an index beside the writers reads the table twice, and waits for whoever was writing before it.
 OUTSIDE_TIMEOUT = "1h"
 # A line of its own among the comments that a file begins with.
-OUTSIDE = re.compile(rb"(--.*\n)*?-- outside a transaction\n")
+OUTSIDE = b"-- outside a transaction"
 INCLUDE = re.compile(rb"^-- include: (\S+)$", re.MULTILINE)
 TRY_LOCK = "SELECT pg_try_advisory_xact_lock(7345112001)"
 # A cluster (Citus) changes the parts of a table at the same time, over a connection each, and then refuses to
@@ -86,7 +87,7 @@ def _apply(url: str, connection: psycopg.Connection[Any], file: Path) -> bool:
         if (file.stem,) in connection.execute("SELECT name FROM migrations").fetchall():
             return False
         statements = _statements(file)
-        if OUTSIDE.match(statements):
+        if _is_outside(statements):
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             _run_outside(url, file, statements)
         else:
@@ -163,3 +164,8 @@ def _locked(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 def _one_line(error: psycopg.Error) -> str:
     return " ".join(str(error).split())
+
+
+def _is_outside(statements: bytes) -> bool:
+    comments = takewhile(lambda line: line.startswith(b"--"), statements.split(b"\n"))
+    return OUTSIDE in comments

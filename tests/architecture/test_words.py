@@ -68,3 +68,37 @@ def test_what_stands_below_the_rooms_speaks_of_none(room):
 )
 def test_the_rule_sees_words_in_names(source, words):
     assert domain_words(source) == words
+
+
+# A trace stores the kind of a failure for developers, beside the sentence that pages show.
+STORED_FOR_DEVELOPERS = {"journeys/runs/queue.py"}
+# Their words reach the log, or the terminal of a developer who broke a rule of the code.
+UNSHOWN = {"AssertionError", "NotImplementedError"}
+
+
+def shown_class_names(source: str) -> list[int]:
+    """Lines that put the class name of a value into anything but the log."""
+    tree = syntax.parse(source)
+    unshown = [
+        node
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        and ((ast.unparse(call.func).startswith("_log.")) or ast.unparse(call.func) in UNSHOWN)
+        for node in ast.walk(call)
+    ]
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr == "__name__"
+        and ast.unparse(node.value).startswith("type(")
+        and node not in unshown
+    ]
+
+
+def test_no_sentence_for_people_holds_the_name_of_a_python_exception():
+    files = {str(file.relative_to(PACKAGE)): file for file in sorted(PACKAGE.rglob("*.py"))}
+    found = {place: shown_class_names(file.read_text()) for place, file in files.items()}
+    assert {place: lines for place, lines in found.items() if lines and place not in STORED_FOR_DEVELOPERS} == {}
+    assert shown_class_names("raise Away(f'it did not answer ({type(error).__name__})')") == [1]
+    assert shown_class_names("_log.warning('lost', error=type(error).__name__)") == []

@@ -81,6 +81,13 @@ def test_what_is_stored_never_becomes_markup(seen):
         assert "onerror=alert('planted')>" not in one.text, one.path
 
 
+def test_no_page_names_a_python_exception(seen):
+    """The reference may say what a program of the reader's own raises."""
+    name = re.compile(r"\b[A-Z][A-Za-z]*(?:Error|Exception)\b|Traceback")
+    found = {one.path: name.findall(one.text) for one in seen if "/reference" not in one.path}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
 def test_no_page_has_inline_script_or_style(seen):
     inline = re.compile(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=[\"']|javascript:")
     assert [one.path for one in seen if one.is_html and inline.search(one.text.replace("onerror=", ""))] == []

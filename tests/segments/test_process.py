@@ -16,7 +16,7 @@ import pytest
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.ask import Analysis, running
 from regulars.segments.analysis.engine.serve import listening
-from regulars.segments.analysis.model import AnalysisAway, NotReady
+from regulars.segments.analysis.model import STARTING, AnalysisAway, NotReady
 from regulars.segments.analysis.wire import socket_path
 
 
@@ -26,10 +26,12 @@ def test_no_other_process_carries_the_libraries_of_columns():
     assert printed.stdout.strip() == "[]"
 
 
-def test_a_process_that_is_away_is_told_and_not_waited_for(shop, tmp_path):
+def test_a_process_that_has_not_started_is_waited_for_until_the_deadline(shop, tmp_path):
     analysis = Analysis(Settings(data_dir=tmp_path))
-    with pytest.raises(AnalysisAway):
-        shop.runner.run(analysis.figures(shop.organization_id, shop.asked({"type": "all", "of": []})))
+    asked = shop.asked({"type": "all", "of": []})
+    with pytest.raises(NotReady, match="The analysis process is starting; try again in a moment") as starting:
+        shop.runner.run(analysis.figures(shop.organization_id, asked, deadline_s=0.1))
+    assert starting.value.progress == STARTING
 
 
 def mode_of(path: Path) -> int:
@@ -77,9 +79,18 @@ def test_it_counts_through_its_own_death(shop, columns_database_url, tmp_path, m
     settings = Settings(data_dir=Path(tmp_path), database_url=columns_database_url)
 
     async def ask() -> None:
-        async with running(settings) as analysis:
-            with pytest.raises(NotReady):
-                await analysis.figures(shop.organization_id, asked, deadline_s=60)
+        """Before the process listens: who asks waits for it."""
+        served = Analysis(settings)
+        waiting = asyncio.create_task(served.figures(shop.organization_id, asked, deadline_s=60))
+        await asyncio.sleep(0)
+        child = await asyncio.create_subprocess_exec(sys.executable, "-m", "regulars.cli", "analysis")
+        try:
+            with pytest.raises(NotReady, match="being prepared") as preparing:
+                await waiting
+            assert preparing.value.progress is None
+        finally:
+            child.terminate()
+            await child.wait()
 
     shop.runner.run(ask())
     shop.begin()
@@ -97,8 +108,8 @@ def test_it_counts_through_its_own_death(shop, columns_database_url, tmp_path, m
             assert {*page.profile_ids, *rest.profile_ids} == set(some.profile_ids)
             [child] = await find_children() - before
             os.kill(child, signal.SIGKILL)
-            with pytest.raises(AnalysisAway):
-                await analysis.figures(shop.organization_id, asked, deadline_s=60)
+            with pytest.raises((NotReady, AnalysisAway)):
+                await analysis.figures(shop.organization_id, asked, deadline_s=0.1)
         async with running(settings) as analysis:
             assert (await analysis.figures(shop.organization_id, asked, deadline_s=60)).total == 3
 

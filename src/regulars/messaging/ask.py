@@ -19,6 +19,7 @@ from regulars.consent.phone import read_consent_number
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
+from regulars.kit.network_errors import describe_network_error
 from regulars.kit.vault import VaultError
 from regulars.messaging.inbox.known import find_known
 from regulars.messaging.inbox.receive import Incoming, receive_all
@@ -92,10 +93,10 @@ class InboundQuestions(ClaimQueue[InboundQuestion, InboundMarks]):
         try:
             senders = await self._twilio.list_senders(claim.texting)
         except _UNREADABLE as error:
-            return _with_error(organization_id, claim, known, f"{type(error).__name__}: {error}")
+            return _with_error(organization_id, claim, known, _reason(error), error)
         marks, errors = await self._read_senders(organization_id, claim, known, senders)
         if errors:
-            return _with_error(organization_id, claim, marks, errors[0])
+            return _with_error(organization_id, claim, marks, *errors[0])
         if marks.is_behind:
             _log.warning(
                 "texts.replies_behind", organization_id=str(organization_id), heard_until=str(marks.heard_until)
@@ -109,14 +110,14 @@ class InboundQuestions(ClaimQueue[InboundQuestion, InboundMarks]):
 
     async def _read_senders(
         self, organization_id: UUID, claim: InboundQuestion, marks: InboundMarks, senders: Sequence[str]
-    ) -> tuple[InboundMarks, list[str]]:
+    ) -> tuple[InboundMarks, list[tuple[str, Exception]]]:
         """The new marks, and why some senders could not be read; these are read from their old marks in the next pass.
 
         Those that were read least lately come first, and those that failed come last: a pass may end before it comes to
         all of them.
         """
         read = {it: marks.senders.get(it) or SenderMark(claim.asked_at - LOOK_BACK) for it in senders}
-        errors: list[str] = []
+        errors: list[tuple[str, Exception]] = []
         pages_left, until = PASS_PAGES_MAX, monotonic() + PASS_S_MAX
         for sender in sorted(senders, key=lambda it: (read[it].has_failed, read[it].heard_until)):
             left_s = until - monotonic()
@@ -128,7 +129,7 @@ class InboundQuestions(ClaimQueue[InboundQuestion, InboundMarks]):
                     await reading.read(self._twilio, claim.texting)
                     await self._receive(organization_id, claim, reading.found)
             except _UNREADABLE as error:
-                errors.append(f"{sender}: {type(error).__name__}: {error}")
+                errors.append((f"{sender}: {_reason(error)}", error))
                 read[sender] = _failed_mark(read[sender], error)
             else:
                 read[sender] = reading.mark
@@ -188,9 +189,24 @@ def _failed_mark(mark: SenderMark, error: Exception) -> SenderMark:
     return msgspec.structs.replace(mark, has_failed=True)
 
 
-def _with_error(organization_id: UUID, claim: InboundQuestion, marks: InboundMarks, why: str) -> InboundMarks:
+def _reason(error: Exception) -> str:
+    """For people; the error itself is in the log."""
+    if isinstance(error, VaultError):
+        return str(error)
+    if isinstance(error, msgspec.MsgspecError):
+        return "Its answer could not be read."
+    if isinstance(error, CONNECTION_ERRORS):
+        return "The database was away."
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"The answer was HTTP {error.status}."
+    return describe_network_error(error)
+
+
+def _with_error(
+    organization_id: UUID, claim: InboundQuestion, marks: InboundMarks, why: str, error: Exception
+) -> InboundMarks:
     why = why[:200]
-    _log.warning("texts.replies_not_read", organization_id=str(organization_id), error=why)
+    _log.warning("texts.replies_not_read", organization_id=str(organization_id), reason=why, error=repr(error)[:200])
     return msgspec.structs.replace(marks, error=why, failing_since=marks.failing_since or claim.asked_at)
 
 

@@ -11,7 +11,7 @@ from regulars.journeys.figures.read import read_sums
 from regulars.journeys.manage import Journey
 from regulars.journeys.names import find_segment_names
 from regulars.journeys.pages.parts import PATH, STATES, find_journey, journey_url, refusals
-from regulars.journeys.pages.trace import WAITS, Around, segments_seen, tell_trace
+from regulars.journeys.pages.trace import WAITS, Around, segments_seen, tell_reason, tell_trace
 from regulars.journeys.program import program_of
 from regulars.journeys.runs.definitions import load_definitions
 from regulars.journeys.runs.find import find_run, read_trace
@@ -116,7 +116,7 @@ async def _lines(tx: Tx, visit: Visit, runs: list[RunRow]) -> list[RunLine]:
         person = people.get(run.profile_id)
         node = program_of(definitions[run.journey_id, run.version]).nodes.get(run.step or "")
         at = "" if node is None else f" at “{tell_step(node.step).kind}”"
-        reason = mask.text(visit, run.reason) or ""
+        reason = tell_reason(visit, run)
         standing = f"{WAITS.get(run.waits_for or '', 'Goes on')}{at}" if run.state == "active" else reason
         lines.append(
             RunLine(

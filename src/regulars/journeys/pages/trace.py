@@ -96,6 +96,12 @@ def _tell(visit: Visit, row: TraceRow, definition: Definition, around: Around) -
             return Line("out", "", "Left the journey", _sentence(detail.get("outcome")), row.at)
 
 
+def tell_reason(visit: Visit, run: RunRow) -> str:
+    """Why a run waits for a person. Releases before this one stored the name of a Python class in front."""
+    kind, is_old, _ = (run.reason or "").partition("; the log of the worker says more")
+    return "A step failed; the log of the worker says why." if is_old else mask.text(visit, kind) or ""
+
+
 def _tell_now(visit: Visit, run: RunRow) -> list[Line]:
     formats = visit.format
     if run.state == "ended":
@@ -106,7 +112,7 @@ def _tell_now(visit: Visit, run: RunRow) -> list[Line]:
                 "alert",
                 "no",
                 "Waits for a person",
-                mask.text(visit, run.reason) or "",
+                tell_reason(visit, run),
                 run.waiting_since or run.entered_at,
             )
         ]

@@ -48,9 +48,9 @@ class RunQueue(RowQueue[RunRow]):
         await queries.save_runs(tx, organization_id, [failed])
 
     async def note_failure(self, tx: Tx, organization_id: UUID, row: RunRow, error: Exception) -> None:
-        # What kind of error it was; its words may hold a customer's own, and stand in the worker's log.
+        # The trace has the kind of error for developers; its words may hold a customer's own, and are in the log.
         why = type(error).__name__
-        await queries.set_reason(tx, organization_id, row.id, reason=f"{why}; the log of the worker says more.")
+        await queries.set_reason(tx, organization_id, row.id, reason="A step failed; the log of the worker says why.")
         detail = {"attempts": row.attempts + 1, "error": why}
         await trace.insert_trace(tx, organization_id, [Noted(row.id, row.step, "failed", detail)])
 

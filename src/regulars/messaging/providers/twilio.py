@@ -13,6 +13,7 @@ import aiohttp
 import msgspec
 
 from regulars.consent.stop_words import Meaning
+from regulars.kit.network_errors import describe_network_error
 from regulars.kit.retry_after import read_http_date, read_retry_after
 from regulars.kit.vault import VaultError
 from regulars.messaging.model import State
@@ -140,9 +141,9 @@ class Twilio:
         except VaultError:
             return NotAuthorized("The token of the account cannot be opened with this key.")
         except aiohttp.ClientConnectorError as error:
-            return NotReached(f"No connection was made: {type(error).__name__}.")
+            return NotReached(describe_network_error(error))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return Unclear(f"The answer did not come: {type(error).__name__}.")
+            return Unclear(describe_network_error(error))
 
     async def list_senders(self, texting: Texting) -> Sequence[str]:
         """The numbers and short codes that people reply to: the sender itself, or those of the messaging service."""

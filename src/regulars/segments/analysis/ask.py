@@ -11,10 +11,12 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.process import Lifeline
 from regulars.kit.settings import Settings
 from regulars.segments.analysis.model import (
+    STARTING,
     AnalysisAway,
     Answer,
     Asked,
@@ -34,6 +36,8 @@ _WAY_S: Final = 1.0
 _START_S: Final = 30.0
 _END_S: Final = 10.0
 _ASK_AGAIN_S: Final = 0.1
+
+_log = log.get(__name__)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(Answer)
@@ -111,9 +115,12 @@ class Analysis:
         )
         try:
             async with asyncio.timeout(deadline_s + _WAY_S):
-                answer = await self._exchange(_encode(question))
-        except (OSError, EOFError, TimeoutError, msgspec.MsgspecError) as error:
-            raise AnalysisAway(f"The analysis process did not answer ({type(error).__name__}).") from error
+                answer = await self._exchange(_encode(question), deadline_s)
+        except TimeoutError:
+            raise AnalysisAway("The analysis process did not answer in time.") from None
+        except (OSError, EOFError, msgspec.MsgspecError) as error:
+            _log.warning("analysis.away", exc_info=error)
+            raise AnalysisAway("The analysis process did not answer; its log says why.") from error
         if answer.fault is not None:
             raise AnalysisAway(answer.fault)
         if not answer.is_ready:
@@ -122,13 +129,24 @@ class Analysis:
             raise Renumbered
         return answer
 
-    async def _exchange(self, message: bytes) -> Answer:
-        reader, writer = await self._connect()
+    async def _exchange(self, message: bytes, deadline_s: float) -> Answer:
+        reader, writer = await self._connect_when_started(monotonic() + deadline_s)
         try:
             await write_message(writer, message)
             return _decoder.decode(await read_message(reader))
         finally:
             writer.close()
+
+    async def _connect_when_started(self, until: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """`regulars serve` starts the process with the first segment, and again if it ends: until then no socket
+        listens."""
+        while True:
+            try:
+                return await self._connect()
+            except (FileNotFoundError, ConnectionRefusedError):
+                if monotonic() > until:
+                    raise NotReady(STARTING) from None
+                await asyncio.sleep(_ASK_AGAIN_S)
 
     async def answers(self) -> bool:
         """Whether anybody listens."""

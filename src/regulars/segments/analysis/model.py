@@ -105,11 +105,20 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     fault: str | None = None
 
 
+# The columns are there, and the process that reads them is not yet.
+STARTING: Final = Progress("building", "starting", 0, 0)
+
+
 class NotReady(Exception):
-    """There are no columns, or they are being built."""
+    """There are no columns, they are being built, or the analysis process is starting."""
 
     def __init__(self, progress: Progress | None) -> None:
-        super().__init__("The customers are being prepared for segments; try again in a moment.")
+        subject = (
+            "The analysis process is starting"
+            if progress == STARTING
+            else "The customers are being prepared for segments"
+        )
+        super().__init__(f"{subject}; try again in a moment.")
         self.progress = progress
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.segments.analysis.ask import DEADLINE_S, Analysis
-from regulars.segments.analysis.model import AnalysisAway, Asked, Figures, NotReady
+from regulars.segments.analysis.model import STARTING, AnalysisAway, Asked, Figures, NotReady
 from regulars.segments.columns.model import Progress
 from regulars.segments.definition import All, Nothing, Path
 from regulars.segments.kept.asked import asked_of
@@ -44,8 +44,8 @@ class Counted:
 
     @property
     def is_soon(self) -> bool:
-        """Whether it is being counted right now, so that it is worth asking again soon."""
-        return self.progress is not None and self.progress.phase == "reading"
+        """Whether it is being counted right now, or about to be, so that it is worth asking again soon."""
+        return self.progress is not None and self.progress.phase in {"reading", STARTING.phase}
 
 
 async def count(

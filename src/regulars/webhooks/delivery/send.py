@@ -10,6 +10,7 @@ import aiohttp
 
 from regulars.kit.clock import monotonic
 from regulars.kit.guard import Guard, GuardedResolver, GuardRefusal
+from regulars.kit.network_errors import describe_network_error
 from regulars.kit.retry_after import read_retry_after
 from regulars.webhooks.delivery.schedule import Outcome
 from regulars.webhooks.delivery.sign import sign
@@ -59,7 +60,7 @@ class Sender:
         except ssl.SSLError as error:
             outcome = Outcome(f"TLS failed: {error.reason or 'the connection cannot be trusted'}.")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            outcome = Outcome(_complaint(error))
+            outcome = Outcome(describe_network_error(error))
         return outcome._replace(duration_ms=int((monotonic() - started) * 1000))
 
     async def close(self) -> None:
@@ -121,17 +122,3 @@ async def _read_beginning(content: aiohttp.StreamReader) -> str:
             break
     # PostgreSQL takes no NUL in a text.
     return kept.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-
-
-def _complaint(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "The host's name could not be resolved."
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return "The certificate of the host cannot be trusted."
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"The connection failed: {error.os_error.strerror or type(error.os_error).__name__}."
-    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError | aiohttp.ClientOSError):
-        return "The receiver closed the connection before it answered."
-    if isinstance(error, aiohttp.ClientResponseError | aiohttp.ClientPayloadError):
-        return "The answer was not HTTP."
-    return f"The attempt failed: {type(error).__name__}."

@@ -28,10 +28,6 @@ OWNERS = {
         "outbox",
         "outbox_retries",
         "interests",
-        "procrastinate_workers",
-        "procrastinate_jobs",
-        "procrastinate_periodic_defers",
-        "procrastinate_events",
     },
     "request_log": {"request_log", "request_counts"},
     "stores": {"stores"},
@@ -86,7 +82,7 @@ NO_ROOM = {"migrations", "vault_key"}
 MAY_WRITE_ANYTHING = {PACKAGE / "sales" / "statements.py"}
 # Looked up before the organization is known, or shared by all of them.
 DIRECTORY_TABLES = re.compile(
-    r"organizations|organization_slugs|users|memberships|sessions|api_keys|sign_in_\w+|recovery_codes|migrations|procrastinate_\w+"
+    r"organizations|organization_slugs|users|memberships|sessions|api_keys|sign_in_\w+|recovery_codes|migrations"
     r"|restore_marker"
 )
 

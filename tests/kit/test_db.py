@@ -10,7 +10,6 @@ from regulars.kit import connecting
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.pool import PoolTimeout
-from regulars.work.app import create_app
 
 pytestmark = pytest.mark.anyio
 
@@ -162,10 +161,6 @@ async def test_settings_of_the_role_or_the_database_change_nothing_for_any_conne
     assert await _settings(dialled) == expected
     await dialled.close()
     await database.close()
-    jobs = create_app(database_url, pool_max=1)
-    async with jobs.open_async():
-        rows = await jobs.connector.execute_query_all_async(SETTINGS, names=sorted(PINNED))
-        assert {row["name"]: row["value"] for row in rows} == expected
     with connecting.connect(database_url) as command:
         assert dict(command.execute(SETTINGS, {"names": sorted(PINNED)}).fetchall()) == expected
 

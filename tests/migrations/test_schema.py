@@ -2,13 +2,15 @@ import psycopg
 from tests.support import schema
 from tests.support.database import new_database
 
+from regulars.kit import migrate
+
 
 def test_the_schema_file_equals_the_migrations(server_url, empty_database_url):
     with psycopg.connect(empty_database_url) as connection:
         connection.execute(schema.SCHEMA_FILE.read_bytes())
     written = schema.facts(empty_database_url)
     with new_database(server_url) as url:
-        schema.migrate_own_tables(url)
+        migrate.migrate(url)
         migrated = schema.facts(url)
     assert migrated - written == set(), "missing in schema.sql: run bin/schema"
     assert written - migrated == set(), "too much in schema.sql: run bin/schema"

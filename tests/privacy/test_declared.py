@@ -22,7 +22,7 @@ COLUMNS = """
     JOIN pg_class AS c ON c.oid = a.attrelid AND c.relkind = 'r'
     JOIN pg_namespace AS n ON n.oid = c.relnamespace AND n.nspname = 'public'
     JOIN pg_type AS t ON t.oid = a.atttypid
-    WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relname NOT LIKE 'procrastinate%%'
+    WHERE a.attnum > 0 AND NOT a.attisdropped
       AND (a.attname = ANY (%s) OR t.typname IN ('text', '_text', 'varchar', 'json', 'jsonb', 'bytea', '_bytea'))
       AND NOT EXISTS (
           SELECT 1 FROM pg_constraint AS k

@@ -4,9 +4,7 @@ Run as `bin/schema`.
 """
 
 import re
-import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 import psycopg
@@ -16,9 +14,8 @@ from regulars.kit import migrate
 from regulars.postgres import embedded
 
 SCHEMA_FILE = migrate.MIGRATIONS / "schema.sql"
-OF_LIBRARIES = frozenset({"0002_jobs"})
 HEADING = """\
--- The schema after all migrations, for reading, without the job tables, which are Procrastinate's own.
+-- The schema after all migrations, for reading.
 -- Written by bin/schema; a test holds it equal to the migrations.
 """
 # What pg_dump says about the session and about itself, not about the schema.
@@ -62,15 +59,6 @@ def facts(url: str) -> set[str]:
         return {fact for (fact,) in connection.execute(FACTS).fetchall()}
 
 
-def migrate_own_tables(url: str) -> None:
-    """All migrations but the one that makes a library's tables, which are not ours to write down."""
-    with tempfile.TemporaryDirectory() as folder:
-        for file in migrate.MIGRATIONS.glob("[0-9]*.sql"):
-            if file.stem not in OF_LIBRARIES:
-                shutil.copy(file, folder)
-        migrate.migrate(url, folder=Path(folder))
-
-
 def dump(url: str, programs: Path) -> str:
     command = [programs / "pg_dump", "--schema-only", "--no-owner", "--no-privileges", "--no-comments", url]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -82,7 +70,7 @@ def dump(url: str, programs: Path) -> str:
 def main() -> None:
     data_dir = database.new_data_folder()
     with database.throwaway_server(data_dir) as server_url, database.new_database(server_url) as url:
-        migrate_own_tables(url)
+        migrate.migrate(url)
         SCHEMA_FILE.write_text(dump(url, embedded.binaries(data_dir)))
 
 

@@ -97,5 +97,3 @@ def arguments(url: str, *, application_name: str = APPLICATION_NAME, **limits: i
 async def pin(connection: AsyncConnection[Any]) -> None:
     """Settle what could not be said in the first words to the server."""
     await connection.execute(_PIN)
-    if not connection.autocommit:
-        await connection.commit()

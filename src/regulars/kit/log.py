@@ -51,9 +51,7 @@ _SECRETS: Final = re.compile(
 )
 # uvicorn's access log would repeat what our own request lines say, with the query and its phone numbers.
 _SILENCED: Final = ("uvicorn.access",)
-_ROUTED: Final = ("uvicorn", "uvicorn.error", "uvicorn.asgi", "procrastinate", "psycopg", "psycopg.pool")
-# These describe each step of normal work at "info".
-_QUIET: Final = ("procrastinate", "psycopg.pool", "httpx", "httpcore")
+_ROUTED: Final = ("uvicorn", "uvicorn.error", "uvicorn.asgi", "psycopg")
 
 Event = MutableMapping[str, Any]
 
@@ -85,8 +83,6 @@ def configure(settings: Settings, *, stream: TextIO | None = None) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = name not in _SILENCED
-    for name in _QUIET:
-        logging.getLogger(name).setLevel(max(level, logging.WARNING) if level > logging.DEBUG else level)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

@@ -1,6 +1,5 @@
 """Brings a database to the schema of this release: numbered SQL files, forward only, one transaction each."""
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +22,6 @@ STATEMENT_TIMEOUT = "10min"
 OUTSIDE_TIMEOUT = "1h"
 # A line of its own among the comments that a file begins with.
 OUTSIDE = b"-- outside a transaction"
-INCLUDE = re.compile(rb"^-- include: (\S+)$", re.MULTILINE)
 TRY_LOCK = "SELECT pg_try_advisory_xact_lock(7345112001)"
 # A cluster (Citus) changes the parts of a table at the same time, over a connection each, and then refuses to
 # make a function in the same transaction; one after the other, both are possible.
@@ -86,7 +84,7 @@ def _apply(url: str, connection: psycopg.Connection[Any], file: Path) -> bool:
     with _locked(connection):
         if (file.stem,) in connection.execute("SELECT name FROM migrations").fetchall():
             return False
-        statements = _statements(file)
+        statements = file.read_bytes()
         if _is_outside(statements):
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             _run_outside(url, file, statements)
@@ -127,14 +125,6 @@ def _run_outside(url: str, file: Path, statements: bytes) -> None:
         for statement in statements.split(b";\n"):
             if statement.strip():
                 _execute(outside, file, statement, left="is to be run again")
-
-
-def _statements(file: Path) -> bytes:
-    """The file's text; a line `-- include: path` is replaced by that file of our package.
-
-    Never by one of an installed library: then a new database would differ from one that grew up with older releases.
-    """
-    return INCLUDE.sub(lambda match: (MIGRATIONS.parent / match[1].decode()).read_bytes(), file.read_bytes())
 
 
 def _execute(connection: psycopg.Connection[Any], file: Path, statements: bytes, *, left: str) -> None:

@@ -1,4 +1,4 @@
--- The schema after all migrations, for reading, without the job tables, which are Procrastinate's own.
+-- The schema after all migrations, for reading.
 -- Written by bin/schema; a test holds it equal to the migrations.
 
 CREATE FUNCTION base32_digit(n integer) RETURNS text

@@ -50,6 +50,7 @@ class FedShop:
         self.runner = runner
         self.database = database
         self.engine = Engine(database, bytes_max=256 << 20)
+        self.zone = ZONE
         organization = runner.run(self._begin())
         self.organization_id = organization
         self.stores: dict[str, UUID] = {}
@@ -149,6 +150,10 @@ class FedShop:
             [outcome] = await record_sales(tx, self.organization_id, [told], tolerance=timedelta(seconds=30))
         assert outcome.is_new
 
+    def move_to(self, zone: str) -> None:
+        self.zone = zone
+        self.sql(f"UPDATE organizations SET time_zone = '{zone}' WHERE id = %s")  # noqa: S608  # a name of ours
+
     def text(self, name: str, *, ago: timedelta, journey: UUID | None = None, state: str = "sent") -> None:
         """A text that left, as its sender leaves it, and the fact that it did."""
         text_id, run_id = new_uuid(), new_uuid()
@@ -173,12 +178,20 @@ class FedShop:
 
         self.do(act)
 
-    def opt_in(self, name: str | None, number: str, *, source: str = "OTHER", store: str | None = None) -> None:
+    def opt_in(
+        self,
+        name: str | None,
+        number: str,
+        *,
+        source: str = "OTHER",
+        store: str | None = None,
+        ago: timedelta = timedelta(0),
+    ) -> None:
         async def act(tx: Tx) -> None:
             given = Consent(
                 phone_number=number,
                 source=source,
-                consented_at=tx.now,
+                consented_at=tx.now - ago,
                 origin=ORIGIN,
                 profile=None if name is None else ByExternalId(name),
                 store=None if store is None else ByExternalId(store),
@@ -243,8 +256,8 @@ class FedShop:
                 attributes=_plain(await find_types(tx, self.organization_id, Catalog.ATTRIBUTES, attributes)),
                 properties=_plain(await find_types(tx, self.organization_id, Catalog.PRODUCTS, properties)),
                 stores={name: self.stores[name] for name in stores_of(group) if name in self.stores},
-                zone=ZONE,
-                today=today or tx.now.astimezone(ZoneInfo(ZONE)).date(),
+                zone=self.zone,
+                today=today or tx.now.astimezone(ZoneInfo(self.zone)).date(),
             )
 
         return self.do(act)

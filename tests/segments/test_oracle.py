@@ -225,7 +225,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few they are, values, days, sums and lines take the way that is made for many."""
     for name, value in {
         "attribute.FEW": 1,
-        "behaviour.EXACT_MAX": 0,
+        "numbers.SUM_MAX": -1,
         "days._FEW_DAYS": 0,
         "sales.SLICES_MAX": 0,
     }.items():

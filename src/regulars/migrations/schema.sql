@@ -1201,6 +1201,8 @@ CREATE INDEX subscriptions_by_status ON subscriptions USING btree (organization_
 
 CREATE INDEX subscriptions_forbidden ON subscriptions USING btree (organization_id, number_hash) WHERE ((status = 'UNSUBSCRIBED'::text) AND ((phone_number IS NULL) OR (latest_opt_in_at IS NULL)));
 
+CREATE INDEX subscriptions_never_subscribed ON subscriptions USING btree (organization_id, number_hash) WHERE ((status = 'UNSUBSCRIBED'::text) AND ((phone_number IS NULL) OR (consented_at IS NULL)));
+
 CREATE INDEX texts_by_number ON texts USING btree (organization_id, number_hash, created_at);
 
 CREATE INDEX texts_by_profile ON texts USING btree (organization_id, profile_id, id) WHERE (profile_id IS NOT NULL);

@@ -108,11 +108,12 @@ def _standing(verdict: Verdict, own: Verdict, zone: tzinfo) -> Standing:
 
 
 def _is_only_an_entry(own: Verdict) -> bool:
-    """Whether a number is known as one that must not be texted, and as nothing else."""
+    """Whether a number is known as one that must not be texted, and as nothing else. An opt-in that is older than the
+    opt-out it came after never took effect, and changes nothing."""
     if own.subscription is None:
         return False
     state = own.subscription.state
-    return state.status is Status.UNSUBSCRIBED and (state.is_erased or state.latest_opt_in_at is None)
+    return state.status is Status.UNSUBSCRIBED and (state.is_erased or state.consented_at is None)
 
 
 async def _find_sales(

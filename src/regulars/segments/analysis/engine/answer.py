@@ -5,6 +5,8 @@ import random
 import time
 from datetime import datetime
 from typing import Final
+from uuid import UUID
+from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
@@ -21,21 +23,26 @@ from regulars.segments.columns.life import find_progress, rebuild
 from regulars.segments.columns.model import FORMAT
 from regulars.segments.queries import find_profiles_by_number
 
+# Each has a connection, and what it needs in memory at least while it lasts.
+ANSWERS_AT_ONCE: Final = 4
 SNAPSHOTS_MAX: Final = 5
 MEMBERS_MAX: Final = 10_000
 
 
 class Engine:
-    """What the process keeps between questions; one question is answered at a time."""
+    """What the process keeps between questions. Those of one organization are answered one at a time; a large one that
+    is read for the first time delays no other."""
 
     def __init__(self, database: Database, *, bytes_max: int) -> None:
         self._database = database
         self.memory = Memory(bytes_max)
         self._zones: dict[str, Zone] = {}
-        self._turn = asyncio.Lock()
+        # A lock is there as long as anybody holds or waits for it.
+        self._turns: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
+        self._places = asyncio.Semaphore(ANSWERS_AT_ONCE)
 
     async def answer(self, question: Question) -> Answer:
-        async with self._turn:
+        async with self._turn(question.organization_id), self._places:
             for _ in range(SNAPSHOTS_MAX):
                 try:
                     async with self._database.transaction() as tx:
@@ -46,12 +53,16 @@ class Engine:
 
     async def forget_purged(self) -> None:
         """Let go of whatever people may be in who were erased: those columns were written anew without them."""
-        async with self._turn:
-            for organization_id in self.memory.known():
-                async with self._database.transaction() as tx:
-                    snapshot = await queries.find_marks(tx, organization_id)
-                if snapshot != self.memory.purges_of(organization_id):
+        for organization_id in self.memory.known():
+            async with self._turn(organization_id), self._database.transaction() as tx:
+                if await queries.find_marks(tx, organization_id) != self.memory.purges_of(organization_id):
                     self.memory.forget(organization_id)
+
+    def _turn(self, organization_id: UUID) -> asyncio.Lock:
+        return self._turns.setdefault(organization_id, asyncio.Lock())
+
+    def _is_busy(self, organization_id: UUID) -> bool:
+        return organization_id in self._turns
 
     async def _answer(self, tx: Tx, question: Question) -> Answer:
         started = time.perf_counter()
@@ -78,7 +89,7 @@ class Engine:
             ids = tuple(found[number] for number in numbers if number in found)
             place = None if following is None else Place(snapshot.epoch, following)
             answer = Answer(members=Members(profile_ids=ids, next=place, as_of=tx.now))
-        self.memory.make_room(need.customers | need.sales)
+        self.memory.make_room(question.organization_id, need.customers | need.sales, is_busy=self._is_busy)
         return answer
 
 

@@ -1,12 +1,10 @@
 """Conditions about sales: which customers they hold for, over runs of sales in memory."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
 import numpy as np
-import polars as pl
 
 from regulars.catalog.model import AttributeType
 from regulars.segments.analysis.engine.attribute import NO, UNREADABLE, YES
@@ -14,6 +12,7 @@ from regulars.segments.analysis.engine.blobs import Array
 from regulars.segments.analysis.engine.chosen import EVER, Chosen, Lines, Told, in_window, of_lines
 from regulars.segments.analysis.engine.days import DAY_S, Zone, number_of
 from regulars.segments.analysis.engine.memory import Held, Result
+from regulars.segments.analysis.engine.numbers import are_within, sum_by_place
 from regulars.segments.analysis.engine.sales import IDS, PROPERTY
 from regulars.segments.analysis.model import Asked
 from regulars.segments.check import is_askable
@@ -33,31 +32,11 @@ from regulars.segments.definition import (
 from regulars.segments.explain.millionths import millionths
 from regulars.segments.values import NEGATIVE, days_of, holds_on
 
-EXACT_MAX: Final = 2**53
 # A day here is at most this far from the same day of UTC.
 _SLACK_DAYS: Final = 2
 _BEFORE_ALL, _AFTER_ALL = EVER
 
 Types = dict[str, tuple[AttributeType, tuple[str, ...]]]
-
-
-@dataclass(slots=True)
-class Bounds:
-    """From and to, both included; None is open."""
-
-    low: int | None = None
-    high: int | None = None
-
-    def hold(self, value: int) -> bool:
-        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
-
-    def hold_all(self, values: Array) -> Array:
-        held = np.ones(values.size, bool)
-        if self.low is not None:
-            held &= values >= self.low
-        if self.high is not None:
-            held &= values <= self.high
-        return held
 
 
 class Behaviour:
@@ -75,32 +54,29 @@ class Behaviour:
             case FirstPurchase() | LastPurchase():
                 held = self._holds_on_day(condition, lines)
             case TicketValue():
-                bounds = Bounds(condition.at_least_cents, condition.at_most_cents)
-                held = self._has_ticket(condition, lines, bounds)
+                held = self._has_ticket(condition, lines)
             case Spend():
-                bounds = _bounds(condition.at_least_cents, condition.at_most_cents, none=condition.none)
-                held = self._sums_within(condition, lines, bounds)
+                held = self._sums_within(condition, lines, condition.at_least_cents, condition.at_most_cents)
             case Articles():
-                low = None if condition.at_least is None else millionths(condition.at_least)
-                high = None if condition.at_most is None else millionths(condition.at_most)
-                held = self._sums_within(condition, lines, _bounds(low, high, none=condition.none))
+                bounds = (condition.at_least, condition.at_most)
+                held = self._sums_within(condition, lines, *(None if it is None else millionths(it) for it in bounds))
             case _:
                 held = self._holds_so_often(condition, lines)
         return held, self._unreadable(lines)
 
     def _holds_so_often(self, condition: Bought | Tickets | Returned, lines: Lines | None) -> Array:
-        bounds = _bounds(condition.at_least, condition.at_most, none=condition.none)
-        if bounds.low is None and bounds.high is None:
-            bounds.low = 1
+        low, high = (0, 0) if condition.none else (condition.at_least, condition.at_most)
+        if low is None and high is None:
+            low = 1
         window = self._window(condition)
-        if bounds.high in {None, 0} and (bounds.low or 0) <= 1:
-            if bounds.high == 0:
+        if high in {None, 0} and (low or 0) <= 1:
+            if high == 0:
                 empty = ~self._has(condition, lines, window)
-                return empty if (bounds.low or 0) == 0 else np.zeros_like(empty)
-            return self._has(condition, lines, window) if bounds.low == 1 else np.ones(self._held.size, bool)
+                return empty if (low or 0) == 0 else np.zeros_like(empty)
+            return self._has(condition, lines, window) if low == 1 else np.ones(self._held.size, bool)
         kinds = tuple(np.flatnonzero(self._kinds(condition)).tolist())
         times = self._kept(("times", kinds, window, *self._depends(condition)), lambda: self._times(condition, lines))
-        return bounds.hold_all(times)
+        return are_within((times, None), low, high)
 
     def _times(self, condition: Bought | Tickets | Returned, lines: Lines | None) -> Array:
         times = np.zeros(self._held.size, np.int64)
@@ -134,35 +110,17 @@ class Behaviour:
             case _:
                 return today - (when.days or 0), today
 
-    def _sums_within(self, condition: Spend | Articles, lines: Lines | None, bounds: Bounds) -> Array:
-        """Whose values sum within the bounds. Whoever has none has 0.
-
-        Doubles hold every integer up to 2^53, so sums that cannot pass it are exact in them, and adding into an array
-        by number takes a fifteenth of the time that grouping takes. Others are made in 128 bits. The sums are kept:
-        whoever moves a bound asks for the same again.
-        """
+    def _sums_within(
+        self, condition: Spend | Articles, lines: Lines | None, low: int | None, high: int | None
+    ) -> Array:
+        """Whose values sum within the bounds. Whoever has none has 0. The sums are kept: whoever moves a bound asks for
+        the same again."""
         kinds = tuple(np.flatnonzero(self._kinds(condition)).tolist())
         key = ("sums", isinstance(condition, Spend), kinds, self._window(condition), *self._depends(condition))
-        known = self._held.results.find(key)
-        if known is not None:
-            return bounds.hold_all(known[0])
-        values = [one for one in self._values(condition, lines) if one[1].size]
-        most = sum(value.size * max(abs(int(value.max())), abs(int(value.min()))) for _, value in values)
-        if most > EXACT_MAX:
-            return self._sums_in_128_bits(values, bounds)
-        sums = np.zeros(self._held.size)
-        for customer, value in values:
-            sums += np.bincount(customer, value, self._held.size)
-        self._held.results.keep(key, (sums, None))
-        return bounds.hold_all(sums)
-
-    def _sums_in_128_bits(self, values: list[tuple[Array, Array]], bounds: Bounds) -> Array:
-        customers, measured = (np.concatenate(parts) for parts in zip(*values, strict=True))
-        frame = pl.DataFrame({"c": customers, "s": measured})
-        sums = frame.group_by("c").agg(pl.col("s").cast(pl.Int128).sum())
-        held = np.full(self._held.size, bounds.hold(0))
-        held[sums["c"].to_numpy()] = _inside(sums["s"], bounds)
-        return held
+        sums = self._held.results.find(key) or self._held.results.keep(
+            key, sum_by_place(list(self._values(condition, lines)), self._held.size)
+        )
+        return are_within(sums, 0, 0) if condition.none else are_within(sums, low, high)
 
     def _values(self, condition: Spend | Articles, lines: Lines | None) -> Iterator[tuple[Array, Array]]:
         """What there is to sum: of each run the customers, and a value for each."""
@@ -199,19 +157,20 @@ class Behaviour:
             held[chosen.of("customer")] = True
         return held
 
-    def _has_ticket(self, condition: TicketValue, lines: Lines | None, bounds: Bounds) -> Array:
+    def _has_ticket(self, condition: TicketValue, lines: Lines | None) -> Array:
         """Who has a purchase of such a value; by product, of such a value of its lines."""
         held = np.zeros(self._held.size, bool)
+        low, high = condition.at_least_cents, condition.at_most_cents
         for chosen in self._chosen(condition, lines, self._window(condition)):
             if lines is None:
-                held[chosen.of("customer")[bounds.hold_all(chosen.of("amount"))]] = True
+                held[chosen.of("customer")[are_within((chosen.of("amount"), None), low, high)]] = True
                 continue
-            sale, total = chosen.run.pick(lines.passing(chosen.run), "sale", "total")
-            frame = pl.DataFrame({"c": sale, "s": total})
-            # A ticket has at most a thousand lines, of at most 2^53 each: their sum may pass 63 bits.
-            sums = frame.group_by("c").agg(pl.col("s").cast(pl.Int128).sum())
-            sales = sums["c"].to_numpy()[_inside(sums["s"], bounds)]
-            held[chosen.run.parts["customer"][sales[chosen.has(sales)]]] = True
+            run = chosen.run
+            sale, total = run.pick(lines.passing(run), "sale", "total")
+            has_line = np.zeros(run.size, bool)
+            has_line[sale] = True
+            sales = np.flatnonzero(has_line & are_within(sum_by_place([(sale, total)], run.size), low, high))
+            held[run.parts["customer"][sales[chosen.has(sales)]]] = True
         return held
 
     def _chosen(self, condition: OfSales, lines: Lines | None, window: tuple[int, int]) -> Iterator[Chosen]:
@@ -303,21 +262,8 @@ def _is_one_of(kinds: Array, wanted: Array) -> Array:
     return chosen
 
 
-def _inside(sums: pl.Series, bounds: Bounds) -> Array:
-    inside = np.ones(sums.len(), bool)
-    if bounds.low is not None:
-        inside &= (sums >= bounds.low).to_numpy()
-    if bounds.high is not None:
-        inside &= (sums <= bounds.high).to_numpy()
-    return inside
-
-
 def _of_no_value(asked: OfProperty) -> bool:
     return asked.comparison == "is_not_set" or (asked.comparison in NEGATIVE and bool(asked.without_value))
-
-
-def _bounds(low: int | None, high: int | None, *, none: bool) -> Bounds:
-    return Bounds(0, 0) if none else Bounds(low, high)
 
 
 def _overlaps(first_s: int | None, last_s: int | None, window: tuple[int, int]) -> bool:

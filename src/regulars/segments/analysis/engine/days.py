@@ -23,6 +23,9 @@ def number_of(day: date) -> int:
     return day.toordinal() - EPOCH_ORDINAL
 
 
+_FIRST_DAY, _LAST_DAY = number_of(date.min), number_of(date.max)
+
+
 class Zone:
     """The offsets of a zone on the days that were asked for."""
 
@@ -34,8 +37,9 @@ class Zone:
     def days(self, seconds: Array) -> Array:
         """The number of the local day of each moment, counted from 1970.
 
-        That is the day of UTC, or the one before or after it, as the offset has it. All is done in as few bytes as the
-        moments have: there are millions of them.
+        That is the day of UTC, or the one before or after it, as the offset has it. A moment whose local day is in no
+        year counts for the first or the last day there is, as in `in_zone`. All is done in as few bytes as the moments
+        have: there are millions of them.
         """
         if not seconds.size:
             return seconds.astype(np.int32)
@@ -58,6 +62,7 @@ class Zone:
                     clock[later] = seconds[later] - day * DAY_S + offset
             days += clock >= DAY_S
             days -= clock < 0
+            np.clip(days, _FIRST_DAY, _LAST_DAY, out=days)
         return days
 
     def _present(self, utc: Array, first: int, last: int) -> Iterable[int]:

@@ -1,6 +1,7 @@
 """What the process holds of each organization, within a budget: columns that were not asked for longest go first."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
@@ -198,14 +199,15 @@ class Memory:
     def forget(self, organization_id: UUID) -> None:
         self._held.pop(organization_id, None)
 
-    def make_room(self, wanted: set[str]) -> None:
-        """Bring what is held below the budget: first of those that were not asked, then of the one that was."""
-        while self.nbytes() > self._bytes_max and self._held:
-            oldest = next(iter(self._held))
-            if len(self._held) > 1:
-                if not self._held[oldest].give_back(set()):
-                    del self._held[oldest]
-            elif not self._held[oldest].give_back(wanted):
+    def make_room(self, organization_id: UUID, wanted: set[str], *, is_busy: Callable[[UUID], bool]) -> None:
+        """Bring what is held below the budget: first of organizations that nobody asks about now, in the order in which
+        they were asked for, then of the one that was just answered."""
+        others = [it for it in self._held if it != organization_id and not is_busy(it)]
+        while self.nbytes() > self._bytes_max:
+            if others:
+                if not self._held[others[0]].give_back(set()):
+                    del self._held[others.pop(0)]
+            elif not self._held[organization_id].give_back(wanted):
                 return
 
     def nbytes(self) -> int:

@@ -1,7 +1,11 @@
-"""Many texts as decimals at once: of the usual length in columns, which are exact, all others one by one."""
+"""Exact numbers in columns: sums by customer, and many texts as decimals at once.
+
+What does not fit into 64 bits is a pair of arrays, a multiple of a unit and a rest below the unit, so sums and decimals
+are compared by the same function.
+"""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -12,17 +16,68 @@ import polars as pl
 from regulars.segments.analysis.engine.blobs import Array
 from regulars.segments.definition import OfAttribute, OfProperty
 
+# Sums that cannot pass this are made in 64 bits.
+SUM_MAX: Final = 2**63 - 1
 # Before and after the point; so many digits fit into 64 bits.
 DIGITS: Final = 18
 _ONE: Final = 10**DIGITS
+_HALF: Final = 1 << 32
 _USUAL: Final = rf"^(-?)([0-9]{{1,{DIGITS}}})(?:\.([0-9]{{1,{DIGITS}}}))?$"
+
+
+# Numbers, or their multiples of a unit and their rests.
+Wide = tuple[Array, Array | None]
+
+
+def sum_by_place(values: Collection[tuple[Array, Array]], size: int) -> Wide:
+    """For pairs of arrays (places, values) the sum of the values of each place.
+
+    Adding into an array takes a fifteenth of the time that grouping takes. The largest value and the number of rows
+    tell beforehand whether a sum can pass 64 bits; then both halves of the values are summed by themselves.
+    """
+    values = [(places, value) for places, value in values if value.size]
+    most = sum(value.size * max(abs(int(value.max())), abs(int(value.min()))) for _, value in values)
+    if most <= SUM_MAX:
+        return _add_up(values, size, lambda value: value), None
+    return _carry(
+        _add_up(values, size, lambda value: value // _HALF), _add_up(values, size, lambda value: value % _HALF), _HALF
+    )
+
+
+def are_within(numbers: Wide, low: int | None, high: int | None) -> Array:
+    """Which lie between two bounds, both included; None is open."""
+    within = _are_below(numbers, None if high is None else high + 1, _HALF)
+    return within if low is None else within & ~_are_below(numbers, low, _HALF)
+
+
+def _add_up(values: Collection[tuple[Array, Array]], size: int, of: Callable[[Array], Array]) -> Array:
+    sums = np.zeros(size, np.int64)
+    for places, value in values:
+        np.add.at(sums, places, of(value.astype(np.int64)))
+    return sums
+
+
+def _carry(whole: Array, rest: Array, unit: int) -> tuple[Array, Array]:
+    carried = rest // unit
+    return whole + carried, rest - carried * unit
+
+
+def _are_below(numbers: Wide, bound: int | None, unit: int) -> Array:
+    whole, rest = numbers
+    if bound is None:
+        return np.ones(whole.size, bool)
+    if rest is None:
+        return whole < bound
+    high, low = divmod(bound, unit)
+    below: Array = (whole < high) | ((whole == high) & (rest < low))
+    return below
 
 
 class Numbers:
     """Decimals in the order in which they came, which nobody sorts: one more costs what one costs.
 
-    Each is a whole number and a rest in parts of 10^18, and both have its sign. So all that fit are multiples of one
-    part, and a comparison with any decimal is one with the multiple next to it.
+    Each is a whole number and a rest in parts of 10^18. So all that fit are multiples of one part, and a comparison
+    with any decimal is one with the multiple next to it.
     """
 
     def __init__(self) -> None:
@@ -51,29 +106,20 @@ class Numbers:
         others = np.flatnonzero(~usual).tolist()
         self._long |= {known + place: values[place] for place in others if is_number(values[place])}
         sign = parts["sign"].to_numpy()
-        self._whole = np.concatenate((self._whole, sign * parts["whole"].fill_null(0).to_numpy()))
-        self._rest = np.concatenate((self._rest, sign * parts["rest"].to_numpy()))
+        whole, rest = _carry(sign * parts["whole"].fill_null(0).to_numpy(), sign * parts["rest"].to_numpy(), _ONE)
+        self._whole = np.concatenate((self._whole, whole))
+        self._rest = np.concatenate((self._rest, rest))
         self.is_readable = np.concatenate((self.is_readable, usual))
         self.is_readable[[place for place in self._long if place >= known]] = True
 
     def hold(self, asked: OfAttribute | OfProperty, test: Callable[[str], bool | None]) -> Array:
         """Where a comparison holds; `test` is asked about those that are too long."""
         first, end, is_within = _asked(asked)
-        held: Array = (~self._below(first) & self._below(end)) == is_within
+        numbers = self._whole, self._rest
+        held: Array = (~_are_below(numbers, first, _ONE) & _are_below(numbers, end, _ONE)) == is_within
         for place, text in self._long.items():
             held[place] = bool(test(text))
         return held
-
-    def _below(self, parts: int | None) -> Array:
-        """Which are less than so many parts; None is beyond all of them."""
-        if parts is None or parts >= _ONE * _ONE:
-            return np.ones(self._whole.size, bool)
-        if parts <= -_ONE * _ONE:
-            return np.zeros(self._whole.size, bool)
-        sign = -1 if parts < 0 else 1
-        whole, rest = (sign * part for part in divmod(abs(parts), _ONE))
-        below: Array = (self._whole < whole) | ((self._whole == whole) & (self._rest < rest))
-        return below
 
 
 def _asked(asked: OfAttribute | OfProperty) -> tuple[int, int | None, bool]:

@@ -57,13 +57,14 @@ _FIND_FORBIDDEN = Prepared(
     """
     SELECT string_agg(substring(number_hash FOR 8), ''::bytea)
     FROM subscriptions
-    WHERE organization_id = $1::uuid AND status = 'UNSUBSCRIBED' AND (phone_number IS NULL OR latest_opt_in_at IS NULL)
+    WHERE organization_id = $1::uuid AND status = 'UNSUBSCRIBED' AND (phone_number IS NULL OR consented_at IS NULL)
     """,
 )
 
 
 async def find_forbidden(tx: Tx, organization_id: UUID) -> bytes:
-    """Numbers that are known only as ones that nobody may text: the first eight bytes of each hash, in a row."""
+    """Numbers that are known only as ones that nobody may text, since no opt-in of theirs ever took effect: the first
+    eight bytes of each hash, in a row."""
     [together] = await tx.connection.fetch_row(_FIND_FORBIDDEN, [organization_id.bytes])
     return bytes(together)
 

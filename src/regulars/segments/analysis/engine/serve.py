@@ -15,7 +15,7 @@ from regulars.kit import log
 from regulars.kit.db import Database
 from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.engine.answer import Engine
+from regulars.segments.analysis.engine.answer import ANSWERS_AT_ONCE, Engine
 from regulars.segments.analysis.engine.tidy import tidy
 from regulars.segments.analysis.model import Answer, Question
 from regulars.segments.analysis.wire import make_folder, read_message, write_message
@@ -23,7 +23,8 @@ from regulars.segments.columns.model import Progress
 from regulars.work.due import find_due_organizations
 from regulars.work.queue import Due
 
-POOL_MAX: Final = 4
+# One for each answer, one to tidy up and one to look what is to be forgotten.
+POOL_MAX: Final = ANSWERS_AT_ONCE + 2
 STATEMENT_TIMEOUT_MS: Final = 60_000
 TIDY_EVERY_S: Final = 2.0
 FORGET_EVERY_S: Final = 60.0

@@ -1,0 +1,94 @@
+"""What the analysis process answers agrees with what explain says, and organizations do not wait for each other."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.segments.fed_shop import FedShop
+from tests.segments.locked import until_locked
+
+from regulars.segments.analysis.model import Question
+from regulars.segments.explain.evaluate import Judge
+from regulars.segments.explain.look import look
+from regulars.segments.kept.resolve import resolve
+from regulars.segments.queries import lock_state
+
+
+@pytest.fixture
+def fed(shop):
+    shop.customer("ann", first_name="Ann")
+    shop.customer("cat")
+    shop.sale("ann")
+    shop.drain()
+    shop.begin()
+    shop.build()
+    return shop
+
+
+def test_an_opt_in_that_is_older_than_the_opt_out_leaves_the_number_alone(fed):
+    """It arrives last and never took effect: nobody has asked since, and the number still said stop."""
+    fed.customer("eve", phone="+33612345608")
+    fed.opt_out("+33612345608")
+    fed.customer("eva", phone="+33612345608")
+    fed.drain()
+    do_not_contact = {"type": "consent", "state": "do_not_contact"}
+    assert fed.members(do_not_contact) == by_rows(fed, do_not_contact) == {"eva", "eve"}
+    fed.opt_in(None, "+33612345608", ago=timedelta(days=1))
+    fed.drain()
+    assert fed.members(do_not_contact) == by_rows(fed, do_not_contact) == {"eva", "eve"}
+
+
+def test_sales_of_the_first_day_there_is_count_as_explain_says(fed):
+    """West of Greenwich their local day is in no year."""
+    fed.move_to("America/New_York")
+    fed.sale("cat", at=datetime(1, 1, 1, 0, 30, tzinfo=UTC))
+    fed.drain()
+    bought = {"type": "bought", "window": {"from": "0001-01-01", "to": "0001-01-01"}}
+    assert fed.members(bought) == by_rows(fed, bought) == {"cat"}
+    first = {"type": "first_purchase", "when": {"comparison": "before", "date": "0001-01-02"}}
+    assert fed.members(first) == by_rows(fed, first) == {"cat"}
+
+
+def by_rows(shop, *conditions) -> set[str]:
+    """Who is in it by what explain says of each customer."""
+    match = shop.match({"type": "all", "of": list(conditions)})
+
+    async def act(tx) -> set[str]:
+        resolved = await resolve(tx, shop.organization_id, match)
+        rows = await tx.fetch(
+            "SELECT id, external_id FROM profiles WHERE organization_id = %s", (shop.organization_id,)
+        )
+        names = dict(rows)
+        judge = Judge(resolved)
+        customers = await look(tx, shop.organization_id, resolved, list(names))
+        return {names[it] for it, customer in customers.items() if judge.is_in(customer)}
+
+    return shop.do(act)
+
+
+def test_an_organization_that_takes_long_delays_no_other(fed):
+    """Its columns are of another release, and somebody holds what they would be begun anew with."""
+    other = FedShop(fed.runner, fed.database)
+    other.sale("zoe", amount=1)
+    other.drain()
+    other.begin()
+    other.build()
+    fed.sql("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
+
+    def question(shop) -> Question:
+        asked = shop.asked({"type": "all", "of": []})
+        return Question(organization_id=shop.organization_id, asked=asked, want="figures", deadline_s=60)
+
+    slow, quick = question(fed), question(other)
+
+    async def both() -> None:
+        async with fed.database.transaction() as tx:
+            await lock_state(tx, fed.organization_id)
+            waiting = asyncio.create_task(fed.engine.answer(slow))
+            await until_locked(fed.database, "FROM segment_columns")
+            answer = await asyncio.wait_for(fed.engine.answer(quick), 10)
+            assert answer.figures.total == 1
+            assert not waiting.done()
+        assert not (await waiting).is_ready
+
+    fed.runner.run(both())

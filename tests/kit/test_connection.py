@@ -128,6 +128,13 @@ async def test_places_are_positions_or_names_and_a_percent_sign_is_doubled(conne
         assert await connection.fetch(query, {"second": "b", "first": "a"}) == [("aba",)]
 
 
+async def test_a_wrong_number_of_values_is_an_error_and_names_without_a_place_are_ignored(connection):
+    for values in ((), (1, 2), {"a": 1, "b": 2}):
+        with pytest.raises(psycopg.ProgrammingError, match="1 places"):
+            await connection.fetch("SELECT %s::int", values)
+    assert await connection.fetch("SELECT 1", {"unused": 2}) == [(1,)]
+
+
 async def test_values_of_every_kind_come_back_as_the_driver_would_give_them(connection):
     moment = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
     values = (UUID(int=7), moment, [1, 2], ["a", None], b"\x00\xff", 10**12, True, None, 1.5)

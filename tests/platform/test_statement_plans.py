@@ -32,7 +32,7 @@ WHOLE = re.compile(
     r"^regulars\.(privacy\.queries\.list_erasures_to_replay"
     # One row of the organization, whichever, is enough.
     r"|demo\.queries\.has_data|demo\.queries\.has_sales|first_run\.queries\.has_consent"
-    r"|journeys\.queries\.is_any_activation|journeys\.runs\.queries\.is_any_open"
+    r"|journeys\.runs\.queries\.is_any_open"
     # The last row of a key.
     r"|sales\.totals\.queries\.find_newest_sale"
     # All of a partial index that has only what is counted.

@@ -11,6 +11,8 @@ from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.upsert import upsert_profiles
 from regulars.webhooks import manage
+from regulars.webhooks.interests import HAS_TAKER_OF_MESSAGES, HAS_TAKER_OF_SALES
+from regulars.webhooks.model import FAMILIES
 
 pytestmark = pytest.mark.anyio
 
@@ -133,3 +135,8 @@ async def test_another_organization_s_events_stay_there(shop, receiver, database
     await other.deliver()
     await shop.deliver()
     assert receiver.received == []
+
+
+def test_the_conditions_of_the_listeners_name_every_event_of_their_family():
+    for family, condition in (("sales_event.*", HAS_TAKER_OF_SALES), ("message.*", HAS_TAKER_OF_MESSAGES)):
+        assert all(f"'{name}'" in condition for name in (family, *FAMILIES[family]))

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from regulars.journeys.model import ActivationRow, JourneyRow
@@ -243,9 +244,5 @@ async def is_any_live(tx: Tx, organization_id: UUID) -> bool:
     return bool(rows[0][0])
 
 
-async def is_any_activation(tx: Tx, organization_id: UUID) -> bool:
-    """Whether any journey was ever live: one look that spares organizations without journeys everything else."""
-    rows = await tx.fetch(
-        "SELECT EXISTS (SELECT 1 FROM journey_activations WHERE organization_id = %s)", (organization_id,)
-    )
-    return bool(rows[0][0])
+# Whether any journey was ever live.
+HAS_ACTIVATION: Final = "EXISTS (SELECT FROM journey_activations WHERE organization_id = %(organization_id)s)"

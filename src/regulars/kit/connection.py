@@ -287,4 +287,11 @@ def _read(query: str) -> _Statement:
     text = _PLACE.sub(number, query)
     if names:
         return _Statement(text, lambda params: [params[name] for name in names], [PyFormat.AUTO] * len(names))  # type: ignore[call-overload]  # named places come with a mapping
-    return _Statement(text, lambda params: params, [PyFormat.AUTO] * count)  # type: ignore[arg-type,return-value]  # places without a name come with a sequence
+
+    def check_count(params: Params) -> Sequence[Any]:
+        # The driver's C code reads past the end of the formats when there are more values than places.
+        if len(params) != count and count:
+            raise psycopg.ProgrammingError(f"the statement has {count} places, but got {len(params)} values")
+        return list(params) if count else ()
+
+    return _Statement(text, check_count, [PyFormat.AUTO] * count)

@@ -8,14 +8,9 @@ from uuid import UUID
 from regulars.kit.db import Tx
 from regulars.segments.columns.model import Run, State
 
-
-async def has_columns(tx: Tx, organization_id: UUID) -> bool:
-    rows = await tx.fetch(
-        "SELECT FROM segment_columns WHERE organization_id = %s AND state <> 'ended'", (organization_id,)
-    )
-    return bool(rows)
-
-
+HAS_COLUMNS: Final = (
+    "EXISTS (SELECT FROM segment_columns WHERE organization_id = %(organization_id)s AND state <> 'ended')"
+)
 # How long the state is waited for: by a person or what tidies up, and by the worker, which has other things to do.
 PATIENTLY: Final = "10s"
 BRIEFLY: Final = "2s"

@@ -17,6 +17,19 @@ FACTS: Final[Mapping[type[Fact], Sequence[str]]] = {
     SubscriptionsChanged: SUBSCRIPTION_EVENTS,
     MessagesChanged: MESSAGE_EVENTS,
 }
+# Whether any enabled endpoint takes events of this family, by the family's name or by an event's.
+HAS_TAKER_OF_SALES: Final = """
+EXISTS (
+    SELECT FROM webhook_endpoints WHERE organization_id = %(organization_id)s AND state = 'enabled'
+    AND event_types && ARRAY['sales_event.*', 'sales_event.recorded']
+)
+"""
+HAS_TAKER_OF_MESSAGES: Final = """
+EXISTS (
+    SELECT FROM webhook_endpoints WHERE organization_id = %(organization_id)s AND state = 'enabled'
+    AND event_types && ARRAY['message.*', 'message.sent', 'message.delivered', 'message.failed', 'message.received']
+)
+"""
 
 
 async def register_interests(tx: Tx, organization_id: UUID, endpoint_id: UUID, events: frozenset[str]) -> None:

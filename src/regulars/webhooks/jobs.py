@@ -22,8 +22,10 @@ from regulars.profiles.model import ProfileRef
 from regulars.sales.encode import encode_sale
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.listing import find_sales
-from regulars.webhooks.model import MESSAGE_EVENTS, SALES_EVENTS
-from regulars.webhooks.post import Event, is_taken, post_events
+from regulars.webhooks.interests import HAS_TAKER_OF_MESSAGES, HAS_TAKER_OF_SALES
+from regulars.webhooks.model import MESSAGE_EVENTS
+from regulars.webhooks.post import Event, post_events
+from regulars.work.facts import needed_if
 
 # Automations produce no event, and neither do the replies to keywords.
 _REPORTED_ORIGINS: Final = frozenset({OriginKind.PERSON, OriginKind.ANSWER, OriginKind.CAMPAIGN})
@@ -60,10 +62,8 @@ async def post_subscription_events(tx: Tx, organization_id: UUID, facts: Sequenc
     await post_events(tx, organization_id, events)
 
 
+@needed_if(HAS_TAKER_OF_SALES)
 async def post_sales_events(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
-    """Every sale is a fact whether or not an endpoint takes it, so that is asked before the sales are read."""
-    if not await is_taken(tx, organization_id, SALES_EVENTS):
-        return
     sales = await find_sales(tx, organization_id, [ById(sale) for fact in facts for sale in fact.sales])
     events = [
         Event(
@@ -77,9 +77,8 @@ async def post_sales_events(tx: Tx, organization_id: UUID, facts: Sequence[Sales
     await post_events(tx, organization_id, events)
 
 
+@needed_if(HAS_TAKER_OF_MESSAGES)
 async def post_message_events(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
-    if not await is_taken(tx, organization_id, MESSAGE_EVENTS):
-        return
     changed = [fact for fact in facts if fact.kind == "text" and f"message.{fact.state}" in MESSAGE_EVENTS]
     reported = [fact for fact in changed if fact.origin_kind in _REPORTED_ORIGINS]
     received = [fact for fact in facts if fact.kind == "reply"]

@@ -1,6 +1,6 @@
 """Make messages of events, and a delivery for each endpoint that takes them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -40,12 +40,6 @@ async def post_events(tx: Tx, organization_id: UUID, events: Sequence[Event]) ->
             deliveries += [(new_uuid(), endpoint_id, message.id) for endpoint_id in wanted_by]
     if messages:
         await _insert(tx, organization_id, messages, deliveries)
-
-
-async def is_taken(tx: Tx, organization_id: UUID, types: Collection[str]) -> bool:
-    """Whether any enabled endpoint takes one of these."""
-    takers = await queries.find_takers(tx, organization_id)
-    return any(not expand(taken).isdisjoint(types) for _, taken in takers)
 
 
 async def ping(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> UUID:

@@ -17,7 +17,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
 from regulars.work import queries
 from regulars.work.batch_size import HELD_UP
-from regulars.work.facts import Fact, Listener, Listeners
+from regulars.work.facts import Fact, Listener, Listeners, find_condition
 from regulars.work.queries import OutboxRow, RetryRow
 from regulars.work.queue import (
     BITE_ROWS,
@@ -97,6 +97,8 @@ class OutboxQueue(Queue):
             }
             for is_last in (False, True)
         ]
+        conditions = {find_condition(listener) for by_name in listeners.values() for listener in by_name.values()}
+        self._conditions = sorted(condition for condition in conditions if condition is not None)
         self._bite_rows = BITE_ROWS
         # Organization and listener, and until when its facts are put aside.
         self._aside: dict[tuple[UUID, str], float] = {}
@@ -121,15 +123,27 @@ class OutboxQueue(Queue):
             by_topic: dict[str, list[OutboxRow]] = {}
             for row in rows:
                 by_topic.setdefault(row.topic, []).append(row)
+            unmet = await self._find_unmet_conditions(tx, organization_id) if rows else ()
             for listeners in self._rounds:
                 for topic, together in by_topic.items():
                     kind = self._kinds[topic]
-                    waited_for = await self._without_aside(tx, organization_id, listeners[kind], together)
+                    needed = {
+                        name: listener
+                        for name, listener in listeners[kind].items()
+                        if find_condition(listener) not in unmet
+                    }
+                    waited_for = await self._without_aside(tx, organization_id, needed, together)
                     if waited_for:
                         await tell(tx, organization_id, kind, waited_for, together)
             if rows:
                 await queries.delete_rows(tx, organization_id, [row.id for row in rows])
         return len(rows) < len(taken) or len(taken) == limit
+
+    async def _find_unmet_conditions(self, tx: Tx, organization_id: UUID) -> Collection[str | None]:
+        if not self._conditions:
+            return ()
+        held = await queries.evaluate_conditions(tx, organization_id, self._conditions)
+        return {condition for condition, holds in zip(self._conditions, held, strict=True) if not holds}
 
     def _put_aside(self, organization_id: UUID, listener: str, error: BaseException | None) -> None:
         now = monotonic()

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import LiteralString, NamedTuple
 from uuid import UUID
+
+from psycopg.rows import TupleRow
+from psycopg.sql import SQL
 
 from regulars.kit.arrays import Texts, Uuids
 from regulars.kit.db import Tx
@@ -81,6 +84,13 @@ async def take_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str], *,
         {"organization_id": organization_id, "topics": list(topics), "now": tx.now, "limit": limit},
     )
     return [OutboxRow(*row) for row in rows]
+
+
+async def evaluate_conditions(tx: Tx, organization_id: UUID, conditions: Sequence[LiteralString]) -> TupleRow:
+    """Whether each of the conditions holds for the organization."""
+    statement = SQL("SELECT {}").format(SQL(", ").join(map(SQL, conditions)))
+    [row] = await tx.fetch(statement, {"organization_id": organization_id})
+    return row
 
 
 async def delete_rows(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:

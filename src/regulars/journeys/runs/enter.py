@@ -31,6 +31,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import SALES_EVENT, SUBSCRIPTION, new_uuid
 from regulars.sales.facts import SalesRecorded
 from regulars.work.automation import AUTOMATION_WINDOW
+from regulars.work.facts import needed_if
 
 TRIGGERS = {"PURCHASE": "purchase", "RETURN": "return"}
 
@@ -47,10 +48,9 @@ class Arrival:
     recorded_at: datetime
 
 
+@needed_if(journeys.HAS_ACTIVATION)
 async def enter_by_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
     """Only sales that are not anonymous and were at most seven days old when they were recorded."""
-    if not await journeys.is_any_activation(tx, organization_id):
-        return
     sales = await find_sales(tx, organization_id, {it for fact in facts for it in fact.sales})
     # In the order of recording: of two sales of one customer the first brings them in.
     in_order = sorted(sales, key=lambda sale: (sale.created_at, sale.id))

@@ -18,14 +18,14 @@ from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.model import OriginKind
 from regulars.sales.facts import SalesRecorded
+from regulars.work.facts import needed_if
 
 _FINAL_STATES = frozenset({"sent", "delivered", "failed", "skipped", "unknown"})
 
 
+@needed_if(journeys.HAS_ACTIVATION)
 async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
     """A sale ends the runs that leave by it, and whoever waits for a purchase looks again now."""
-    if not await journeys.is_any_activation(tx, organization_id):
-        return
     sales = await find_sales(tx, organization_id, {it for fact in facts for it in fact.sales})
     told: dict[UUID | None, SaleRow] = {sale.id: sale for sale in sales}
     by_buyer: dict[UUID, list[SaleRow]] = {}

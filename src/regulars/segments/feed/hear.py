@@ -21,8 +21,10 @@ from regulars.segments.columns.model import FORMAT, State
 from regulars.segments.feed import queries
 from regulars.segments.feed.customers import feed_customers
 from regulars.segments.feed.sales import feed_sales
+from regulars.work.facts import needed_if
 
 
+@needed_if(columns.HAS_COLUMNS)
 async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
     state = await _lock(tx, organization_id)
     if state is None:
@@ -36,13 +38,13 @@ async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorde
     await _fed(tx, organization_id, state)
 
 
+@needed_if(columns.HAS_COLUMNS)
 async def hear_profiles(tx: Tx, organization_id: UUID, facts: Sequence[ProfilesChanged]) -> None:
     await _hear_customers(tx, organization_id, {change.id for fact in facts for change in fact.changes})
 
 
+@needed_if(columns.HAS_COLUMNS)
 async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
-    if not await columns.has_columns(tx, organization_id):
-        return
     changes = [change for fact in facts for change in fact.changes]
     linked = {change.profile_id for change in changes if change.profile_id is not None}
     linked |= await queries.find_once_linked(tx, organization_id, sorted({change.id for change in changes}))
@@ -53,9 +55,8 @@ async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[Subscript
         await _fed(tx, organization_id, state)
 
 
+@needed_if(columns.HAS_COLUMNS)
 async def hear_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
-    if not await columns.has_columns(tx, organization_id):
-        return
     named = {fact.profile_id for fact in facts if fact.profile_id is not None}
     hashes = {fact.number_hash for fact in facts if not isinstance(fact.number_hash, msgspec.UnsetType)}
     if hashes:
@@ -71,9 +72,7 @@ async def _hear_customers(tx: Tx, organization_id: UUID, profile_ids: Collection
 
 
 async def _lock(tx: Tx, organization_id: UUID) -> State | None:
-    """The state, locked; None where there are no columns. An organization without segments costs one look."""
-    if not await columns.has_columns(tx, organization_id):
-        return None
+    """The state, locked; None where there are no columns."""
     await columns.wait_longer(tx, columns.BRIEFLY)
     state = await columns.lock_state(tx, organization_id)
     if state is None or state.state == "ended":

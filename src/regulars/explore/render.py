@@ -13,6 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response
 
+from regulars.web.line_breaks import LineBreaks
+
 FOLDER: Final = Path(__file__).parent
 STATIC_PATH: Final = "/static"
 VERSION_CHARACTERS: Final = 12
@@ -90,8 +92,7 @@ _TEMPLATES: Final = Environment(
     loader=FileSystemLoader(FOLDER / "templates"),
     autoescape=True,
     undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
+    extensions=[LineBreaks],
 )
 _TEMPLATES.filters.update(inline=inline, paragraphs=paragraphs)
 _TEMPLATES.globals.update(static_url=static_url, version=installed_version())

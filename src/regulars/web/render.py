@@ -14,6 +14,7 @@ from regulars.web.access import Action, Role
 from regulars.web.form import FormState
 from regulars.web.format import short_id
 from regulars.web.headers import NOT_KEPT, ONE_YEAR_HTTPS, SECURITY_HEADERS
+from regulars.web.line_breaks import LineBreaks
 from regulars.web.navigation import Navigation, entry_of
 from regulars.web.static import asset_url
 from regulars.web.visit import Visit
@@ -120,9 +121,7 @@ def _loader() -> PrefixLoader:
     return PrefixLoader({folder.parent.name: FileSystemLoader(folder) for folder in folders})
 
 
-_TEMPLATES: Final = Environment(
-    loader=_loader(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-)
+_TEMPLATES: Final = Environment(loader=_loader(), autoescape=True, undefined=StrictUndefined, extensions=[LineBreaks])
 _TEMPLATES.filters.update(segment=segment, short_id=short_id, initials=initials)
 _TEMPLATES.globals.update(
     asset_url=asset_url, version=installed_version(), Action=Action, Role=Role, token_field=csrf.FIELD

@@ -1,0 +1,64 @@
+"""What a line break in a template renders: nothing between tags, one space beside text.
+
+Templates can then be laid out in short lines, and no layout changes a page: a button with an icon and a label renders
+the same in one line and in three. A space between two tags is rendered where it stands inside a line.
+"""
+
+import re
+from collections.abc import Iterator
+
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
+
+# Not \s: a no-break space is text.
+_BREAK = re.compile(r"[ \t\r]*\n[ \t\r\n]*")
+
+
+class LineBreaks(Extension):
+    """`{% … %}` and `{{ … }}` count as tags."""
+
+    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
+        markup = _Markup()
+        tokens = list(stream)
+        for place, token in enumerate(tokens):
+            if token.type != "data":
+                yield token
+                continue
+            joined = markup.join_lines(token.value)
+            if markup.is_in_tag and joined.endswith(" ") and _brings_a_space(tokens[place + 1 :]):
+                joined = joined.removesuffix(" ")
+            yield Token(token.lineno, token.type, joined)
+
+
+def _brings_a_space(following: list[Token]) -> bool:
+    """Whether a block such as `{% if is_on %} checked{% endif %}` follows."""
+    if not following or following[0].type != "block_begin":
+        return False
+    return next((token.value[:1].isspace() for token in following if token.type == "data"), False)
+
+
+class _Markup:
+    """Whether the position is inside a tag, where a break separates attributes."""
+
+    def __init__(self) -> None:
+        self.is_in_tag = False
+        self._quote = ""
+
+    def join_lines(self, data: str) -> str:
+        joined, *others = _BREAK.split(data)
+        self._read(joined)
+        for text in others:
+            is_between_tags = (not joined or joined.endswith(">")) and (not text or text.startswith("<"))
+            joined += text if is_between_tags and not self.is_in_tag else f" {text}"
+            self._read(text)
+        return joined
+
+    def _read(self, text: str) -> None:
+        for place, char in enumerate(text):
+            if self._quote:
+                self._quote = "" if char == self._quote else self._quote
+            elif self.is_in_tag:
+                self._quote = char if char in "\"'" else ""
+                self.is_in_tag = char != ">"
+            else:
+                self.is_in_tag = char == "<" and text[place + 1 : place + 2].strip("0123456789 =") != ""

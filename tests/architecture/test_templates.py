@@ -12,6 +12,9 @@ from tests.support.project import ROOT
 from regulars.web.line_breaks import LineBreaks
 
 LINE_CHARACTERS_MAX = 160
+FILE_LINES_MAX = 400
+MACRO_LINES_MAX = 60
+MACRO = re.compile(r"{% macro (\w+).*?{% endmacro %}", re.DOTALL)
 TEMPLATES = sorted(SOURCE.glob("*/templates/*.html"))
 LONG = "word " * 30
 VALUES = {
@@ -54,6 +57,13 @@ def test_no_line_of_a_template_is_longer_than_160_characters():
         if len(line) > LINE_CHARACTERS_MAX
     ]
     assert long == []
+
+
+def test_templates_and_macros_are_short():
+    sources = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in TEMPLATES}
+    assert {path: source.count("\n") for path, source in sources.items() if source.count("\n") > FILE_LINES_MAX} == {}
+    macros = [(path, macro[1], macro[0].count("\n") + 1) for path in sources for macro in MACRO.finditer(sources[path])]
+    assert [macro for macro in macros if macro[2] > MACRO_LINES_MAX] == []
 
 
 def test_every_template_is_formatted():

@@ -15,6 +15,7 @@ from regulars.accounts.links.link import LINK_PATH
 from regulars.accounts.manage import create_user, disable_user
 from regulars.accounts.model import Membership
 from regulars.kit.db import Database, Tx
+from regulars.kit.keyset import PageRequest
 from regulars.web.access import Role
 
 PASSWORD = "four words in a row"
@@ -72,7 +73,7 @@ class Staff:
         """What the audit log says: the act, its subject, who and from where."""
 
         async def act(tx: Tx) -> list[tuple[str, str, str, str | None]]:
-            found = await list_acts(tx, self.organization_id, position=None, is_backward=False, limit=100)
+            found = await list_acts(tx, self.organization_id, PageRequest(100))
             return [(one.act, one.subject, one.actor, one.address) for one in reversed(found)]
 
         acts: list[tuple[str, str, str, str | None]] = self.run(act)

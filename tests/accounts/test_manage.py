@@ -14,6 +14,7 @@ from regulars.accounts.errors import (
 )
 from regulars.accounts.links.link import LINK_LIFE, STALE_AFTER, Purpose, look_at, make_link, use
 from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest
 from regulars.organizations.manage import create_organization, find_organization
 from regulars.organizations.particulars import NameTaken
 from regulars.web.access import Role
@@ -35,7 +36,7 @@ async def hire(tx, shop, role, email=None):
 
 
 async def acts(tx, shop):
-    found = await list_acts(tx, shop.id, position=None, is_backward=False, limit=100)
+    found = await list_acts(tx, shop.id, PageRequest(100))
     return [(one.act, one.subject, one.before, one.after) for one in reversed(found)]
 
 

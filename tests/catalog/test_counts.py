@@ -8,6 +8,7 @@ from regulars.catalog.counts.model import State, Tally
 from regulars.catalog.counts.queue import CountQueue
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.kit.errors import ValidationError
+from regulars.kit.keyset import PageRequest
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.upsert import upsert_profiles
 from regulars.profiles.values import AttributeValues
@@ -213,13 +214,14 @@ async def test_an_erasure_takes_the_samples_and_leaves_the_numbers(customers, pr
 async def test_keys_are_listed_in_order_by_text_and_type_and_page_by_page(customers, database, organization_id):
     async with database.reading() as tx:
 
-        async def keys(**wanted):
-            found = await find.list_entries(tx, organization_id, Catalog.ATTRIBUTES, limit=10, **wanted)
+        async def keys(position=None, *, is_backward=False, **wanted):
+            page = PageRequest(10, position, is_backward)
+            found = await find.browse_entries(tx, organization_id, Catalog.ATTRIBUTES, page, **wanted)
             return [entry.key for entry in found]
 
         assert await keys() == ["city", "size"]
         assert await keys(containing="IZ") == ["size"]
         assert await keys(declared=AttributeType.TEXT) == ["city"]
-        assert await keys(after="city") == ["size"]
-        assert await keys(after="size", is_backward=True) == ["city"]
+        assert await keys(("city",)) == ["size"]
+        assert await keys(("size",), is_backward=True) == ["city"]
         assert await find.count_entries(tx, organization_id, Catalog.ATTRIBUTES, at_most=1) == 1

@@ -15,6 +15,7 @@ from regulars.consent.browse.figures import count_figures, read_figures
 from regulars.consent.browse.listing import list_newest, search_subscription
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import SUBSCRIPTION
+from regulars.kit.keyset import PageRequest
 from regulars.stores.model import StoreUpsert
 from regulars.stores.upsert import upsert_stores
 
@@ -103,14 +104,14 @@ def test_the_list_is_newest_first_and_filtered(desk):
     desk.opt_out("+33612345601")
 
     def ids(**options):
-        stretch = desk.do(lambda tx: list_newest(tx, desk.organization_id, beyond=None, limit=10, **options))
-        return [line.id for line in stretch.lines]
+        found = desk.do(lambda tx: list_newest(tx, desk.organization_id, PageRequest(10), **options))
+        return [line.id for line in found]
 
     assert ids() == [second.id, first.id]
     assert ids(status="UNSUBSCRIBED") == [first.id]
     assert ids(source="WEBSITE") == ids(is_weak=True) == [second.id]
-    after = desk.do(lambda tx: list_newest(tx, desk.organization_id, beyond=(str(second.id),), limit=10))
-    assert [line.id for line in after.lines] == [first.id]
+    after = desk.do(lambda tx: list_newest(tx, desk.organization_id, PageRequest(10, (str(second.id),))))
+    assert [line.id for line in after] == [first.id]
 
 
 def test_a_rare_filter_looks_at_a_bounded_stretch_and_says_where_it_ended(desk, monkeypatch):
@@ -119,14 +120,14 @@ def test_a_rare_filter_looks_at_a_bounded_stretch_and_says_where_it_ended(desk, 
     others = [desk.opt_in(f"+3361234560{n}").subscription for n in range(2, 6)]
 
     def look(beyond):
-        return desk.do(lambda tx: list_newest(tx, desk.organization_id, source="EVENT", beyond=beyond, limit=10))
+        return desk.do(lambda tx: list_newest(tx, desk.organization_id, PageRequest(10, beyond), source="EVENT"))
 
     first = look(None)
-    assert (first.lines, first.ended_at) == ([], (str(others[2].id),))
+    assert (first, first.ended_at) == ([], (str(others[2].id),))
     second = look(first.ended_at)
-    assert (second.lines, second.ended_at) == ([], (str(others[0].id),))
+    assert (second, second.ended_at) == ([], (str(others[0].id),))
     third = look(second.ended_at)
-    assert ([line.id for line in third.lines], third.ended_at) == ([rare.id], None)
+    assert ([line.id for line in third], third.ended_at) == ([rare.id], None)
 
 
 def test_a_number_or_an_id_means_one_subscription(desk):

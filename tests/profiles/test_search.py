@@ -3,6 +3,7 @@
 import pytest
 
 from regulars.kit.ids import PROFILE
+from regulars.kit.keyset import PageRequest
 from regulars.profiles.browse.search import count_profiles, list_newest, search_by_name, search_exactly
 from regulars.profiles.model import Phone, ProfileUpsert
 from regulars.profiles.upsert import upsert_profiles
@@ -26,9 +27,9 @@ async def people(database, organization_id):
         await upsert_profiles(tx, organization_id, PEOPLE)
 
 
-async def found(database, organization_id, text, **options):
+async def found(database, organization_id, text):
     async with database.reading() as tx:
-        hits = await search_by_name(tx, organization_id, text, beyond=None, limit=50, **options)
+        hits = await search_by_name(tx, organization_id, text, PageRequest(50))
     return [hit.profile.external_id for hit in hits]
 
 
@@ -61,9 +62,9 @@ async def test_names_are_found_by_their_beginning(database, organization_id, tex
 @pytest.mark.usefixtures("people")
 async def test_a_walk_by_name_goes_forward_and_back(database, organization_id):
     async with database.reading() as tx:
-        first = await search_by_name(tx, organization_id, "elise", beyond=None, limit=2)
-        rest = await search_by_name(tx, organization_id, "elise", beyond=first[-1].position, limit=2)
-        back = await search_by_name(tx, organization_id, "elise", beyond=rest[0].position, is_backward=True, limit=2)
+        first = await search_by_name(tx, organization_id, "elise", PageRequest(2))
+        rest = await search_by_name(tx, organization_id, "elise", PageRequest(2, first[-1].position))
+        back = await search_by_name(tx, organization_id, "elise", PageRequest(2, rest[0].position, is_backward=True))
     assert [hit.profile.external_id for hit in first + rest] == ["C-5", "C-6", "C-2"]
     assert [hit.profile.external_id for hit in reversed(back)] == ["C-5", "C-6"]
 
@@ -76,7 +77,7 @@ async def test_an_id_or_a_number_means_one_customer(database, organization_id):
         return [profile.external_id for profile in hits]
 
     async with database.reading() as tx:
-        [newest] = await list_newest(tx, organization_id, beyond=None, limit=1)
+        [newest] = await list_newest(tx, organization_id, PageRequest(1))
     canonical = PROFILE.encode(newest.profile.id)
     assert await exactly("C-1") == ["C-1"]
     assert await exactly("06 39 98 41 07") == await exactly("+33639984107") == ["C-1"]
@@ -89,11 +90,11 @@ async def test_an_id_or_a_number_means_one_customer(database, organization_id):
 @pytest.mark.usefixtures("people")
 async def test_all_customers_are_listed_newest_first_and_counted_up_to_a_cap(database, organization_id):
     async with database.reading() as tx:
-        first = await list_newest(tx, organization_id, beyond=None, limit=3)
-        back = await list_newest(tx, organization_id, beyond=first[2].position, is_backward=True, limit=3)
+        first = await list_newest(tx, organization_id, PageRequest(3))
+        back = await list_newest(tx, organization_id, PageRequest(3, first[2].position, is_backward=True))
         assert await count_profiles(tx, organization_id, most=5) == 5
         assert await count_profiles(tx, organization_id, most=50) == 8
-        everybody = await list_newest(tx, organization_id, beyond=None, limit=50)
+        everybody = await list_newest(tx, organization_id, PageRequest(50))
     assert [hit.profile.id for hit in everybody] == sorted((hit.profile.id for hit in everybody), reverse=True)
     assert first == everybody[:3]
     assert back[::-1] == everybody[:2]

@@ -10,6 +10,7 @@ import pytest
 from regulars.http.answered import Answered
 from regulars.kit.clock import monotonic
 from regulars.kit.ids import PROFILE, new_uuid
+from regulars.kit.keyset import PageRequest
 from regulars.kit.settings import Settings
 from regulars.organizations.model import KeyHolder
 from regulars.request_log import note, queries
@@ -31,6 +32,9 @@ def answered(status=201, *, operation="recordSalesEvent", references=(), problem
     return Answered(ROUTES[operation], references, "req_1", status, now - 0.009, now, problem)
 
 
+EVERYTHING = PageRequest(10_000)
+
+
 @pytest.fixture
 def caller(organization_id) -> KeyHolder:
     return KeyHolder(organization_id, uuid4(), b"", None)
@@ -43,9 +47,9 @@ def request_log(database) -> RequestLog:
 
 @pytest.fixture
 def shown(database, organization_id):
-    async def read(kind=Kind.ALL, *, limit=10_000, **wanted: Any):
+    async def read(kind=Kind.ALL, *, page=EVERYTHING, **wanted: Any):
         async with database.reading() as tx:
-            return await list_answers(tx, organization_id, kind=kind, limit=limit, **wanted)
+            return await list_answers(tx, organization_id, page, kind=kind, **wanted)
 
     return read
 
@@ -123,15 +127,16 @@ async def test_it_is_read_by_key_by_kind_and_page_by_page(request_log, caller, s
     assert {entry.status for entry in await shown(Kind.REFUSED)} == {400, 503}
     assert {entry.status for entry in await shown(Kind.FAILED)} == {503}
     assert [entry.api_key_id for entry in await shown(api_key_id=other.api_key_id)] == [other.api_key_id]
-    assert await shown(position=everything[1].id, limit=1) == [everything[2]]
-    assert await shown(position=everything[2].id, is_backward=True, limit=1) == [everything[1]]
+    _, second, third, _ = everything
+    assert await shown(page=PageRequest(1, (str(second.id),))) == [third]
+    assert await shown(page=PageRequest(1, (str(third.id),), is_backward=True)) == [second]
 
 
 async def test_another_organization_sees_nothing_of_it(request_log, caller, database):
     request_log.note(caller, answered())
     await request_log.write()
     async with database.reading() as tx:
-        assert await list_answers(tx, uuid4(), limit=10) == []
+        assert await list_answers(tx, uuid4(), PageRequest(10)) == []
 
 
 async def test_an_erasure_removes_the_entries_that_name_the_person(request_log, caller, shown, database):

@@ -6,6 +6,7 @@ import pytest
 from tests.sales.desk import STORE, ticket
 
 from regulars.kit.ids import new_uuid
+from regulars.kit.keyset import PageRequest
 from regulars.sales.anonymise import anonymise_sales
 from regulars.sales.browse import tickets
 from regulars.sales.browse.model import Filters
@@ -36,8 +37,8 @@ async def filled(desk):
 async def listed(desk, **options):
     filters = Filters(**options)
     async with desk.database.reading() as tx:
-        stretch = await list_tickets(tx, desk.organization_id, filters, beyond=None, limit=50)
-    return [line.external_id for line in stretch.lines]
+        found = await list_tickets(tx, desk.organization_id, filters, PageRequest(50))
+    return [line.external_id for line in found]
 
 
 async def test_tickets_are_listed_by_their_own_time_and_filtered(filled):
@@ -64,31 +65,31 @@ async def test_a_walk_forward_and_back_sees_every_ticket_once(filled, by_store):
     seen, beyond = [], None
     async with filled.database.reading() as tx:
         while True:
-            stretch = await list_tickets(tx, filled.organization_id, filters, beyond=beyond, limit=1)
-            if not stretch.lines:
+            found = await list_tickets(tx, filled.organization_id, filters, PageRequest(1, beyond))
+            if not found:
                 break
-            seen += stretch.lines
-            beyond = position_of(stretch.lines[-1])
-        back = await list_tickets(
-            tx, filled.organization_id, filters, beyond=position_of(seen[-1]), is_backward=True, limit=50
-        )
+            seen += found
+            beyond = position_of(found[-1])
+        last = PageRequest(50, position_of(seen[-1]), is_backward=True)
+        back = await list_tickets(tx, filled.organization_id, filters, last)
     assert len({line.id for line in seen}) == len(seen) == (3 if by_store else 4)
-    assert back.lines == seen[-2::-1]
+    assert back == seen[-2::-1]
 
 
-async def test_a_rare_filter_looks_at_a_bounded_stretch_and_goes_on_from_its_end(filled, monkeypatch):
+@pytest.mark.parametrize(("by_store", "expected"), [(False, [["B"], ["A", "D"], []]), (True, [["D", "B"], ["A"]])])
+async def test_a_rare_filter_looks_at_a_bounded_stretch_and_goes_on_from_its_end(
+    filled, monkeypatch, by_store, expected
+):
     monkeypatch.setattr(tickets, "LOOKED_AT_MAX", 2)
+    [(store_id,)] = await filled.rows("SELECT id FROM stores WHERE organization_id = %s AND external_id = 'PARIS-01'")
+    filters = Filters(type="PURCHASE", store_id=store_id if by_store else None)
+    pages, ended_at = [], None
     async with filled.database.reading() as tx:
-        first = await list_tickets(tx, filled.organization_id, Filters(type="PURCHASE"), beyond=None, limit=5)
-        second = await list_tickets(
-            tx, filled.organization_id, Filters(type="PURCHASE"), beyond=first.ended_at, limit=5
-        )
-        third = await list_tickets(
-            tx, filled.organization_id, Filters(type="PURCHASE"), beyond=second.ended_at, limit=5
-        )
-    assert [line.external_id for line in first.lines] == ["B"]
-    assert [line.external_id for line in second.lines] == ["A", "D"]
-    assert (third.lines, third.ended_at) == ([], None)
+        while ended_at is not None or not pages:
+            found = await list_tickets(tx, filled.organization_id, filters, PageRequest(5, ended_at))
+            ended_at = found.ended_at
+            pages.append([line.external_id for line in found])
+    assert pages == expected
 
 
 async def test_a_customer_s_tickets_and_a_ticket_s_neighbours(filled):
@@ -104,7 +105,7 @@ async def test_a_customer_s_tickets_and_a_ticket_s_neighbours(filled):
 
 async def inbox(desk, *, is_reviewed=False):
     async with desk.database.reading() as tx:
-        return await list_collisions(tx, desk.organization_id, is_reviewed=is_reviewed, beyond=None, limit=10)
+        return await list_collisions(tx, desk.organization_id, PageRequest(10), is_reviewed=is_reviewed)
 
 
 async def test_a_collision_waits_until_it_is_decided_and_again_when_something_new_comes(desk):

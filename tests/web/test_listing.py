@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl, urlsplit
@@ -6,9 +7,10 @@ from uuid import uuid4
 import pytest
 from starlette.requests import Request
 
+from regulars.kit.keyset import PageRequest, PageRows, page_of
 from regulars.web.access import Role
 from regulars.web.format import Format
-from regulars.web.listing import COUNT_MAX, Count, Filter, cut, read_view
+from regulars.web.listing import COUNT_MAX, Count, Filter, cut, read_view, walk
 from regulars.web.visit import Place, Visit
 
 FILTERS = (
@@ -42,11 +44,7 @@ class Shelf:
     numbers: list[int]
 
     def fetch(self, view):
-        found = self.numbers if not view.is_backward else list(reversed(self.numbers))
-        if view.position is not None:
-            at = int(view.position[0])
-            found = [one for one in found if (one < at if view.is_backward else one > at)]
-        return found[: view.fetch_limit]
+        return page_of(self.numbers, view.request, lambda number: (str(number),))
 
     def page(self, address):
         view = look(address)
@@ -93,9 +91,26 @@ def test_a_walk_forth_and_back_sees_every_row_once(count):
 def test_a_cursor_of_other_filters_begins_at_the_beginning():
     shelf = Shelf(list(range(120)))
     onward = shelf.page("?status=on").next_url
-    assert look(onward).position == ("49",)
-    assert look(onward.replace("status=on", "status=off")).position is None
-    assert look("?after=garbage").position is None
+    assert look(onward).request.position == ("49",)
+    assert look(onward.replace("status=on", "status=off")).request.position is None
+    assert look("?after=garbage").request.position is None
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7])
+async def test_an_export_walks_the_whole_list_also_past_the_end_of_a_bounded_scan(count):
+    numbers = list(range(count))
+
+    async def fetch(_tx, page):
+        """Of each five numbers only the even ones fit."""
+        scanned = page_of(numbers, PageRequest(5, page.position), lambda number: (str(number),))
+        found = PageRows([number for number in scanned if number % 2 == 0][: page.limit])
+        if len(found) < page.limit and len(scanned) == 5:
+            found.ended_at = (str(scanned[-1]),)
+        return found
+
+    seen = [number async for number in walk(nullcontext, fetch, lambda number: (str(number),), limit=2)]
+    assert seen == numbers[::2]
 
 
 def test_a_count_stops_at_its_cap():

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from regulars.web.access import Role
@@ -99,3 +99,16 @@ def _is_address(email: str) -> bool:
     name, _, top = domain.rpartition(".")
     has_host = domain == "localhost" or bool(name and top)
     return bool(local) and has_host and "@" not in domain and not any(map(str.isspace, email))
+
+
+class Act(NamedTuple):
+    """One line of the audit log."""
+
+    id: UUID
+    at: datetime
+    actor: str
+    address: str | None
+    act: str
+    subject: str
+    before: Any
+    after: Any

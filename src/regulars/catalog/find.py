@@ -6,6 +6,7 @@ from uuid import UUID
 from regulars.catalog import queries
 from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
 from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest, PageRows
 
 
 async def find_entry(tx: Tx, organization_id: UUID, catalog: Catalog, key: str) -> CatalogEntry | None:
@@ -22,20 +23,22 @@ async def find_attributes(tx: Tx, organization_id: UUID, keys: list[str]) -> dic
     return {entry.key: entry for entry in found}
 
 
-async def list_entries(
+async def list_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, limit: int) -> list[CatalogEntry]:
+    """The first keys in their order."""
+    return await queries.list_entries(tx, organization_id, catalog, PageRequest(limit))
+
+
+async def browse_entries(
     tx: Tx,
     organization_id: UUID,
     catalog: Catalog,
+    page: PageRequest,
     *,
     containing: str | None = None,
     declared: AttributeType | None = None,
-    after: str | None = None,
-    is_backward: bool = False,
-    limit: int,
-) -> list[CatalogEntry]:
-    """The keys in their order, or from one backwards."""
-    wanted = queries.Wanted(containing, declared, after, is_backward)
-    return await queries.list_entries(tx, organization_id, catalog, wanted, limit=limit)
+) -> PageRows[CatalogEntry]:
+    """A page of the keys in their order."""
+    return await queries.list_entries(tx, organization_id, catalog, page, containing=containing, declared=declared)
 
 
 async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, at_most: int) -> int:

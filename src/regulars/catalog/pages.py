@@ -109,15 +109,13 @@ class _Desk:
         view = read_view(visit, self.words.catalog.value, self.words.path, filters=filters, sorts=("key",))
         declared = view.value("type")
         async with visit.database.reading() as tx:
-            found = await find.list_entries(
+            found = await find.browse_entries(
                 tx,
                 visit.organization_id,
                 self.words.catalog,
+                view.request,
                 containing=view.value("q") or None,
                 declared=AttributeType(declared) if declared else None,
-                after=view.position[0] if view.position else None,
-                is_backward=view.is_backward,
-                limit=view.fetch_limit,
             )
             page = cut(view, found, lambda entry: (entry.key,))
             count = await find.count_entries(tx, visit.organization_id, self.words.catalog, at_most=COUNT_MAX + 1)

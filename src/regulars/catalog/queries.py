@@ -1,7 +1,7 @@
 """The SQL of the two catalogs."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from psycopg.rows import TupleRow
@@ -9,6 +9,7 @@ from psycopg.sql import SQL
 
 from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
 from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
 
 class NewAttribute(NamedTuple):
@@ -146,50 +147,45 @@ async def _find_product_properties(tx: Tx, organization_id: UUID, keys: Sequence
     )
 
 
-class Wanted(NamedTuple):
-    """Which keys to list: those that contain a text, those of a type, and those that follow a key or stand before it.
-
-    In backward order the key that stands last comes first.
-    """
-
-    containing: str | None = None
-    type: AttributeType | None = None
-    after: str | None = None
-    is_backward: bool = False
+_BY_KEY: Final = Keyset({"key": str})
+_FILTERS: Final = {"containing": "position(%(containing)s IN lower(key)) > 0", "type": "type = %(type)s"}
 
 
 async def list_entries(
-    tx: Tx, organization_id: UUID, catalog: Catalog, wanted: Wanted, *, limit: int
-) -> list[CatalogEntry]:
-    table = _LIST_ATTRIBUTES if catalog is Catalog.ATTRIBUTES else _LIST_PRODUCT_PROPERTIES
-    order = _BACKWARD if wanted.is_backward else _FORWARD
-    rows = await tx.fetch(
-        table + _NARROWED + order,
+    tx: Tx,
+    organization_id: UUID,
+    catalog: Catalog,
+    page: PageRequest,
+    *,
+    containing: str | None = None,
+    declared: AttributeType | None = None,
+) -> PageRows[CatalogEntry]:
+    return await _BY_KEY.fetch(
+        tx,
+        _LIST_ATTRIBUTES if catalog is Catalog.ATTRIBUTES else _LIST_PRODUCT_PROPERTIES,
+        page,
         {
             "organization_id": organization_id,
-            "containing": None if wanted.containing is None else wanted.containing.lower(),
-            "type": None if wanted.type is None else wanted.type.value,
-            "after": wanted.after,
-            "limit": limit,
+            "containing": None if containing is None else containing.lower(),
+            "type": None if declared is None else declared.value,
         },
+        make=lambda *row: _entry(row),
+        filters=_FILTERS,
     )
-    return [_entry(row) for row in rows]
 
 
 _LIST_ATTRIBUTES = SQL("""
 SELECT key, type, allowed_values, created_at, updated_at, looks_like_code FROM profile_attributes
-WHERE organization_id = %(organization_id)s
+WHERE organization_id = %(organization_id)s {narrowed} {beyond}
+ORDER BY {ordered}
+LIMIT %(limit)s
 """)
 _LIST_PRODUCT_PROPERTIES = SQL("""
 SELECT key, type, allowed_values, created_at, updated_at FROM product_properties
-WHERE organization_id = %(organization_id)s
+WHERE organization_id = %(organization_id)s {narrowed} {beyond}
+ORDER BY {ordered}
+LIMIT %(limit)s
 """)
-_NARROWED = SQL("""
-  AND (%(containing)s::text IS NULL OR position(%(containing)s IN lower(key)) > 0)
-  AND (%(type)s::text IS NULL OR type = %(type)s)
-""")
-_FORWARD = SQL("AND (%(after)s::text IS NULL OR key > %(after)s) ORDER BY key LIMIT %(limit)s")
-_BACKWARD = SQL("AND (%(after)s::text IS NULL OR key < %(after)s) ORDER BY key DESC LIMIT %(limit)s")
 
 
 async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, at_most: int) -> int:

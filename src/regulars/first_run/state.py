@@ -7,6 +7,7 @@ from uuid import UUID
 from regulars.first_run import queries
 from regulars.first_run.queries import FirstTicket
 from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest
 from regulars.organizations.manage import list_keys
 from regulars.organizations.model import ApiKey
 from regulars.request_log.model import Entry
@@ -39,7 +40,7 @@ async def look(tx: Tx, organization_id: UUID) -> State:
         store=stores[0] if stores else None,
         ticket=await queries.find_first_ticket(tx, organization_id),
         has_consent=await queries.has_consent(tx, organization_id),
-        answers=await list_answers(tx, organization_id, limit=ANSWERS_SHOWN),
+        answers=await list_answers(tx, organization_id, PageRequest(ANSWERS_SHOWN)),
     )
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final
 from uuid import UUID
 
 from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.request_log.model import Counts, Entry
 
 
@@ -85,41 +86,31 @@ async def sum_counts_by_key(tx: Tx, organization_id: UUID, *, since: datetime) -
     return {api_key_id: Counts(answers, refusals) for api_key_id, answers, refusals in rows}
 
 
-class Wanted(NamedTuple):
-    """Which entries to list: of one key or of all, with at least this status, and from which entry on.
-
-    Newest first; in backward order those that came after that entry, the nearest first.
-    """
-
-    api_key_id: UUID | None
-    status_min: int
-    position: UUID | None
-    is_backward: bool
+_NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
+_FILTERS: Final = {"api_key_id": "api_key_id = %(api_key_id)s"}
 
 
-_LIST = SQL("""
-SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id, problem::text
-FROM request_log
-WHERE organization_id = %(organization_id)s AND status >= %(status_min)s
-""")
-_OF_KEY = SQL("AND api_key_id = %(api_key_id)s")
-_OLDER = SQL("AND (%(position)s::uuid IS NULL OR id < %(position)s) ORDER BY id DESC LIMIT %(limit)s")
-_NEWER = SQL("AND (%(position)s::uuid IS NULL OR id > %(position)s) ORDER BY id LIMIT %(limit)s")
-
-
-async def list_entries(tx: Tx, organization_id: UUID, wanted: Wanted, *, limit: int) -> list[Entry]:
-    of_key = SQL("") if wanted.api_key_id is None else _OF_KEY
-    rows = await tx.fetch(
-        SQL(" ").join([_LIST, of_key, _NEWER if wanted.is_backward else _OLDER]),
-        {
-            "organization_id": organization_id,
-            "api_key_id": wanted.api_key_id,
-            "status_min": wanted.status_min,
-            "position": wanted.position,
-            "limit": limit,
-        },
+async def list_entries(
+    tx: Tx, organization_id: UUID, page: PageRequest, *, api_key_id: UUID | None, status_min: int
+) -> PageRows[Entry]:
+    """Those of one key or of all, with at least this status; the newest first."""
+    return await _NEWEST.fetch(
+        tx,
+        SQL(
+            """
+            SELECT id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
+                problem::text
+            FROM request_log
+            WHERE organization_id = %(organization_id)s AND status >= %(status_min)s {narrowed} {beyond}
+            ORDER BY {ordered}
+            LIMIT %(limit)s
+            """
+        ),
+        page,
+        {"organization_id": organization_id, "api_key_id": api_key_id, "status_min": status_min},
+        make=Entry,
+        filters=_FILTERS,
     )
-    return [Entry(*row) for row in rows]
 
 
 async def find_entry(tx: Tx, organization_id: UUID, entry_id: UUID) -> Entry | None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest, PageRows
 from regulars.request_log import queries
 from regulars.request_log.model import FAILED_STATUS_MIN, REFUSED_STATUS_MIN, Counts, Entry, Kind
 
@@ -12,18 +13,10 @@ _STATUS_MIN = {Kind.ALL: 0, Kind.REFUSED: REFUSED_STATUS_MIN, Kind.FAILED: FAILE
 
 
 async def list_answers(
-    tx: Tx,
-    organization_id: UUID,
-    *,
-    kind: Kind = Kind.ALL,
-    api_key_id: UUID | None = None,
-    position: UUID | None = None,
-    is_backward: bool = False,
-    limit: int,
-) -> list[Entry]:
-    """The newest answers, from before this one; backwards those after it, the nearest first."""
-    wanted = queries.Wanted(api_key_id, _STATUS_MIN[kind], position, is_backward)
-    return await queries.list_entries(tx, organization_id, wanted, limit=limit)
+    tx: Tx, organization_id: UUID, page: PageRequest, *, kind: Kind = Kind.ALL, api_key_id: UUID | None = None
+) -> PageRows[Entry]:
+    """The newest first."""
+    return await queries.list_entries(tx, organization_id, page, api_key_id=api_key_id, status_min=_STATUS_MIN[kind])
 
 
 async def find_answer(tx: Tx, organization_id: UUID, entry_id: UUID) -> Entry | None:

@@ -1,6 +1,7 @@
 """What a store is, and how an upsert changes it."""
 
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -26,6 +27,13 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
     address: Address | None
     created_at: datetime
     updated_at: datetime
+
+
+class NamedStore(NamedTuple):
+    """A store and its position in a list; by name, that is the database's own spelling of it."""
+
+    store: Store
+    position: tuple[str, ...]
 
 
 class StoreRef(msgspec.Struct, frozen=True):

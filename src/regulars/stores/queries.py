@@ -1,7 +1,7 @@
 """The SQL of stores."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -9,7 +9,8 @@ from psycopg.rows import TupleRow
 from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
-from regulars.stores.model import Address, Store, StoreRef
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
+from regulars.stores.model import Address, NamedStore, Store, StoreRef
 
 # Below every UUIDv7: a list without a cursor begins after it.
 _BEFORE_ALL = UUID(int=0)
@@ -106,74 +107,42 @@ async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limi
 
 
 # As the index has it.
-_BY_NAME = SQL('(left(lower(COALESCE(name, external_id)), 100)) COLLATE "C"')
+_BY_NAME: Final = Keyset({'(left(lower(COALESCE(name, external_id)), 100)) COLLATE "C"': str, "id": UUID})
+_FILTERS: Final = {
+    "word": """
+        (id = %(identifier)s::uuid OR position(%(word)s IN lower(concat_ws(
+            ' ', name, external_id, address ->> 'locality', address ->> 'postal_code'))) > 0)
+        """
+}
 
 
 async def list_stores_by_name(
-    tx: Tx,
-    organization_id: UUID,
-    *,
-    word: str,
-    identifier: UUID | None,
-    beyond: tuple[str, UUID] | None,
-    is_backward: bool,
-    looked_at: int,
-    limit: int,
-) -> list[tuple[str, Store]]:
-    """Each with its name as it is sorted; only those with the word where there is one, among a bounded stretch."""
-    order = SQL("DESC" if is_backward else "ASC")
-    after = SQL("AND ({name}, id) {than} (%(name)s, %(id)s)").format(
-        name=_BY_NAME, than=SQL("<" if is_backward else ">")
-    )
-    rows = await tx.fetch(
+    tx: Tx, organization_id: UUID, page: PageRequest, *, word: str | None, identifier: UUID | None, rows_max: int
+) -> PageRows[NamedStore]:
+    """Only those with the word where there is one, among a bounded number."""
+    return await _BY_NAME.scan(
+        tx,
         SQL("""
-        SELECT s.sorted, s.id, s.external_id, s.name, s.address, s.created_at, s.updated_at
+        SELECT sorted, id, external_id, name, address, created_at, updated_at
         FROM (
-            SELECT {name} AS sorted, id, external_id, name, address, created_at, updated_at
+            SELECT (left(lower(COALESCE(name, external_id)), 100)) COLLATE "C" AS sorted,
+                   id, external_id, name, address, created_at, updated_at
             FROM stores
-            WHERE organization_id = %(organization_id)s {after}
-            ORDER BY {name} {order}, id {order}
+            WHERE organization_id = %(organization_id)s {beyond}
+            ORDER BY {ordered}
             LIMIT %(looked_at)s
-        ) AS s
-        WHERE %(word)s = '' OR s.id = %(identifier)s::uuid
-           OR position(%(word)s IN lower(concat_ws(' ', s.name, s.external_id, s.address ->> 'locality',
-                                                   s.address ->> 'postal_code'))) > 0
-        ORDER BY s.sorted {order}, s.id {order}
+        ) AS stores
+        WHERE true {narrowed}
+        ORDER BY {ordered}
         LIMIT %(limit)s
-        """).format(name=_BY_NAME, order=order, after=SQL("") if beyond is None else after),
-        {
-            "organization_id": organization_id,
-            "word": word,
-            "identifier": identifier,
-            "name": None if beyond is None else beyond[0],
-            "id": None if beyond is None else beyond[1],
-            "looked_at": looked_at,
-            "limit": limit,
-        },
+        """),
+        page,
+        {"organization_id": organization_id, "word": word, "identifier": identifier},
+        make=lambda name, *row: NamedStore(_store(row), (name, str(row[0]))),
+        table="stores",
+        filters=_FILTERS,
+        rows_max=rows_max,
     )
-    return [(row[0], _store(row[1:])) for row in rows]
-
-
-async def find_store_beyond(
-    tx: Tx, organization_id: UUID, *, beyond: tuple[str, UUID] | None, skipped: int
-) -> tuple[str, UUID] | None:
-    """The place of the store that comes after so many others, by name."""
-    after = SQL("AND ({name}, id) > (%(name)s, %(id)s)").format(name=_BY_NAME)
-    rows = await tx.fetch(
-        SQL("""
-        SELECT {name}, id FROM stores
-        WHERE organization_id = %(organization_id)s {after}
-        ORDER BY {name}, id
-        LIMIT 1 OFFSET %(skipped)s
-        """).format(name=_BY_NAME, after=SQL("") if beyond is None else after),
-        {
-            "organization_id": organization_id,
-            "name": None if beyond is None else beyond[0],
-            "id": None if beyond is None else beyond[1],
-            "skipped": skipped,
-        },
-    )
-    return (rows[0][0], rows[0][1]) if rows else None
 
 
 async def count_stores(tx: Tx, organization_id: UUID, *, most: int) -> int:

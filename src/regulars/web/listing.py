@@ -1,20 +1,24 @@
 """Lists: filters and the place in the list are in the address, pages are cut by key, and counting stops at a cap.
 
-A handler reads a `ListView` from the query, asks its room for one row more than a page in the view's direction, and
-hands what came to `cut`, which knows whether there is more on either side.
+A handler reads a `ListView` from the query, asks its room for the view's `request`, which has one row more than a page,
+and hands what came to `cut`, which knows whether there is more on either side. An export walks the same list (`walk`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Generic, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlencode
 
+from regulars.kit.db import Tx
 from regulars.kit.errors import InvalidCursor
+from regulars.kit.keyset import PageRequest, PageRows, Position
 from regulars.kit.pagination import read_cursor, scope_of, write_cursor
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 
 PAGE_ROWS: Final = 50
+EXPORT_ROWS: Final = 200
 COUNT_MAX: Final = 10_000
 AFTER: Final = "after"
 BEFORE: Final = "before"
@@ -58,20 +62,13 @@ class ListView:
     values: Mapping[str, str]
     sort: str
     sorts: tuple[str, ...]
-    position: tuple[str, ...] | None
-    # A page before another is asked for in the reverse order and turned around.
-    is_backward: bool
     secret: bytes
-    limit: int = PAGE_ROWS
+    # One row more than a page tells whether there is another.
+    request: PageRequest = field(default=PageRequest(PAGE_ROWS + 1))
 
     @property
     def is_filtered(self) -> bool:
         return bool(self.values)
-
-    @property
-    def fetch_limit(self) -> int:
-        """One row more than a page tells whether there is another."""
-        return self.limit + 1
 
     @property
     def chips(self) -> list[Chip]:
@@ -105,13 +102,9 @@ class ListView:
         """The same list, whole, as a file."""
         return self.url(path=f"{self.path}.csv")
 
-    def go_on_url(self, position: tuple[str, ...]) -> str:
-        """The address that goes on after a position at which a bounded look ended without a row."""
-        return self.url(**{AFTER: write_cursor(self.secret, self.scope(), position)})
-
-    def at(self, position: tuple[str, ...]) -> "ListView":
-        """The view that goes on after a position: how an export walks the list."""
-        return replace(self, position=position, is_backward=False)
+    def url_from(self, direction: str, position: Position) -> str:
+        """The address of the page after a position, or before it."""
+        return self.url(**{direction: write_cursor(self.secret, self.scope(), position)})
 
     def scope(self) -> str:
         return scope_of(f"page {self.name}", self.values, sort=self.sort)
@@ -122,8 +115,10 @@ class ListPage(Generic[T]):
     """The rows of one page and the addresses of its neighbours."""
 
     rows: Sequence[T]
-    previous_url: str | None
-    next_url: str | None
+    previous_url: str | None = None
+    next_url: str | None = None
+    # Goes on where a bounded scan stopped before the page was full.
+    further_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +149,6 @@ def read_view(
         values=values,
         sort=sort if sort in sorts else sorts[0],
         sorts=tuple(sorts),
-        position=None,
-        is_backward=False,
         secret=visit.place.secret,
     )
     for direction in (AFTER, BEFORE):
@@ -165,26 +158,51 @@ def read_view(
                 position = read_cursor(visit.place.secret, view.scope(), cursor)
             except InvalidCursor:
                 continue
-            return replace(view, position=position, is_backward=direction == BEFORE)
+            return replace(view, request=PageRequest(view.request.limit, position, direction == BEFORE))
     return view
 
 
-def cut(view: ListView, found: Sequence[Row], position_of: Callable[[Row], tuple[str, ...]]) -> ListPage[Row]:
-    """The page out of what was found in the view's direction with `fetch_limit`."""
-    has_more = len(found) > view.limit
-    rows = list(found[: view.limit])
-    if view.is_backward:
+def id_position(row: Any) -> Position:
+    """The position of a row in a list by its id."""
+    return (str(row.id),)
+
+
+def cut(view: ListView, found: PageRows[Row], position_of: Callable[[Row], Position] = id_position) -> ListPage[Row]:
+    """The page out of what was found for the view's request."""
+    is_backward, limit = view.request.is_backward, view.request.limit - 1
+    has_more = len(found) > limit
+    rows = found[:limit]
+    if is_backward:
         rows.reverse()
-
-    def address(direction: str, row: Row) -> str:
-        return view.url(**{direction: write_cursor(view.secret, view.scope(), position_of(row))})
-
+    further_url = None if found.ended_at is None else view.url_from(AFTER, found.ended_at)
     if not rows:
-        return ListPage((), None, None)
-    has_previous = has_more if view.is_backward else view.position is not None
-    has_next = True if view.is_backward else has_more
+        return ListPage((), further_url=further_url)
+    has_previous = has_more if is_backward else view.request.position is not None
     return ListPage(
         rows,
-        address(BEFORE, rows[0]) if has_previous else None,
-        address(AFTER, rows[-1]) if has_next else None,
+        view.url_from(BEFORE, position_of(rows[0])) if has_previous else None,
+        view.url_from(AFTER, position_of(rows[-1])) if is_backward or has_more else None,
+        further_url,
     )
+
+
+async def walk(
+    connect: Callable[[], AbstractAsyncContextManager[Tx]],
+    fetch: Callable[[Tx, PageRequest], Awaitable[PageRows[Row]]],
+    position_of: Callable[[Row], Position] = id_position,
+    *,
+    limit: int = EXPORT_ROWS,
+) -> AsyncIterator[Row]:
+    """The whole list, each page with a connection of its own: a slow download holds none."""
+    request = PageRequest(limit)
+    while True:
+        async with connect() as tx:
+            found = await fetch(tx, request)
+        for row in found:
+            yield row
+        if len(found) == limit:
+            request = PageRequest(limit, position_of(found[-1]))
+        elif found.ended_at is not None:
+            request = PageRequest(limit, found.ended_at)
+        else:
+            return

@@ -4,18 +4,19 @@ Each row is chained to the one before it in its organization. A transaction that
 until its commit, so a use case records last: acts are rare, and nothing that runs often waits here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
 from regulars.accounts.audit import chain, queries
+from regulars.accounts.model import Act
 from regulars.kit.commitments import new_salt
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY, new_uuid
+from regulars.kit.keyset import PageRequest, PageRows
 from regulars.web.visit import Visit
 
 COMMAND_LINE: Final = "the command line"
@@ -41,19 +42,6 @@ def key_actor(key_id: UUID) -> Actor:
 def actor_of(visit: Visit) -> Actor:
     """Whoever is signed in, with the address they come from."""
     return Actor(visit.user.id, visit.user.email, visit.client_address or None)
-
-
-class Act(msgspec.Struct, frozen=True):
-    """One line of the log."""
-
-    id: UUID
-    at: datetime
-    actor: str
-    address: str | None
-    act: str
-    subject: str
-    before: Any
-    after: Any
 
 
 async def record(
@@ -104,19 +92,10 @@ async def lock_end(tx: Tx, organization_id: UUID) -> tuple[int, bytes]:
 
 
 async def list_acts(
-    tx: Tx,
-    organization_id: UUID,
-    *,
-    position: tuple[str, ...] | None,
-    is_backward: bool,
-    limit: int,
-    act: str = "",
-    actor: str = "",
-) -> Sequence[Act]:
-    """The newest first; backward, the reverse of what comes before the position."""
-    at = UUID(position[0]) if position else None
-    find = queries.list_acts_backward if is_backward else queries.list_acts
-    return [Act(*row) for row in await find(tx, organization_id, at=at, act=act, actor=actor, limit=limit)]
+    tx: Tx, organization_id: UUID, page: PageRequest, *, act: str = "", actor: str = ""
+) -> PageRows[Act]:
+    """The newest first."""
+    return await queries.list_acts(tx, organization_id, page, act=act, actor=actor)
 
 
 async def count_acts(tx: Tx, organization_id: UUID, *, act: str, actor: str, cap: int) -> int:

@@ -1,12 +1,14 @@
 """The statements on `audit_log` and `audit_heads`: rows are added and read, and addresses are deleted after a time."""
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from psycopg.rows import TupleRow
+from psycopg.sql import SQL
 
+from regulars.accounts.model import Act
 from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
 
 async def insert_act(tx: Tx, organization_id: UUID, **act: Any) -> None:
@@ -92,25 +94,25 @@ async def delete_addresses_before(tx: Tx, organization_id: UUID, *, until: datet
     )
 
 
-async def list_acts(
-    tx: Tx, organization_id: UUID, *, at: UUID | None, act: str, actor: str, limit: int
-) -> list[TupleRow]:
-    return await tx.fetch(
-        "SELECT id, at, actor, address, act, subject, before, after FROM audit_log"
-        " WHERE organization_id = %s AND (%s::uuid IS NULL OR id < %s::uuid)"
-        " AND (%s = '' OR act = %s) AND (%s = '' OR actor = %s) ORDER BY id DESC LIMIT %s",
-        (organization_id, at, at, act, act, actor, actor, limit),
-    )
+_NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
+_FILTERS: Final = {"act": "act = %(act)s", "actor": "actor = %(actor)s"}
 
 
-async def list_acts_backward(
-    tx: Tx, organization_id: UUID, *, at: UUID | None, act: str, actor: str, limit: int
-) -> list[TupleRow]:
-    return await tx.fetch(
-        "SELECT id, at, actor, address, act, subject, before, after FROM audit_log"
-        " WHERE organization_id = %s AND (%s::uuid IS NULL OR id > %s::uuid)"
-        " AND (%s = '' OR act = %s) AND (%s = '' OR actor = %s) ORDER BY id LIMIT %s",
-        (organization_id, at, at, act, act, actor, actor, limit),
+async def list_acts(tx: Tx, organization_id: UUID, page: PageRequest, *, act: str, actor: str) -> PageRows[Act]:
+    return await _NEWEST.fetch(
+        tx,
+        SQL(
+            """
+            SELECT id, at, actor, address, act, subject, before, after FROM audit_log
+            WHERE organization_id = %(organization_id)s {narrowed} {beyond}
+            ORDER BY {ordered}
+            LIMIT %(limit)s
+            """
+        ),
+        page,
+        {"organization_id": organization_id, "act": act or None, "actor": actor or None},
+        make=Act,
+        filters=_FILTERS,
     )
 
 

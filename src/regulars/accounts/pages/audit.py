@@ -1,17 +1,18 @@
 """The audit log: a list, its filters, and the whole of it as a file."""
 
-from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.accounts.audit.log import Act, count_acts, list_acts, list_kinds
+from regulars.accounts.audit.log import count_acts, list_acts, list_kinds
+from regulars.accounts.model import Act
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest, PageRows
 from regulars.web.access import Action
-from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, cut, read_view
+from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, cut, read_view, walk
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
@@ -23,37 +24,31 @@ HEADER: Final = ("at", "actor", "address", "act", "subject", "before", "after")
 async def show(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = await _view(tx, visit)
-        found = await _fetch(tx, visit, view)
+        found = await _list(tx, visit, view, view.request)
         number = await count_acts(
             tx, visit.organization_id, act=view.value("act"), actor=view.value("actor"), cap=COUNT_MAX + 1
         )
-    return render(visit, "accounts/audit.html", view=view, page=cut(view, found, _position), count=Count(number))
+    return render(visit, "accounts/audit.html", view=view, page=cut(view, found), count=Count(number))
 
 
 async def export(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = await _view(tx, visit)
-    return export_csv(visit, "audit.export", f"audit-{visit.place.slug}.csv", HEADER, _rows(visit, view))
+    acts = walk(visit.database.reading, lambda tx, page: _list(tx, visit, view, page))
+    rows = (_csv_row(act) async for act in acts)
+    return export_csv(visit, "audit.export", f"audit-{visit.place.slug}.csv", HEADER, rows)
 
 
-async def _rows(visit: Visit, view: ListView) -> AsyncIterator[Sequence[str]]:
-    """Page by page, each with a connection of its own: a slow download holds none."""
-    while True:
-        async with visit.database.reading() as tx:
-            found = await _fetch(tx, visit, view)
-        for act in found:
-            yield (
-                format_timestamp(act.at),
-                act.actor,
-                act.address or "",
-                act.act,
-                act.subject,
-                _json(act.before),
-                _json(act.after),
-            )
-        if len(found) < view.fetch_limit:
-            return
-        view = view.at(_position(found[-1]))
+def _csv_row(act: Act) -> tuple[str, ...]:
+    return (
+        format_timestamp(act.at),
+        act.actor,
+        act.address or "",
+        act.act,
+        act.subject,
+        _json(act.before),
+        _json(act.after),
+    )
 
 
 async def _view(tx: Tx, visit: Visit) -> ListView:
@@ -65,20 +60,8 @@ async def _view(tx: Tx, visit: Visit) -> ListView:
     return read_view(visit, "audit", PATH, filters=filters)
 
 
-async def _fetch(tx: Tx, visit: Visit, view: ListView) -> Sequence[Act]:
-    return await list_acts(
-        tx,
-        visit.organization_id,
-        position=view.position,
-        is_backward=view.is_backward,
-        limit=view.fetch_limit,
-        act=view.value("act"),
-        actor=view.value("actor"),
-    )
-
-
-def _position(act: Act) -> tuple[str, ...]:
-    return (str(act.id),)
+async def _list(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[Act]:
+    return await list_acts(tx, visit.organization_id, page, act=view.value("act"), actor=view.value("actor"))
 
 
 def _json(value: object) -> str:

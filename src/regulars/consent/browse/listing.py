@@ -1,6 +1,6 @@
 """The list of subscriptions, the newest first, out of a bounded stretch."""
 
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from regulars.consent.browse import queries
@@ -10,48 +10,25 @@ from regulars.consent.phone import read_if_number
 from regulars.consent.subscription import Subscription
 from regulars.kit.db import Tx
 from regulars.kit.ids import SUBSCRIPTION
+from regulars.kit.keyset import PageRequest, PageRows
 
 # How many rows are looked at for one page of a rare filter; then the reader decides whether to look further.
 LOOKED_AT_MAX: Final = 20_000
 PER_CUSTOMER_MAX: Final = 20
 
 
-class Stretch(NamedTuple):
-    """What was found, and where the look ended if it ended before the list did."""
-
-    lines: list[SubscriptionLine]
-    ended_at: tuple[str, ...] | None
-
-
 async def list_newest(
     tx: Tx,
     organization_id: UUID,
+    page: PageRequest,
     *,
     status: str | None = None,
     source: str | None = None,
     is_weak: bool = False,
-    beyond: tuple[str, ...] | None,
-    is_backward: bool = False,
-    limit: int,
-) -> Stretch:
-    position = None if beyond is None else UUID(beyond[0])
-    lines = await queries.list_newest_subscriptions(
-        tx,
-        organization_id,
-        status=status,
-        source=source,
-        is_weak=is_weak,
-        beyond=position,
-        is_backward=is_backward,
-        looked_at_max=LOOKED_AT_MAX,
-        limit=limit,
+) -> PageRows[SubscriptionLine]:
+    return await queries.list_newest_subscriptions(
+        tx, organization_id, page, status=status, source=source, is_weak=is_weak, rows_max=LOOKED_AT_MAX
     )
-    if len(lines) >= limit or is_backward or (source is None and not is_weak):
-        return Stretch(lines, None)
-    ended_at = await queries.find_end_of_window(
-        tx, organization_id, status=status, beyond=position, looked_at_max=LOOKED_AT_MAX
-    )
-    return Stretch(lines, None if ended_at is None else (str(ended_at),))
 
 
 async def search_subscription(

@@ -1,14 +1,15 @@
 """The statements behind the pages on consent."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from psycopg.sql import SQL, Composable
+from psycopg.sql import SQL
 
 from regulars.consent.browse.model import StoreConsents, SubscriptionLine
 from regulars.consent.model import Entry
 from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
 _ENTRY = SQL(
     """
@@ -125,86 +126,58 @@ async def list_entries_of_customers(
     return [LinkedEntry(*row) for row in rows]
 
 
+_NEWEST: Final = Keyset({"s.id": UUID}, is_descending=True)
+_INDEXED: Final = {"status": "s.status = %(status)s"}
+_FILTERS: Final = {
+    "source": "s.consent_source = %(source)s",
+    "is_weak": "s.status = 'SUBSCRIBED' AND s.terms_version IS NULL AND s.source_text IS NULL",
+}
+
+
 async def list_newest_subscriptions(
     tx: Tx,
     organization_id: UUID,
+    page: PageRequest,
     *,
     status: str | None,
     source: str | None,
     is_weak: bool,
-    beyond: UUID | None,
-    is_backward: bool,
-    looked_at_max: int,
-    limit: int,
-) -> list[SubscriptionLine]:
-    """Subscriptions the newest first, out of the next so many: a rare filter never reads a whole organization."""
-    window: list[Composable] = []
-    if status is not None:
-        window.append(SQL("AND s.status = %(status)s"))
-    if beyond is not None:
-        window.append(SQL("AND s.id > %(beyond)s" if is_backward else "AND s.id < %(beyond)s"))
-    fitting: list[Composable] = []
-    if source is not None:
-        fitting.append(SQL("AND w.consent_source = %(source)s"))
-    if is_weak:
-        fitting.append(SQL("AND w.status = 'SUBSCRIBED' AND w.terms_version IS NULL AND w.source_text IS NULL"))
-    rows = await tx.fetch(
+    rows_max: int,
+) -> PageRows[SubscriptionLine]:
+    """Subscriptions the newest first, among a bounded number."""
+    return await _NEWEST.scan(
+        tx,
         SQL(
             """
-            SELECT w.id, w.phone_number, w.status, w.consent_source, w.consented_at,
-                   CASE WHEN w.status = 'UNSUBSCRIBED' THEN w.latest_opt_out_at END, w.terms_version IS NOT NULL,
+            SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at,
+                   CASE WHEN s.status = 'UNSUBSCRIBED' THEN s.latest_opt_out_at END, s.terms_version IS NOT NULL,
                    p.id, p.external_id, p.first_name, p.last_name
             FROM (
                 SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at, s.latest_opt_out_at,
                        s.terms_version, s.source_text, s.profile_id
                 FROM subscriptions AS s
-                WHERE s.organization_id = %(organization_id)s {window}
-                ORDER BY s.id {order}
-                LIMIT %(looked_at_max)s
-            ) AS w
+                WHERE s.organization_id = %(organization_id)s {indexed} {beyond}
+                ORDER BY {ordered}
+                LIMIT %(looked_at)s
+            ) AS s
             LEFT JOIN LATERAL (
                 SELECT id, external_id, first_name, last_name FROM profiles
-                WHERE organization_id = %(organization_id)s AND id = w.profile_id
+                WHERE organization_id = %(organization_id)s AND id = s.profile_id
                 LIMIT 1
             ) AS p ON true
-            WHERE true {fitting}
-            ORDER BY w.id {order}
+            WHERE true {narrowed}
+            ORDER BY {ordered}
             LIMIT %(limit)s
             """
-        ).format(
-            window=SQL(" ").join(window),
-            fitting=SQL(" ").join(fitting),
-            order=SQL("ASC" if is_backward else "DESC"),
         ),
-        {
-            "organization_id": organization_id,
-            "status": status,
-            "source": source,
-            "beyond": beyond,
-            "looked_at_max": looked_at_max,
-            "limit": limit,
-        },
+        page,
+        {"organization_id": organization_id, "status": status, "source": source, "is_weak": is_weak or None},
+        make=SubscriptionLine,
+        table="subscriptions AS s",
+        indexed=_INDEXED,
+        filters=_FILTERS,
+        rows_max=rows_max,
     )
-    return [SubscriptionLine(*row) for row in rows]
-
-
-async def find_end_of_window(
-    tx: Tx, organization_id: UUID, *, status: str | None, beyond: UUID | None, looked_at_max: int
-) -> UUID | None:
-    """The last of the next so many subscriptions, or None if there are fewer."""
-    rows = await tx.fetch(
-        """
-        SELECT id
-        FROM subscriptions
-        WHERE organization_id = %(organization_id)s
-          AND (%(status)s::text IS NULL OR status = %(status)s)
-          AND (%(beyond)s::uuid IS NULL OR id < %(beyond)s)
-        ORDER BY id DESC
-        LIMIT 1 OFFSET %(skipped)s
-        """,
-        {"organization_id": organization_id, "status": status, "beyond": beyond, "skipped": looked_at_max - 1},
-    )
-    return rows[0][0] if rows else None
 
 
 async def find_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> list[tuple[UUID, str]]:

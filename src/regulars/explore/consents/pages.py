@@ -1,6 +1,5 @@
 """Consent: the figures, the list of numbers, the page of one, and its certificate as a document and to print."""
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
@@ -13,7 +12,7 @@ from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.browse.certificate import Certificate, as_json, make_certificate
 from regulars.consent.browse.figures import WEEKS, Counted, Figures, read_figures
-from regulars.consent.browse.listing import Stretch, list_newest, search_subscription
+from regulars.consent.browse.listing import list_newest, search_subscription
 from regulars.consent.browse.model import SubscriptionLine
 from regulars.consent.find import find_subscription
 from regulars.explore.draw import Chart, bar_chart
@@ -22,6 +21,7 @@ from regulars.explore.question import Tell, read_moment, read_number
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY, PROFILE, STORE, SUBSCRIPTION, ById
+from regulars.kit.keyset import PageRequest, PageRows
 from regulars.organizations.manage import list_keys
 from regulars.profiles.find import find_profile
 from regulars.sales.totals.read import sum_stores
@@ -31,7 +31,7 @@ from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
 from regulars.web.headers import NOT_KEPT, SECURITY_HEADERS
-from regulars.web.listing import Filter, ListPage, ListView, cut, read_view
+from regulars.web.listing import Filter, ListPage, ListView, cut, read_view, walk
 from regulars.web.render import redirect, render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
@@ -39,7 +39,6 @@ from regulars.web.visit import Visit
 PATH: Final = "/consent"
 NUMBERS: Final = "/consent/numbers"
 STATUSES: Final = (("SUBSCRIBED", "Subscribed"), ("UNSUBSCRIBED", "Withdrawn"))
-CSV_ROWS: Final = 200
 CSV_HEADER: Final = (
     "id", "phone_number", "status", "consent_source", "consented_at", "unsubscribed_at", "profile_id",
     "profile_external_id",
@@ -145,11 +144,15 @@ async def show_numbers(visit: Visit) -> Response:
     if text:
         return await _find_number(visit, view, text)
     async with visit.database.reading() as tx:
-        stretch = await _list(tx, visit, view, limit=view.fetch_limit)
-    page: ListPage[SubscriptionLine] = cut(view, stretch.lines, lambda line: (str(line.id),))
-    further = None if stretch.ended_at is None else view.go_on_url(stretch.ended_at)
+        page = cut(view, await _list(tx, visit, view, view.request))
     return render(
-        visit, "explore/numbers.html", view=view, page=page, further=further, sources=SOURCES, ids=_ids(page.rows)
+        visit,
+        "explore/numbers.html",
+        view=view,
+        page=page,
+        further=page.further_url,
+        sources=SOURCES,
+        ids=_ids(page.rows),
     )
 
 
@@ -168,12 +171,11 @@ async def _find_number(visit: Visit, view: ListView, text: str) -> Response:
         )
     if found is not None and not visit.is_htmx:
         return redirect(visit, visit.url(NUMBERS, SUBSCRIPTION.encode(found.id)))
-    none: ListPage[SubscriptionLine] = ListPage((), None, None)
     return render(
         visit,
         "explore/numbers.html",
         view=view,
-        page=none,
+        page=ListPage(()),
         further=None,
         sources=SOURCES,
         ids={},
@@ -181,36 +183,22 @@ async def _find_number(visit: Visit, view: ListView, text: str) -> Response:
     )
 
 
-async def _list(tx: Tx, visit: Visit, view: ListView, *, limit: int) -> Stretch:
+async def _list(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[SubscriptionLine]:
     return await list_newest(
         tx,
         visit.organization_id,
+        page,
         status=view.values.get("status"),
         source=view.values.get("source"),
         is_weak=view.value("proof") == "weak",
-        beyond=view.position,
-        is_backward=view.is_backward,
-        limit=limit,
     )
 
 
 async def export_numbers(visit: Visit) -> Response:
     view = read_view(visit, "subscriptions", NUMBERS, filters=filters(visit))
-    return export_csv(visit, "consent.export", "consent.csv", CSV_HEADER, _csv_rows(visit, view))
-
-
-async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
-    while True:
-        async with visit.database.reading() as tx:
-            stretch = await _list(tx, visit, view, limit=CSV_ROWS)
-        for line in stretch.lines:
-            yield _csv_row(visit, line)
-        if len(stretch.lines) == CSV_ROWS:
-            view = view.at((str(stretch.lines[-1].id),))
-        elif stretch.ended_at is not None:
-            view = view.at(stretch.ended_at)
-        else:
-            return
+    lines = walk(visit.database.reading, lambda tx, page: _list(tx, visit, view, page))
+    rows = (_csv_row(visit, line) async for line in lines)
+    return export_csv(visit, "consent.export", "consent.csv", CSV_HEADER, rows)
 
 
 def _csv_row(visit: Visit, line: SubscriptionLine) -> list[str]:

@@ -1,6 +1,5 @@
 """The list of customers: found by name, id or number, or all of them, with their months, sums and consent."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
@@ -12,17 +11,17 @@ from regulars.consent.browse.ledger import find_statuses
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
+from regulars.kit.keyset import PageRequest, PageRows
 from regulars.profiles.browse.search import Hit, count_profiles, list_newest, search_by_name, search_exactly
 from regulars.profiles.model import Profile
 from regulars.sales.browse.history import LIST_MONTHS, History, read_history
 from regulars.sales.browse.tickets import list_tickets_of_customers
 from regulars.web import mask
-from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, cut, read_view
+from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, cut, read_view, walk
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
 PATH: Final = "/customers"
-CSV_ROWS: Final = 200
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
 
 
@@ -48,20 +47,18 @@ def filters(visit: Visit) -> list[Filter]:
 async def show_customers(visit: Visit) -> Response:
     view = read_view(visit, "customers", PATH, filters=filters(visit))
     async with visit.database.reading() as tx:
-        hits = await find(tx, visit, view, limit=view.fetch_limit)
+        hits = await find(tx, visit, view, view.request)
         page = cut(view, hits, lambda hit: hit.position)
         rows = await dress(tx, visit, list(page.rows))
         count = Count(await count_profiles(tx, visit.organization_id, most=COUNT_MAX + 1))
     return render(visit, "explore/customers.html", view=view, page=page, rows=rows, count=count)
 
 
-async def find(tx: Tx, visit: Visit, view: ListView, *, limit: int) -> list[Hit]:
+async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[Hit]:
     """Whoever the words mean exactly, else whose name begins so; names are not searched for whoever sees none."""
     text = view.value("q")
     if not text:
-        return await list_newest(
-            tx, visit.organization_id, beyond=view.position, is_backward=view.is_backward, limit=limit
-        )
+        return await list_newest(tx, visit.organization_id, page)
     exact = await search_exactly(
         tx,
         visit.organization_id,
@@ -70,12 +67,10 @@ async def find(tx: Tx, visit: Visit, view: ListView, *, limit: int) -> list[Hit]
         sees_personal=visit.sees_personal,
     )
     if exact:
-        return [Hit(profile, (str(profile.id),)) for profile in exact] if view.position is None else []
+        return PageRows(Hit(profile, (str(profile.id),)) for profile in exact if page.position is None)
     if not visit.sees_personal:
-        return []
-    return await search_by_name(
-        tx, visit.organization_id, text, beyond=view.position, is_backward=view.is_backward, limit=limit
-    )
+        return PageRows()
+    return await search_by_name(tx, visit.organization_id, text, page)
 
 
 async def dress(tx: Tx, visit: Visit, hits: list[Hit]) -> list[CustomerRow]:
@@ -103,19 +98,15 @@ def status_of(profile: Profile, status: str | None) -> str | None:
 
 async def export_customers(visit: Visit) -> Response:
     view = read_view(visit, "customers", PATH, filters=filters(visit))
-    return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, _csv_rows(visit, view))
 
+    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[Hit, str | None]]:
+        hits = await find(tx, visit, view, page)
+        statuses = await find_statuses(tx, visit.organization_id, [hit.profile.id for hit in hits])
+        return PageRows((hit, statuses.get(hit.profile.id)) for hit in hits)
 
-async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
-    while True:
-        async with visit.database.reading() as tx:
-            hits = await find(tx, visit, view, limit=CSV_ROWS)
-            statuses = await find_statuses(tx, visit.organization_id, [hit.profile.id for hit in hits])
-        for hit in hits:
-            yield _csv_row(visit, hit.profile, statuses.get(hit.profile.id))
-        if len(hits) < CSV_ROWS:
-            return
-        view = view.at(hits[-1].position)
+    found = walk(visit.database.reading, fetch, lambda one: one[0].position)
+    rows = (_csv_row(visit, hit.profile, status) async for hit, status in found)
+    return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, rows)
 
 
 def _csv_row(visit: Visit, profile: Profile, status: str | None) -> list[str]:

@@ -11,6 +11,7 @@ from regulars.journeys.manage import list_journeys
 from regulars.journeys.model import JourneyRow
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE, SEGMENT, STORE, SUBSCRIPTION, read_reference
+from regulars.kit.keyset import PageRequest
 from regulars.profiles.browse.search import search_by_name, search_exactly
 from regulars.profiles.model import Profile
 from regulars.sales.listing import find_sale
@@ -104,10 +105,10 @@ async def _find_by_words(tx: Tx, visit: Visit, text: str) -> Found:
             tx, visit.organization_id, text, default_country=visit.place.default_country, sees_personal=True
         )
         if not customers:
-            hits = await search_by_name(tx, visit.organization_id, text, beyond=None, limit=CUSTOMERS_SHOWN + 1)
+            hits = await search_by_name(tx, visit.organization_id, text, PageRequest(CUSTOMERS_SHOWN + 1))
             customers = [hit.profile for hit in hits]
     wanted = text.casefold()
-    stores = await list_by_name(tx, visit.organization_id, word=text, limit=STORES_SHOWN)
+    stores = await list_by_name(tx, visit.organization_id, PageRequest(STORES_SHOWN), word=text)
     segments = await list_segments(tx, visit.organization_id) if visit.may(Action.READ_SEGMENTS) else []
     described = [row for row in segments if wanted in row.name.casefold()]
     journeys = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_LOOKED_AT_MAX)
@@ -115,7 +116,7 @@ async def _find_by_words(tx: Tx, visit: Visit, text: str) -> Found:
     return Found(
         customers[:CUSTOMERS_SHOWN],
         len(customers) > CUSTOMERS_SHOWN,
-        [one.store for one in stores.found],
+        [one.store for one in stores],
         described[:SEGMENTS_SHOWN],
         named[:JOURNEYS_SHOWN],
     )

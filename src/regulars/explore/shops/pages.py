@@ -1,9 +1,8 @@
 """Stores: the list, by what they sold or by name, and the page of one."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from starlette.responses import Response
 
@@ -13,17 +12,18 @@ from regulars.explore.draw import bar_chart, hours
 from regulars.explore.shops.figures import DAYS, RANKED_MAX, StoreLine, first_day, rank_stores, read_lines
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, read_reference
+from regulars.kit.keyset import PageRequest, PageRows, Position, page_of
 from regulars.sales.browse.model import Filters
 from regulars.sales.browse.tickets import list_tickets
 from regulars.sales.totals.model import add_up
 from regulars.sales.totals.read import Day, filled_until, list_days, read_rhythms
 from regulars.stores.find import find_store
 from regulars.stores.listing import count_stores, list_by_name
-from regulars.stores.model import Store
+from regulars.stores.model import NamedStore
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
-from regulars.web.listing import Filter, ListView, cut, read_view
+from regulars.web.listing import Filter, ListView, cut, read_view, walk
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
@@ -40,22 +40,13 @@ CSV_HEADER: Final = (
 )  # fmt: skip
 
 
-class Found(NamedTuple):
-    """One look at the list, and where one at some thousands of stores ended that found too little."""
-
-    stores: list[Store]
-    position_of: Callable[[Store], tuple[str, ...]]
-    ended_at: tuple[str, str] | None = None
-
-
 async def show_stores(visit: Visit) -> Response:
     zone = visit.format.zone
     async with visit.database.reading() as tx:
         known = await count_stores(tx, visit.organization_id, most=RANKED_MAX + 1)
         view = _view(visit, known)
-        found = await _look(tx, visit, view, limit=view.fetch_limit)
-        page = cut(view, found.stores, found.position_of)
-        lines = await read_lines(tx, visit.organization_id, page.rows, now=visit.now, zone=zone)
+        page = cut(view, await _look(tx, visit, view, view.request), _position)
+        lines = await _lines(tx, visit, page.rows)
         filling = await filled_until(tx, visit.organization_id)
     consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
     return render(
@@ -66,7 +57,7 @@ async def show_stores(visit: Visit) -> Response:
         lines=lines,
         known=known,
         ranked_max=RANKED_MAX,
-        further=None if found.ended_at is None else view.go_on_url(found.ended_at),
+        further=page.further_url,
         first=first_day(visit.now, zone),
         filled_until=filling,
         consent=consent.figures,
@@ -77,48 +68,37 @@ def _view(visit: Visit, known: int) -> ListView:
     return read_view(visit, "stores", PATH, filters=FILTERS, sorts=SORTS if known <= RANKED_MAX else SORTS_OF_MANY)
 
 
-async def _look(tx: Tx, visit: Visit, view: ListView, *, limit: int) -> Found:
+async def _look(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[NamedStore]:
     word = view.value("q")
-    if view.sort == "sales":
-        ranked = await rank_stores(tx, visit.organization_id, word=word, now=visit.now, zone=visit.format.zone)
-        return Found(_beyond(ranked, view)[:limit], lambda store: (str(store.id),))
-    stretch = await list_by_name(
-        tx, visit.organization_id, word=word, beyond=view.position, is_backward=view.is_backward, limit=limit
-    )
-    places = {one.store.id: one.place for one in stretch.found}
-    return Found([one.store for one in stretch.found], lambda store: places[store.id], stretch.ended_at)
+    if view.sort == "name":
+        return await list_by_name(tx, visit.organization_id, page, word=word)
+    ranked = await rank_stores(tx, visit.organization_id, word=word, now=visit.now, zone=visit.format.zone)
+    return page_of([NamedStore(store, (str(store.id),)) for store in ranked], page, _position)
 
 
-def _beyond(ranked: list[Store], view: ListView) -> list[Store]:
-    """What follows the view's position in its direction; a store that is not there any more begins the list anew."""
-    turned = ranked[::-1] if view.is_backward else ranked
-    if view.position is None:
-        return turned
-    return turned[1 + next((place for place, one in enumerate(turned) if str(one.id) == view.position[0]), -1) :]
+def _position(one: NamedStore) -> Position:
+    return one.position
+
+
+async def _lines(tx: Tx, visit: Visit, stores: Sequence[NamedStore]) -> list[StoreLine]:
+    wanted = [one.store for one in stores]
+    return await read_lines(tx, visit.organization_id, wanted, now=visit.now, zone=visit.format.zone)
 
 
 async def export_stores(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         known = await count_stores(tx, visit.organization_id, most=RANKED_MAX + 1)
-    return export_csv(
-        visit, "stores.export", "stores.csv", CSV_HEADER, _csv_rows(visit, replace(_view(visit, known), position=None))
-    )
+    view = _view(visit, known)
 
+    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[NamedStore, StoreLine]]:
+        stores = await _look(tx, visit, view, page)
+        lines = PageRows(zip(stores, await _lines(tx, visit, stores), strict=True))
+        lines.ended_at = stores.ended_at
+        return lines
 
-async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
-    while True:
-        async with visit.database.reading() as tx:
-            found = await _look(tx, visit, view, limit=CSV_STORES)
-            lines = await read_lines(tx, visit.organization_id, found.stores, now=visit.now, zone=visit.format.zone)
-        for line in lines:
-            for row in _csv_rows_of(line):
-                yield row
-        if len(found.stores) == CSV_STORES:
-            view = view.at(found.position_of(found.stores[-1]))
-        elif found.ended_at is not None:
-            view = view.at(found.ended_at)
-        else:
-            return
+    found = walk(visit.database.reading, fetch, lambda one: one[0].position, limit=CSV_STORES)
+    rows = (row async for _, line in found for row in _csv_rows_of(line))
+    return export_csv(visit, "stores.export", "stores.csv", CSV_HEADER, rows)
 
 
 def _csv_rows_of(line: StoreLine) -> Iterator[list[str]]:
@@ -140,9 +120,7 @@ async def show_store(visit: Visit) -> Response:
             raise PageNotFound("No store of this organization has this id.")
         days = await list_days(tx, visit.organization_id, first=first, last=today, zone=zone, store_id=store.id)
         rhythms = await read_rhythms(tx, visit.organization_id, [store.id], now=visit.now, zone=zone)
-        last = await list_tickets(
-            tx, visit.organization_id, Filters(store_id=store.id), beyond=None, limit=LAST_TICKETS
-        )
+        last = await list_tickets(tx, visit.organization_id, Filters(store_id=store.id), PageRequest(LAST_TICKETS))
         filling = await filled_until(tx, visit.organization_id)
     rhythm = rhythms[store.id]
     total = add_up(item for day in days for item in day.total.sums.items())
@@ -157,7 +135,7 @@ async def show_store(visit: Visit) -> Response:
         rhythm=rhythm,
         columns=hours([rhythm.today.get(h, 0) for h in span], [rhythm.usual.get(h, 0.0) for h in span]),
         charts=[(currency, _chart(visit.format, days, currency)) for currency, _ in total.by_size()],
-        tickets=last.lines,
+        tickets=last,
         tickets_url=visit.url("/tickets") + f"?store={STORE.encode(store.id)}",
         filled_until=filling,
     )

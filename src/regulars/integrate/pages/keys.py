@@ -11,6 +11,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.http.address import base_url
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY
+from regulars.kit.keyset import PageRequest
 from regulars.organizations import manage
 from regulars.organizations.model import ApiKey, Permission
 from regulars.request_log.model import Counts
@@ -91,7 +92,7 @@ class _Desk:
     async def show(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
             shown = await self._referred(tx, visit)
-            answers = await list_answers(tx, visit.organization_id, api_key_id=shown.key.id, limit=ANSWERS_SHOWN)
+            answers = await list_answers(tx, visit.organization_id, PageRequest(ANSWERS_SHOWN), api_key_id=shown.key.id)
         address = self._public_url or base_url(
             visit.request.scope, visit.request.headers.get("host", "").encode("latin-1")
         )

@@ -55,13 +55,11 @@ async def _list(visit: Visit) -> Response:
         found = await list_answers(
             tx,
             visit.organization_id,
+            view.request,
             kind=Kind(view.value("kind") or Kind.ALL),
             api_key_id=API_KEY.decode(view.value("key")),
-            position=UUID(view.position[0]) if view.position else None,
-            is_backward=view.is_backward,
-            limit=view.fetch_limit,
         )
-    page = cut(view, found, lambda entry: (str(entry.id),))
+    page = cut(view, found)
     return render(visit, "integrate/requests.html", view=view, page=page, keys=keys, bounds=Bounds())
 
 

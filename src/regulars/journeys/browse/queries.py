@@ -1,14 +1,15 @@
 """The SQL of lists for people; each is one stretch of an index."""
 
 from collections.abc import Collection
-from typing import Any
+from typing import Final
 from uuid import UUID
 
-from psycopg.sql import SQL, Composable
+from psycopg.sql import SQL
 
 from regulars.journeys.browse.model import SpanRow, VersionRow
 from regulars.journeys.runs.model import RunRow
 from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
 _COLUMNS = SQL(
     """id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, state, step, waits_for, waiting_since,
@@ -16,42 +17,47 @@ _COLUMNS = SQL(
 )
 
 
+_NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
+_FILTERS: Final = {
+    "step": "step = %(step)s AND state <> 'ended'",
+    "state": "state = %(state)s",
+    "profile_id": "profile_id = %(profile_id)s",
+}
+
+
 async def list_runs(
     tx: Tx,
     organization_id: UUID,
     journey_id: UUID,
+    page: PageRequest,
     *,
     state: str | None,
     step: str | None,
     profile_id: UUID | None,
-    beyond: UUID | None,
-    is_backward: bool,
-    limit: int,
-) -> list[RunRow]:
-    """The newest first; backward, the oldest of the newer ones first. A step names those who stand there now."""
-    conditions: list[Composable] = [SQL("organization_id = %(organization_id)s AND journey_id = %(journey_id)s")]
-    given: dict[str, Any] = {"organization_id": organization_id, "journey_id": journey_id, "limit": limit}
-    if step is not None:
-        conditions.append(SQL("step = %(step)s AND state <> 'ended'"))
-        given["step"] = step
-    elif state is not None:
-        conditions.append(SQL("state = %(state)s"))
-        given["state"] = state
-    if profile_id is not None:
-        conditions.append(SQL("profile_id = %(profile_id)s"))
-        given["profile_id"] = profile_id
-    if beyond is not None:
-        conditions.append(SQL("id > %(beyond)s") if is_backward else SQL("id < %(beyond)s"))
-        given["beyond"] = beyond
-    rows = await tx.fetch(
-        SQL("SELECT {columns} FROM journey_runs WHERE {conditions} ORDER BY id {order} LIMIT %(limit)s").format(
-            columns=_COLUMNS,
-            conditions=SQL(" AND ").join(conditions),
-            order=SQL("ASC") if is_backward else SQL("DESC"),
+) -> PageRows[RunRow]:
+    """The newest first. A step names those who stand there now, whatever the state."""
+    return await _NEWEST.fetch(
+        tx,
+        SQL(
+            """
+            SELECT {columns} FROM journey_runs
+            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s {narrowed} {beyond}
+            ORDER BY {ordered}
+            LIMIT %(limit)s
+            """
         ),
-        given,
+        page,
+        {
+            "organization_id": organization_id,
+            "journey_id": journey_id,
+            "step": step,
+            "state": state if step is None else None,
+            "profile_id": profile_id,
+        },
+        make=RunRow,
+        filters=_FILTERS,
+        columns=_COLUMNS,
     )
-    return [RunRow(*row) for row in rows]
 
 
 async def list_runs_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID, *, limit: int) -> list[RunRow]:

@@ -8,6 +8,7 @@ from regulars.journeys.browse import queries
 from regulars.journeys.browse.model import SpanRow, VersionRow
 from regulars.journeys.runs.model import RunRow
 from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest, PageRows
 
 VERSIONS_MAX: Final = 200
 
@@ -16,26 +17,14 @@ async def list_runs(
     tx: Tx,
     organization_id: UUID,
     journey_id: UUID,
+    page: PageRequest,
     *,
     state: str | None = None,
     step: str | None = None,
     profile_id: UUID | None = None,
-    beyond: tuple[str, ...] | None = None,
-    is_backward: bool = False,
-    limit: int,
-) -> list[RunRow]:
-    """The newest first; backward, the reverse of what comes before the position."""
-    return await queries.list_runs(
-        tx,
-        organization_id,
-        journey_id,
-        state=state,
-        step=step,
-        profile_id=profile_id,
-        beyond=None if beyond is None else UUID(beyond[0]),
-        is_backward=is_backward,
-        limit=limit,
-    )
+) -> PageRows[RunRow]:
+    """The newest first."""
+    return await queries.list_runs(tx, organization_id, journey_id, page, state=state, step=step, profile_id=profile_id)
 
 
 async def list_runs_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID, *, limit: int) -> list[RunRow]:

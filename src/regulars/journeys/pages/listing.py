@@ -8,7 +8,8 @@ from regulars.journeys.figures.read import JourneyFigures, count_parked, read_su
 from regulars.journeys.manage import list_journeys
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.pages.parts import PATH, STATES, journey_url
-from regulars.web.listing import Filter, ListView, cut, read_view
+from regulars.kit.keyset import PageRows, page_of
+from regulars.web.listing import Filter, ListView, cut, id_position, read_view
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
@@ -31,7 +32,7 @@ async def show_journeys(visit: Visit) -> Response:
     view = read_view(visit, "journeys", PATH, filters=FILTERS)
     async with visit.database.reading() as tx:
         every = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_MAX)
-        page = cut(view, _of_view(view, every), lambda row: (str(row.id),))
+        page = cut(view, _of_view(view, every))
         sums = await read_sums(tx, visit.organization_id, [row.id for row in page.rows])
         parked = await count_parked(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
     lines = [Line(row, journey_url(visit, row), sums[row.id], parked.get(row.id, 0)) for row in page.rows]
@@ -41,11 +42,12 @@ async def show_journeys(visit: Visit) -> Response:
     )
 
 
-def _of_view(view: ListView, rows: list[JourneyRow]) -> list[JourneyRow]:
+def _of_view(view: ListView, rows: list[JourneyRow]) -> PageRows[JourneyRow]:
     """An organization has few journeys: all are at hand, and the view takes its stretch."""
     wanted, state = view.value("q").casefold(), view.value("state")
-    fitting = [row for row in rows if wanted in row.name.casefold() and state in {"", row.state}]
-    if view.position is not None:
-        at = view.position[0]
-        fitting = [row for row in fitting if (str(row.id) > at if view.is_backward else str(row.id) < at)]
-    return (fitting[::-1] if view.is_backward else fitting)[: view.fetch_limit]
+    return page_of(
+        rows,
+        view.request,
+        id_position,
+        fits=lambda row: wanted in row.name.casefold() and state in {"", row.state},
+    )

@@ -22,6 +22,7 @@ from regulars.journeys.why.explain import Explained, explain
 from regulars.journeys.words import tell_step
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE, RUN, read_reference
+from regulars.kit.keyset import PageRows
 from regulars.messaging.find import list_texts_of
 from regulars.messaging.model import OriginKind
 from regulars.profiles.find import find_profile
@@ -60,11 +61,11 @@ async def show_runs(visit: Visit) -> Response:
         view = read_view(visit, "runs", path, filters=filters(visit))
         customer = await _find_customer(tx, visit, view)
         is_known = customer is not None or not view.value("who")
-        found = await _find(tx, visit, journey, view, customer) if is_known else []
+        found = await _find(tx, visit, journey, view, customer) if is_known else PageRows()
         explained: list[Explained] = []
         if customer is not None:
             explained = await explain(tx, visit.organization_id, journey, customer, secret=visit.place.secret)
-        page = cut(view, found, lambda run: (str(run.id),))
+        page = cut(view, found)
         lines = await _lines(tx, visit, list(page.rows))
         sums = await read_sums(tx, visit.organization_id, [journey.row.id])
     return render(
@@ -93,17 +94,15 @@ async def _find_customer(tx: Tx, visit: Visit, view: ListView) -> UUID | None:
     return profile.id
 
 
-async def _find(tx: Tx, visit: Visit, journey: Journey, view: ListView, customer: UUID | None) -> list[RunRow]:
+async def _find(tx: Tx, visit: Visit, journey: Journey, view: ListView, customer: UUID | None) -> PageRows[RunRow]:
     return await list_runs(
         tx,
         visit.organization_id,
         journey.row.id,
+        view.request,
         state=view.value("state") or None,
         step=view.value("step") or None,
         profile_id=customer,
-        beyond=view.position,
-        is_backward=view.is_backward,
-        limit=view.fetch_limit,
     )
 
 

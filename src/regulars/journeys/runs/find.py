@@ -8,6 +8,7 @@ from regulars.journeys.runs import queries
 from regulars.journeys.runs.model import RunRow, TraceRow
 from regulars.journeys.trace import keep as trace
 from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest
 
 
 async def find_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None:
@@ -20,12 +21,10 @@ async def list_runs(
     journey_id: UUID,
     *,
     state: str | None = None,
-    before: UUID | None = None,
     limit: int,
 ) -> Sequence[RunRow]:
     """The newest first."""
-    beyond = None if before is None else (str(before),)
-    return await browse.list_runs(tx, organization_id, journey_id, state=state, beyond=beyond, limit=limit)
+    return await browse.list_runs(tx, organization_id, journey_id, PageRequest(limit), state=state)
 
 
 async def read_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> Sequence[TraceRow]:

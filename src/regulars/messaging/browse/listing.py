@@ -5,6 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest, PageRows, walk_in_order
 from regulars.messaging.browse import queries
 from regulars.messaging.browse.model import MessageLine, NumberLine, Wanted
 from regulars.messaging.find import Line
@@ -16,22 +17,16 @@ LOOKED_AT_MAX: Final = 200
 _ANSWERS: Final = (OriginKind.STOP.value, OriginKind.HELP.value, OriginKind.ANSWER.value)
 
 
-async def list_messages(
-    tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None = None, is_backward: bool = False, limit: int
-) -> list[MessageLine]:
+async def list_messages(tx: Tx, organization_id: UUID, wanted: Wanted, page: PageRequest) -> PageRows[MessageLine]:
     """Texts and replies in one list, the newest first: ids of both are in the order of time."""
-    await queries.walk_in_order(tx)
+    await walk_in_order(tx)
     found: list[MessageLine] = []
     if wanted.is_sent:
-        found += await queries.list_texts(
-            tx, organization_id, wanted, beyond=beyond, is_backward=is_backward, limit=limit
-        )
+        found += await queries.list_texts(tx, organization_id, wanted, page)
     if wanted.is_received:
-        found += await queries.list_replies(
-            tx, organization_id, wanted, beyond=beyond, is_backward=is_backward, limit=limit
-        )
-    found.sort(key=lambda line: line.id, reverse=not is_backward)
-    return found[:limit]
+        found += await queries.list_replies(tx, organization_id, wanted, page)
+    found.sort(key=lambda line: line.id, reverse=not page.is_backward)
+    return PageRows(found[: page.limit])
 
 
 async def read_conversation(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[Line]:
@@ -50,7 +45,7 @@ async def list_answers(tx: Tx, organization_id: UUID, reply_id: UUID) -> Sequenc
 
 async def list_phones(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:
     """The numbers that the simulator heard of last, each with its last line."""
-    await queries.walk_in_order(tx)
+    await walk_in_order(tx)
     lines = await queries.list_last_simulated(tx, organization_id, limit=LOOKED_AT_MAX)
     lines += await queries.list_last_replies(tx, organization_id, limit=LOOKED_AT_MAX)
     lines.sort(key=lambda line: line.at, reverse=True)

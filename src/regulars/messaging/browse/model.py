@@ -32,7 +32,7 @@ class Wanted(NamedTuple):
     is_received: bool = True
     state: str | None = None
     reason: str | None = None
-    is_undecided: bool = False
+    is_undecided: bool | None = None
     since: UUID | None = None
     until: UUID | None = None
 

@@ -1,83 +1,78 @@
 """The SQL of lists of texts and replies: a page out of an index, then the names of its customers."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Final, LiteralString
 from uuid import UUID
 
-from psycopg.sql import SQL, Composable
+from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.messaging.browse.model import MessageLine, NumberLine, Wanted
 from regulars.messaging.inbox.model import ReplyRow
 from regulars.messaging.model import TextRow
 
+_NEWEST: Final = Keyset({"t.id": UUID}, is_descending=True)
+_BETWEEN: Final[dict[str, LiteralString]] = {"since": "t.id >= %(since)s", "until": "t.id < %(until)s"}
+_TEXT_FILTERS: Final = {
+    **_BETWEEN,
+    "state": "t.state = %(state)s",
+    "reason": "substring(t.reason FROM '^[a-z_]+') = %(reason)s AND t.reason IS NOT NULL",
+}
+_REPLY_FILTERS: Final = {**_BETWEEN, "is_undecided": "t.decided IS NULL"}
 
-async def walk_in_order(tx: Tx) -> None:
-    """For the rest of the transaction: before its first ANALYZE the planner takes an organization for a handful of rows
-    and would sort all its texts, where an index has them in order."""
-    await tx.execute("SET LOCAL enable_bitmapscan = off")
-    await tx.execute("SET LOCAL enable_sort = off")
 
-
-async def list_texts(
-    tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None, is_backward: bool, limit: int
-) -> list[MessageLine]:
-    """Texts, the newest first; backward, the reverse of what comes before."""
-    conditions, given = _bounds(wanted, beyond=beyond, is_backward=is_backward)
-    if wanted.state is not None:
-        conditions.append(SQL("t.state = %(state)s"))
-        given["state"] = wanted.state
-    if wanted.reason is not None:
-        conditions.append(SQL("substring(t.reason FROM '^[a-z_]+') = %(reason)s AND t.reason IS NOT NULL"))
-        given["reason"] = wanted.reason
-    rows = await tx.fetch(
+async def list_texts(tx: Tx, organization_id: UUID, wanted: Wanted, page: PageRequest) -> PageRows[MessageLine]:
+    """Texts, the newest first."""
+    return await _NEWEST.fetch(
+        tx,
         SQL(
             """
-            SELECT m.id, false, m.created_at, m.number_hash, m.phone_number, m.profile_id, p.first_name, p.last_name,
-                   p.external_id, m.body, m.parts, m.origin_kind, m.state, m.reason
+            SELECT t.id, false, t.created_at, t.number_hash, t.phone_number, t.profile_id, p.first_name, p.last_name,
+                   p.external_id, t.body, t.parts, t.origin_kind, t.state, t.reason
             FROM (
                 SELECT t.id, t.created_at, t.number_hash, t.phone_number, t.profile_id, t.body, t.parts, t.origin_kind,
                        t.state, t.reason
                 FROM texts t
-                WHERE t.organization_id = %(organization_id)s {conditions}
-                ORDER BY t.id {direction}
+                WHERE t.organization_id = %(organization_id)s {narrowed} {beyond}
+                ORDER BY {ordered}
                 LIMIT %(limit)s
-            ) AS m
-            LEFT JOIN profiles p ON p.organization_id = %(organization_id)s AND p.id = m.profile_id
-            ORDER BY m.id {direction}
+            ) AS t
+            LEFT JOIN profiles p ON p.organization_id = %(organization_id)s AND p.id = t.profile_id
+            ORDER BY {ordered}
             """
-        ).format(conditions=_and(conditions), direction=SQL("ASC" if is_backward else "DESC")),
-        {"organization_id": organization_id, "limit": limit, **given},
+        ),
+        page,
+        {"organization_id": organization_id, **wanted._asdict()},
+        make=MessageLine,
+        filters=_TEXT_FILTERS,
     )
-    return [MessageLine(*row) for row in rows]
 
 
-async def list_replies(
-    tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None, is_backward: bool, limit: int
-) -> list[MessageLine]:
+async def list_replies(tx: Tx, organization_id: UUID, wanted: Wanted, page: PageRequest) -> PageRows[MessageLine]:
     """Replies in the same order."""
-    conditions, given = _bounds(wanted, beyond=beyond, is_backward=is_backward)
-    if wanted.is_undecided:
-        conditions.append(SQL("t.decided IS NULL"))
-    rows = await tx.fetch(
+    return await _NEWEST.fetch(
+        tx,
         SQL(
             """
-            SELECT m.id, true, m.received_at, m.number_hash, m.phone_number, m.profile_id, p.first_name, p.last_name,
-                   p.external_id, m.body, 0, 'reply', m.meaning, m.decided
+            SELECT t.id, true, t.received_at, t.number_hash, t.phone_number, t.profile_id, p.first_name, p.last_name,
+                   p.external_id, t.body, 0, 'reply', t.meaning, t.decided
             FROM (
                 SELECT t.id, t.received_at, t.number_hash, t.phone_number, t.profile_id, t.body, t.meaning, t.decided
                 FROM replies t
-                WHERE t.organization_id = %(organization_id)s {conditions}
-                ORDER BY t.id {direction}
+                WHERE t.organization_id = %(organization_id)s {narrowed} {beyond}
+                ORDER BY {ordered}
                 LIMIT %(limit)s
-            ) AS m
-            LEFT JOIN profiles p ON p.organization_id = %(organization_id)s AND p.id = m.profile_id
-            ORDER BY m.id {direction}
+            ) AS t
+            LEFT JOIN profiles p ON p.organization_id = %(organization_id)s AND p.id = t.profile_id
+            ORDER BY {ordered}
             """
-        ).format(conditions=_and(conditions), direction=SQL("ASC" if is_backward else "DESC")),
-        {"organization_id": organization_id, "limit": limit, **given},
+        ),
+        page,
+        {"organization_id": organization_id, **wanted._asdict()},
+        make=MessageLine,
+        filters=_REPLY_FILTERS,
     )
-    return [MessageLine(*row) for row in rows]
 
 
 async def list_texts_of_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[TextRow]:
@@ -229,21 +224,3 @@ async def count_undecided(tx: Tx, organization_id: UUID, *, most: int) -> int:
         (organization_id, most),
     )
     return int(rows[0][0])
-
-
-def _bounds(wanted: Wanted, *, beyond: UUID | None, is_backward: bool) -> tuple[list[Composable], dict[str, Any]]:
-    conditions: list[Composable] = []
-    given: dict[str, Any] = {}
-    for name, value, condition in (
-        ("since", wanted.since, SQL("t.id >= %(since)s")),
-        ("until", wanted.until, SQL("t.id < %(until)s")),
-        ("beyond", beyond, SQL("t.id > %(beyond)s" if is_backward else "t.id < %(beyond)s")),
-    ):
-        if value is not None:
-            conditions.append(condition)
-            given[name] = value
-    return conditions, given
-
-
-def _and(conditions: Sequence[Composable]) -> Composable:
-    return SQL("").join([SQL(" AND {}").format(condition) for condition in conditions])

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest, PageRows
 from regulars.messaging.inbox import queries
 from regulars.messaging.inbox.model import ReplyRow
 
@@ -14,12 +15,11 @@ async def list_replies(
     *,
     number_hash: bytes | None = None,
     undecided_only: bool = False,
-    before: UUID | None = None,
     limit: int,
 ) -> Sequence[ReplyRow]:
     """The newest first; `undecided_only` are those that wait for a person."""
     return await queries.list_replies(
-        tx, organization_id, number_hash=number_hash, undecided_only=undecided_only, before=before, limit=limit
+        tx, organization_id, number_hash=number_hash, undecided_only=undecided_only, limit=limit
     )
 
 
@@ -31,8 +31,6 @@ async def find_replies(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID
     return {reply.id: reply for reply in await queries.find_replies(tx, organization_id, reply_ids)}
 
 
-async def list_waiting(
-    tx: Tx, organization_id: UUID, *, beyond: UUID | None = None, is_backward: bool = False, limit: int
-) -> Sequence[ReplyRow]:
-    """Replies that wait for a person, the one that waits longest first; backward, the reverse of those before."""
-    return await queries.list_waiting(tx, organization_id, beyond=beyond, is_backward=is_backward, limit=limit)
+async def list_waiting(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[ReplyRow]:
+    """Replies that wait for a person, the one that waits longest first."""
+    return await queries.list_waiting(tx, organization_id, page)

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from psycopg.sql import SQL, Composable
+from psycopg.sql import SQL
 
 from regulars.kit.arrays import Blobs, Texts
 from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.messaging.inbox.model import ReplyRow
 
 _COLUMNS = SQL(
@@ -233,53 +234,36 @@ async def find_suppressed(tx: Tx, organization_id: UUID, number_hashes: Collecti
     return {row[0] for row in rows}
 
 
+_NEWEST: Final = Keyset({"replies.id": UUID}, is_descending=True)
+_OLDEST: Final = Keyset({"replies.id": UUID})
+_FILTERS: Final = {"number_hash": "replies.number_hash = %(number_hash)s", "undecided_only": "replies.decided IS NULL"}
+_LIST: Final = SQL(
+    """
+    SELECT {columns} FROM replies
+    WHERE replies.organization_id = %(organization_id)s {narrowed} {beyond}
+    ORDER BY {ordered}
+    LIMIT %(limit)s
+    """
+)
+
+
 async def list_replies(
     tx: Tx,
     organization_id: UUID,
     *,
     number_hash: bytes | None = None,
     undecided_only: bool = False,
-    before: UUID | None = None,
     limit: int,
 ) -> list[ReplyRow]:
     """The newest first."""
-    conditions: list[Composable] = [SQL("replies.organization_id = %(organization_id)s")]
-    given: dict[str, Any] = {"organization_id": organization_id, "limit": limit}
-    if number_hash is not None:
-        conditions.append(SQL("replies.number_hash = %(number_hash)s"))
-        given["number_hash"] = number_hash
-    if undecided_only:
-        conditions.append(SQL("replies.decided IS NULL"))
-    if before is not None:
-        conditions.append(SQL("replies.id < %(before)s"))
-        given["before"] = before
-    rows = await tx.fetch(
-        SQL("SELECT {columns} FROM replies WHERE {conditions} ORDER BY replies.id DESC LIMIT %(limit)s").format(
-            columns=_COLUMNS, conditions=SQL(" AND ").join(conditions)
-        ),
-        given,
-    )
-    return [ReplyRow(*row) for row in rows]
+    values = {"organization_id": organization_id, "number_hash": number_hash, "undecided_only": undecided_only or None}
+    return await _NEWEST.fetch(tx, _LIST, PageRequest(limit), values, make=ReplyRow, filters=_FILTERS, columns=_COLUMNS)
 
 
-async def list_waiting(
-    tx: Tx, organization_id: UUID, *, beyond: UUID | None, is_backward: bool, limit: int
-) -> list[ReplyRow]:
+async def list_waiting(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[ReplyRow]:
     """Undecided ones, the oldest first."""
-    order = SQL("DESC" if is_backward else "ASC")
-    passed = SQL("replies.id < %(beyond)s" if is_backward else "replies.id > %(beyond)s")
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT {columns} FROM replies
-            WHERE replies.organization_id = %(organization_id)s AND replies.decided IS NULL AND {passed}
-            ORDER BY replies.id {order}
-            LIMIT %(limit)s
-            """
-        ).format(columns=_COLUMNS, passed=SQL("true") if beyond is None else passed, order=order),
-        {"organization_id": organization_id, "beyond": beyond, "limit": limit},
-    )
-    return [ReplyRow(*row) for row in rows]
+    values = {"organization_id": organization_id, "number_hash": None, "undecided_only": True}
+    return await _OLDEST.fetch(tx, _LIST, page, values, make=ReplyRow, filters=_FILTERS, columns=_COLUMNS)
 
 
 async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:

@@ -1,7 +1,6 @@
 """The inbox: replies that no keyword explains, and what a person decides about them."""
 
 from typing import Any, Final
-from uuid import UUID
 
 from starlette.responses import Response
 
@@ -35,14 +34,7 @@ ANSWER_CHARACTERS_MAX: Final = 1_000
 async def show_inbox(visit: Visit) -> Response:
     view = read_view(visit, "inbox", INBOX)
     async with visit.database.reading() as tx:
-        found = await list_waiting(
-            tx,
-            visit.organization_id,
-            beyond=UUID(view.position[0]) if view.position else None,
-            is_backward=view.is_backward,
-            limit=view.fetch_limit,
-        )
-    page = cut(view, found, lambda row: (str(row.id),))
+        page = cut(view, await list_waiting(tx, visit.organization_id, view.request))
     return render(visit, "messaging/inbox.html", view=view, page=page, shown=Shown(visit))
 
 

@@ -1,9 +1,7 @@
 """Everything sent and received: a list, one text, sending it again, and the conversation with a number."""
 
-from collections.abc import AsyncIterator
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final
-from uuid import UUID
 
 from starlette.responses import Response
 
@@ -16,6 +14,7 @@ from regulars.consent.phone import read_consent_number
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, SUBSCRIPTION, TEXT, ById, first_id_at
+from regulars.kit.keyset import PageRequest, PageRows
 from regulars.messaging.browse.listing import count_undecided, list_messages, read_conversation
 from regulars.messaging.browse.model import MessageLine, Wanted
 from regulars.messaging.errors import MessagingError
@@ -31,12 +30,11 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import Filter, ListView, cut, read_view
+from regulars.web.listing import Filter, ListView, cut, read_view, walk
 from regulars.web.render import redirect, refused, render
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
-CSV_ROWS: Final = 200
 CSV_HEADER: Final = ("id", "direction", "at", "number", "customer", "state", "reason", "parts", "origin", "text")
 LINES_SHOWN: Final = 60
 UNDECIDED: Final = "undecided"
@@ -63,10 +61,10 @@ async def show_messages(visit: Visit) -> Response:
     if text and (target := _exactly(visit, text)) is not None and not visit.is_htmx:
         return redirect(visit, target)
     async with visit.database.transaction() as tx:
-        found = [] if text else await _list(tx, visit, view, limit=view.fetch_limit)
+        found = PageRows() if text else await _list(tx, visit, view, view.request)
         texting = await load_texting(tx, visit.organization_id)
         undecided = await count_undecided(tx, visit.organization_id, most=COUNTED_MAX)
-    page = cut(view, found, _position)
+    page = cut(view, found)
     return render(
         visit,
         "messaging/messages.html",
@@ -103,7 +101,7 @@ def wanted_of(visit: Visit, view: ListView) -> Wanted:
         is_received=direction != "sent" and not reason and (is_undecided or not state),
         state=None if is_undecided else state or None,
         reason=reason or None,
-        is_undecided=is_undecided,
+        is_undecided=is_undecided or None,
         since=None if first is None else first_id_at(_begin(visit, first)),
         until=None if last is None else first_id_at(_begin(visit, last + _DAY)),
     )
@@ -121,31 +119,15 @@ def _begin(visit: Visit, day: date) -> datetime:
     return datetime.combine(day, time(), visit.format.zone)
 
 
-async def _list(tx: Tx, visit: Visit, view: ListView, *, limit: int) -> list[MessageLine]:
-    beyond = UUID(view.position[0]) if view.position else None
-    return await list_messages(
-        tx, visit.organization_id, wanted_of(visit, view), beyond=beyond, is_backward=view.is_backward, limit=limit
-    )
-
-
-def _position(line: MessageLine) -> tuple[str, ...]:
-    return (str(line.id),)
+async def _list(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[MessageLine]:
+    return await list_messages(tx, visit.organization_id, wanted_of(visit, view), page)
 
 
 async def export_messages(visit: Visit) -> Response:
     view = read_view(visit, "messages", MESSAGES, filters=filters(visit))
-    return export_csv(visit, "messages.export", "messages.csv", CSV_HEADER, _csv_rows(visit, view))
-
-
-async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
-    while True:
-        async with visit.database.transaction() as tx:
-            found = await _list(tx, visit, view, limit=CSV_ROWS)
-        for line in found:
-            yield _csv_row(visit, line)
-        if len(found) < CSV_ROWS:
-            return
-        view = view.at(_position(found[-1]))
+    lines = walk(visit.database.transaction, lambda tx, page: _list(tx, visit, view, page))
+    rows = (_csv_row(visit, line) async for line in lines)
+    return export_csv(visit, "messages.export", "messages.csv", CSV_HEADER, rows)
 
 
 def _csv_row(visit: Visit, line: MessageLine) -> list[str]:

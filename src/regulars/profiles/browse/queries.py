@@ -1,11 +1,12 @@
 """The statements behind the list of customers; each reads a stretch of an index, whatever the organization's size."""
 
-from typing import NamedTuple
+from typing import Final
 from uuid import UUID
 
 from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.profiles.model import Profile
 from regulars.profiles.queries import profile_in
 
@@ -13,11 +14,9 @@ from regulars.profiles.queries import profile_in
 _LAST_CHARACTER = "\U0010ffff"
 
 
-class NamePosition(NamedTuple):
-    """A place in the list by name."""
-
-    folded: str
-    id: UUID
+# Either order of the names has an index of its own.
+_BY_NAME: Final = Keyset({"folded": str, "id": UUID})
+_NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
 
 
 async def fold_name(tx: Tx, text: str) -> str:
@@ -27,19 +26,18 @@ async def fold_name(tx: Tx, text: str) -> str:
 
 
 async def list_profiles_by_name(
-    tx: Tx, organization_id: UUID, beginning: str, *, beyond: NamePosition | None, is_backward: bool, limit: int
-) -> list[tuple[str, Profile]]:
-    """Profiles of which either name, or both in either order, begin so, from a position on; each once.
+    tx: Tx, organization_id: UUID, beginning: str, page: PageRequest
+) -> PageRows[tuple[str, Profile]]:
+    """Profiles of which either name, or both in either order, begin so; each once.
 
     The walk has one beginning and one end. With two conditions for its beginning PostgreSQL takes the wider one,
     and reads all the names before.
     """
-    end = beginning + _LAST_CHARACTER
-    if is_backward:
-        folded, within, bound = end if beyond is None else min(beyond.folded, end), SQL(">="), beginning
-    else:
-        folded, within, bound = beginning if beyond is None else max(beyond.folded, beginning), SQL("<"), end
-    rows = await tx.fetch(
+    first, last = beginning, beginning + _LAST_CHARACTER
+    if page.is_backward:
+        first, last = last, first
+    return await _BY_NAME.fetch(
+        tx,
         SQL(
             """
             SELECT folded, id, external_id, phone_number, phone_reachable, first_name, last_name, attributes,
@@ -51,9 +49,9 @@ async def list_profiles_by_name(
                     FROM profiles
                     WHERE organization_id = %(organization_id)s
                       AND (first_name IS NOT NULL OR last_name IS NOT NULL)
-                      AND (folded_name(first_name, last_name) COLLATE "C", id) {beyond} (%(folded)s, %(id)s)
+                      AND (folded_name(first_name, last_name) COLLATE "C", id) {than} (%(position_0)s, %(position_1)s)
                       AND folded_name(first_name, last_name) COLLATE "C" {within} %(bound)s
-                    ORDER BY folded_name(first_name, last_name) COLLATE "C" {order}, id {order}
+                    ORDER BY folded_name(first_name, last_name) COLLATE "C" {direction}, id {direction}
                     LIMIT %(limit)s
                 )
                 UNION ALL
@@ -63,49 +61,43 @@ async def list_profiles_by_name(
                     FROM profiles
                     WHERE organization_id = %(organization_id)s
                       AND first_name IS NOT NULL AND last_name IS NOT NULL
-                      AND (folded_name(last_name, first_name) COLLATE "C", id) {beyond} (%(folded)s, %(id)s)
+                      AND (folded_name(last_name, first_name) COLLATE "C", id) {than} (%(position_0)s, %(position_1)s)
                       AND folded_name(last_name, first_name) COLLATE "C" {within} %(bound)s
                       -- Who is found by the first name is in the other half already.
                       AND NOT starts_with(folded_name(first_name, last_name), %(beginning)s)
-                    ORDER BY folded_name(last_name, first_name) COLLATE "C" {order}, id {order}
+                    ORDER BY folded_name(last_name, first_name) COLLATE "C" {direction}, id {direction}
                     LIMIT %(limit)s
                 )
             ) AS found
-            ORDER BY folded {order}, id {order}
+            ORDER BY {ordered}
             LIMIT %(limit)s
             """
-        ).format(beyond=SQL("<" if is_backward else ">"), within=within, order=SQL("DESC" if is_backward else "ASC")),
-        {
-            "organization_id": organization_id,
-            "beginning": beginning,
-            "bound": bound,
-            "folded": folded,
-            "id": UUID(int=0) if beyond is None else beyond.id,
-            "limit": limit,
-        },
+        ),
+        page if page.position is not None else page._replace(position=(first, str(UUID(int=0)))),
+        {"organization_id": organization_id, "beginning": beginning, "bound": last},
+        make=lambda folded, *row: (folded, profile_in(row)),
+        within=SQL(">=" if page.is_backward else "<"),
     )
-    return [(row[0], profile_in(row[1:])) for row in rows]
 
 
-async def list_profiles_by_age(
-    tx: Tx, organization_id: UUID, *, beyond: UUID | None, is_backward: bool, limit: int
-) -> list[Profile]:
-    """Profiles from a position on, the newest first; backward, those before it, from there on."""
-    condition = SQL("") if beyond is None else SQL("AND id {} %(beyond)s").format(SQL(">" if is_backward else "<"))
-    rows = await tx.fetch(
+async def list_profiles_by_age(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[Profile]:
+    """The newest first."""
+    return await _NEWEST.fetch(
+        tx,
         SQL(
             """
             SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at,
                    updated_at
             FROM profiles
-            WHERE organization_id = %(organization_id)s {condition}
-            ORDER BY id {order}
+            WHERE organization_id = %(organization_id)s {beyond}
+            ORDER BY {ordered}
             LIMIT %(limit)s
             """
-        ).format(condition=condition, order=SQL("ASC" if is_backward else "DESC")),
-        {"organization_id": organization_id, "beyond": beyond, "limit": limit},
+        ),
+        page,
+        {"organization_id": organization_id},
+        make=lambda *row: profile_in(row),
     )
-    return [profile_in(row) for row in rows]
 
 
 async def list_profiles_by_number(tx: Tx, organization_id: UUID, number: str, *, limit: int) -> list[Profile]:

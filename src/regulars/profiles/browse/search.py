@@ -6,6 +6,7 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, read_reference
+from regulars.kit.keyset import PageRequest, PageRows, Position
 from regulars.profiles.browse import queries
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile, read_phone
@@ -19,7 +20,7 @@ class Hit(NamedTuple):
     """A customer in a list, and the position to go on from."""
 
     profile: Profile
-    position: tuple[str, ...]
+    position: Position
 
 
 async def search_exactly(
@@ -38,18 +39,13 @@ async def search_exactly(
     return await queries.list_profiles_by_number(tx, organization_id, phone.number, limit=SAME_NUMBER_MAX)
 
 
-async def search_by_name(
-    tx: Tx, organization_id: UUID, text: str, *, beyond: tuple[str, ...] | None, is_backward: bool = False, limit: int
-) -> list[Hit]:
+async def search_by_name(tx: Tx, organization_id: UUID, text: str, page: PageRequest) -> PageRows[Hit]:
     """Customers whose names begin so, accents and case aside, in alphabetical order."""
     beginning = "" if "\0" in text else await queries.fold_name(tx, text)
     if not beginning:
-        return []
-    position = None if beyond is None else queries.NamePosition(beyond[0], UUID(beyond[1]))
-    found = await queries.list_profiles_by_name(
-        tx, organization_id, beginning, beyond=position, is_backward=is_backward, limit=limit
-    )
-    return [Hit(profile, (folded, str(profile.id))) for folded, profile in found]
+        return PageRows()
+    found = await queries.list_profiles_by_name(tx, organization_id, beginning, page)
+    return PageRows(Hit(profile, (folded, str(profile.id))) for folded, profile in found)
 
 
 async def find_by_ids(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
@@ -57,15 +53,10 @@ async def find_by_ids(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> lis
     return await find_profiles_by_id(tx, organization_id, ids) if ids else []
 
 
-async def list_newest(
-    tx: Tx, organization_id: UUID, *, beyond: tuple[str, ...] | None, is_backward: bool = False, limit: int
-) -> list[Hit]:
+async def list_newest(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[Hit]:
     """All customers, the newest first."""
-    position = None if beyond is None else UUID(beyond[0])
-    found = await queries.list_profiles_by_age(
-        tx, organization_id, beyond=position, is_backward=is_backward, limit=limit
-    )
-    return [Hit(profile, (str(profile.id),)) for profile in found]
+    found = await queries.list_profiles_by_age(tx, organization_id, page)
+    return PageRows(Hit(profile, (str(profile.id),)) for profile in found)
 
 
 async def count_profiles(tx: Tx, organization_id: UUID, *, most: int) -> int:

@@ -41,11 +41,6 @@ class Filters(NamedTuple):
         return has_time or (self.store_id is None and self.profile_id is None)
 
 
-class Position(NamedTuple):
-    occurred_at: datetime
-    id: UUID
-
-
 class CustomerTicket(NamedTuple):
     """A ticket as a customer's history needs it."""
 

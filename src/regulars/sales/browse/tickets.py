@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
-from regulars.kit.clock import format_timestamp, parse_timestamp
+from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest, PageRows, Position
 from regulars.sales.browse import queries
-from regulars.sales.browse.model import CustomerTicket, Filters, Position, TicketLine
+from regulars.sales.browse.model import CustomerTicket, Filters, TicketLine
 from regulars.sales.model import StoredSale
 
 # How many tickets are looked at for one page of a rare filter; then the reader decides whether to look further.
@@ -18,40 +19,12 @@ CUSTOMER_TICKETS_MAX: Final = 2_000
 LISTED_CUSTOMER_TICKETS_MAX: Final = 200
 
 
-class Stretch(NamedTuple):
-    """What was found, and where the look ended if it ended before the list did."""
-
-    lines: list[TicketLine]
-    ended_at: tuple[str, ...] | None
-
-
-async def list_tickets(
-    tx: Tx,
-    organization_id: UUID,
-    filters: Filters,
-    *,
-    beyond: tuple[str, ...] | None,
-    is_backward: bool = False,
-    limit: int,
-) -> Stretch:
+async def list_tickets(tx: Tx, organization_id: UUID, filters: Filters, page: PageRequest) -> PageRows[TicketLine]:
     """Tickets the newest first."""
-    position = None if beyond is None else Position(parse_timestamp(beyond[0]), UUID(beyond[1]))
-    lines = await queries.list_tickets(
-        tx,
-        organization_id,
-        filters,
-        beyond=position,
-        is_backward=is_backward,
-        looked_at_max=LOOKED_AT_MAX,
-        limit=limit,
-    )
-    if len(lines) >= limit or is_backward:
-        return Stretch(lines, None)
-    end = await queries.find_end_of_window(tx, organization_id, filters, beyond=position, looked_at_max=LOOKED_AT_MAX)
-    return Stretch(lines, None if end is None else (format_timestamp(end.occurred_at), str(end.id)))
+    return await queries.list_tickets(tx, organization_id, filters, page, rows_max=LOOKED_AT_MAX)
 
 
-def position_of(line: TicketLine) -> tuple[str, ...]:
+def position_of(line: TicketLine) -> Position:
     return format_timestamp(line.occurred_at), str(line.id)
 
 

@@ -1,26 +1,24 @@
 """The statements behind the inbox of collisions."""
 
-from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from psycopg.sql import SQL
 
+from regulars.kit.clock import parse_timestamp
 from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.sales.inbox.model import Attempt, CollisionLine, Review
+
+_LAST_SEEN: Final = Keyset({"t.last_seen_at": parse_timestamp, "t.sales_event_id": UUID}, is_descending=True)
 
 
 async def list_collisions(
-    tx: Tx,
-    organization_id: UUID,
-    *,
-    is_reviewed: bool,
-    beyond: tuple[datetime, UUID] | None,
-    is_backward: bool,
-    limit: int,
-) -> list[CollisionLine]:
+    tx: Tx, organization_id: UUID, page: PageRequest, *, is_reviewed: bool
+) -> PageRows[CollisionLine]:
     """Collisions that wait for a person, or those that had one; the last seen first."""
-    condition = SQL("") if beyond is None else SQL("AND (t.last_seen_at, t.sales_event_id) {} (%(at)s, %(id)s)")
-    rows = await tx.fetch(
+    return await _LAST_SEEN.fetch(
+        tx,
         SQL(
             """
             SELECT t.sales_event_id, e.external_id, s.external_id, s.name, t.times_seen, t.last_seen_at, k.contents,
@@ -29,8 +27,8 @@ async def list_collisions(
                 SELECT sales_event_id, times_seen, last_seen_at, review, note, reviewed_by
                 FROM ticket_collision_totals AS t
                 WHERE t.organization_id = %(organization_id)s AND (t.reviewed_at IS NOT NULL) = {is_reviewed}
-                  {condition}
-                ORDER BY t.last_seen_at {order}, t.sales_event_id {order}
+                  {beyond}
+                ORDER BY {ordered}
                 LIMIT %(limit)s
             ) AS t
             JOIN LATERAL (
@@ -45,21 +43,14 @@ async def list_collisions(
                 SELECT count(*) AS contents FROM ticket_collisions
                 WHERE organization_id = %(organization_id)s AND sales_event_id = t.sales_event_id
             ) AS k
-            ORDER BY t.last_seen_at {order}, t.sales_event_id {order}
+            ORDER BY {ordered}
             """
-        ).format(
-            is_reviewed=SQL("true" if is_reviewed else "false"),
-            condition=condition.format(SQL(">" if is_backward else "<")) if beyond else condition,
-            order=SQL("ASC" if is_backward else "DESC"),
         ),
-        {
-            "organization_id": organization_id,
-            "at": None if beyond is None else beyond[0],
-            "id": None if beyond is None else beyond[1],
-            "limit": limit,
-        },
+        page,
+        {"organization_id": organization_id},
+        make=CollisionLine,
+        is_reviewed=SQL("true" if is_reviewed else "false"),
     )
-    return [CollisionLine(*row) for row in rows]
 
 
 async def count_open(tx: Tx, organization_id: UUID, *, most: int) -> int:

@@ -8,8 +8,9 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.kit.clock import format_timestamp, parse_timestamp
+from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest, PageRows, Position
 from regulars.sales.encode import show
 from regulars.sales.inbox import queries
 from regulars.sales.inbox.model import CollisionLine, Review
@@ -54,21 +55,12 @@ class Collision:
 
 
 async def list_collisions(
-    tx: Tx,
-    organization_id: UUID,
-    *,
-    is_reviewed: bool,
-    beyond: tuple[str, ...] | None,
-    is_backward: bool = False,
-    limit: int,
-) -> list[CollisionLine]:
-    position = None if beyond is None else (parse_timestamp(beyond[0]), UUID(beyond[1]))
-    return await queries.list_collisions(
-        tx, organization_id, is_reviewed=is_reviewed, beyond=position, is_backward=is_backward, limit=limit
-    )
+    tx: Tx, organization_id: UUID, page: PageRequest, *, is_reviewed: bool
+) -> PageRows[CollisionLine]:
+    return await queries.list_collisions(tx, organization_id, page, is_reviewed=is_reviewed)
 
 
-def position_of(line: CollisionLine) -> tuple[str, ...]:
+def position_of(line: CollisionLine) -> Position:
     return format_timestamp(line.last_seen_at), str(line.sales_event_id)
 
 

@@ -1,6 +1,5 @@
 """The inbox of collisions: those that wait, those that were decided, and the comparison that decides."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -28,14 +27,13 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import Filter, cut, read_view
+from regulars.web.listing import Filter, cut, read_view, walk
 from regulars.web.render import redirect, refused, render
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/collisions"
 FILTERS: Final = (Filter("state", "State", (("reviewed", "Reviewed"),)),)
-CSV_ROWS: Final = 200
 CSV_HEADER: Final = ("id", "external_id", "store", "times_seen", "last_seen_at", "review", "note", "reviewed_by")
 
 
@@ -43,36 +41,21 @@ async def show_collisions(visit: Visit) -> Response:
     view = read_view(visit, "collisions", PATH, filters=FILTERS)
     is_reviewed = view.value("state") == "reviewed"
     async with visit.database.reading() as tx:
-        found = await list_collisions(
-            tx,
-            visit.organization_id,
-            is_reviewed=is_reviewed,
-            beyond=view.position,
-            is_backward=view.is_backward,
-            limit=view.fetch_limit,
-        )
+        found = await list_collisions(tx, visit.organization_id, view.request, is_reviewed=is_reviewed)
     page = cut(view, found, position_of)
     return render(visit, "sales/collisions.html", view=view, page=page, is_reviewed=is_reviewed)
 
 
 async def export_collisions(visit: Visit) -> Response:
     view = read_view(visit, "collisions", PATH, filters=FILTERS)
-    rows = _csv_rows(visit, is_reviewed=view.value("state") == "reviewed")
+    is_reviewed = view.value("state") == "reviewed"
+    lines = walk(
+        visit.database.reading,
+        lambda tx, page: list_collisions(tx, visit.organization_id, page, is_reviewed=is_reviewed),
+        position_of,
+    )
+    rows = (_csv_row(visit, line) async for line in lines)
     return export_csv(visit, "collisions.export", "collisions.csv", CSV_HEADER, rows)
-
-
-async def _csv_rows(visit: Visit, *, is_reviewed: bool) -> AsyncIterator[list[str]]:
-    beyond: tuple[str, ...] | None = None
-    while True:
-        async with visit.database.reading() as tx:
-            found = await list_collisions(
-                tx, visit.organization_id, is_reviewed=is_reviewed, beyond=beyond, limit=CSV_ROWS
-            )
-        for line in found:
-            yield _csv_row(visit, line)
-        if len(found) < CSV_ROWS:
-            return
-        beyond = position_of(found[-1])
 
 
 def _csv_row(visit: Visit, line: CollisionLine) -> list[str]:

@@ -1,6 +1,6 @@
 """Tickets: the list with its filters, and one of them as a receipt."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -12,10 +12,11 @@ from regulars.accounts.audit.exports import export_csv
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ById, read_reference
+from regulars.kit.keyset import PageRequest, PageRows
 from regulars.profiles.find import find_profile, find_profiles
 from regulars.profiles.model import Profile
 from regulars.sales.browse.model import Filters, TicketLine
-from regulars.sales.browse.tickets import Stretch, find_neighbours, list_tickets, position_of
+from regulars.sales.browse.tickets import find_neighbours, list_tickets, position_of
 from regulars.sales.encode import encode_sale
 from regulars.sales.inbox.review import find_collision
 from regulars.sales.listing import CURRENCIES, find_sale
@@ -24,13 +25,12 @@ from regulars.stores.find import find_store, find_stores, list_stores
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
-from regulars.web.listing import Filter, ListView, cut, read_view
+from regulars.web.listing import Filter, ListView, cut, read_view, walk
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/tickets"
-CSV_ROWS: Final = 200
 STORES_CHOSEN_FROM_MAX: Final = 500
 FREE: Final = ("payments", "loyalty", "metadata")
 CSV_HEADER: Final = (
@@ -113,45 +113,30 @@ async def show_tickets(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = read_view(visit, "tickets", PATH, filters=await filters(tx, visit))
         wanted = await read_filters(tx, visit, view)
-        stretch = await _list(tx, visit, view, wanted, limit=view.fetch_limit)
+        found = await _list(tx, visit, wanted, view.request)
+    page = cut(view, found, position_of)
     return render(
         visit,
         "sales/tickets.html",
         view=view,
-        page=cut(view, stretch.lines, position_of),
-        further=None if stretch.ended_at is None else view.go_on_url(stretch.ended_at),
+        page=page,
+        further=page.further_url,
         is_by_time=wanted is None or wanted.is_by_time,
         profile_id=PROFILE.encode,
     )
 
 
-async def _list(tx: Tx, visit: Visit, view: ListView, wanted: Filters | None, *, limit: int) -> Stretch:
-    if wanted is None:
-        return Stretch([], None)
-    return await list_tickets(
-        tx, visit.organization_id, wanted, beyond=view.position, is_backward=view.is_backward, limit=limit
-    )
+async def _list(tx: Tx, visit: Visit, wanted: Filters | None, page: PageRequest) -> PageRows[TicketLine]:
+    return PageRows() if wanted is None else await list_tickets(tx, visit.organization_id, wanted, page)
 
 
 async def export_tickets(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = read_view(visit, "tickets", PATH, filters=await filters(tx, visit))
         wanted = await read_filters(tx, visit, view)
-    return export_csv(visit, "tickets.export", "tickets.csv", CSV_HEADER, _csv_rows(visit, view, wanted))
-
-
-async def _csv_rows(visit: Visit, view: ListView, wanted: Filters | None) -> AsyncIterator[list[str]]:
-    while True:
-        async with visit.database.reading() as tx:
-            stretch = await _list(tx, visit, view, wanted, limit=CSV_ROWS)
-        for line in stretch.lines:
-            yield _csv_row(visit, line)
-        if len(stretch.lines) == CSV_ROWS:
-            view = view.at(position_of(stretch.lines[-1]))
-        elif stretch.ended_at is not None:
-            view = view.at(stretch.ended_at)
-        else:
-            return
+    lines = walk(visit.database.reading, lambda tx, page: _list(tx, visit, wanted, page), position_of)
+    rows = (_csv_row(visit, line) async for line in lines)
+    return export_csv(visit, "tickets.export", "tickets.csv", CSV_HEADER, rows)
 
 
 def _csv_row(visit: Visit, line: TicketLine) -> list[str]:

@@ -4,10 +4,11 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest, PageRows, walk_in_order
 from regulars.webhooks.browse import queries
-from regulars.webhooks.browse.model import Fare, Stretch, Waiting, Wanted
+from regulars.webhooks.browse.model import Fare, Waiting, Wanted
 from regulars.webhooks.manage import list_endpoints
-from regulars.webhooks.model import Endpoint
+from regulars.webhooks.model import Delivery, Endpoint
 
 LAST_SHOWN: Final = 24
 WAITING_COUNTED_MAX: Final = 1_000
@@ -38,25 +39,17 @@ async def read_troubled(tx: Tx, organization_id: UUID) -> list[Fare]:
     troubled = [one for one in endpoints if Fare(one, [], Waiting()).needs_a_person]
     if not troubled:
         return []
-    await queries.walk_in_order(tx)
+    await walk_in_order(tx)
     waiting = await queries.count_waiting(
         tx, organization_id, [one.id for one in troubled], most=WAITING_COUNTED_MAX + 1
     )
     return [Fare(one, [], waiting.get(one.id, Waiting())) for one in troubled]
 
 
-async def list_deliveries(
-    tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None = None, is_backward: bool = False, limit: int
-) -> Stretch:
-    """The newest first; backward, the reverse of what comes before."""
-    await queries.walk_in_order(tx)
-    found = await queries.list_deliveries(
-        tx, organization_id, wanted, beyond=beyond, is_backward=is_backward, limit=limit
-    )
-    if len(found) >= limit or is_backward or not (wanted.state or wanted.type):
-        return Stretch(found, None)
-    ended_at = await queries.find_end_of_stretch(tx, organization_id, wanted, beyond=beyond, is_backward=is_backward)
-    return Stretch(found, ended_at)
+async def list_deliveries(tx: Tx, organization_id: UUID, wanted: Wanted, page: PageRequest) -> PageRows[Delivery]:
+    """The newest first."""
+    await walk_in_order(tx)
+    return await queries.list_deliveries(tx, organization_id, wanted, page)
 
 
 async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> int:
@@ -67,7 +60,7 @@ async def _fares(tx: Tx, organization_id: UUID, endpoints: list[Endpoint]) -> li
     if not endpoints:
         return []
     ids = [one.id for one in endpoints]
-    await queries.walk_in_order(tx)
+    await walk_in_order(tx)
     last = await queries.list_last_outcomes(tx, organization_id, ids, limit=LAST_SHOWN)
     waiting = await queries.count_waiting(tx, organization_id, ids, most=WAITING_COUNTED_MAX + 1)
     return [Fare(one, last.get(one.id, []), waiting.get(one.id, Waiting())) for one in endpoints]

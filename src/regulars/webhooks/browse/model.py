@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.webhooks.delivery.schedule import DISABLED_AFTER
-from regulars.webhooks.model import Delivery, Endpoint
+from regulars.webhooks.model import Endpoint
 
 # So many deliveries are looked at for those that fit a filter no index knows.
 LOOKED_AT_MAX: Final = 10_000
@@ -15,13 +15,6 @@ class Wanted(NamedTuple):
     endpoint_id: UUID | None = None
     state: str | None = None
     type: str | None = None
-
-
-class Stretch(NamedTuple):
-    """Deliveries that fit; `ended_at` is where the look ended before a page was full."""
-
-    deliveries: list[Delivery]
-    ended_at: UUID | None
 
 
 class LastDelivery(NamedTuple):

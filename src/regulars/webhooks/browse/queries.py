@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Final
 from uuid import UUID
 
-from psycopg.sql import SQL, Composable
+from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.webhooks.browse.model import LOOKED_AT_MAX, LastDelivery, Waiting, Wanted
 from regulars.webhooks.model import Delivery
 
@@ -38,20 +39,17 @@ async def list_posted(
     return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
 
 
-async def walk_in_order(tx: Tx) -> None:
-    """For the rest of the transaction: before its first ANALYZE the planner takes an organization for a handful of rows
-    and would sort all its deliveries, where an index has them in order."""
-    await tx.execute("SET LOCAL enable_bitmapscan = off")
-    await tx.execute("SET LOCAL enable_sort = off")
+_NEWEST: Final = Keyset({"d.id": UUID}, is_descending=True)
+# With the endpoint there is an index of failed deliveries.
+_INDEXED: Final = {"endpoint_id": "d.endpoint_id = %(endpoint_id)s", "is_failed": "d.state = 'failed'"}
+_FILTERS: Final = {"state": "d.state = %(state)s", "type": "m.type = %(type)s"}
 
 
-async def list_deliveries(
-    tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None, is_backward: bool, limit: int
-) -> list[Delivery]:
-    """The newest first among a bounded stretch; backward, the reverse of what comes before."""
-    inside, outside, given = _conditions(wanted, beyond=beyond, is_backward=is_backward)
-    looked_at = LOOKED_AT_MAX if outside else limit
-    rows = await tx.fetch(
+async def list_deliveries(tx: Tx, organization_id: UUID, wanted: Wanted, page: PageRequest) -> PageRows[Delivery]:
+    """The newest first, among a bounded number."""
+    is_indexed = wanted.state == "failed" and wanted.endpoint_id is not None
+    return await _NEWEST.scan(
+        tx,
         SQL(
             """
             SELECT d.id, d.endpoint_id, d.message_id, m.type, d.state, d.attempts, d.lapses, d.due_at, d.created_at,
@@ -59,9 +57,9 @@ async def list_deliveries(
             FROM (
                 SELECT id, endpoint_id, message_id, state, attempts, lapses, due_at, created_at, attempted_at,
                        duration_ms, answer_status, is_replay
-                FROM webhook_deliveries
-                WHERE organization_id = %(organization_id)s {inside}
-                ORDER BY id {order}
+                FROM webhook_deliveries AS d
+                WHERE organization_id = %(organization_id)s {indexed} {beyond}
+                ORDER BY {ordered}
                 LIMIT %(looked_at)s
             ) AS d
             CROSS JOIN LATERAL (
@@ -69,33 +67,25 @@ async def list_deliveries(
                 WHERE organization_id = %(organization_id)s AND id = d.message_id
                 LIMIT 1
             ) AS m
-            WHERE true {outside}
-            ORDER BY d.id {order}
+            WHERE true {narrowed}
+            ORDER BY {ordered}
             LIMIT %(limit)s
             """
-        ).format(inside=_and(inside), outside=_and(outside), order=_order(is_backward=is_backward)),
-        {"organization_id": organization_id, "limit": limit, "looked_at": looked_at, **given},
+        ),
+        page,
+        {
+            "organization_id": organization_id,
+            "endpoint_id": wanted.endpoint_id,
+            "is_failed": is_indexed or None,
+            "state": None if is_indexed else wanted.state,
+            "type": wanted.type,
+        },
+        make=Delivery,
+        table="webhook_deliveries AS d",
+        indexed=_INDEXED,
+        filters=_FILTERS,
+        rows_max=LOOKED_AT_MAX,
     )
-    return [Delivery(*row) for row in rows]
-
-
-async def find_end_of_stretch(
-    tx: Tx, organization_id: UUID, wanted: Wanted, *, beyond: UUID | None, is_backward: bool
-) -> UUID | None:
-    """The last delivery that was looked at, if there are more behind it."""
-    inside, _, given = _conditions(wanted, beyond=beyond, is_backward=is_backward)
-    rows = await tx.fetch(
-        SQL(
-            """
-            SELECT id FROM webhook_deliveries
-            WHERE organization_id = %(organization_id)s {inside}
-            ORDER BY id {order}
-            LIMIT 1 OFFSET %(looked_at)s
-            """
-        ).format(inside=_and(inside), order=_order(is_backward=is_backward)),
-        {"organization_id": organization_id, "looked_at": LOOKED_AT_MAX - 1, **given},
-    )
-    return rows[0][0] if rows else None
 
 
 async def list_last_outcomes(
@@ -159,35 +149,3 @@ async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID, *, most
         (organization_id, endpoint_id, most),
     )
     return int(rows[0][0])
-
-
-def _conditions(
-    wanted: Wanted, *, beyond: UUID | None, is_backward: bool
-) -> tuple[list[Composable], list[Composable], dict[str, Any]]:
-    """What an index knows goes inside the stretch; what it does not is looked for among what was read."""
-    inside: list[Composable] = []
-    outside: list[Composable] = []
-    given: dict[str, Any] = {}
-    if wanted.endpoint_id is not None:
-        inside.append(SQL("endpoint_id = %(endpoint_id)s"))
-        given["endpoint_id"] = wanted.endpoint_id
-    if beyond is not None:
-        inside.append(SQL("id > %(beyond)s" if is_backward else "id < %(beyond)s"))
-        given["beyond"] = beyond
-    if wanted.state == "failed" and wanted.endpoint_id is not None:
-        inside.append(SQL("state = 'failed'"))
-    elif wanted.state is not None:
-        outside.append(SQL("d.state = %(state)s"))
-        given["state"] = wanted.state
-    if wanted.type is not None:
-        outside.append(SQL("m.type = %(type)s"))
-        given["type"] = wanted.type
-    return inside, outside, given
-
-
-def _and(conditions: Sequence[Composable]) -> Composable:
-    return SQL("").join([SQL(" AND {}").format(condition) for condition in conditions])
-
-
-def _order(*, is_backward: bool) -> SQL:
-    return SQL("ASC" if is_backward else "DESC")

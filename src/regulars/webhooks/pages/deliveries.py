@@ -1,10 +1,8 @@
 """Deliveries: a list, one with its request and what was answered, and sending again."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any, Final
-from uuid import UUID
 
 from starlette.responses import Response
 
@@ -18,7 +16,7 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import Filter, ListView, cut, read_view
+from regulars.web.listing import Filter, ListView, cut, read_view, walk
 from regulars.web.render import redirect, refused, render
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
@@ -33,7 +31,6 @@ from regulars.webhooks.look import Details
 from regulars.webhooks.model import EVENTS, PING, RETENTION, Delivery, Endpoint
 from regulars.webhooks.pages.parts import DELIVERIES, PATH, Shown, referred_fare
 
-CSV_ROWS: Final = 200
 CSV_HEADER: Final = (
     "id", "webhook_id", "endpoint", "type", "state", "attempts", "answer", "created_at", "attempted_at", "is_replay",
 )  # fmt: skip
@@ -79,21 +76,13 @@ class DeliveryPages:
         async with visit.database.transaction() as tx:
             endpoints = await manage.list_endpoints(tx, visit.organization_id)
             view = _view(visit, endpoints)
-            stretch = await list_deliveries(
-                tx,
-                visit.organization_id,
-                _wanted(view),
-                beyond=UUID(view.position[0]) if view.position else None,
-                is_backward=view.is_backward,
-                limit=view.fetch_limit,
-            )
-        page = cut(view, stretch.deliveries, _position)
+            page = cut(view, await list_deliveries(tx, visit.organization_id, _wanted(view), view.request))
         return render(
             visit,
             "webhooks/deliveries.html",
             view=view,
             page=page,
-            further=None if stretch.ended_at is None else view.go_on_url((str(stretch.ended_at),)),
+            further=page.further_url,
             looked_at=LOOKED_AT_MAX,
             by_id={one.id: one for one in endpoints},
             chosen=view.value("endpoint"),
@@ -103,7 +92,12 @@ class DeliveryPages:
     async def export(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             view = _view(visit, await manage.list_endpoints(tx, visit.organization_id))
-        return export_csv(visit, "deliveries.export", "deliveries.csv", CSV_HEADER, _csv_rows(visit, view))
+        deliveries = walk(
+            visit.database.transaction,
+            lambda tx, page: list_deliveries(tx, visit.organization_id, _wanted(view), page),
+        )
+        rows = (_csv_row(delivery) async for delivery in deliveries)
+        return export_csv(visit, "deliveries.export", "deliveries.csv", CSV_HEADER, rows)
 
     async def show(self, visit: Visit) -> Response:
         return await self._show(visit, FormState())
@@ -223,25 +217,6 @@ def _wanted(view: ListView) -> Wanted:
         state=view.value("state") or None,
         type=view.value("type") or None,
     )
-
-
-def _position(delivery: Delivery) -> tuple[str, ...]:
-    return (str(delivery.id),)
-
-
-async def _csv_rows(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
-    while True:
-        async with visit.database.transaction() as tx:
-            beyond = UUID(view.position[0]) if view.position else None
-            stretch = await list_deliveries(tx, visit.organization_id, _wanted(view), beyond=beyond, limit=CSV_ROWS)
-        for delivery in stretch.deliveries:
-            yield _csv_row(delivery)
-        if len(stretch.deliveries) == CSV_ROWS:
-            view = view.at(_position(stretch.deliveries[-1]))
-        elif stretch.ended_at is not None:
-            view = view.at((str(stretch.ended_at),))
-        else:
-            return
 
 
 def _csv_row(delivery: Delivery) -> list[str]:

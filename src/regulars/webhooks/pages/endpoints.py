@@ -10,6 +10,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.kit.db import Tx
 from regulars.kit.guard import Guard
 from regulars.kit.ids import WEBHOOK
+from regulars.kit.keyset import PageRequest
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web.access import Action
 from regulars.web.errors import Conflict
@@ -59,12 +60,12 @@ class EndpointPages:
     async def show_all(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             fares = await read_fares(tx, visit.organization_id)
-            last = await list_deliveries(tx, visit.organization_id, Wanted(), limit=LAST_DELIVERIES)
+            last = await list_deliveries(tx, visit.organization_id, Wanted(), PageRequest(LAST_DELIVERIES))
         return render(
             visit,
             "webhooks/endpoints.html",
             fares=fares,
-            deliveries=last.deliveries,
+            deliveries=last,
             by_id={fare.endpoint.id: fare.endpoint for fare in fares},
             shown=Shown(visit),
             counted_max=WAITING_COUNTED_MAX,
@@ -105,13 +106,13 @@ class EndpointPages:
         async with visit.database.transaction() as tx:
             fare = await referred_fare(tx, visit)
             wanted = Wanted(endpoint_id=fare.endpoint.id)
-            last = await list_deliveries(tx, visit.organization_id, wanted, limit=LAST_DELIVERIES)
+            last = await list_deliveries(tx, visit.organization_id, wanted, PageRequest(LAST_DELIVERIES))
         until = fare.endpoint.old_secret_until
         values: dict[str, Any] = {
             "fare": fare,
             "endpoint": fare.endpoint,
             "identifier": WEBHOOK.encode(fare.endpoint.id),
-            "deliveries": last.deliveries,
+            "deliveries": last,
             "by_id": {fare.endpoint.id: fare.endpoint},
             "shown": Shown(visit),
             "receivers": [("Python", receiver("python")), ("Node", receiver("node"))],

@@ -1,0 +1,161 @@
+"""Keyset lists: a list is one order of an index, read on from a position, forward or backward.
+
+A statement leaves slots for what depends on the request: `{narrowed}` for the filters in use, `{beyond}` for the
+position and `{ordered}` for the order; where an order is not simply its keys, `{direction}` and `{than}`. A subselect
+has the alias of its table, so that a slot means the same inside and outside. What no index knows is looked for among a
+bounded number of rows (`scan`): a rare filter never reads a whole organization.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, LiteralString, NamedTuple, TypeVar
+
+from psycopg.sql import SQL, Composable, Placeholder
+
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
+
+T = TypeVar("T")
+Position = tuple[str, ...]
+Values = Mapping[str, Any]
+# Conditions by the name of their value; one whose value is None does not apply.
+Filters = Mapping[str, LiteralString]
+NO_FILTERS: Filters = {}
+
+
+class PageRequest(NamedTuple):
+    """So many rows after a position, or those before it in the reverse order."""
+
+    limit: int
+    position: Position | None = None
+    is_backward: bool = False
+
+
+class PageRows(list[T]):
+    """The rows of one page, in the direction of the request."""
+
+    # Where a scan stopped that looked at as many rows as it may before it found enough.
+    ended_at: Position | None = None
+
+
+class Keyset:
+    """The order of a list: expressions as its index has them, each with the function that reads it from a cursor."""
+
+    def __init__(self, keys: Mapping[LiteralString, Callable[[str], Any]], *, is_descending: bool = False) -> None:
+        self._columns = [SQL(text) for text in keys]
+        self._readers = list(keys.values())
+        self._is_descending = is_descending
+
+    async def fetch(
+        self,
+        tx: Tx,
+        statement: SQL,
+        page: PageRequest,
+        values: Values,
+        *,
+        make: Callable[..., T],
+        filters: Filters = NO_FILTERS,
+        **slots: Composable,
+    ) -> PageRows[T]:
+        """The rows of the statement, whose last clause is `LIMIT %(limit)s`."""
+        clauses = self._clauses(page, values, filters)
+        rows = await tx.fetch(statement.format(**clauses, **slots), {"limit": page.limit, **self._values(page, values)})
+        return PageRows(make(*row) for row in rows)
+
+    async def scan(
+        self,
+        tx: Tx,
+        statement: SQL,
+        page: PageRequest,
+        values: Values,
+        *,
+        make: Callable[..., T],
+        table: LiteralString,
+        indexed: Filters = NO_FILTERS,
+        filters: Filters,
+        rows_max: int,
+    ) -> PageRows[T]:
+        """The rows that fit among the next `rows_max` of the table. The statement selects those by `{indexed}` and
+        `LIMIT %(looked_at)s` inside, and what fits by `{narrowed}` outside."""
+        is_narrowed = any(values[name] is not None for name in filters)
+        given = {**values, "looked_at": rows_max if is_narrowed else page.limit}
+        inside = narrow(values, indexed)
+        found = await self.fetch(tx, statement, page, given, make=make, filters=filters, indexed=inside)
+        if is_narrowed and len(found) < page.limit and not page.is_backward:
+            found.ended_at = await self._find_end(tx, SQL(table), page, values, indexed=inside, rows_max=rows_max)
+        return found
+
+    async def _find_end(
+        self, tx: Tx, table: Composable, page: PageRequest, values: Values, *, indexed: Composable, rows_max: int
+    ) -> Position | None:
+        """The position of the last row that was looked at, or None if the list ends before."""
+        statement = SQL(
+            """
+            SELECT {columns} FROM {table}
+            WHERE organization_id = %(organization_id)s {indexed} {beyond}
+            ORDER BY {ordered}
+            LIMIT 1 OFFSET %(skipped)s
+            """
+        ).format(
+            columns=SQL(", ").join(self._columns),
+            table=table,
+            indexed=indexed,
+            **self._clauses(page, values, NO_FILTERS),
+        )
+        rows = await tx.fetch(statement, {"skipped": rows_max - 1, **self._values(page, values)})
+        return tuple(_spell(value) for value in rows[0]) if rows else None
+
+    def _clauses(self, page: PageRequest, values: Values, filters: Filters) -> dict[str, Composable]:
+        is_down = self._is_descending != page.is_backward
+        than, direction = SQL("<" if is_down else ">"), SQL("DESC" if is_down else "ASC")
+        places = [Placeholder(name) for name in self._names()]
+        beyond = SQL("AND ({}) {} ({})").format(SQL(", ").join(self._columns), than, SQL(", ").join(places))
+        return {
+            "narrowed": narrow(values, filters),
+            "beyond": beyond if self._has_position(page) else SQL(""),
+            "ordered": SQL(", ").join(SQL("{} {}").format(column, direction) for column in self._columns),
+            "direction": direction,
+            "than": than,
+        }
+
+    def _values(self, page: PageRequest, values: Values) -> dict[str, Any]:
+        if page.position is None or not self._has_position(page):
+            return dict(values)
+        read = [reader(text) for reader, text in zip(self._readers, page.position, strict=True)]
+        return {**values, **dict(zip(self._names(), read, strict=True))}
+
+    def _has_position(self, page: PageRequest) -> bool:
+        """Cursors are signed, so a position is one of ours; one of another order has another length."""
+        return page.position is not None and len(page.position) == len(self._columns)
+
+    def _names(self) -> Iterable[str]:
+        return (f"position_{number}" for number in range(len(self._columns)))
+
+
+def page_of(
+    rows: Sequence[T],
+    page: PageRequest,
+    position_of: Callable[[T], Position],
+    *,
+    fits: Callable[[T], bool] = lambda _row: True,
+) -> PageRows[T]:
+    """A page of a short list that is in memory. A row that is not there any more begins the list anew."""
+    turned = list(rows[::-1] if page.is_backward else rows)
+    start = next((place + 1 for place, row in enumerate(turned) if position_of(row) == page.position), 0)
+    return PageRows([row for row in turned[start:] if fits(row)][: page.limit])
+
+
+def narrow(values: Values, filters: Filters) -> Composable:
+    """The conditions whose value is given, each with its AND."""
+    return SQL(" ").join(SQL("AND {}").format(SQL(text)) for name, text in filters.items() if values[name] is not None)
+
+
+async def walk_in_order(tx: Tx) -> None:
+    """For the rest of the transaction: before its first ANALYZE the planner takes an organization for a handful of rows
+    and would sort all of them, where an index has them in order."""
+    await tx.execute("SET LOCAL enable_bitmapscan = off")
+    await tx.execute("SET LOCAL enable_sort = off")
+
+
+def _spell(value: Any) -> str:
+    return format_timestamp(value) if isinstance(value, datetime) else str(value)

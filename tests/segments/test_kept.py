@@ -6,9 +6,10 @@ import pytest
 from tests.segments.desk import definition
 
 from regulars.catalog.model import AttributeType
+from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.segments.definition import CHAIN_MAX
-from regulars.segments.errors import ChangedMeanwhile, DefinitionRefused, InUse, SegmentNotFound
+from regulars.segments.errors import DefinitionRefused, InUse, SegmentNotFound
 from regulars.segments.kept import manage
 from regulars.segments.kept.uses import find_readers, find_uses, register_uses
 
@@ -34,11 +35,11 @@ def delete(desk, segment_id):
 
 def test_every_change_is_a_version_and_a_lost_race_says_so(desk):
     segment = desk.segment(NAMED)
-    saved = update(desk, segment, {"type": "named", "is": False}, name="Other", based_on=1)
+    saved = update(desk, segment, {"type": "named", "is": False}, name="Other", etag=etag_of(1))
     assert (saved.row.version, saved.row.name) == (2, "Other")
     assert load(desk, segment, version=1).definition.name == "S"
-    with pytest.raises(ChangedMeanwhile, match="Version 2 was saved meanwhile"):
-        update(desk, segment, NAMED, based_on=1)
+    with pytest.raises(EtagMismatch):
+        update(desk, segment, NAMED, etag=etag_of(1))
     with pytest.raises(SegmentNotFound):
         load(desk, segment, version=3)
     with pytest.raises(SegmentNotFound):

@@ -10,7 +10,7 @@ import msgspec
 from tests.support.aside import run_aside
 
 from regulars.journeys.definition import Wait
-from regulars.journeys.drafts.change import change_draft, fingerprint, load_draft
+from regulars.journeys.drafts.change import lock_draft, write_draft
 from regulars.journeys.drafts.tree import insert_step
 from regulars.journeys.manage import activate, create_journey
 from regulars.journeys.read import read_definition
@@ -32,17 +32,9 @@ def write_on(database_url: str, organization_id: UUID, journey: str, *, by: str)
     assert journey_id is not None
 
     async def act(tx: Tx) -> None:
-        draft = await load_draft(tx, organization_id, journey_id)
+        draft = await lock_draft(tx, organization_id, journey_id)
         place = str(len(draft.definition.steps) + 1)
-        await change_draft(
-            tx,
-            organization_id,
-            journey_id,
-            piece=lambda definition: definition,
-            was=fingerprint(draft.definition),
-            change=lambda definition: insert_step(definition, place, Wait(days=1)),
-            by=by,
-        )
+        await write_draft(tx, organization_id, draft, insert_step(draft.definition, place, Wait(days=1)), by=by)
 
     in_transaction(database_url, act)
 

@@ -23,7 +23,3 @@ class NotPossible(JourneyError):
 
 class DraftTooLarge(JourneyError):
     """The change would leave more steps or conditions than a journey may have."""
-
-
-class ChangedMeanwhile(JourneyError):
-    """Somebody else saved another version."""

@@ -11,7 +11,7 @@ from regulars.journeys import queries
 from regulars.journeys.check import find_faults, segments_of
 from regulars.journeys.condition_check import Fault
 from regulars.journeys.definition import Definition
-from regulars.journeys.errors import ChangedMeanwhile, DefinitionRefused, JourneyNotFound, NotPossible
+from regulars.journeys.errors import DefinitionRefused, JourneyNotFound, NotPossible
 from regulars.journeys.interests import need_facts
 from regulars.journeys.known import load_known
 from regulars.journeys.model import JourneyRow
@@ -53,14 +53,11 @@ async def update_journey(
     definition: Definition,
     *,
     created_by: str | None = None,
-    based_on: int | None = None,
 ) -> Journey:
     """A new version. A live journey takes it for new facts at once, and only if it can run; runs finish on theirs."""
     row = await _lock(tx, organization_id, journey_id)
     if row.state == "archived":
         raise NotPossible("An archived journey does not change.")
-    if based_on is not None and based_on != row.version:
-        raise ChangedMeanwhile(f"Version {row.version} was saved meanwhile; yours began with version {based_on}.")
     journey = await _save_version(tx, organization_id, row, definition, created_by=created_by)
     if row.state == "live":
         refuse_faults(journey)

@@ -36,7 +36,3 @@ class SegmentNotFound(SegmentError):
 
 class InUse(SegmentError):
     """Something still asks for the segment."""
-
-
-class ChangedMeanwhile(SegmentError):
-    """Somebody else saved another version."""

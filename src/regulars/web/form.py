@@ -1,9 +1,20 @@
 """What a person filled in: each field is read and checked, and a refused form comes back whole with every error."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 TEXT_CHARACTERS_MAX: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditConflict:
+    """What another user made of the piece after the form was drawn; `url` shows it. See `kit.etag`."""
+
+    by: str
+    at: str
+    now: str
+    url: str
 
 
 class FormState:
@@ -16,6 +27,7 @@ class FormState:
         self.values: dict[str, str] = dict(values or {})
         # In the order of the checks, which is the order of the fields.
         self.errors: dict[str, str] = {}
+        self.conflict: EditConflict | None = None
 
     @property
     def is_refused(self) -> bool:

@@ -1,16 +1,9 @@
-"""Changing a draft, saving it as a version, and throwing it away.
+"""Changing a draft, saving it as a version, and discarding it. `kit.etag` has the rule for two people at once."""
 
-Two people may write at once. A form carries the fingerprint of the piece it shows; if that piece is still the same the
-change is made, whatever happened elsewhere in the draft. If not, whoever came second is told and keeps what they wrote.
-"""
-
-import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
-
-import msgspec
 
 from regulars.journeys import queries as journeys
 from regulars.journeys.check import find_excess, segments_of
@@ -18,17 +11,18 @@ from regulars.journeys.condition_check import Fault
 from regulars.journeys.definition import Definition
 from regulars.journeys.drafts import queries
 from regulars.journeys.drafts.queries import DraftRow
-from regulars.journeys.errors import ChangedMeanwhile, DraftTooLarge, JourneyNotFound, NotPossible
+from regulars.journeys.errors import DraftTooLarge, JourneyNotFound, NotPossible
 from regulars.journeys.manage import Journey, check_definition, load_journey, update_journey
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.names import find_segment_names
 from regulars.journeys.read import read_definition, write_definition
 from regulars.kit.db import Tx
+from regulars.kit.etag import etag_of, require_etag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """`changed_at` is None where nobody has changed anything since the version it is."""
+    """`changed_at` is None where the draft is the last version, unchanged."""
 
     row: JourneyRow
     definition: Definition
@@ -37,7 +31,7 @@ class Draft:
     revision: int
     changed_at: datetime | None = None
     changed_by: str | None = None
-    # The names of the segments it asks for, by their ids.
+    # The names of the segments that the definition uses, by their ids.
     segments: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -45,73 +39,20 @@ class Draft:
         """Whether there is anything to save."""
         return self.changed_at is not None
 
-
-class PieceChanged(Exception):
-    """Somebody else changed the same piece meanwhile; the draft is as it stands now."""
-
-    def __init__(self, draft: Draft) -> None:
-        super().__init__("Somebody else changed this meanwhile.")
-        self.draft = draft
-
-
-def fingerprint(piece: object) -> str:
-    """What a form remembers of the piece it shows."""
-    return hashlib.sha256(msgspec.json.encode(piece)).hexdigest()[:16]
+    @property
+    def etag(self) -> str:
+        """Of the draft and the version that it began with: both decide whether saving it overwrites anything."""
+        return etag_of((self.definition, self.based_on))
 
 
 async def load_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
-    """What is being written, or the last version where nobody writes."""
+    """The draft, or the last version where there is none."""
     journey = await load_journey(tx, organization_id, journey_id)
     return await _draft(tx, organization_id, journey.row, await queries.find_draft(tx, organization_id, journey_id))
 
 
-async def change_draft(
-    tx: Tx,
-    organization_id: UUID,
-    journey_id: UUID,
-    *,
-    piece: Callable[[Definition], object],
-    was: str,
-    change: Callable[[Definition], Definition],
-    by: str,
-) -> Draft:
-    """Make one change; `piece` is what the form was about, and `was` its fingerprint when the form was drawn."""
-    draft = await _lock(tx, organization_id, journey_id)
-    if fingerprint(piece(draft.definition)) != was:
-        raise PieceChanged(draft)
-    changed = change(draft.definition)
-    # One that is too large already may still be made smaller.
-    if (excess := find_excess(changed)) is not None and find_excess(draft.definition) is None:
-        raise DraftTooLarge(f"{excess.message} Nothing was changed.")
-    row = DraftRow(draft.based_on, draft.revision + 1, write_definition(changed).decode(), tx.now, by)
-    await queries.upsert_draft(tx, organization_id, journey_id, row)
-    return await _draft(tx, organization_id, draft.row, row)
-
-
-async def save_draft(
-    tx: Tx, organization_id: UUID, journey_id: UUID, *, revision: int, by: str, is_over: bool = False
-) -> Journey:
-    """A new version of what was written; a live journey takes it at once.
-
-    Whoever saves has seen one revision: if another was written since, or another version saved, they are told.
-    """
-    draft = await _lock(tx, organization_id, journey_id)
-    if not draft.is_new:
-        raise NotPossible("There is nothing to save: nothing was changed since the last version.")
-    if draft.revision != revision:
-        raise ChangedMeanwhile(f"{draft.changed_by} changed the draft meanwhile; look at it before you save it.")
-    based_on = None if is_over else draft.based_on
-    journey = await update_journey(tx, organization_id, journey_id, draft.definition, created_by=by, based_on=based_on)
-    await queries.delete_draft(tx, organization_id, journey_id)
-    return journey
-
-
-async def discard_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> bool:
-    return await queries.delete_draft(tx, organization_id, journey_id) > 0
-
-
-async def _lock(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
-    """The journey's row is what everybody who writes holds."""
+async def lock_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
+    """To change it; all writers lock the journey's row first."""
     row = await journeys.lock_journey(tx, organization_id, journey_id)
     if row is None:
         raise JourneyNotFound("There is no journey with this id.")
@@ -120,22 +61,41 @@ async def _lock(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
     return await _draft(tx, organization_id, row, await queries.find_draft(tx, organization_id, journey_id))
 
 
+async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Definition, *, by: str) -> None:
+    """The caller holds the lock."""
+    # One that is too large already may still be made smaller.
+    if (excess := find_excess(changed)) is not None and find_excess(draft.definition) is None:
+        raise DraftTooLarge(f"{excess.message} Nothing was changed.")
+    row = DraftRow(draft.based_on, draft.revision + 1, write_definition(changed).decode(), tx.now, by)
+    await queries.upsert_draft(tx, organization_id, draft.row.id, row)
+
+
+async def save_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, etag: str, by: str) -> Journey:
+    """A new version of the draft, which a live journey takes at once. `etag` is of what the user was shown."""
+    draft = await lock_draft(tx, organization_id, journey_id)
+    if not draft.is_new:
+        raise NotPossible("There is nothing to save: nothing was changed since the last version.")
+    require_etag((draft.definition, draft.row.version), etag)
+    journey = await update_journey(tx, organization_id, journey_id, draft.definition, created_by=by)
+    await queries.delete_draft(tx, organization_id, journey_id)
+    return journey
+
+
+async def discard_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> bool:
+    return await queries.delete_draft(tx, organization_id, journey_id) > 0
+
+
 async def _draft(tx: Tx, organization_id: UUID, row: JourneyRow, found: DraftRow | None) -> Draft:
     if found is None:
         journey = await load_journey(tx, organization_id, row.id)
-        return Draft(
-            row=row,
-            definition=journey.definition,
-            faults=journey.faults,
-            based_on=row.version,
-            revision=0,
-            segments=await find_segment_names(tx, organization_id, segments_of(journey.definition)),
-        )
-    definition = read_definition(found.definition.encode())
+        definition, faults, found = journey.definition, journey.faults, DraftRow(row.version, 0, "", None, None)
+    else:
+        definition = read_definition(found.definition.encode())
+        faults = await check_definition(tx, organization_id, definition)
     return Draft(
         row=row,
         definition=definition,
-        faults=await check_definition(tx, organization_id, definition),
+        faults=faults,
         based_on=found.based_on,
         revision=found.revision,
         changed_at=found.changed_at,

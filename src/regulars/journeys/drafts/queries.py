@@ -11,8 +11,8 @@ class DraftRow(NamedTuple):
     based_on: int
     revision: int
     definition: str
-    changed_at: datetime
-    changed_by: str
+    changed_at: datetime | None
+    changed_by: str | None
 
 
 async def find_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> DraftRow | None:
@@ -27,7 +27,7 @@ async def find_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> DraftRo
 
 
 async def upsert_draft(tx: Tx, organization_id: UUID, journey_id: UUID, draft: DraftRow) -> None:
-    """Whoever saves holds the journey's row, so nobody else is at it."""
+    """The caller has locked the journey's row."""
     await tx.execute(
         """
         INSERT INTO journey_drafts (organization_id, journey_id, based_on, revision, definition, changed_at, changed_by)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from regulars.journeys.condition_check import Fault
 from regulars.journeys.definition import Definition, Step
-from regulars.journeys.drafts.change import fingerprint
 from regulars.journeys.figures.read import JourneyFigures, StepFigures
 from regulars.journeys.names import name_segments
 from regulars.journeys.program import Forking
 from regulars.journeys.words import Told, kind_of, tell_step, tell_ways
+from regulars.kit.etag import etag_of
 from regulars.web.format import Format
 
 SKIPS: Mapping[str, str] = {
@@ -108,7 +108,7 @@ class _Drawing:
             waiting=waiting,
             ways=self._ways(step, identifier, place),
             faults=faults_at(self.faults, identifier),
-            was=fingerprint(step),
+            was=etag_of(step),
         )
 
     def _ways(self, step: Step, identifier: str, place: str) -> list[Way]:

@@ -6,7 +6,6 @@ from typing import Final
 from uuid import UUID
 
 from regulars.journeys.errors import (
-    ChangedMeanwhile,
     DefinitionRefused,
     DraftTooLarge,
     JourneyNotFound,
@@ -38,7 +37,7 @@ def refusals() -> Iterator[None]:
         raise PageNotFound(str(error)) from None
     except DraftTooLarge as error:
         raise FormTooLarge(str(error)) from None
-    except (NotPossible, ChangedMeanwhile, DefinitionRefused) as error:
+    except (NotPossible, DefinitionRefused) as error:
         raise Conflict(str(error)) from None
 
 

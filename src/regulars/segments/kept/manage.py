@@ -7,12 +7,13 @@ from uuid import UUID
 from regulars.catalog.model import Catalog
 from regulars.catalog.register import PRODUCT_KEY_BYTES_MAX
 from regulars.kit.db import Tx
+from regulars.kit.etag import require_etag
 from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.segments.check import faults_of_name, keys_of, refusing, segments_of
 from regulars.segments.columns.life import settle
 from regulars.segments.definition import CHAIN_MAX, Definition
 from regulars.segments.erased_values import find_erased, quote, without_values
-from regulars.segments.errors import ChangedMeanwhile, DefinitionRefused, Fault, InUse, SegmentNotFound
+from regulars.segments.errors import DefinitionRefused, Fault, InUse, SegmentNotFound
 from regulars.segments.kept import queries
 from regulars.segments.kept.model import Segment, SegmentRow, VersionRow
 from regulars.segments.kept.resolve import resolve
@@ -45,13 +46,12 @@ async def update_segment(
     definition: Definition,
     *,
     created_by: str | None = None,
-    based_on: int | None = None,
+    etag: str | None = None,
 ) -> Segment:
-    """A new version; whoever uses the segment follows it from now on."""
+    """A new version, which everything that uses the segment follows at once. `etag` is of what the user was shown."""
     await queries.lock_segments(tx, organization_id)
     row = await _find(tx, organization_id, segment_id)
-    if based_on is not None and based_on != row.version:
-        raise ChangedMeanwhile(f"Version {row.version} was saved meanwhile; yours began with version {based_on}.")
+    require_etag(row.version, etag)
     return await _save_version(tx, organization_id, row, definition, created_by=created_by)
 
 

@@ -11,6 +11,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.catalog.find import find_types
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.kit.db import Tx
+from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT
 from regulars.segments.analysis.ask import DEADLINE_S, Analysis
 from regulars.segments.analysis.model import AnalysisAway, Asked, NotReady
@@ -18,7 +19,7 @@ from regulars.segments.check import EMPTY_GROUP, Types
 from regulars.segments.columns import life
 from regulars.segments.columns.model import Progress
 from regulars.segments.definition import Definition, Group, Path
-from regulars.segments.errors import ChangedMeanwhile, DefinitionRefused, Fault, InUse, SegmentNotFound
+from regulars.segments.errors import DefinitionRefused, Fault, InUse, SegmentNotFound
 from regulars.segments.kept import manage
 from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.model import Segment, SizeRow
@@ -38,7 +39,7 @@ from regulars.segments.pages.uses import PATH, list_uses
 from regulars.segments.pages.words import GROUPS, KINDS, STATES, Words
 from regulars.stores.find import list_stores
 from regulars.web.errors import FormTooLarge, PageNotFound
-from regulars.web.form import FormState
+from regulars.web.form import EditConflict, FormState
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
@@ -48,17 +49,17 @@ SEEDS: Final = 1_000
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """One look at a draft. `based_on` is the version that it began with, whatever was saved since."""
+    """One look at a draft. `was` is the etag of the version that it began with, whatever was saved since."""
 
     segment: Segment | None
-    based_on: int = 0
+    was: str = ""
     name: str
     root: Node
     new: Path | None = None
     who: str = ""
     seed: int = 0
     refused: Sequence[Fault] = ()
-    conflict: str | None = None
+    conflict: EditConflict | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,8 +119,8 @@ class Builder:
                     return await self._save(visit, work, definition)
                 except DefinitionRefused as error:
                     faults = list(error.faults)
-                except ChangedMeanwhile as error:
-                    await self._face(visit, work, error)
+                except EtagMismatch:
+                    await self._face(visit, work)
         work.refused = faults
         return await self._page(visit, work, status=400 if faults else 409)
 
@@ -135,7 +136,7 @@ class Builder:
                     work.segment.row.id,
                     definition,
                     created_by=by,
-                    based_on=work.based_on,
+                    etag=work.was,
                 )
             act = "segment.create" if work.segment is None else "segment.update"
             await record(
@@ -143,11 +144,17 @@ class Builder:
             )
         return redirect(visit, visit.url(PATH, saved.id), done=f"Saved as version {saved.row.version}.")
 
-    async def _face(self, visit: Visit, work: Work, error: ChangedMeanwhile) -> None:
-        """Whoever was told of the other version may save over it, and over no later one."""
+    async def _face(self, visit: Visit, work: Work) -> None:
+        """The user who was shown the other version may overwrite it, and no later one."""
         async with visit.database.reading() as tx:
-            work.segment = await find_segment(tx, visit)
-        work.based_on, work.conflict = work.segment.row.version, str(error)
+            work.segment = saved = await find_segment(tx, visit)
+        work.was = etag_of(saved.row.version)
+        work.conflict = EditConflict(
+            by=saved.version.created_by or "Another user",
+            at=visit.format.clock(saved.version.created_at, seconds=True),
+            now=f"version {saved.row.version}, “{saved.row.name}”",
+            url=visit.url(PATH, saved.id),
+        )
 
     async def ask_to_delete(self, visit: Visit) -> Response:
         async with visit.database.reading() as tx:
@@ -185,7 +192,7 @@ class Builder:
         new = draft.apply(root, visit.form.get("act", ""))
         return Work(
             segment=segment,
-            based_on=_whole(visit.form.get("version", "")),
+            was=visit.form.get("was", ""),
             name=visit.form.get("name", "").strip(),
             root=root,
             new=new,
@@ -220,7 +227,7 @@ class Builder:
         )
         values: dict[str, Any] = {
             "segment": work.segment,
-            "based_on": work.based_on,
+            "was": work.was,
             "name": work.name,
             "tree": view(work.root, scene),
             "offered": known.offered,
@@ -347,8 +354,8 @@ async def _types(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Type
 
 
 def _work_of(definition: Definition, *, segment: Segment | None = None) -> Work:
-    based_on = 0 if segment is None else segment.row.version
-    return Work(segment=segment, based_on=based_on, name=definition.name, root=node_of(definition.match))
+    was = "" if segment is None else etag_of(segment.row.version)
+    return Work(segment=segment, was=was, name=definition.name, root=node_of(definition.match))
 
 
 def _definition(name: str, match: Any) -> Definition | Fault:
@@ -376,7 +383,3 @@ def _deletion(visit: Visit, segment: Segment, uses: Sequence[Use], form: FormSta
 
 def _seed(text: str) -> int:
     return int(text) % SEEDS if text.isdecimal() and len(text) < 6 else 0  # noqa: PLR2004  # more digits than seeds
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 10 else 0  # noqa: PLR2004  # no version is that large

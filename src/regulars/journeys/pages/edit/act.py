@@ -1,21 +1,22 @@
-"""What the forms of steps do. Each makes one change of the draft, and says who was faster where somebody was."""
+"""What the forms of the entry and of steps do; each makes one change of the draft."""
 
 from dataclasses import replace
-from typing import cast
+from typing import Literal, cast
 
 import msgspec
 from starlette.responses import Response
 
-from regulars.journeys.definition import Definition, Reentry, Step
+from regulars.journeys.definition import Reentry, Step
 from regulars.journeys.drafts import tree
-from regulars.journeys.drafts.change import Draft, PieceChanged, fingerprint
+from regulars.journeys.drafts.change import Draft
 from regulars.journeys.pages.edit import builder
 from regulars.journeys.pages.edit.forms import KINDS, read_step
-from regulars.journeys.pages.edit.making import builder_url, change, clash, places, refuse, was_faster
+from regulars.journeys.pages.edit.making import Edit, builder_url, edit
 from regulars.journeys.pages.edit.message import replace_character
 from regulars.journeys.program import Forking, walk
 from regulars.journeys.words import TRIGGERS, tell_step
 from regulars.kit.db import Tx
+from regulars.kit.etag import etag_of
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
@@ -30,80 +31,72 @@ async def change_entry(visit: Visit) -> Response:
     form = FormState(visit.form)
     name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
     trigger = form.choice("trigger", tuple(TRIGGERS))
-    policy = form.choice("reentry", ("always", "never", "after_days"))
+    policy = cast("Literal['always', 'never', 'after_days']", form.choice("reentry", ("always", "never", "after_days")))
     days = form.whole("reentry_days", minimum=1, maximum=REENTRY_DAYS_MAX) if policy == "after_days" else None
     exits = tuple(one for one in ("purchase", "return") if form.is_checked(f"exit_{one}"))
-    async with visit.database.transaction() as tx:
-        if form.is_refused:
-            draft = await builder.find_draft(tx, visit)
-            return refuse(visit, draft, builder.entry_panel(draft, form=form))
 
-        def alter(definition: Definition) -> Definition:
-            reentry = Reentry(policy=policy, days=days)  # type: ignore[arg-type]  # one of the three, as was checked
-            changed = msgspec.structs.replace(definition, name=name, reentry=reentry, exit_on=exits)
-            return msgspec.structs.replace(changed, trigger=trigger)
+    async def plan(_: Tx, draft: Draft) -> Edit:
+        changed = None
+        if not form.is_refused:
+            reentry = Reentry(policy=policy, days=days)
+            changed = msgspec.structs.replace(
+                draft.definition, name=name, trigger=trigger, reentry=reentry, exit_on=exits
+            )
+        return Edit(
+            piece=builder.entry_of(draft.definition),
+            changed=changed,
+            panel=lambda: builder.entry_panel(draft, form=form),
+            now=f"It is called “{draft.definition.name}” now.",
+        )
 
-        try:
-            await change(tx, visit, builder.entry_of, alter)
-        except PieceChanged as error:
-            panel = builder.entry_panel(error.draft, form=form)
-            return clash(visit, error.draft, panel, f"It is called “{error.draft.definition.name}” now.")
-    return redirect(visit, builder_url(visit))
+    return await edit(visit, plan)
 
 
 async def add_step(visit: Visit) -> Response:
     form, place, kind = FormState(visit.form), visit.form.get("place", ""), visit.form.get("kind", "")
     if kind not in KINDS:
         return redirect(visit, f"{builder_url(visit)}?add={place}")
-    async with visit.database.transaction() as tx:
-        with places():
-            draft = await builder.find_draft(tx, visit)
-            step = read_step(form, kind)
-            if step is None:
-                panel = await builder.add_panel(tx, visit, draft, place, kind, form=form)
-                return refuse(visit, draft, panel)
-            container, _ = tree.split_place(place)
-            try:
-                await change(
-                    tx,
-                    visit,
-                    lambda definition: tree.steps_in(definition, container),
-                    lambda definition: tree.insert_step(definition, place, step),
-                )
-            except PieceChanged as error:
-                panel = await builder.add_panel(tx, visit, error.draft, place, kind, form=form)
-                return clash(visit, error.draft, panel, "The steps beside it are not the same any more.")
-    following = f"?step={place}" if kind == "branch" else f"#s-{place}"
-    return redirect(visit, f"{builder_url(visit)}{following}", done=f"Added: {tell_step(step).kind.lower()}.")
+
+    async def plan(tx: Tx, draft: Draft) -> Edit:
+        container, _ = tree.split_place(place)
+        steps, step = tree.steps_in(draft.definition, container), read_step(form, kind)
+        return Edit(
+            piece=steps,
+            changed=None if step is None else tree.insert_step(draft.definition, place, step),
+            panel=lambda: builder.add_panel(tx, visit, draft, place, kind, form=form),
+            now="The steps beside it are not the same any more.",
+            then=f"?step={place}" if kind == "branch" else f"#s-{place}",
+            done=None if step is None else f"Added: {tell_step(step).kind.lower()}.",
+        )
+
+    return await edit(visit, plan)
 
 
 async def change_step(visit: Visit) -> Response:
-    form, place = FormState(visit.form), visit.form.get("place", "")
-    async with visit.database.transaction() as tx:
-        with places():
-            draft = await builder.find_draft(tx, visit)
-            there = _find_moved(draft, place, visit.form.get("was", ""))
-            if there is None:
-                return await _gone(tx, visit, draft, form)
-            place, step_there = there
-            step = read_step(form, form.value("kind"), there=step_there)
-            if step is None:
-                panel = await builder.step_panel(tx, visit, draft, place, form=form)
-                return refuse(visit, draft, panel)
-            try:
-                await change(
-                    tx,
-                    visit,
-                    lambda definition: tree.step_at(definition, place),
-                    lambda definition: tree.replace_step(definition, place, step),
-                )
-            except PieceChanged as error:
-                theirs = tell_step(tree.step_at(error.draft.definition, place)).name
-                panel = await builder.step_panel(tx, visit, error.draft, place, form=form)
-                return clash(visit, error.draft, panel, theirs)
-    return redirect(
-        visit, f"{builder_url(visit)}#s-{place}", done=f"Kept in the draft: {tell_step(step).kind.lower()}."
-    )
+    form = FormState(visit.form)
+
+    async def plan(tx: Tx, draft: Draft) -> Edit:
+        found = _find_moved(draft, visit.form.get("place", ""), visit.form.get("was", ""))
+        if found is None:
+            end = str(len(draft.definition.steps) + 1)
+            return Edit(
+                piece=None,
+                changed=draft.definition,
+                panel=lambda: builder.add_panel(tx, visit, draft, end, form.value("kind"), form=form),
+                now="The step was removed. Yours would be added at the end.",
+            )
+        place, there = found
+        step = read_step(form, form.value("kind"), there=there)
+        return Edit(
+            piece=there,
+            changed=None if step is None else tree.replace_step(draft.definition, place, step),
+            panel=lambda: builder.step_panel(tx, visit, draft, place, form=form),
+            now=tell_step(there).name,
+            then=f"#s-{place}",
+            done=None if step is None else f"Kept in the draft: {tell_step(step).kind.lower()}.",
+        )
+
+    return await edit(visit, plan)
 
 
 async def measure_step(visit: Visit) -> Response:
@@ -114,89 +107,66 @@ async def measure_step(visit: Visit) -> Response:
         text = replace_character(text, values["replace"])
     if "insert" in values and values.get("field"):
         text = f"{text} {values['field']}".strip()
-    form, place = FormState({**values, "text": text}), values.get("place", "")
-    async with visit.database.transaction() as tx:
-        with places():
-            draft = await builder.find_draft(tx, visit)
-            who = values.get("who", "").strip()
+    form, place, who = FormState({**values, "text": text}), values.get("place", ""), values.get("who", "").strip()
+    async with visit.database.reading() as tx:
+        draft = await builder.find_draft(tx, visit)
+        with builder.places():
             if values.get("is_new"):
                 panel = await builder.add_panel(tx, visit, draft, place, "send_text", form=form, who=who)
             else:
                 panel = await builder.step_panel(tx, visit, draft, place, form=form, who=who)
-            # What the form was drawn from stays what it says, or a later save would miss that somebody was faster.
-            panel = replace(panel, was=values.get("was", ""))
-            return builder.render_builder(visit, draft, panel)
+    # The form keeps its etag, or a later save would overwrite a change that was never shown.
+    return builder.render_builder(visit, draft, replace(panel, was=values.get("was", "")))
 
 
 async def move_step(visit: Visit) -> Response:
     place, way = visit.form.get("place", ""), visit.form.get("way", "")
     if way not in {"up", "down"}:
         raise PageNotFound("A step moves up or down.")
-    moved_to = place
-    async with visit.database.transaction() as tx:
-        with places():
 
-            def alter(definition: Definition) -> Definition:
-                nonlocal moved_to
-                changed, moved_to = tree.move_step(definition, place, cast("tree.Way", way))
-                return changed
+    async def plan(_: Tx, draft: Draft) -> Edit:
+        changed, moved_to = tree.move_step(draft.definition, place, cast("tree.Way", way))
+        return Edit(piece=draft.definition, changed=changed, then=f"#s-{moved_to}")
 
-            try:
-                await change(tx, visit, lambda definition: definition, alter)
-            except PieceChanged as error:
-                raise was_faster(error) from None
-    return redirect(visit, f"{builder_url(visit)}#s-{moved_to}")
+    return await edit(visit, plan)
 
 
 async def remove_step(visit: Visit) -> Response:
+    """What holds other steps is removed after a question."""
     place = visit.form.get("place", "")
-    async with visit.database.transaction() as tx:
-        with places():
-            draft = await builder.find_draft(tx, visit)
-            step = tree.step_at(draft.definition, place)
-            if isinstance(step, Forking) and (step.then or step.otherwise) and not visit.form.get("sure"):
-                return render(
-                    visit,
-                    "journeys/remove_step.html",
-                    form=FormState(),
-                    told=tell_step(step),
-                    inside=_count(step),
-                    place=place,
-                    was=visit.form.get("was", ""),
-                    edit=builder_url(visit),
-                )
-            try:
-                await change(
-                    tx,
-                    visit,
-                    lambda definition: tree.step_at(definition, place),
-                    lambda definition: tree.remove_step(definition, place),
-                )
-            except PieceChanged as error:
-                raise was_faster(error) from None
-    return redirect(visit, builder_url(visit), done=f"Removed: {tell_step(step).kind.lower()}.")
+    async with visit.database.reading() as tx:
+        draft = await builder.find_draft(tx, visit)
+    with builder.places():
+        step = tree.step_at(draft.definition, place)
+    if isinstance(step, Forking) and (step.then or step.otherwise) and not visit.form.get("sure"):
+        return render(
+            visit,
+            "journeys/remove_step.html",
+            form=FormState(),
+            told=tell_step(step),
+            inside=_count(step),
+            place=place,
+            was=visit.form.get("was", ""),
+            edit=builder_url(visit),
+        )
+
+    async def plan(_: Tx, draft: Draft) -> Edit:
+        return Edit(
+            piece=tree.step_at(draft.definition, place),
+            changed=tree.remove_step(draft.definition, place),
+            done=f"Removed: {tell_step(step).kind.lower()}.",
+        )
+
+    return await edit(visit, plan)
 
 
 def _find_moved(draft: Draft, place: str, was: str) -> tuple[str, Step] | None:
-    """The step that the form is about: where it stood, or where the only one like it stands since somebody put others
-    before it. None: it is gone."""
-    try:
-        there = tree.step_at(draft.definition, place)
-    except tree.NoSuchPlace:
-        there = None
-    if there is not None and fingerprint(there) == was:
-        return place, there
-    moved = [(at, step) for at, step in tree.walk_places(draft.definition) if fingerprint(step) == was]
-    if len(moved) == 1:
-        return moved[0]
-    return None if there is None else (place, there)
-
-
-async def _gone(tx: Tx, visit: Visit, draft: Draft, form: FormState) -> Response:
-    """Somebody removed the step: what was written can be added again, at the end."""
-    place = str(len(draft.definition.steps) + 1)
-    panel = await builder.add_panel(tx, visit, draft, place, form.value("kind"), form=form)
-    return clash(visit, draft, panel, "The step was removed. Yours would be added at the end.")
+    """The step that the form is about: at its place, or where the only one like it stands after others were added or
+    removed before it. None: it was removed."""
+    steps = dict(tree.walk_places(draft.definition))
+    like_it = [at for at, step in steps.items() if etag_of(step) == was]
+    found = like_it[0] if len(like_it) == 1 else place
+    return (found, steps[found]) if found in steps else None
 
 
 def _count(step: Step) -> int:

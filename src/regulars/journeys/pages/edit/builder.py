@@ -1,13 +1,14 @@
 """The builder's page: the flow with its tools at the left, the form of what is chosen at the right."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.responses import Response
 
 from regulars.journeys.definition import Definition, SendText
-from regulars.journeys.drafts.change import Draft, fingerprint, load_draft
+from regulars.journeys.drafts.change import Draft, load_draft
 from regulars.journeys.drafts.tree import (
     FILTER,
     NoSuchPlace,
@@ -25,6 +26,7 @@ from regulars.journeys.pages.flow import draw, faults_at
 from regulars.journeys.pages.parts import STATES, journey_url, read_journey_id, refusals
 from regulars.journeys.words import TRIGGERS, tell_condition, tell_entry, tell_exits, tell_step
 from regulars.kit.db import Tx
+from regulars.kit.etag import etag_of
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import render
@@ -33,26 +35,28 @@ from regulars.web.visit import Visit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """What stands at the right, and the form in it. `was` is the fingerprint of the piece it is about."""
+    """What stands at the right, and the form in it. `was` is the etag of the piece it is about."""
 
     name: str
     form: FormState
     was: str = ""
     place: str = ""
     more: Mapping[str, Any]
-    # Who changed the same piece meanwhile, and what it says now.
-    conflict: str = ""
-    theirs: str = ""
 
 
 async def show_builder(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         draft = await find_draft(tx, visit)
-        try:
-            panel = await choose_panel(tx, visit, draft)
-        except NoSuchPlace:
-            raise PageNotFound("No such step is in this draft any more.") from None
-        return render_builder(visit, draft, panel)
+        with places():
+            return render_builder(visit, draft, await choose_panel(tx, visit, draft))
+
+
+@contextmanager
+def places() -> Iterator[None]:
+    try:
+        yield
+    except NoSuchPlace:
+        raise PageNotFound("No such step is in this draft any more.") from None
 
 
 async def find_draft(tx: Tx, visit: Visit) -> Draft:
@@ -77,7 +81,7 @@ async def choose_panel(tx: Tx, visit: Visit, draft: Draft) -> Panel:
     if "add" in query:
         return await add_panel(tx, visit, draft, query["add"], query.get("kind", ""))
     if "entry" in query:
-        return entry_panel(draft)
+        return await entry_panel(draft)
     return Panel(name="overview", form=FormState(), more={})
 
 
@@ -89,7 +93,7 @@ async def step_panel(
     more: dict[str, Any] = {"told": tell_step(step), "kind": shown.value("kind")}
     if isinstance(step, SendText):
         more |= await message_parts(tx, visit, draft, shown, who=who)
-    panel = Panel(name="step", form=shown, was=fingerprint(step), place=place, more=more)
+    panel = Panel(name="step", form=shown, was=etag_of(step), place=place, more=more)
     if more["kind"] == "branch":
         rules = rules_panel(draft, place)
         return Panel(name="rules", form=shown, was=rules.was, place=place, more={**more, **rules.more})
@@ -108,10 +112,10 @@ async def add_panel(
     more: dict[str, Any] = {"kind": kind, "choices": CHOICES}
     if kind == "send_text":
         more |= await message_parts(tx, visit, draft, shown, who=who)
-    return Panel(name="add", form=shown, was=fingerprint(steps), place=place, more=more)
+    return Panel(name="add", form=shown, was=etag_of(steps), place=place, more=more)
 
 
-def entry_panel(draft: Draft, *, form: FormState | None = None) -> Panel:
+async def entry_panel(draft: Draft, *, form: FormState | None = None) -> Panel:
     definition = draft.definition
     values = {
         "name": definition.name,
@@ -120,7 +124,7 @@ def entry_panel(draft: Draft, *, form: FormState | None = None) -> Panel:
         "reentry_days": str(definition.reentry.days or ""),
         **{f"exit_{one}": "on" for one in definition.exit_on},
     }
-    return Panel(name="entry", form=form or FormState(values), was=fingerprint(entry_of(definition)), more={})
+    return Panel(name="entry", form=form or FormState(values), was=etag_of(entry_of(definition)), more={})
 
 
 def entry_of(definition: Definition) -> object:
@@ -131,7 +135,7 @@ def rules_panel(draft: Draft, owner: str) -> Panel:
     """The conditions of the filter or of a branch, as a tree."""
     root = condition_of(draft.definition, owner)
     more = {"tree": panels.tree_of(root, draft.segments), "owner": owner, "kinds": panels.kinds_for(draft.definition)}
-    return Panel(name="rules", form=FormState(), was=fingerprint(root), place=owner, more=more)
+    return Panel(name="rules", form=FormState(), was=etag_of(root), place=owner, more=more)
 
 
 async def condition_panel(
@@ -159,7 +163,7 @@ async def condition_panel(
         "currencies": panels.CURRENCIES,
         "chosen_stores": shown.value("stores").split("\n"),
     }
-    return Panel(name="condition", form=shown, was=fingerprint(root), place=owner, more=more)
+    return Panel(name="condition", form=shown, was=etag_of(root), place=owner, more=more)
 
 
 async def message_parts(tx: Tx, visit: Visit, draft: Draft, form: FormState, *, who: str = "") -> dict[str, Any]:
@@ -187,7 +191,7 @@ def render_builder(visit: Visit, draft: Draft, panel: Panel, *, status: int = 20
         form=panel.form,
         cards=draw(definition, draft.faults, segments=draft.segments),
         end=len(definition.steps) + 1,
-        whole=fingerprint(definition),
+        whole=etag_of(definition),
         trigger=TRIGGERS[definition.trigger],
         triggers=tuple(TRIGGERS.items()),
         entry=tell_entry(definition),

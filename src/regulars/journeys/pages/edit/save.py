@@ -5,51 +5,41 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.journeys.difference import tell_difference
 from regulars.journeys.drafts.change import discard_draft, save_draft
-from regulars.journeys.errors import ChangedMeanwhile
 from regulars.journeys.pages.edit.builder import find_draft
 from regulars.journeys.pages.parts import STATES, find_journey, journey_url, read_journey_id, refusals
+from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import JOURNEY
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
-REVISION_MAX = 1_000_000
-
 
 async def save(visit: Visit) -> Response:
     """A version; where another was saved meanwhile, both are shown and nothing is lost."""
-    revision = FormState(visit.form).whole("revision", minimum=0, maximum=REVISION_MAX)
-    faster: str | None = None
-    async with visit.database.transaction() as tx:
-        with refusals():
-            try:
-                journey = await save_draft(
-                    tx,
-                    visit.organization_id,
-                    read_journey_id(visit),
-                    revision=revision,
-                    by=visit.user.email,
-                    is_over=bool(visit.form.get("over")),
-                )
-            except ChangedMeanwhile as error:
-                faster = str(error)
-            else:
-                row = journey.row
-                after = {"version": row.version, "name": row.name, "state": row.state}
-                subject = JOURNEY.encode(row.id)
-                await record(tx, visit.organization_id, actor_of(visit), "journey.save_version", subject, after=after)
-    if faster is not None:
-        return await _show_both(visit, faster)
+    etag, by = visit.form.get("was", ""), visit.user.email
+    try:
+        async with visit.database.transaction() as tx:
+            with refusals():
+                journey = await save_draft(tx, visit.organization_id, read_journey_id(visit), etag=etag, by=by)
+            row = journey.row
+            after = {"version": row.version, "name": row.name, "state": row.state}
+            subject = JOURNEY.encode(row.id)
+            await record(tx, visit.organization_id, actor_of(visit), "journey.save_version", subject, after=after)
+    except EtagMismatch:
+        return await _show_both(visit)
     done = f"Version {row.version} is saved" + (
         " and live: whoever enters from now on follows it." if row.state == "live" else "."
     )
     return redirect(visit, f"{journey_url(visit, row)}?version={row.version}", done=done)
 
 
-async def _show_both(visit: Visit, why: str) -> Response:
+async def _show_both(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         draft = await find_draft(tx, visit)
+    why = f"{draft.changed_by} changed the draft meanwhile; look at it before you save it."
+    if draft.based_on != journey.row.version:
+        why = f"Version {journey.row.version} was saved meanwhile; the draft began with version {draft.based_on}."
     return render(
         visit,
         "journeys/clash.html",
@@ -58,6 +48,7 @@ async def _show_both(visit: Visit, why: str) -> Response:
         row=journey.row,
         states=STATES,
         draft=draft,
+        was=etag_of((draft.definition, journey.row.version)),
         lines=tell_difference(journey.definition, draft.definition),
         here=journey_url(visit, journey.row),
     )

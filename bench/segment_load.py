@@ -29,8 +29,8 @@ from regulars.kit.settings import Settings
 from regulars.segments.analysis.ask import Analysis
 from regulars.segments.analysis.model import AnalysisAway, Asked, NotReady
 from regulars.segments.columns import life
+from regulars.segments.definition import read_definition
 from regulars.segments.feed.build import take_bite
-from regulars.segments.read import read_definition
 from scenarios import CONNECTIONS
 from tickets import CUSTOMERS, requests
 

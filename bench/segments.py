@@ -31,8 +31,8 @@ from regulars.organizations.manage import create_organization
 from regulars.segments.analysis.ask import Analysis, running
 from regulars.segments.analysis.model import Asked, Figures
 from regulars.segments.columns.model import MAY_BE_TEXTED, CustomerState, Run, pack_customers
+from regulars.segments.definition import read_definition
 from regulars.segments.queries import insert_blob, insert_run, list_runs, lock_state, update_state
-from regulars.segments.read import read_definition
 from segment_columns import COLLECTIONS, TIERS, Big, balance_of, write_big
 from segment_feed import measure_feeding
 from segment_idle import IDLE_ORGANIZATIONS, WITH_SEGMENTS, measure_idling

@@ -25,9 +25,9 @@ from regulars.profiles.facts import ProfilesChanged
 from regulars.sales.decode import decode_sale
 from regulars.sales.record import record_sales
 from regulars.segments.columns import life
+from regulars.segments.definition import read_definition as read_segment
 from regulars.segments.feed.build import take_bite
 from regulars.segments.kept.manage import create_segment
-from regulars.segments.read import read_definition as read_segment
 
 MARKER = PERSON["attribute"]
 # Rows that the flows below do not make, in tables whose rows lead to the person. `%(marker)s` stands in every text.

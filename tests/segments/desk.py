@@ -13,11 +13,10 @@ from regulars.catalog.retype import retype_attribute, retype_product_property
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT
 from regulars.segments.columns import life
-from regulars.segments.definition import Definition
-from regulars.segments.explain.why import Why, explain, find_memberships
+from regulars.segments.definition import Definition, read_definition
+from regulars.segments.explain import Why, explain, find_memberships
 from regulars.segments.feed.build import take_bite
 from regulars.segments.kept import manage
-from regulars.segments.read import read_definition
 
 
 def definition(*conditions: dict[str, Any], name: str = "S", kind: str = "all") -> Definition:

@@ -12,6 +12,8 @@ from tests.messaging.desk import ORIGIN
 
 from regulars.catalog.find import find_types
 from regulars.catalog.model import Catalog
+from regulars.conditions.needs import attributes_of, properties_of, stores_of
+from regulars.conditions.tree import Group
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.kit.db import Database, Tx
@@ -26,13 +28,11 @@ from regulars.sales.record import record_sales
 from regulars.segments.analysis.engine.answer import Engine
 from regulars.segments.analysis.engine.tidy import tidy
 from regulars.segments.analysis.model import Answer, Asked, Figures, Question
-from regulars.segments.check import keys_of, stores_of
 from regulars.segments.columns import life
-from regulars.segments.definition import Group
+from regulars.segments.definition import read_definition
 from regulars.segments.feed.build import take_bite
 from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.resolve import resolve
-from regulars.segments.read import read_definition
 from regulars.work import outbox
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS
@@ -248,13 +248,12 @@ class FedShop:
 
     def asked(self, match: Any, *, today: date | None = None) -> Asked:
         group = match if isinstance(match, Group) else _match(match)
-        attributes, properties = keys_of(group)
 
         async def act(tx: Tx) -> Asked:
             return Asked(
                 match=group,
-                attributes=_plain(await find_types(tx, self.organization_id, Catalog.ATTRIBUTES, attributes)),
-                properties=_plain(await find_types(tx, self.organization_id, Catalog.PRODUCTS, properties)),
+                attributes=_plain(await find_types(tx, self.organization_id, Catalog.ATTRIBUTES, attributes_of(group))),
+                properties=_plain(await find_types(tx, self.organization_id, Catalog.PRODUCTS, properties_of(group))),
                 stores={name: self.stores[name] for name in stores_of(group) if name in self.stores},
                 zone=self.zone,
                 today=today or tx.now.astimezone(ZoneInfo(self.zone)).date(),

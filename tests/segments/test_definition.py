@@ -8,23 +8,23 @@ from jsonschema import Draft202012Validator
 from tests.support.project import ROOT
 
 from regulars.catalog.model import AttributeType
+from regulars.conditions.check import (
+    TEXTS_DAYS_MAX,
+    TEXTS_OF_JOURNEY_DAYS_MAX,
+    Fault,
+    Known,
+    KnownSegment,
+    find_faults,
+    refusing,
+)
+from regulars.conditions.needs import attributes_of, properties_of, segments_of, stores_of
+from regulars.conditions.tree import All, OfAttribute, depth_of, walk
 from regulars.journeys.kept.forget import KEPT_FOR as RUNS_KEPT_FOR
 from regulars.kit.ids import JOURNEY, new_uuid
 from regulars.messaging.keep.old import KEPT_FOR as TEXTS_KEPT_FOR
-from regulars.segments.check import (
-    TEXTS_DAYS_MAX,
-    TEXTS_OF_JOURNEY_DAYS_MAX,
-    Known,
-    faults_of_name,
-    find_faults,
-    keys_of,
-    refusing,
-    segments_of,
-    stores_of,
-)
-from regulars.segments.definition import Definition, OfAttribute, depth_of, walk
+from regulars.segments.definition import Definition, read_definition, schema, write_definition
 from regulars.segments.errors import DefinitionRefused
-from regulars.segments.read import read_definition, schema, write_definition
+from regulars.segments.kept.manage import faults_of_name
 
 KNOWN = Known(
     attributes={
@@ -35,8 +35,11 @@ KNOWN = Known(
         "city": (AttributeType.TEXT, ()),
     },
     properties={"collection": (AttributeType.TEXT, ())},
-    stores={"LYO"},
-    segments={"seg_good": None, "seg_bad": "the attribute x is gone."},
+    stores={"LYO": new_uuid()},
+    segments={
+        "seg_good": KnownSegment("Good", 1, All()),
+        "seg_bad": KnownSegment("Bad", 1, All(), (Fault("match", "the attribute x is gone."),)),
+    },
 )
 JOURNEY_ID = JOURNEY.encode(new_uuid())
 GOLD_WHO_SLOW_DOWN = {
@@ -46,13 +49,14 @@ GOLD_WHO_SLOW_DOWN = {
         "of": [
             {"type": "attribute", "key": "tier", "comparison": "any_of", "values": ["Gold", "Platinum"]},
             {"type": "attribute", "key": "points", "comparison": "between", "values": ["200", "1500"]},
-            {"type": "attribute", "key": "newsletter", "comparison": "is_true"},
+            {"type": "attribute", "key": "newsletter", "comparison": "is", "value": "true"},
             {
                 "type": "any",
                 "of": [
                     {"type": "spend", "currency": "EUR", "at_least_cents": 20000, "window": {"last_days": 365}},
                     {
-                        "type": "articles",
+                        "type": "bought",
+                        "count": "articles",
                         "at_least": 2,
                         "property": {"key": "collection", "comparison": "is", "value": "Lin lavé"},
                     },
@@ -89,7 +93,8 @@ def test_the_segment_of_the_design_is_read_written_and_has_no_fault():
     assert find_faults(read.match, KNOWN) == []
     assert json.loads(write_definition(read)) == json.loads(json.dumps(GOLD_WHO_SLOW_DOWN))
     assert read_definition(write_definition(read)) == read
-    assert keys_of(read.match) == ({"tier", "points", "newsletter"}, {"collection"})
+    assert attributes_of(read.match) == {"tier", "points", "newsletter"}
+    assert properties_of(read.match) == {"collection"}
     assert depth_of(read.match) == 2
     assert [path for path, part in walk(read.match) if isinstance(part, OfAttribute)] == [(0,), (1,), (2,)]
 
@@ -105,7 +110,8 @@ def test_the_schema_in_the_documentation_is_the_one_that_reads():
     [
         (b"", "not JSON"),
         (b"\xff", "not JSON"),
-        (b"[" * 100_000, "got a list"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[]", "got a list"),
         (b"{}", "name is missing"),
         (b'{"name": "S", "match": {"type": "named"}}', "match.type: 'named' is none of the known words"),
         (b'{"name": "S", "match": {"type": "all", "of": [{"type": "fly"}]}}', "match.of[0].type: 'fly'"),
@@ -134,7 +140,7 @@ def test_six_groups_are_too_deep_and_five_are_not():
 
 def test_fifty_conditions_are_enough():
     assert faults(*[{"type": "named"}] * 50) == []
-    assert faults(*[{"type": "named"}] * 51) == [("match", "A segment has at most 50 conditions, and this one has 51.")]
+    assert faults(*[{"type": "named"}] * 51) == [("match", "At most 50 conditions stand together, and here are 51.")]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +157,9 @@ def test_fifty_conditions_are_enough():
         (attribute("tier", "none_of", values=["Silver"], without_value=True), "match.of[0].values", "none of the values"),
         (attribute("tier", "any_of"), "match.of[0].values", "needs a value"),
         (attribute("birthday", "in_last_days"), "match.of[0].days", "number of days"),
-        (attribute("birthday", "before", value="2026-01-01T00:00:00Z"), "match.of[0].value", "not a date such as"),
+        (attribute("birthday", "before", value="2026-01"), "match.of[0].value", "not a date such as"),
+        (attribute("city", "contains", value="  "), "match.of[0].value", "not empty"),
+        ({"type": "bought", "at_least": 1.5}, "match.of[0]", "whole number"),
         ({"type": "consent", "state": "never_asked", "sources": ["EVENT"]}, "match.of[0]", "go with may_be_texted"),
         ({"type": "consent", "state": "withdrawn", "stores": ["X"]}, "match.of[0].stores", "no store X"),
         ({"type": "bought", "stores": ["LYO", "PAR"]}, "match.of[0].stores", "no store PAR"),

@@ -6,11 +6,11 @@ from uuid import uuid4
 
 import msgspec
 
+from regulars.conditions.tree import All
 from regulars.segments.analysis.engine import serve
 from regulars.segments.analysis.engine.memory import Memory
 from regulars.segments.analysis.engine.serve import Desk
 from regulars.segments.analysis.model import Answer, Asked, Members, Question
-from regulars.segments.definition import All
 
 NOBODY = Answer(members=Members(profile_ids=(), next=None, as_of=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)))
 # More than enough turns of the loop for whatever is due at once.

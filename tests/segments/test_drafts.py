@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from regulars.segments.check import OFFERED
-from regulars.segments.definition import CONDITIONS_MAX
+from regulars.conditions.comparisons import OFFERED
+from regulars.conditions.labels import COMPARISONS, HIDDEN, Labels, Names
+from regulars.conditions.tree import CONDITIONS_MAX
+from regulars.segments.definition import read_definition
 from regulars.segments.pages import draft
 from regulars.segments.pages.changes import changes
 from regulars.segments.pages.draft import Node, apply, read_tree, walk
-from regulars.segments.pages.fields import ORDERED, Incomplete, condition_of, node_of, settle
+from regulars.segments.pages.fields import Incomplete, condition_of, node_of, settle
 from regulars.segments.pages.tree import build
-from regulars.segments.pages.words import COMPARISONS, HIDDEN, Names, Words
-from regulars.segments.read import read_definition
 from regulars.web.format import Format
 
 PROPERTY = {"key": "collection", "comparison": "is", "value": "Lin lavé"}
@@ -47,6 +47,8 @@ CONDITIONS = [
     {"type": "named", "is": False},
     {"type": "country", "any_of": ["FR", "CH"]},
     {"type": "segment", "id": "seg_x"},
+    {"type": "segment", "id": "seg_x", "is": False},
+    {"type": "consent", "state": "may_be_texted", "is": False},
 ]  # fmt: skip
 
 
@@ -89,18 +91,15 @@ def test_what_a_form_says_in_other_words_it_says_in_the_same_ones_again(given, s
 def test_every_condition_has_words_and_they_can_leave_out_what_somebody_typed(given):
     [condition] = match_of(given).of
     names = Names(stores={"LYO": "Lyon"}, segments={"seg_x": "Gold"}, journeys={"jrn_x": "Welcome"})
-    assert Words(Format("en-GB", "UTC"), names).sentence(condition)
-    hidden = Words(Format("en-GB", "UTC"), names, constants=False).sentence(condition)
+    assert Labels(Format("en-GB", "UTC"), names).sentence(condition)
+    hidden = Labels(Format("en-GB", "UTC"), names, constants=False).sentence(condition)
     for constant in ("Platinum", "1500", "Lin lavé", "365", "200.50", "FR", "2026"):
         assert constant not in hidden
-    assert HIDDEN in Words(Format("en-GB", "UTC"), names, constants=False).sentence(match_of(CONDITIONS[0]).of[0])
+    assert HIDDEN in Labels(Format("en-GB", "UTC"), names, constants=False).sentence(match_of(CONDITIONS[0]).of[0])
 
 
 def test_every_comparison_is_offered_and_has_words():
-    assert {kind: set(offered) for kind, offered in ORDERED.items()} == {
-        kind.value: set(offered) for kind, offered in OFFERED.items()
-    }
-    assert COMPARISONS.keys() == {it for offered in ORDERED.values() for it in offered}
+    assert COMPARISONS.keys() == {it for offered in OFFERED.values() for it in offered}
 
 
 def test_buttons_add_remove_and_drop():
@@ -191,7 +190,7 @@ def test_another_key_begins_with_its_own_comparison():
 
 
 def test_a_difference_names_what_came_and_what_went():
-    words = Words(Format("en-GB", "UTC"), Names())
+    words = Labels(Format("en-GB", "UTC"), Names())
     before, after = match_of(CONDITIONS[0], {"type": "named"}), match_of(CONDITIONS[0], {"type": "bought"})
     assert [(one.is_added, one.words) for one in changes(before, after, words)] == [
         (False, "All of these: Known by name"),

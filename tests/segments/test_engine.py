@@ -8,9 +8,7 @@ from tests.segments.fed_shop import FedShop
 from tests.segments.locked import until_locked
 
 from regulars.segments.analysis.model import Question
-from regulars.segments.explain.evaluate import Judge
-from regulars.segments.explain.look import look
-from regulars.segments.kept.resolve import resolve
+from regulars.segments.explain import find_members
 from regulars.segments.queries import lock_state
 
 
@@ -54,14 +52,11 @@ def by_rows(shop, *conditions) -> set[str]:
     match = shop.match({"type": "all", "of": list(conditions)})
 
     async def act(tx) -> set[str]:
-        resolved = await resolve(tx, shop.organization_id, match)
         rows = await tx.fetch(
             "SELECT id, external_id FROM profiles WHERE organization_id = %s", (shop.organization_id,)
         )
         names = dict(rows)
-        judge = Judge(resolved)
-        customers = await look(tx, shop.organization_id, resolved, list(names))
-        return {names[it] for it, customer in customers.items() if judge.is_in(customer)}
+        return {names[it] for it in await find_members(tx, shop.organization_id, match, list(names))}
 
     return shop.do(act)
 

@@ -1,19 +1,18 @@
 """Segments that ask for others: each is looked into once, however often it is asked for and however long the chain."""
 
-from datetime import UTC, date, datetime
+from datetime import date
 from uuid import uuid4
-from zoneinfo import ZoneInfo
 
 import pytest
 from tests.segments.desk import definition
 from tests.segments.fed_shop import ZONE, FedShop
 
+from regulars.conditions.check import Known, KnownSegment
+from regulars.conditions.customers import Customer, Standing
+from regulars.conditions.evaluation import Evaluator, Subject
+from regulars.conditions.needs import innermost_first
+from regulars.conditions.tree import All, Any, Condition, Group, InSegment, Nothing
 from regulars.segments.analysis.model import Asked
-from regulars.segments.definition import All, Any, Condition, Definition, Group, InSegment, Nothing
-from regulars.segments.explain.evaluate import Judge
-from regulars.segments.explain.model import Customer, Standing
-from regulars.segments.kept.resolve import Other, Resolved
-from regulars.segments.order import innermost_first
 
 NAMED = definition({"type": "named"}).match
 Segments = dict[str, Group | None]
@@ -55,23 +54,11 @@ def test_columns_and_rows_agree_about_many_mentions_and_long_chains(shop: FedSho
     last = asks([*segments][-1])
     asked = Asked(match=last, segments=segments, zone=ZONE, today=date(2026, 11, 11))
     assert shop.figures(asked).total == is_in
-    others = {
-        name: Other(name=name, version=1, definition=Definition(name=name, match=match))
-        for name, match in segments.items()
-    }
-    resolved = Resolved(
-        match=last,
-        attributes={},
-        properties={},
-        stores={},
-        others=others,
-        zone=ZoneInfo(ZONE),
-        now=datetime(2026, 11, 11, tzinfo=UTC),
-        faults=(),
-    )
-    judge = Judge(resolved)
-    assert judge.is_in(customer(is_named=True)) is is_in
-    assert judge.is_in(customer(is_named=False)) is not is_in
+    known = Known(segments={name: KnownSegment(name, 1, match) for name, match in segments.items()})
+    evaluator = Evaluator(known)
+    for person in (customer(is_named=True), customer(is_named=False)):
+        inside = evaluator.find_segments(person, date(2026, 11, 11))
+        assert evaluator.holds(last, Subject(person, date(2026, 11, 11), inside)) is (person.is_named is is_in)
 
 
 def customer(*, is_named: bool) -> Customer:

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regulars.catalog.model import AttributeType
+from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES, ValueTest
+from regulars.conditions.tree import OfAttribute
 from regulars.segments.analysis.engine import attribute
 from regulars.segments.analysis.engine.attribute import Read
 from regulars.segments.analysis.engine.numbers import Numbers
 from regulars.segments.analysis.engine.reading import Reading
-from regulars.segments.definition import OfAttribute
-from regulars.segments.values import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES, ValueTest
 
 ZONE = "Europe/Paris"
 LEAP, OTHER_YEAR = date(2028, 2, 28), date(2026, 2, 21)
@@ -40,7 +40,7 @@ CONSTANTS = {
     AttributeType.NUMBER: NUMBERS,
     AttributeType.CURRENCY: NUMBERS,
     AttributeType.DATE: [text for text in DATES if "T" not in text],
-    AttributeType.BOOLEAN: [],
+    AttributeType.BOOLEAN: ["true", "false"],
     AttributeType.ENUM: list(ALLOWED),
 }
 
@@ -65,7 +65,7 @@ def comparisons(declared: AttributeType, comparison: str) -> list[OfAttribute]:
     if comparison in ONE_VALUE:
         return [OfAttribute(**told, value=constant) for constant in constants]
     if comparison in OF_DAYS:
-        return [OfAttribute(**told, days=days) for days in (0, 1, 7, 8, 365, 366, 3_650)]
+        return [OfAttribute(**told, days=days) for days in (1, 2, 7, 8, 365, 366, 3_650)]
     return [OfAttribute(**told)]
 
 
@@ -98,7 +98,7 @@ def test_any_numbers_are_compared_exactly(values, data):
     """Constants are taken from the values, so that what is equal is asked for."""
     readable = [value for value in values if one_by_one(AttributeType.NUMBER, IS_SET, [value], LEAP) == [True]]
     constant = data.draw(st.one_of(st.sampled_from(readable or ["0"]), st.sampled_from(NUMBERS)))
-    comparison = data.draw(st.sampled_from(sorted(OFFERED[AttributeType.NUMBER] & ONE_VALUE)))
+    comparison = data.draw(st.sampled_from(sorted(ONE_VALUE.intersection(OFFERED[AttributeType.NUMBER]))))
     asked = OfAttribute(key="k", comparison=comparison, value=constant, without_value=False)
     read = Read(AttributeType.NUMBER, (), ZONE)
     assert told(read, asked, values, LEAP) == one_by_one(AttributeType.NUMBER, asked, values, LEAP)

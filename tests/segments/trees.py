@@ -7,22 +7,22 @@ from decimal import Decimal
 from typing import Any
 
 from regulars.catalog.model import AttributeType
-from regulars.segments.values import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES
+from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES
 
 TODAY = datetime.now(UTC).date()
 # On the edge of what a comparison of seven days asks for.
 SOON = TODAY + timedelta(days=7)
 VALUES = {
-    "tier": ["Gold", "gold", "Silver", "Été", "ÉTÉ", ""],
+    "tier": ["Gold", " gold", "Silver ", "Été", "ÉTÉ", ""],
     "points": [
-        "1", "1.0", "2.5", "-3", "10", "x", "007", "0", "-0", "0.0000001", "-0.0000001", "2.5000000", "+1", "1e2", " 1",
+        "1", "2.5 ", "1.0", "2.5", "-3", "10", "x", "007", "0", "-0", "0.0000001", "-0.0000001", "2.5000000", "+1", "1e2", " 1",
         "1.", ".5", "١", "12345678901234567890", "9" * 40 + ".5", "-999999999999.999999", "0" * 20 + "2.50",
     ],
     "born": [
-        "1990-02-28", "1992-02-29", "2001-11-20", f"{TODAY}T23:30:00Z", "no date", str(SOON), str(SOON.replace(year=1999)),
+        "1990-02-28", "1992-02-29", "2001-11-20", f"{TODAY}T23:30:00Z", "no date", f" {SOON}", str(SOON), str(SOON.replace(year=1999)),
         f"{SOON}T00:15:00+02:00", "0001-01-01", "9999-12-31",
     ],
-    "vip": ["true", "false", "maybe"],
+    "vip": ["true", " false", "maybe"],
 }  # fmt: skip
 ENUMS = {"size": ["38", "XL"], "others": ["Gold", "1", "true"]}
 _NUMBERS = ["1", "2.50", "10", "-3", "0", "0.0000001", "12345678901234567890", "-999999999999.999999", "40"]
@@ -32,11 +32,11 @@ ASKED = {
     AttributeType.NUMBER: _NUMBERS,
     AttributeType.CURRENCY: _NUMBERS,
     AttributeType.DATE: ["1992-02-29", "1990-01-01", str(SOON), "9999-12-31", str(TODAY)],
-    AttributeType.BOOLEAN: [],
+    AttributeType.BOOLEAN: ["true", "false"],
 }
 # The largest amount there is; two of them pass what doubles count exactly.
 LARGE = 2**53 - 1
-DAYS = [0, 1, 7, 30, 60, 365]
+DAYS = [1, 2, 7, 30, 60, 365]
 
 
 class Trees:
@@ -88,7 +88,7 @@ class Trees:
     def consent(self) -> dict[str, Any]:
         pick = self.chance.choice
         state = pick(["may_be_texted", "withdrawn", "never_asked", "do_not_contact"])
-        asked: dict[str, Any] = {"type": "consent", "state": state}
+        asked: dict[str, Any] = {"type": "consent", "state": state, "is": pick([True, True, False])}
         if state in {"may_be_texted", "withdrawn"}:
             asked |= pick(
                 [
@@ -116,7 +116,7 @@ class Trees:
         bounds = self.chance.choice(
             [{}, {"at_least": 2}, {"at_most": 1}, {"at_least": 1, "at_most": 3}, {"none": True}]
         )
-        return {"type": self.chance.choice(["bought", "tickets", "returned"]), **bounds, **self.of_sales()}
+        return {"type": self.chance.choice(["bought", "returned"]), **bounds, **self.of_sales()}
 
     def money(self) -> dict[str, Any]:
         return self.chance.choice(
@@ -137,7 +137,7 @@ class Trees:
 
     def articles(self) -> dict[str, Any]:
         bounds = self.chance.choice([{"at_least": 1.5}, {"at_most": 0}, {"none": True}, {"at_least": 0.123456}])
-        return {"type": "articles", **bounds, **self.of_sales()}
+        return {"type": "bought", "count": "articles", **bounds, **self.of_sales()}
 
     def purchase(self) -> dict[str, Any]:
         return {
@@ -171,7 +171,11 @@ class Trees:
 
     def other(self) -> dict[str, Any]:
         """One who has none to ask for asks for names."""
-        return {"type": "segment", "id": self.chance.choice(self.segments)} if self.segments else self.named()
+        return (
+            {"type": "segment", "id": self.chance.choice(self.segments), "is": self.chance.random() < 0.7}
+            if self.segments
+            else self.named()
+        )
 
     def named(self) -> dict[str, Any]:
         return self.chance.choice(

@@ -75,7 +75,8 @@ def looks_like_code(value: str) -> bool:
 
 
 def interpret(declared: AttributeType, value: str, *, allowed_values: Collection[str] = ()) -> Interpreted | None:
-    """The value as its type reads it, or None: a value that cannot be read matches no filter on the attribute."""
+    """The value as its type reads it, without spaces around it. None: it cannot be read, and no filter matches it."""
+    value = value.strip()
     match declared:
         case AttributeType.TEXT:
             return value
@@ -86,7 +87,7 @@ def interpret(declared: AttributeType, value: str, *, allowed_values: Collection
         case AttributeType.DATE:
             return _read_date(value)
         case AttributeType.ENUM:
-            return value if value in allowed_values else None
+            return value if value in allowed_values or value in {it.strip() for it in allowed_values} else None
 
 
 def day_of(read: date | datetime, zone: tzinfo) -> date:
@@ -97,8 +98,8 @@ def day_of(read: date | datetime, zone: tzinfo) -> date:
 
 
 def fold_text(value: str) -> str:
-    """Texts that fold to the same are the same: composed alike, whatever their case; accents count."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", value).casefold())
+    """Texts that fold to the same are the same: composed alike, whatever their case or spaces around; accents count."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", value.strip()).casefold())
 
 
 def spell(value: Scalar) -> str:

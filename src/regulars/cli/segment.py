@@ -36,15 +36,14 @@ from regulars.segments.analysis.ask import Analysis, running
 from regulars.segments.analysis.follow import follow
 from regulars.segments.analysis.model import AnalysisAway, Asked, Figures, NotReady, Renumbered
 from regulars.segments.columns import life
-from regulars.segments.definition import Definition
+from regulars.segments.definition import Definition, read_definition, schema
 from regulars.segments.errors import SegmentError
-from regulars.segments.explain.why import Why, explain
+from regulars.segments.explain import Why, explain
 from regulars.segments.kept import manage
 from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.model import Segment, SegmentRow, SizeRow
 from regulars.segments.kept.resolve import resolve
 from regulars.segments.kept.sizes import find_last_sizes, keep_size
-from regulars.segments.read import read_definition, schema
 
 app = typer.Typer(no_args_is_help=True, help="Customers described by conditions, counted exactly.")
 

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from regulars.cli.output import shown_time
+from regulars.conditions.check import Fault
+from regulars.conditions.customers import Explained, SawConsent
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.segments.analysis.model import Figures
-from regulars.segments.errors import Fault
-from regulars.segments.explain.model import Explained, SawConsent
 from regulars.segments.kept.model import SegmentRow, SizeRow
 
 
@@ -80,7 +80,7 @@ def _saw(explained: Explained) -> str | None:
 
 
 def lines_of(explained: Explained, depth: int) -> list[str]:
-    mark = "+" if explained.holds else "-"
+    mark = {True: "+", False: "-", None: "?"}[explained.holds]
     name = str(type(explained.condition).__struct_config__.tag)
     key = getattr(explained.condition, "key", "")
     saw = _saw(explained)

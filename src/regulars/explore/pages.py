@@ -142,6 +142,7 @@ _OFFERED: Final = {
     "webhooks": "Webhooks",
     "imports": "Imports",
     "segments": "Segments",
+    "conditions": "Conditions",
     "journeys": "Journeys",
     "first-journey": "Your first journey",
     "texting": "Texting",

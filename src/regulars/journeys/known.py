@@ -5,13 +5,14 @@ from uuid import UUID
 
 from regulars.catalog.find import find_types
 from regulars.catalog.model import Catalog
+from regulars.conditions.check import KnownSegment
 from regulars.journeys.check import keys_of
 from regulars.journeys.condition_check import Known
 from regulars.journeys.definition import Definition
 from regulars.journeys.needs import needs_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, read_reference
-from regulars.segments.kept.resolve import Other, find_others
+from regulars.segments.kept.resolve import find_segments
 from regulars.stores.find import find_stores
 
 
@@ -20,13 +21,13 @@ async def load_known(
     organization_id: UUID,
     definitions: Collection[Definition],
     *,
-    segments: Mapping[str, Other] | None = None,
+    segments: Mapping[str, KnownSegment] | None = None,
 ) -> Known:
     """For several definitions at once; `segments` are those they name, if the caller has looked them up already."""
     keys = [keys_of(definition) for definition in definitions]
     needs = [needs_of(definition) for definition in definitions]
     if segments is None:
-        segments = await find_others(tx, organization_id, {segment for one in needs for segment in one.segments})
+        segments = await find_segments(tx, organization_id, {segment for one in needs for segment in one.segments})
     return Known(
         attributes=await find_types(tx, organization_id, Catalog.ATTRIBUTES, {key for one, _ in keys for key in one}),
         properties=await find_types(tx, organization_id, Catalog.PRODUCTS, {key for _, one in keys for key in one}),

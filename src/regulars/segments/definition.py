@@ -1,247 +1,45 @@
 """What a segment is, as a file says it. `docs/segments.md` describes it; its JSON Schema is made from these types."""
 
-import datetime as dt
-from collections.abc import Iterator
-from typing import Annotated, Final, Literal
+from typing import Any, Final, get_args
 
 import msgspec
-from msgspec import Meta
 
+from regulars.conditions.check import Fault
+from regulars.conditions.documents import Unreadable, read_document, schema_of
+from regulars.conditions.tree import DEPTH_MAX, Group, OfTicket, depth_of
+from regulars.conditions.upgrade import upgrade
 from regulars.kit.wire import Name
-from regulars.profiles.model import AttributeKey as Key
-from regulars.sales.model import Currency
+from regulars.segments.errors import DefinitionRefused
 
-PropertyKey = Annotated[str, Meta(min_length=1, max_length=2_000)]
-Value = Annotated[str, Meta(max_length=2_048)]
-Values = Annotated[tuple[Value, ...], Meta(max_length=200)]
-Reference = Annotated[str, Meta(min_length=1, max_length=255)]
-Several = Annotated[tuple[Reference, ...], Meta(max_length=200)]
-Days = Annotated[int, Meta(ge=0, le=3_650)]
-Cents = Annotated[int, Meta(ge=-(1 << 53) + 1, le=(1 << 53) - 1)]
-Times = Annotated[int, Meta(ge=0, le=1_000_000)]
-Quantity = Annotated[float, Meta(ge=-1e9, le=1e9, description="At most six decimals.")]
-CountryCode = Annotated[str, Meta(pattern="^[A-Z]{2}$")]
-ConsentState = Literal["may_be_texted", "withdrawn", "never_asked", "do_not_contact"]
-ConsentSource = Literal[
-    "LOYALTY_PROGRAM", "POINT_OF_SALE", "WEBSITE", "CHECKOUT", "MOBILE_APP", "SMS_KEYWORD", "QR_CODE", "CALL_CENTER",
-    "PAPER_FORM", "EVENT", "SOCIAL", "IMPORT", "OTHER",
-]  # fmt: skip
-Comparison = Literal[
-    "is", "is_not", "contains", "starts_with", "any_of", "none_of", "is_set", "is_not_set",
-    "less", "at_most", "more", "at_least", "between", "is_true", "is_false",
-    "before", "after", "in_last_days", "not_in_last_days", "in_next_days", "anniversary_in_next_days",
-]  # fmt: skip
-DateComparison = Literal["before", "after", "between", "in_last_days", "not_in_last_days"]
-DEPTH_MAX: Final = 5
-CONDITIONS_MAX: Final = 50
+FILE_BYTES_MAX: Final = 1 << 20
 # So many segments in a row, each asking for the next.
 CHAIN_MAX: Final = 10
+NO_TICKET: Final = "a segment has none"
 
 
-class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    pass
-
-
-class _Condition(_Strict, frozen=True, tag_field="type", kw_only=True):
-    pass
-
-
-class All(_Condition, frozen=True, kw_only=True, tag="all"):
-    """Every one of them holds."""
-
-    of: tuple["Condition", ...] = ()
-
-
-class Any(_Condition, frozen=True, kw_only=True, tag="any"):
-    """At least one of them holds."""
-
-    of: tuple["Condition", ...] = ()
-
-
-class Nothing(_Condition, frozen=True, kw_only=True, tag="none"):
-    """None of them holds."""
-
-    of: tuple["Condition", ...] = ()
-
-
-class OfAttribute(_Condition, frozen=True, kw_only=True, tag="attribute"):
-    """The customer's attribute, read by its declared type.
-
-    `value` goes with comparisons of one value, `values` with any_of, none_of and between, `days` with those of days.
-    A negative comparison (is_not, none_of, not_in_last_days) says whether customers without a value count.
-    """
-
-    key: Key
-    comparison: Comparison
-    value: Value | None = None
-    values: Values = ()
-    days: Days | None = None
-    without_value: bool | None = None
-
-
-class OfProperty(_Strict, frozen=True, kw_only=True):
-    """A property of the product on a line, read by its declared type; the members are those of an attribute."""
-
-    key: PropertyKey
-    comparison: Comparison
-    value: Value | None = None
-    values: Values = ()
-    days: Days | None = None
-    without_value: bool | None = None
-
-
-class When(_Strict, frozen=True, kw_only=True):
-    """A calendar day in the organization's zone. `date` goes with before and after, `from` and `to` with between."""
-
-    comparison: DateComparison
-    date: dt.date | None = None
-    from_: dt.date | None = msgspec.field(name="from", default=None)
-    to: dt.date | None = None
-    days: Days | None = None
-    without_value: bool | None = None
-
-
-class Window(_Strict, frozen=True, kw_only=True):
-    """Today and the days before it, or the days from one to another; both ends belong to it."""
-
-    last_days: Days | None = None
-    from_: dt.date | None = msgspec.field(name="from", default=None)
-    to: dt.date | None = None
-
-
-class Consent(_Condition, frozen=True, kw_only=True, tag="consent"):
-    """Whether the customer may be texted, judged as `/v1/subscriptions/check` does.
-
-    Source, store and since belong to the consent that decides, or to the withdrawal.
-    """
-
-    state: ConsentState
-    sources: Annotated[tuple[ConsentSource, ...], Meta(max_length=13)] = ()
-    stores: Several = ()
-    since: When | None = None
-
-
-class _OfSales(_Condition, frozen=True, kw_only=True):
-    """Which sales, and which of their lines: in these stores, of one of these products, with such a property."""
-
-    stores: Several = ()
-    products: Several = ()
-    property: OfProperty | None = None
-
-
-class _InWindow(_OfSales, frozen=True, kw_only=True):
-    # None: ever.
-    window: Window | None = None
-
-
-class _Times(_InWindow, frozen=True, kw_only=True):
-    at_least: Times | None = None
-    at_most: Times | None = None
-    none: bool = False
-
-
-class Bought(_Times, frozen=True, kw_only=True, tag="bought"):
-    """So many purchases; once is enough unless it says otherwise."""
-
-
-class Tickets(_Times, frozen=True, kw_only=True, tag="tickets"):
-    """The number of purchases."""
-
-
-class Returned(_Times, frozen=True, kw_only=True, tag="returned"):
-    """So many returns; once is enough unless it says otherwise."""
-
-
-class Articles(_InWindow, frozen=True, kw_only=True, tag="articles"):
-    """Articles bought less articles returned."""
-
-    at_least: Quantity | None = None
-    at_most: Quantity | None = None
-    none: bool = False
-
-
-class Spend(_InWindow, frozen=True, kw_only=True, tag="spend"):
-    """Purchases less returns, in one currency; by product, the totals of its lines."""
-
-    currency: Currency
-    at_least_cents: Cents | None = None
-    at_most_cents: Cents | None = None
-    none: bool = False
-
-
-class TicketValue(_InWindow, frozen=True, kw_only=True, tag="ticket_value"):
-    """What was paid for any one purchase."""
-
-    currency: Currency
-    at_least_cents: Cents | None = None
-    at_most_cents: Cents | None = None
-
-
-class FirstPurchase(_OfSales, frozen=True, kw_only=True, tag="first_purchase"):
-    when: When
-
-
-class LastPurchase(_OfSales, frozen=True, kw_only=True, tag="last_purchase"):
-    when: When
-
-
-class Texts(_Condition, frozen=True, kw_only=True, tag="texts"):
-    """Got a text, or got none, in the last days; of one journey where it is named."""
-
-    days: Days
-    got: bool = True
-    journey: Reference | None = None
-
-
-class Created(_Condition, frozen=True, kw_only=True, tag="created"):
-    """When the customer became known."""
-
-    when: When
-
-
-class Named(_Condition, frozen=True, kw_only=True, tag="named"):
-    """Whether a first or last name is known."""
-
-    is_: bool = msgspec.field(name="is", default=True)
-
-
-class Country(_Condition, frozen=True, kw_only=True, tag="country"):
-    """The country of the customer's own number."""
-
-    any_of: Annotated[tuple[CountryCode, ...], Meta(max_length=200)]
-
-
-class InSegment(_Condition, frozen=True, kw_only=True, tag="segment"):
-    """The customer is in another segment."""
-
-    id: Reference
-
-
-Group = All | Any | Nothing
-OfTimes = Bought | Tickets | Returned
-OfSales = Bought | Tickets | Returned | Articles | Spend | TicketValue | FirstPurchase | LastPurchase
-Leaf = OfAttribute | Consent | OfSales | Texts | Created | Named | Country | InSegment
-Condition = Group | Leaf
-Path = tuple[int, ...]
-
-
-class Definition(_Strict, frozen=True, kw_only=True):
+class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     name: Name
     match: Group
 
 
-def walk(condition: Condition, path: Path = ()) -> Iterator[tuple[Path, Condition]]:
-    """The condition and everything inside it, each with its place: () is the whole, (1, 0) the first of its second."""
-    yield path, condition
-    if isinstance(condition, Group):
-        for number, inner in enumerate(condition.of):
-            yield from walk(inner, (*path, number))
+def read_definition(content: bytes) -> Definition:
+    """The definition, or `DefinitionRefused` with the place that cannot be read."""
+    try:
+        definition = read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
+    except Unreadable as error:
+        raise DefinitionRefused([Fault(error.place, error.message)]) from None
+    if depth_of(definition.match) > DEPTH_MAX:
+        raise DefinitionRefused([Fault("match", f"Groups are nested at most {DEPTH_MAX} deep.")])
+    return definition
 
 
-def depth_of(condition: Condition) -> int:
-    """How deep groups are nested, found without going down with them: a document may be made to be very deep."""
-    depth, level = 0, [condition]
-    while level := [inner for inner in level if isinstance(inner, Group)]:
-        depth += 1
-        level = [inner for group in level for inner in group.of]
-    return depth
+def _upgrade(data: dict[str, Any]) -> dict[str, Any]:
+    return {**data, "match": upgrade(data["match"])} if "match" in data else data
+
+
+def write_definition(definition: Definition) -> bytes:
+    return msgspec.json.encode(definition)
+
+
+def schema() -> bytes:
+    return schema_of(Definition, "A segment of Regulars", without=get_args(OfTicket))

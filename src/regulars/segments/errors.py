@@ -1,19 +1,8 @@
 """What this room refuses; each message is one sentence for the person who asked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing that is wrong: `place` is the way to it, such as `match.of[1].values`.
-
-    A warning does not keep a definition from being saved. A segment with any fault matches nobody until it is mended.
-    """
-
-    place: str
-    message: str
-    is_warning: bool = False
+from regulars.conditions.check import Fault
 
 
 class SegmentError(Exception):

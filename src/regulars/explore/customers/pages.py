@@ -28,7 +28,7 @@ from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.browse.history import History, read_history
 from regulars.sales.browse.tickets import CUSTOMER_TICKETS_MAX, list_customer_tickets
-from regulars.segments.explain.why import find_memberships
+from regulars.segments.explain import find_memberships
 from regulars.segments.kept.manage import list_segments
 from regulars.stores.find import name_stores
 from regulars.web import mask

@@ -26,7 +26,7 @@ from regulars.messaging.places import place_of
 from regulars.messaging.request import compose_for, reason_to_skip
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.template import Missing
-from regulars.segments.explain.why import Memberships
+from regulars.segments.explain import Memberships
 
 STILL_WAITING: Final = "still waiting"
 
@@ -43,7 +43,7 @@ class Stage:
     now: datetime
     suppressed: set[bytes] = field(default_factory=set)
     # As they are now: who was in a segment earlier is not known.
-    memberships: Memberships = field(default_factory=lambda: Memberships({}, set()))
+    memberships: Memberships = field(default_factory=lambda: Memberships({}))
     unjudgeable: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:

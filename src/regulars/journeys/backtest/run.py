@@ -26,7 +26,7 @@ from regulars.journeys.sight.model import RecordedRow, SaleRow
 from regulars.kit.db import Tx
 from regulars.messaging.inbox.suppress import find_suppressed
 from regulars.messaging.settings.store import Texting
-from regulars.segments.explain.why import find_memberships
+from regulars.segments.explain import find_memberships
 
 DAYS_MAX: Final = 90
 FACTS_MAX: Final = 100_000

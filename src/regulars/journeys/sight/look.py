@@ -15,7 +15,7 @@ from regulars.journeys.sight import queries
 from regulars.journeys.sight.model import PersonRow, RecordedRow, SaleRow
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE
-from regulars.segments.explain.why import Memberships, find_memberships
+from regulars.segments.explain import Memberships, find_memberships
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,8 @@ def seen_segments(
     memberships: Memberships, profile_id: UUID, ids: Collection[str], *, attributes: Mapping[str, str] | None = None
 ) -> dict[str, SeenSegment]:
     """Those that exist; with attributes, as if the customer had these."""
-    members = memberships if attributes is None else memberships.with_attributes(profile_id, attributes)
     return {
-        segment_id: SeenSegment(version=other.version, is_in=members.is_in(profile_id, segment_id))
+        segment_id: SeenSegment(version=other.version, is_in=memberships.is_in(profile_id, segment_id, attributes))
         for segment_id in ids
         if (other := memberships.others.get(segment_id)) is not None
     }

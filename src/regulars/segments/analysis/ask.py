@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.conditions.tree import Path
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.process import Lifeline
@@ -28,7 +29,6 @@ from regulars.segments.analysis.model import (
     Renumbered,
 )
 from regulars.segments.analysis.wire import check_owner, read_message, socket_path, write_message
-from regulars.segments.definition import Path
 
 DEADLINE_S: Final = 8.0
 # The process answers before its deadline; this is for the way.

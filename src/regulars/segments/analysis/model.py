@@ -9,8 +9,8 @@ from uuid import UUID
 import msgspec
 
 from regulars.catalog.model import AttributeType
+from regulars.conditions.tree import Group, Path
 from regulars.segments.columns.model import Progress
-from regulars.segments.definition import Group, Path
 
 _PLACE: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 

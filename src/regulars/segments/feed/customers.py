@@ -5,6 +5,7 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.conditions.loading import country_of
 from regulars.consent.chain import hash_number
 from regulars.kit.db import Tx
 from regulars.organizations.manage import find_particulars
@@ -20,7 +21,6 @@ from regulars.segments.columns.model import (
     State,
     pack_customers,
 )
-from regulars.segments.explain.look import country_of
 from regulars.segments.feed import queries
 from regulars.segments.feed.queries import ConsentRow, ProfileRow
 

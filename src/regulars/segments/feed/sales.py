@@ -5,10 +5,10 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.conditions.netting import MILLION, millionths
 from regulars.kit.db import Tx
 from regulars.segments import queries as columns
 from regulars.segments.columns.model import WHOLE, Run, SalesPack, State, pack_sales
-from regulars.segments.explain.millionths import MILLION, millionths
 from regulars.segments.feed.customers import feed_customers
 from regulars.segments.feed.netting import sign_of
 from regulars.segments.feed.queries import SaleRow

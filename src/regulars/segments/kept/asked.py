@@ -1,22 +1,22 @@
 """A resolved definition as the analysis process is asked about it."""
 
 from regulars.catalog.model import AttributeType
+from regulars.conditions.check import Types
 from regulars.segments.analysis.model import Asked
-from regulars.segments.check import Types
 from regulars.segments.kept.resolve import Resolved
 
 
 def asked_of(resolved: Resolved, *, is_faulty: bool | None = None) -> Asked:
     return Asked(
         match=resolved.match,
-        attributes=_types(resolved.attributes),
-        properties=_types(resolved.properties),
-        stores=dict(resolved.stores),
+        attributes=_types(resolved.known.attributes),
+        properties=_types(resolved.known.properties),
+        stores=dict(resolved.known.stores),
         segments={
-            segment_id: None if other.faults else other.definition.match
-            for segment_id, other in resolved.others.items()
+            segment_id: None if segment.faults else segment.match
+            for segment_id, segment in resolved.known.segments.items()
         },
-        zone=resolved.zone.key,
+        zone=resolved.known.zone.key,
         today=resolved.today,
         is_faulty=bool(resolved.faults) if is_faulty is None else is_faulty,
     )

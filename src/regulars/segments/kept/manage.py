@@ -1,23 +1,24 @@
 """A segment's own life: saved, changed by new versions, deleted when nothing asks for it any more."""
 
+import unicodedata
 from collections.abc import Collection
 from typing import Final
 from uuid import UUID
 
 from regulars.catalog.model import Catalog
 from regulars.catalog.register import PRODUCT_KEY_BYTES_MAX
+from regulars.conditions.check import Fault, refusing
+from regulars.conditions.needs import attributes_of, properties_of, segments_of
 from regulars.kit.db import Tx
 from regulars.kit.etag import require_etag
 from regulars.kit.ids import SEGMENT, new_uuid
-from regulars.segments.check import faults_of_name, keys_of, refusing, segments_of
 from regulars.segments.columns.life import settle
-from regulars.segments.definition import CHAIN_MAX, Definition
+from regulars.segments.definition import CHAIN_MAX, Definition, read_definition, write_definition
 from regulars.segments.erased_values import find_erased, quote, without_values
-from regulars.segments.errors import DefinitionRefused, Fault, InUse, SegmentNotFound
+from regulars.segments.errors import DefinitionRefused, InUse, SegmentNotFound
 from regulars.segments.kept import queries
 from regulars.segments.kept.model import Segment, SegmentRow, VersionRow
 from regulars.segments.kept.resolve import resolve
-from regulars.segments.read import read_definition, write_definition
 from regulars.work.personal import ErasedPeople
 
 SEGMENTS_MAX: Final = 500
@@ -134,9 +135,8 @@ async def _save_version(
 
 
 async def _keep_keys(tx: Tx, organization_id: UUID, segment_id: UUID, definition: Definition) -> None:
-    attributes, properties = keys_of(definition.match)
-    keys = [(Catalog.ATTRIBUTES.value, key) for key in sorted(attributes)]
-    keys += [(Catalog.PRODUCTS.value, key) for key in sorted(properties)]
+    keys = [(Catalog.ATTRIBUTES.value, key) for key in sorted(attributes_of(definition.match))]
+    keys += [(Catalog.PRODUCTS.value, key) for key in sorted(properties_of(definition.match))]
     await queries.delete_keys(tx, organization_id, segment_id)
     # No catalog has a key that is longer, or one with U+0000, and the table cannot keep either.
     if kept := [it for it in keys if "\0" not in it[1] and len(it[1].encode()) <= PRODUCT_KEY_BYTES_MAX]:
@@ -169,6 +169,13 @@ async def _find_faults_of_chain(
     if length <= CHAIN_MAX:
         return []
     return [Fault("match", f"At most {CHAIN_MAX} segments in a row ask for one another; ask for fewer, or for others.")]
+
+
+def faults_of_name(name: str) -> list[Fault]:
+    faults = [] if name.strip() else [Fault("name", "A segment needs a name.")]
+    if any(unicodedata.category(character) == "Cc" for character in name):
+        faults.append(Fault("name", "A name has no control characters."))
+    return faults
 
 
 def _ids(segment_ids: Collection[str]) -> list[UUID]:

@@ -5,9 +5,9 @@ from datetime import date, datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from regulars.conditions.check import Fault
 from regulars.kit.ids import SEGMENT
 from regulars.segments.definition import Definition
-from regulars.segments.errors import Fault
 
 
 class SegmentRow(NamedTuple):

@@ -4,17 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from regulars.segments.definition import (
-    FirstPurchase,
-    LastPurchase,
-    Nothing,
-    OfAttribute,
-    OfSales,
-    Returned,
-    Spend,
-    TicketValue,
-)
-from regulars.segments.explain.model import (
+from regulars.conditions.customers import (
     Explained,
     Sale,
     SawArticles,
@@ -29,7 +19,17 @@ from regulars.segments.explain.model import (
     SawValue,
     Standing,
 )
-from regulars.segments.pages.words import STATES, Words
+from regulars.conditions.labels import STATES, Labels
+from regulars.conditions.tree import (
+    FirstPurchase,
+    LastPurchase,
+    Nothing,
+    OfAttribute,
+    OfSales,
+    Returned,
+    Spend,
+    TicketValue,
+)
 
 NO_SALE = "nothing"
 
@@ -47,11 +47,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    words: Words
+    words: Labels
     stores: Mapping[UUID, str]
 
     def line(self, explained: Explained, *, under_none: bool = False) -> Line:
-        is_good = explained.holds is not under_none
+        is_good = explained.holds is (not under_none)
         if explained.saw is None and explained.inner:
             inner = tuple(
                 self.line(one, under_none=isinstance(explained.condition, Nothing)) for one in explained.inner
@@ -81,7 +81,8 @@ class Answers:
             case SawCountry(country=country):
                 return "No number with a country" if country is None else f"Number of {country}"
             case SawSegment():
-                verb = "In" if explained.holds else "Not in"
+                is_in = explained.holds is getattr(condition, "is_", True)
+                verb = "In" if is_in else "Not known whether in" if explained.holds is None else "Not in"
                 mended = ", which matches nobody until it is mended" if saw.is_faulty else ""
                 return f"{verb} {saw.name}, version {saw.version}{mended}"
             case SawDay(day=day) if day is not None:

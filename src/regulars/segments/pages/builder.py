@@ -10,16 +10,18 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.catalog.find import find_types
 from regulars.catalog.model import AttributeType, Catalog
+from regulars.conditions.check import EMPTY_GROUP, Fault, Types
+from regulars.conditions.labels import GROUPS, KINDS, STATES, Labels
+from regulars.conditions.tree import Group, Path
 from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT
 from regulars.segments.analysis.ask import DEADLINE_S, Analysis
 from regulars.segments.analysis.model import AnalysisAway, Asked, NotReady
-from regulars.segments.check import EMPTY_GROUP, Types
 from regulars.segments.columns import life
 from regulars.segments.columns.model import Progress
-from regulars.segments.definition import Definition, Group, Path
-from regulars.segments.errors import DefinitionRefused, Fault, InUse, SegmentNotFound
+from regulars.segments.definition import Definition
+from regulars.segments.errors import DefinitionRefused, InUse, SegmentNotFound
 from regulars.segments.kept import manage
 from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.model import Segment, SizeRow
@@ -36,7 +38,6 @@ from regulars.segments.pages.people import Person, find_people
 from regulars.segments.pages.somebody import tell_why
 from regulars.segments.pages.tree import Built, Scene, build, faults_by_path, view
 from regulars.segments.pages.uses import PATH, list_uses
-from regulars.segments.pages.words import GROUPS, KINDS, STATES, Words
 from regulars.stores.find import list_stores
 from regulars.web.errors import FormTooLarge, PageNotFound
 from regulars.web.form import EditConflict, FormState
@@ -263,7 +264,7 @@ class Builder:
         built = build(work.root)
         resolved = await resolve(tx, visit.organization_id, built.match)
         offered = await find_offered(tx, visit, work.segment, self._journeys)
-        words = Words(visit.format, offered.names)
+        words = Labels(visit.format, offered.names)
         is_changed = _is_changed(work, built.match, is_complete=not built.incomplete)
         segment = work.segment if is_changed else None
         return _Known(

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from regulars.segments.definition import Condition, Group
-from regulars.segments.pages.words import Words
+from regulars.conditions.labels import Labels
+from regulars.conditions.tree import Condition, Group
 
 
 class Change(NamedTuple):
@@ -15,7 +15,7 @@ class Change(NamedTuple):
     words: str
 
 
-def changes(saved: Group, draft: Group, words: Words) -> list[Change]:
+def changes(saved: Group, draft: Group, words: Labels) -> list[Change]:
     before, after = list(_lines(saved, words)), list(_lines(draft, words))
     found: list[Change] = []
     for verb, from_, to, since, until in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
@@ -26,7 +26,7 @@ def changes(saved: Group, draft: Group, words: Words) -> list[Change]:
     return found
 
 
-def _lines(condition: Condition, words: Words, inside: str = "") -> Iterator[str]:
+def _lines(condition: Condition, words: Labels, inside: str = "") -> Iterator[str]:
     if isinstance(condition, Group):
         here = words.sentence(condition)
         yield f"{inside}{here}"

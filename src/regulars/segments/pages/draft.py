@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
-from regulars.segments.definition import CONDITIONS_MAX, DEPTH_MAX, Path
+from regulars.conditions.tree import CONDITIONS_MAX, DEPTH_MAX, Path
 
 ROOT: Final = "r"
 GROUPS: Final = ("all", "any", "none")
 LEAVES: Final = (
-    "attribute", "consent", "bought", "returned", "spend", "articles", "tickets", "ticket_value", "first_purchase",
+    "attribute", "consent", "bought", "returned", "spend", "articles", "ticket_value", "first_purchase",
     "last_purchase", "texts", "created", "named", "country", "segment",
 )  # fmt: skip
 # What is picked joins the list it belongs to with the next request, whichever button sends it.
@@ -37,7 +37,6 @@ _NUMBER: Final = re.compile(r"[0-9]{1,4}")
 _FIRST: Final = {
     "bought": {"low": "1", "days": "30"},
     "returned": {"low": "1", "days": "30"},
-    "tickets": {"low": "2", "days": "365"},
     "articles": {"low": "1", "days": "365"},
     "spend": {"low": "100.00", "days": "365"},
     "ticket_value": {"low": "100.00", "days": "365"},

@@ -1,16 +1,17 @@
 """Between a condition and the fields of its form, both ways."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
 
-from regulars.kit.misread import in_words
-from regulars.segments.check import BOTH_ENDS, Types
-from regulars.segments.definition import (
-    Articles,
+from regulars.conditions.check import BOTH_ENDS, Types
+from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE
+from regulars.conditions.tree import (
+    Bought,
+    Compared,
     Condition,
     Consent,
     Country,
@@ -21,23 +22,26 @@ from regulars.segments.definition import (
     LastPurchase,
     Named,
     OfAttribute,
-    OfProperty,
     OfSales,
     Spend,
     Texts,
     TicketValue,
     When,
     Window,
+    is_net_articles,
+    kind_of,
 )
+from regulars.kit.misread import in_words
 from regulars.segments.pages.draft import SAVED, Node
-from regulars.segments.values import NEGATIVE, OF_DAYS, ONE_VALUE
 
 CENTS: Final = 100
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
 _MONEY: Final = re.compile(r"-?[0-9]{1,14}(?:\.[0-9]{1,2})?")
 _WHOLE: Final = re.compile(r"[0-9]{1,7}")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TIMES: Final = ("bought", "returned", "tickets")
+_TIMES: Final = ("bought", "returned")
+# A form offers the two ways to count what was bought side by side.
+ARTICLES: Final = "articles"
 
 
 class Incomplete(Exception):
@@ -54,21 +58,7 @@ def settle(node: Node, attributes: Types, properties: Types) -> None:
             node.set(f"{prefix}value")
             node.set(f"{SAVED}{prefix}value")
         if key in types and not node.one(f"{prefix}cmp"):
-            node.set(f"{prefix}cmp", next(iter(ORDERED[types[key][0].value])))
-
-
-# In the order in which they are offered.
-ORDERED: Final[Mapping[str, tuple[str, ...]]] = {
-    "text": ("is", "is_not", "contains", "starts_with", "any_of", "is_set", "is_not_set"),
-    "number": ("at_least", "at_most", "between", "is", "is_not", "more", "less", "is_set", "is_not_set"),
-    "currency": ("at_least", "at_most", "between", "is", "is_not", "more", "less", "is_set", "is_not_set"),
-    "boolean": ("is_true", "is_false", "is_set", "is_not_set"),
-    "date": (
-        "in_last_days", "not_in_last_days", "in_next_days", "anniversary_in_next_days", "before", "after", "between",
-        "is_set", "is_not_set",
-    ),
-    "enum": ("any_of", "none_of", "is_set", "is_not_set"),
-}  # fmt: skip
+            node.set(f"{prefix}cmp", OFFERED[types[key][0]][0])
 
 
 def condition_of(node: Node) -> Condition:
@@ -90,6 +80,7 @@ def _data(node: Node) -> dict[str, Any]:
             return _without_none(
                 type="consent",
                 state=node.one("state", "may_be_texted"),
+                **{"is": node.one("is", "yes") == "yes"},
                 sources=node.several("sources"),
                 stores=node.several("stores"),
                 since=since,
@@ -108,13 +99,15 @@ def _data(node: Node) -> dict[str, Any]:
         case "segment":
             if not node.one("segment"):
                 raise Incomplete("Choose a segment.")
-            return {"type": "segment", "id": node.one("segment")}
+            return {"type": "segment", "id": node.one("segment"), "is": node.one("is", "yes") == "yes"}
         case _:
             return _sales(node)
 
 
 def _sales(node: Node) -> dict[str, Any]:
     data: dict[str, Any] = {"type": node.kind, "stores": node.several("stores"), "products": node.several("products")}
+    if node.kind == ARTICLES:
+        data |= {"type": "bought", "count": "articles"}
     if node.one("pkey"):
         data["property"] = _comparison(node, "p", "Choose a property.")
     if node.kind in {"first_purchase", "last_purchase"}:
@@ -129,7 +122,7 @@ def _sales(node: Node) -> dict[str, Any]:
         return {**data, "none": True}
     read: Callable[[Node, str], float] = _times
     if node.kind not in _TIMES:
-        read = _quantity if node.kind == "articles" else _cents
+        read = _quantity if node.kind == ARTICLES else _cents
     ending = "_cents" if node.kind in {"spend", "ticket_value"} else ""
     if bound in {"at_least", "between"}:
         data[f"at_least{ending}"] = read(node, "low")
@@ -236,14 +229,19 @@ def _without_none(**data: Any) -> dict[str, Any]:
 def node_of(condition: Condition) -> Node:
     """The node whose fields say the condition."""
     if isinstance(condition, Group):
-        kind = str(type(condition).__struct_config__.tag)
-        return Node(kind, inner=[node_of(inner) for inner in condition.of])
-    node = Node(str(type(condition).__struct_config__.tag))
+        return Node(kind_of(condition), inner=[node_of(inner) for inner in condition.of])
+    node = Node(ARTICLES if is_net_articles(condition) else kind_of(condition))
+    _fill(node, condition)
+    return node
+
+
+def _fill(node: Node, condition: Condition) -> None:
     match condition:
         case OfAttribute():
             _fill_comparison(node, "", condition)
         case Consent():
             node.set("state", condition.state)
+            node.set("is", "yes" if condition.is_ else "no")
             node.set("sources", *condition.sources)
             node.set("stores", *condition.stores)
             if condition.since is not None:
@@ -260,9 +258,11 @@ def node_of(condition: Condition) -> Node:
             node.set("countries", *condition.any_of)
         case InSegment():
             node.set("segment", condition.id)
-        case _:
+            node.set("is", "yes" if condition.is_ else "no")
+        case _ if isinstance(condition, OfSales):
             _fill_sales(node, condition)
-    return node
+        case _:
+            pass
 
 
 def _fill_sales(node: Node, condition: OfSales) -> None:
@@ -277,7 +277,7 @@ def _fill_sales(node: Node, condition: OfSales) -> None:
     if isinstance(condition, Spend | TicketValue):
         node.set("currency", condition.currency)
         low, high = (_money_text(it) for it in (condition.at_least_cents, condition.at_most_cents))
-    elif isinstance(condition, Articles):
+    elif isinstance(condition, Bought):
         low, high = (_quantity_text(it) for it in (condition.at_least, condition.at_most))
     else:
         low, high = (None if it is None else str(it) for it in (condition.at_least, condition.at_most))
@@ -309,7 +309,7 @@ def _fill_window(node: Node, window: Window | None) -> None:
         node.set("to", "" if window.to is None else window.to.isoformat())
 
 
-def _fill_comparison(node: Node, prefix: str, asked: OfAttribute | OfProperty) -> None:
+def _fill_comparison(node: Node, prefix: str, asked: Compared) -> None:
     node.set(f"{prefix}key", asked.key)
     node.set(f"{prefix}was", asked.key)
     node.set(f"{prefix}cmp", asked.comparison)

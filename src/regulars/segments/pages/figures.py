@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
+from regulars.conditions.tree import All, Nothing, Path
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.segments.analysis.ask import DEADLINE_S, Analysis
 from regulars.segments.analysis.model import STARTING, AnalysisAway, Asked, Figures, NotReady
 from regulars.segments.columns.model import Progress
-from regulars.segments.definition import All, Nothing, Path
 from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.model import Segment
 from regulars.segments.kept.resolve import Resolved, resolve

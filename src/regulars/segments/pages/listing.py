@@ -12,7 +12,7 @@ from regulars.segments.columns import life
 from regulars.segments.kept import manage
 from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.model import SegmentRow, SizeRow
-from regulars.segments.kept.resolve import find_others, resolve
+from regulars.segments.kept.resolve import find_segments, resolve
 from regulars.segments.kept.sizes import find_last_sizes, keep_size
 from regulars.segments.kept.uses import DescribeUses, Use
 from regulars.segments.pages.builder import suggestions
@@ -48,7 +48,7 @@ class Listing:
             ids = [row.id for row in segments]
             sizes = await find_last_sizes(tx, visit.organization_id, ids)
             uses = await list_uses(tx, visit.organization_id, ids, self._describe)
-            known = await find_others(tx, visit.organization_id, [SEGMENT.encode(it) for it in ids])
+            known = await find_segments(tx, visit.organization_id, [SEGMENT.encode(it) for it in ids])
             progress = await life.find_progress(tx, visit.organization_id)
             given = await suggestions(tx, visit.organization_id) if visit.may(Action.EDIT_SEGMENTS) else ()
         rows = []

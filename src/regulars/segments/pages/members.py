@@ -7,12 +7,13 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
+from regulars.conditions.labels import STATES
+from regulars.conditions.tree import ConsentState, OfAttribute, OfSales, Path, walk
 from regulars.kit.clock import format_timestamp
 from regulars.segments.analysis.ask import Analysis
 from regulars.segments.analysis.follow import follow
 from regulars.segments.analysis.model import AnalysisAway, Asked, Members, NotReady, Renumbered, read_place
 from regulars.segments.columns import life
-from regulars.segments.definition import ConsentState, OfAttribute, OfSales, Path, walk
 from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.model import Segment
 from regulars.segments.kept.resolve import resolve
@@ -23,7 +24,6 @@ from regulars.segments.pages.draft import path_of
 from regulars.segments.pages.figures import AT_ONCE_S, count
 from regulars.segments.pages.people import Person, find_people
 from regulars.segments.pages.uses import PATH, list_uses
-from regulars.segments.pages.words import STATES
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.render import render

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from regulars.catalog.find import list_entries
 from regulars.catalog.model import Catalog
+from regulars.conditions.labels import Names
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
 from regulars.segments.kept import manage
 from regulars.segments.kept.model import Segment
-from regulars.segments.pages.words import Names
 from regulars.stores.find import list_stores
 from regulars.web.visit import Visit
 

@@ -2,20 +2,20 @@
 
 from typing import Any
 
+from regulars.conditions.labels import Labels
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, read_reference
 from regulars.profiles.browse.search import search_exactly
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
-from regulars.segments.explain.why import explain
+from regulars.segments.explain import explain
 from regulars.segments.kept.resolve import Resolved
 from regulars.segments.pages.answers import Answers
-from regulars.segments.pages.words import Words
 from regulars.stores.find import name_stores
 from regulars.web.visit import Visit
 
 
-async def tell_why(tx: Tx, visit: Visit, who: str, resolved: Resolved, words: Words) -> dict[str, Any]:
+async def tell_why(tx: Tx, visit: Visit, who: str, resolved: Resolved, words: Labels) -> dict[str, Any]:
     profile = await _find_person(tx, visit, who)
     if profile is None:
         return {"profile": None}

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
-from regulars.segments.definition import (
+from regulars.conditions.tree import (
     All,
     Bought,
     Condition,
     Consent,
     Created,
-    Definition,
     LastPurchase,
     OfAttribute,
     Returned,
@@ -17,6 +16,7 @@ from regulars.segments.definition import (
     When,
     Window,
 )
+from regulars.segments.definition import Definition
 
 BIRTHDAYS: Final = ("birthday", "birth_date", "birthdate", "date_of_birth", "dob")
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from regulars.segments.check import Types
-from regulars.segments.definition import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path
-from regulars.segments.errors import Fault
+from regulars.conditions.check import Fault, Types
+from regulars.conditions.comparisons import OFFERED
+from regulars.conditions.labels import COMPARISONS, KINDS
+from regulars.conditions.tree import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path
 from regulars.segments.pages import draft
 from regulars.segments.pages.draft import Node
-from regulars.segments.pages.fields import ORDERED, Incomplete, condition_of
-from regulars.segments.pages.words import COMPARISONS, KINDS
+from regulars.segments.pages.fields import Incomplete, condition_of
 
 _GROUPS: Final[dict[str, type[All] | type[Any] | type[Nothing]]] = {"all": All, "any": Any, "none": Nothing}
 _STEP: Final = re.compile(r"\.of\[([0-9]+)\]")
@@ -161,7 +161,7 @@ def _key(node: Node, prefix: str, types: Types) -> Key:
     if key not in types:
         return Key(key=key, type=None, values=(), comparison=comparison, comparisons=[])
     declared, values = types[key]
-    offered = list(ORDERED[declared.value])
+    offered = list[str](OFFERED[declared])
     if comparison and comparison not in offered:
         # The key was given another type since: the page shows what stood there, beside the fault.
         offered.insert(0, comparison)

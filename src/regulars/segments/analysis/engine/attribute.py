@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from regulars.catalog.model import AttributeType, day_of, fold_text, interpret
+from regulars.conditions.comparisons import FEBRUARY, LEAP_DAY, ValueTest, span_of
+from regulars.conditions.tree import Compared
 from regulars.segments.analysis.engine.blobs import Array, Dictionary
 from regulars.segments.analysis.engine.dates import NO_DAY, read_days
 from regulars.segments.analysis.engine.days import EPOCH_ORDINAL, Zone, number_of
 from regulars.segments.analysis.engine.numbers import Numbers
 from regulars.segments.analysis.engine.reading import Reading
-from regulars.segments.definition import OfAttribute, OfProperty
-from regulars.segments.values import FEBRUARY, LEAP_DAY, ValueTest
 
 YES, NO, UNREADABLE = np.int8(1), np.int8(0), np.int8(-1)
 # Fewer values than this are asked one by one: the test of one value is what everything else is held against.
@@ -40,9 +40,7 @@ class Read:
     def nbytes(self) -> int:
         return self._days.nbytes + self._numbers.nbytes + self._bytes_of_texts
 
-    def truth(
-        self, asked: OfAttribute | OfProperty, values: Sequence[str], today: date, reading: Reading | None = None
-    ) -> Array:
+    def truth(self, asked: Compared, values: Sequence[str], today: date, reading: Reading | None = None) -> Array:
         """For each value whether the comparison holds: YES, NO, or UNREADABLE."""
         reading = reading or Reading()
         test = ValueTest(asked, declared=self._declared, allowed_values=self._allowed, today=today, zone=self._zone)
@@ -50,7 +48,7 @@ class Read:
             match self._declared:
                 case AttributeType.DATE:
                     self._read_days(values, reading)
-                    held = _held(asked, len(values), lambda: _holds_on_days(asked, self._days, today))
+                    held = _held(asked, len(values), lambda: _holds_on_days(asked, self._days, today, self._zone))
                     return np.where(self._days == NO_DAY, UNREADABLE, held)
                 case AttributeType.NUMBER | AttributeType.CURRENCY:
                     self._read_numbers(values, reading)
@@ -75,7 +73,7 @@ class Read:
         for some in _unread(values, self._numbers.is_readable.size, reading):
             self._numbers.add(some, lambda value: interpret(AttributeType.NUMBER, value) is not None)
 
-    def _holds_of_texts(self, asked: OfAttribute | OfProperty, values: Sequence[str]) -> Array:
+    def _holds_of_texts(self, asked: Compared, values: Sequence[str]) -> Array:
         more = [fold_text(value) for value in values[len(self._texts) :]]
         self._texts += more
         self._bytes_of_texts += sum(map(getsizeof, more)) + 8 * len(more)
@@ -90,6 +88,8 @@ class Read:
                 held = [one in text for text in self._texts]
             case "starts_with":
                 held = [text.startswith(one) for text in self._texts]
+            case "none_of":
+                held = [text not in among for text in self._texts]
             case _:
                 held = [text in among for text in self._texts]
         return np.array(held)
@@ -119,7 +119,7 @@ def _unread(values: Sequence[str], known: int, reading: Reading) -> Iterator[Seq
     """The values from there on, some at a time, so that it can be said how far it is."""
     reading.total += len(values) - known
     for first in range(known, len(values), VALUES_AT_ONCE):
-        some = values[first : first + VALUES_AT_ONCE]
+        some = [value.strip() for value in values[first : first + VALUES_AT_ONCE]]
         yield some
         reading.done += len(some)
 
@@ -130,38 +130,25 @@ def _mark(answer: bool | None) -> np.int8:
     return YES if answer else NO
 
 
-def _held(asked: OfAttribute | OfProperty, count: int, holds: Callable[[], Array]) -> Array:
+def _held(asked: Compared, count: int, holds: Callable[[], Array]) -> Array:
     """Of values that can be read, all are set; whoever asks for more than that compares them."""
     if asked.comparison in {"is_set", "is_not_set"}:
         return np.full(count, asked.comparison == "is_set", np.int8)
     return holds().astype(np.int8)
 
 
-def _holds_on_days(asked: OfAttribute | OfProperty, days: Array, today: date) -> Array:
-    now = number_of(today)
-    count = asked.days or 0
-    match asked.comparison:
-        case "before":
-            return days < number_of(date.fromisoformat(asked.value or ""))
-        case "after":
-            return days > number_of(date.fromisoformat(asked.value or ""))
-        case "between":
-            low, high = (number_of(date.fromisoformat(value)) for value in asked.values)
-            return (days >= low) & (days <= high)
-        case "in_last_days":
-            return (days >= now - count) & (days <= now)
-        case "not_in_last_days":
-            return ~((days >= now - count) & (days <= now))
-        case "in_next_days":
-            return (days >= now) & (days <= now + count)
-        case _:
-            return _has_anniversary(days, today, count)
+def _holds_on_days(asked: Compared, days: Array, today: date, zone: ZoneInfo) -> Array:
+    if asked.comparison == "anniversary_in_next_days":
+        return _has_anniversary(days, today, asked.days or 1)
+    low, high, is_within = span_of(asked, today, zone)
+    held: Array = ((days >= number_of(low)) & (days <= number_of(high))) == is_within
+    return held
 
 
 def _has_anniversary(days: Array, today: date, count: int) -> Array:
     """By month and day: whether those of a date are among those of the days to come."""
     wanted = np.zeros(13 * 32, bool)
-    for ahead in range(min(count, 366) + 1):
+    for ahead in range(min(count, 367)):
         day = today + timedelta(days=ahead)
         wanted[day.month * 32 + day.day] = True
         if (day.month, day.day) == (FEBRUARY, LEAP_DAY - 1) and not calendar.isleap(day.year):

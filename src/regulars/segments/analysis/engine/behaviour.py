@@ -1,12 +1,26 @@
 """Conditions about sales: which customers they hold for, over runs of sales in memory."""
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date
 from typing import Final
 
 import numpy as np
 
 from regulars.catalog.model import AttributeType
+from regulars.conditions.check import is_askable
+from regulars.conditions.comparisons import days_of, holds_of_no_value, holds_on, span_of_when
+from regulars.conditions.netting import millionths
+from regulars.conditions.tree import (
+    Bought,
+    FirstPurchase,
+    LastPurchase,
+    OfProperty,
+    OfSales,
+    OfTimes,
+    Returned,
+    Spend,
+    TicketValue,
+    is_net_articles,
+)
 from regulars.segments.analysis.engine.attribute import NO, UNREADABLE, YES
 from regulars.segments.analysis.engine.blobs import Array
 from regulars.segments.analysis.engine.chosen import EVER, Chosen, Lines, Told, in_window, of_lines
@@ -15,22 +29,6 @@ from regulars.segments.analysis.engine.memory import Held, Result
 from regulars.segments.analysis.engine.numbers import are_within, sum_by_place
 from regulars.segments.analysis.engine.sales import IDS, PROPERTY
 from regulars.segments.analysis.model import Asked
-from regulars.segments.check import is_askable
-from regulars.segments.definition import (
-    Articles,
-    Bought,
-    FirstPurchase,
-    LastPurchase,
-    OfProperty,
-    OfSales,
-    Returned,
-    Spend,
-    Tickets,
-    TicketValue,
-    When,
-)
-from regulars.segments.explain.millionths import millionths
-from regulars.segments.values import NEGATIVE, days_of, holds_on
 
 # A day here is at most this far from the same day of UTC.
 _SLACK_DAYS: Final = 2
@@ -47,26 +45,37 @@ class Behaviour:
         self._asked = asked
         self._zone = zone
 
-    def holds(self, condition: OfSales) -> Result:
-        """For whom it holds, and who has a product whose property cannot be read."""
+    def look(self, condition: OfSales) -> Result:
+        """A line whose property cannot be read is tried both ways: where that changes the answer, it is not known."""
+        if condition.property is not None and not is_askable(condition.property, self._asked.properties):
+            return Result(np.zeros(self._held.size, bool), np.ones(self._held.size, bool))
         lines = self._lines(condition)
+        held = self._holds(condition, lines)
+        unreadable = self._unreadable(lines)
+        if lines is None or unreadable is None:
+            return Result(held)
+        otherwise = self._holds(condition, lines.with_unreadable())
+        return Result(held & otherwise, held ^ otherwise, unreadable)
+
+    def _holds(self, condition: OfSales, lines: Lines | None) -> Array:
         match condition:
             case FirstPurchase() | LastPurchase():
-                held = self._holds_on_day(condition, lines)
+                return self._holds_on_day(condition, lines)
             case TicketValue():
-                held = self._has_ticket(condition, lines)
+                return self._has_ticket(condition, lines)
             case Spend():
-                held = self._sums_within(condition, lines, condition.at_least_cents, condition.at_most_cents)
-            case Articles():
+                return self._sums_within(condition, lines, condition.at_least_cents, condition.at_most_cents)
+            case Bought(count="articles"):
                 bounds = (condition.at_least, condition.at_most)
-                held = self._sums_within(condition, lines, *(None if it is None else millionths(it) for it in bounds))
-            case _:
-                held = self._holds_so_often(condition, lines)
-        return held, self._unreadable(lines)
+                return self._sums_within(condition, lines, *(None if it is None else millionths(it) for it in bounds))
+            case Bought() | Returned():
+                return self._holds_so_often(condition, lines)
 
-    def _holds_so_often(self, condition: Bought | Tickets | Returned, lines: Lines | None) -> Array:
-        low, high = (0, 0) if condition.none else (condition.at_least, condition.at_most)
-        if low is None and high is None:
+    def _holds_so_often(self, condition: OfTimes, lines: Lines | None) -> Array:
+        low, high = (None if it is None else int(it) for it in (condition.at_least, condition.at_most))
+        if condition.none:
+            low, high = None, 0
+        elif low is None and high is None:
             low = 1
         window = self._window(condition)
         if high in {None, 0} and (low or 0) <= 1:
@@ -75,10 +84,10 @@ class Behaviour:
                 return empty if (low or 0) == 0 else np.zeros_like(empty)
             return self._has(condition, lines, window) if low == 1 else np.ones(self._held.size, bool)
         kinds = tuple(np.flatnonzero(self._kinds(condition)).tolist())
-        times = self._kept(("times", kinds, window, *self._depends(condition)), lambda: self._times(condition, lines))
-        return are_within((times, None), low, high)
+        key = ("times", kinds, window, *self._depends(condition, lines))
+        return are_within((self._kept(key, lambda: self._times(condition, lines)), None), low, high)
 
-    def _times(self, condition: Bought | Tickets | Returned, lines: Lines | None) -> Array:
+    def _times(self, condition: OfTimes, lines: Lines | None) -> Array:
         times = np.zeros(self._held.size, np.int64)
         for chosen in self._chosen(condition, lines, self._window(condition)):
             times += np.bincount(chosen.of("customer"), minlength=self._held.size)
@@ -88,41 +97,27 @@ class Behaviour:
         """By what was bought in stretches of days: the last purchase lies in one if there is none after it."""
         when = condition.when
         bought = self._has(condition, lines, EVER)
-        low, high = self._stretch(when)
+        first, last, is_within = span_of_when(when, self._asked.today)
+        low, high = number_of(first), number_of(last)
         inside = self._has(condition, lines, (low, high))
         if isinstance(condition, LastPurchase):
             inside &= ~self._has(condition, lines, (high + 1, _AFTER_ALL))
         else:
             inside &= ~self._has(condition, lines, (_BEFORE_ALL, low - 1))
-        held = bought & ~inside if when.comparison == "not_in_last_days" else inside
+        held = inside if is_within else bought & ~inside
         return held | ~bought if holds_on(when, None, self._asked.today) else held
 
-    def _stretch(self, when: When) -> tuple[int, int]:
-        """The days that a comparison speaks of; of a negative one those that it excludes."""
-        today = number_of(self._asked.today)
-        match when.comparison:
-            case "before":
-                return _BEFORE_ALL, number_of(when.date or date.min) - 1
-            case "after":
-                return number_of(when.date or date.max) + 1, _AFTER_ALL
-            case "between":
-                return number_of(when.from_ or date.max), number_of(when.to or date.min)
-            case _:
-                return today - (when.days or 0), today
-
-    def _sums_within(
-        self, condition: Spend | Articles, lines: Lines | None, low: int | None, high: int | None
-    ) -> Array:
+    def _sums_within(self, condition: Spend | Bought, lines: Lines | None, low: int | None, high: int | None) -> Array:
         """Whose values sum within the bounds. Whoever has none has 0. The sums are kept: whoever moves a bound asks for
         the same again."""
         kinds = tuple(np.flatnonzero(self._kinds(condition)).tolist())
-        key = ("sums", isinstance(condition, Spend), kinds, self._window(condition), *self._depends(condition))
+        key = ("sums", isinstance(condition, Spend), kinds, self._window(condition), *self._depends(condition, lines))
         sums = self._held.results.find(key) or self._held.results.keep(
-            key, sum_by_place(list(self._values(condition, lines)), self._held.size)
+            key, Result(*sum_by_place(list(self._values(condition, lines)), self._held.size))
         )
-        return are_within(sums, 0, 0) if condition.none else are_within(sums, low, high)
+        return are_within(sums[:2], None, 0) if condition.none else are_within(sums[:2], low, high)
 
-    def _values(self, condition: Spend | Articles, lines: Lines | None) -> Iterator[tuple[Array, Array]]:
+    def _values(self, condition: Spend | Bought, lines: Lines | None) -> Iterator[tuple[Array, Array]]:
         """What there is to sum: of each run the customers, and a value for each."""
         for chosen in self._chosen(condition, lines, self._window(condition)):
             if isinstance(condition, Spend) and lines is None:
@@ -137,19 +132,19 @@ class Behaviour:
         """
         if window != EVER:
             return self._scattered(condition, lines, window)
-        key = ("ever", isinstance(condition, Returned), *self._depends(condition))
+        key = ("ever", isinstance(condition, Returned), *self._depends(condition, lines))
         return self._kept(key, lambda: self._scattered(condition, lines, window)).copy()
 
-    def _depends(self, condition: OfSales) -> tuple[object, ...]:
+    def _depends(self, condition: OfSales, lines: Lines | None) -> tuple[object, ...]:
         """Whatever an answer about these sales depends on, besides their days and kinds."""
         declared = None if condition.property is None else self._asked.properties.get(condition.property.key)
         stores = tuple(self._asked.stores.get(reference) for reference in condition.stores)
         about = (condition.products, condition.property, declared, stores, self._asked.today, self._asked.zone)
-        return *about, self._held.size, self._held.sales_as_of
+        return *about, lines is not None and lines.takes_unreadable, self._held.size, self._held.sales_as_of
 
     def _kept(self, key: tuple[object, ...], compute: Callable[[], Array]) -> Array:
         known = self._held.results.find(key)
-        return (known or self._held.results.keep(key, (compute(), None)))[0]
+        return (known or self._held.results.keep(key, Result(compute()))).held
 
     def _scattered(self, condition: OfSales, lines: Lines | None, window: tuple[int, int]) -> Array:
         held = np.zeros(self._held.size, bool)
@@ -189,7 +184,7 @@ class Behaviour:
                 chosen = chosen.where(_is_one_of(kind, kinds))
             if stores is not None:
                 chosen = chosen.where(stores[chosen.all_of("store")])
-            if lines is not None and not isinstance(condition, Spend | Articles | TicketValue):
+            if lines is not None and not (is_net_articles(condition) or isinstance(condition, Spend | TicketValue)):
                 with_line = np.zeros(run.size, bool)
                 with_line[run.pick(lines.passing(run), "sale")[0]] = True
                 chosen = chosen.where(with_line[chosen.first : chosen.last])
@@ -199,7 +194,8 @@ class Behaviour:
         """By kind of sale: purchases, returns or both, in one currency or in any."""
         currencies = self._held.words.currencies
         kinds = np.zeros(2 * len(currencies) + 2, bool)
-        is_purchase, is_return = not isinstance(condition, Returned), isinstance(condition, Returned | Spend | Articles)
+        is_purchase = not isinstance(condition, Returned)
+        is_return = isinstance(condition, Returned | Spend) or is_net_articles(condition)
         for code, currency in enumerate(currencies.values):
             if isinstance(condition, Spend | TicketValue) and currency != condition.currency:
                 continue
@@ -234,11 +230,11 @@ class Behaviour:
     def _truth(self, asked: OfProperty) -> Array:
         declared = self._asked.properties.get(asked.key)
         told = self._held.words.told(PROPERTY + asked.key)
-        if declared is None or not is_askable(asked, self._asked.properties):
-            return np.full(len(told.dictionary) + 1, NO)
+        if declared is None:
+            raise AssertionError(f"{asked.key} is not declared")
         read = told.read_as(declared[0], declared[1], self._asked.zone)
         truth = read.truth(asked, told.dictionary.values, self._asked.today, self._held.reading)
-        return np.append(truth, YES if _of_no_value(asked) else NO)
+        return np.append(truth, YES if holds_of_no_value(asked) else NO)
 
     def _unreadable(self, lines: Lines | None) -> Array | None:
         if lines is None or lines.property is None or not (lines.property.truth == UNREADABLE).any():
@@ -249,7 +245,7 @@ class Behaviour:
             held[run.parts["customer"][run.pick(lines.unreadable(run), "sale")[0]]] = True
         return held
 
-    def _window(self, condition: Bought | Tickets | Returned | Spend | Articles | TicketValue) -> tuple[int, int]:
+    def _window(self, condition: OfTimes | Spend | TicketValue) -> tuple[int, int]:
         first, last = days_of(condition.window, self._asked.today)
         return number_of(first), number_of(last)
 
@@ -260,10 +256,6 @@ def _is_one_of(kinds: Array, wanted: Array) -> Array:
     for kind in np.flatnonzero(wanted).tolist():
         chosen |= kinds == kind
     return chosen
-
-
-def _of_no_value(asked: OfProperty) -> bool:
-    return asked.comparison == "is_not_set" or (asked.comparison in NEGATIVE and bool(asked.without_value))
 
 
 def _overlaps(first_s: int | None, last_s: int | None, window: tuple[int, int]) -> bool:

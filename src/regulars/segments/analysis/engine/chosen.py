@@ -26,21 +26,26 @@ class Lines(NamedTuple):
 
     ids: Told | None
     property: Told | None
+    takes_unreadable: bool = False
 
     def passing(self, run: SalesRun) -> Array:
         """Of the products of a run, those that pass."""
-        return self._of(run, YES)
+        return self._of(run, YES, UNREADABLE) if self.takes_unreadable else self._of(run, YES)
 
     def unreadable(self, run: SalesRun) -> Array:
         """Those whose property its type cannot read."""
         return self._of(run, UNREADABLE)
 
-    def _of(self, run: SalesRun, wanted: np.int8) -> Array:
+    def with_unreadable(self) -> "Lines":
+        """The same, and those whose property its type cannot read pass too."""
+        return self._replace(takes_unreadable=True)
+
+    def _of(self, run: SalesRun, *wanted: np.int8) -> Array:
         products = np.ones(run.parts["starts"].size - 1, bool)
         if self.ids is not None:
             products &= (self.ids.truth == YES)[run.parts[self.ids.part]]
         if self.property is not None:
-            products &= (self.property.truth == wanted)[run.parts[self.property.part]]
+            products &= np.isin(self.property.truth, wanted)[run.parts[self.property.part]]
         return products
 
 

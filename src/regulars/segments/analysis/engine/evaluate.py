@@ -6,17 +6,10 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from regulars.kit.ids import JOURNEY
-from regulars.segments.analysis.engine.attribute import UNREADABLE, YES, Values
-from regulars.segments.analysis.engine.behaviour import Behaviour
-from regulars.segments.analysis.engine.blobs import Array
-from regulars.segments.analysis.engine.customers import ATTRIBUTE, TEXTS, LastTexts
-from regulars.segments.analysis.engine.days import Zone, number_of
-from regulars.segments.analysis.engine.memory import Held, Result
-from regulars.segments.analysis.model import Asked, ConditionCount, Split
-from regulars.segments.check import is_askable
-from regulars.segments.columns.model import DO_NOT_CONTACT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN
-from regulars.segments.definition import (
+from regulars.conditions.check import is_askable
+from regulars.conditions.comparisons import holds_of_no_value, holds_on, span_of_when
+from regulars.conditions.needs import innermost_first
+from regulars.conditions.tree import (
     All,
     Any,
     Condition,
@@ -33,8 +26,15 @@ from regulars.segments.definition import (
     When,
     walk,
 )
-from regulars.segments.order import innermost_first
-from regulars.segments.values import NEGATIVE
+from regulars.kit.ids import JOURNEY
+from regulars.segments.analysis.engine.attribute import UNREADABLE, YES, Values
+from regulars.segments.analysis.engine.behaviour import Behaviour
+from regulars.segments.analysis.engine.blobs import Array
+from regulars.segments.analysis.engine.customers import ATTRIBUTE, TEXTS, LastTexts
+from regulars.segments.analysis.engine.days import Zone, number_of
+from regulars.segments.analysis.engine.memory import Held, Result
+from regulars.segments.analysis.model import Asked, ConditionCount, Split
+from regulars.segments.columns.model import DO_NOT_CONTACT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN
 
 STANDINGS: Final = {
     "may_be_texted": MAY_BE_TEXTED,
@@ -55,22 +55,24 @@ class Evaluation:
         self._behaviour = Behaviour(held, asked, zone)
         self.alive = self._plain("alive")
         # Who is in the other segments, eight customers to a byte: there may be hundreds of them.
-        self._others: dict[str, Array] = {}
+        self._others: dict[str, tuple[Array, Array | None]] = {}
         for segment_id in innermost_first(asked.match, asked.segments):
             other = asked.segments[segment_id]
             if other is not None:
-                self._others[segment_id] = np.packbits(self._holds(other))
+                found = self._look(other)
+                unknown = None if found.unknown is None else np.packbits(found.unknown)
+                self._others[segment_id] = (np.packbits(found.held), unknown)
 
     def members(self) -> Array:
         """Who is in it."""
         if self._asked.is_faulty:
             return np.zeros(self._held.size, bool)
-        return self._holds(self._asked.match) & self.alive
+        return self._look(self._asked.match).held & self.alive
 
     def unreadable(self, path: Path) -> Array:
         """Who has a value that the condition at this place cannot read."""
         found = dict(walk(self._asked.match)).get(path)
-        unreadable = None if found is None else self._look(found)[1]
+        unreadable = None if found is None else self._look(found).unreadable
         return np.zeros(self._held.size, bool) if unreadable is None else unreadable & self.alive
 
     def count(self) -> list[ConditionCount]:
@@ -89,7 +91,7 @@ class Evaluation:
         )
 
     def _count(self, condition: Condition, path: Path, counts: list[ConditionCount]) -> None:
-        held, unreadable = self._look(condition)
+        held, _, unreadable = self._look(condition)
         counts.append(ConditionCount(path, self._count_alive(held), self._count_alive(unreadable)))
         if isinstance(condition, Group):
             for number, inner in enumerate(condition.of):
@@ -98,32 +100,39 @@ class Evaluation:
     def _count_alive(self, some: Array | None) -> int:
         return 0 if some is None else int(np.count_nonzero(some & self.alive))
 
-    def _holds(self, condition: Condition) -> Array:
-        return self._look(condition)[0]
-
     def _look(self, condition: Condition) -> Result:
-        """For whom it holds, and who has a value that cannot be read."""
         if isinstance(condition, Group):
-            return self._of_group(condition), None
+            return self._of_group(condition)
         if isinstance(condition, InSegment):
-            return self._of_segment(condition), None
+            return self._of_segment(condition)
         key = self._key(condition)
         known = self._held.results.find(key)
         return known or self._held.results.keep(key, self._evaluate(condition))
 
-    def _of_group(self, group: Group) -> Array:
-        inner = [self._holds(condition) for condition in group.of]
+    def _of_group(self, group: Group) -> Result:
+        """What is not known makes no group hold. So each is counted twice: who holds for sure, and who may hold."""
+        inner = [self._look(condition) for condition in group.of]
+        sure = [one.held for one in inner]
+        is_unsure = any(one.unknown is not None for one in inner)
+        may = [one.held if one.unknown is None else one.held | one.unknown for one in inner] if is_unsure else sure
         if isinstance(group, All):
-            return np.logical_and.reduce(inner) if inner else np.ones(self._held.size, bool)
-        together = np.logical_or.reduce(inner) if inner else np.zeros(self._held.size, bool)
-        return together if isinstance(group, Any) else ~together
+            every = np.logical_and.reduce
+            held = every(sure) if inner else np.ones(self._held.size, bool)
+            return Result(held, every(may) & ~held if is_unsure else None)
+        some = np.logical_or.reduce
+        held = some(sure) if inner else np.zeros(self._held.size, bool)
+        possible = some(may) if is_unsure else held
+        return Result(held if isinstance(group, Any) else ~possible, possible & ~held if is_unsure else None)
 
-    def _of_segment(self, condition: InSegment) -> Array:
-        """One with a fault has nobody in it, and a circle, which no saved segment has, ends here."""
+    def _of_segment(self, condition: InSegment) -> Result:
+        """Of one with a fault nothing is known, and a circle, which no saved segment has, ends here."""
         other = self._others.get(condition.id)
         if other is None:
-            return np.zeros(self._held.size, bool)
-        return np.unpackbits(other, count=self._held.size).view(bool)
+            return Result(np.zeros(self._held.size, bool), np.ones(self._held.size, bool))
+        held, unknown = (None if it is None else np.unpackbits(it, count=self._held.size).view(bool) for it in other)
+        if held is None or condition.is_:
+            return Result(np.zeros(self._held.size, bool) if held is None else held, unknown)
+        return Result(~held if unknown is None else ~(held | unknown), unknown)
 
     def _key(self, condition: Condition) -> tuple[object, ...]:
         """Whatever the answer depends on: an edit of one condition leaves the others as they were."""
@@ -144,34 +153,33 @@ class Evaluation:
             case OfAttribute():
                 return self._of_attribute(condition)
             case Consent():
-                return self._of_consent(condition), None
+                return Result(self._of_consent(condition) == condition.is_)
             case Texts():
-                return self._of_texts(condition), None
+                return Result(self._of_texts(condition))
             case Created(when=when):
-                return self._on_day(self._plain("created"), when), None
+                return Result(self._on_day(self._plain("created"), when))
             case Named(is_=wanted):
-                return self._plain("named") == wanted, None
+                return Result(self._plain("named") == wanted)
             case Country(any_of=wanted_codes):
-                return self._coded("country", wanted_codes.__contains__), None
+                return Result(self._coded("country", wanted_codes.__contains__))
             case _ if isinstance(condition, OfSales):
-                return self._behaviour.holds(condition)
+                return self._behaviour.look(condition)
             case _:
-                raise AssertionError(f"{type(condition).__name__} is no condition of its own")
+                # About a ticket, which no segment has: it has a fault, and nothing is known.
+                return Result(np.zeros(self._held.size, bool), np.ones(self._held.size, bool))
 
     def _of_attribute(self, condition: OfAttribute) -> Result:
         declared = self._asked.attributes.get(condition.key)
         if declared is None or not is_askable(condition, self._asked.attributes):
-            return np.zeros(self._held.size, bool), None
+            return Result(np.zeros(self._held.size, bool), np.ones(self._held.size, bool))
         column = self._values(ATTRIBUTE + condition.key)
         read = column.read_as(declared[0], declared[1], self._asked.zone)
         truth = read.truth(condition, column.dictionary.values, self._asked.today, self._held.reading)
-        of_none = condition.comparison == "is_not_set" or (
-            condition.comparison in NEGATIVE and bool(condition.without_value)
-        )
         # The code of no value is -1, which is the place at the end.
-        holds = np.append(truth == YES, of_none)[column.codes]
+        held = np.append(truth == YES, holds_of_no_value(condition))[column.codes]
         is_unreadable = np.append(truth == UNREADABLE, False)
-        return holds, is_unreadable[column.codes] if is_unreadable.any() else None
+        unreadable = is_unreadable[column.codes] if is_unreadable.any() else None
+        return Result(held, unreadable, unreadable)
 
     def _of_consent(self, condition: Consent) -> Array:
         held: Array = self._standings() == STANDINGS[condition.state]
@@ -190,7 +198,7 @@ class Evaluation:
             raise TypeError("texts are kept as texts")
         today = number_of(self._asked.today)
         days = self._zone.days(texts.at_s)
-        got = (days >= today - condition.days) & (days <= today)
+        got = (days > today - condition.days) & (days <= today)
         if condition.journey is not None:
             journey = JOURNEY.decode(condition.journey)
             code = -1 if journey is None else texts.journeys.find(journey.bytes)
@@ -205,23 +213,9 @@ class Evaluation:
         known = seconds > np.iinfo(np.int64).min
         days = np.full(seconds.size, _LONG_AGO, np.int64)
         days[known] = self._zone.days(seconds[known])
-        today = number_of(self._asked.today)
-        match when.comparison:
-            case "before":
-                held = days < number_of(when.date) if when.date is not None else ~known
-            case "after":
-                held = days > number_of(when.date) if when.date is not None else ~known
-            case "between":
-                low, high = when.from_, when.to
-                held = ~known
-                if low is not None and high is not None:
-                    held = (days >= number_of(low)) & (days <= number_of(high))
-            case "in_last_days":
-                held = (days >= today - (when.days or 0)) & (days <= today)
-            case _:
-                held = ~((days >= today - (when.days or 0)) & (days <= today))
-        is_missing_one_of_them = when.comparison == "not_in_last_days" and bool(when.without_value)
-        on_day: Array = np.where(known, held, is_missing_one_of_them)
+        low, high, is_within = span_of_when(when, self._asked.today)
+        held = ((days >= number_of(low)) & (days <= number_of(high))) == is_within
+        on_day: Array = np.where(known, held, holds_on(when, None, self._asked.today))
         return on_day
 
     def _standings(self) -> Array:
@@ -233,8 +227,8 @@ class Evaluation:
             consent = self._plain("consent")
             is_held = (consent == NEVER_ASKED) & (own != 0) & np.isin(own, self._held.forbidden)
             standings = np.where(is_held, DO_NOT_CONTACT, consent).astype(np.uint8)
-            known = self._held.results.keep(key, (standings, None))
-        return known[0]
+            known = self._held.results.keep(key, Result(standings))
+        return known.held
 
     def _coded(self, name: str, is_wanted: Callable[[object], bool]) -> Array:
         column = self._values(name)

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -14,9 +14,15 @@ from regulars.segments.analysis.engine.reading import Reading
 from regulars.segments.analysis.engine.sales import SalesRun, Words, is_told
 from regulars.segments.columns.model import CustomerState, Run
 
-# For whom a condition holds, and who has a value that its type cannot read.
-Result = tuple[Array, Array | None]
 RESULTS_BYTES_MAX: Final = 256 << 20
+
+
+class Result(NamedTuple):
+    """For whom a condition holds, for whom that is not known, and who has a value that its type cannot read."""
+
+    held: Array
+    unknown: Array | None = None
+    unreadable: Array | None = None
 
 
 class Results:

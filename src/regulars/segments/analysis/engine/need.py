@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from regulars.segments.analysis.engine.customers import ATTRIBUTE, TEXTS
-from regulars.segments.analysis.engine.sales import IDS, PROPERTY
-from regulars.segments.definition import (
-    Articles,
+from regulars.conditions.needs import innermost_first
+from regulars.conditions.tree import (
     Condition,
     Consent,
     Country,
@@ -21,9 +19,11 @@ from regulars.segments.definition import (
     Spend,
     Texts,
     TicketValue,
+    is_net_articles,
     walk,
 )
-from regulars.segments.order import innermost_first
+from regulars.segments.analysis.engine.customers import ATTRIBUTE, TEXTS
+from regulars.segments.analysis.engine.sales import IDS, PROPERTY
 
 
 class Need(NamedTuple):
@@ -69,13 +69,13 @@ def _of_sales(condition: OfSales) -> set[str]:
         parts.add("at_s")
     if condition.stores:
         parts.add("store")
-    if has_lines or isinstance(condition, Articles):
+    if has_lines or is_net_articles(condition):
         parts.add("sale")
     if condition.products:
         parts.add(IDS)
     if condition.property is not None:
         parts.add(PROPERTY + condition.property.key)
-    if isinstance(condition, Articles):
+    if is_net_articles(condition):
         parts.add("quantity")
     elif isinstance(condition, Spend | TicketValue):
         parts.add("total" if has_lines else "amount")

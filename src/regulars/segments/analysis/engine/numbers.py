@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from regulars.conditions.tree import Compared
 from regulars.segments.analysis.engine.blobs import Array
-from regulars.segments.definition import OfAttribute, OfProperty
 
 # Sums that cannot pass this are made in 64 bits.
 SUM_MAX: Final = 2**63 - 1
@@ -112,7 +112,7 @@ class Numbers:
         self.is_readable = np.concatenate((self.is_readable, usual))
         self.is_readable[[place for place in self._long if place >= known]] = True
 
-    def hold(self, asked: OfAttribute | OfProperty, test: Callable[[str], bool | None]) -> Array:
+    def hold(self, asked: Compared, test: Callable[[str], bool | None]) -> Array:
         """Where a comparison holds; `test` is asked about those that are too long."""
         first, end, is_within = _asked(asked)
         numbers = self._whole, self._rest
@@ -122,7 +122,7 @@ class Numbers:
         return held
 
 
-def _asked(asked: OfAttribute | OfProperty) -> tuple[int, int | None, bool]:
+def _asked(asked: Compared) -> tuple[int, int | None, bool]:
     """The parts that hold, from the first to before the last; or, where the third is false, all others."""
     low, high = asked.values if asked.comparison == "between" else (asked.value or "0",) * 2
     # The first multiple of a part that is not below a bound, and the first that is above it: the same, if none is it.
@@ -139,4 +139,4 @@ def _asked(asked: OfAttribute | OfProperty) -> tuple[int, int | None, bool]:
 
 
 def _parts(number: str) -> Fraction:
-    return Fraction(Decimal(number)) * _ONE
+    return Fraction(Decimal(number.strip())) * _ONE

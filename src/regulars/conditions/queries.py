@@ -24,6 +24,7 @@ class SaleRow(NamedTuple):
     external_id: str
     type: str
     occurred_at: datetime
+    created_at: datetime
     store_id: UUID
     currency: str
     total_amount_cents: int
@@ -52,11 +53,11 @@ async def find_sales(
     """The sales of customers from a moment on, the earliest first."""
     rows = await tx.fetch(
         """
-        SELECT it.id, sale.id, sale.external_id, sale.type, sale.occurred_at, sale.store_id, sale.currency,
-               sale.total_amount_cents, sale.line_items
+        SELECT it.id, sale.id, sale.external_id, sale.type, sale.occurred_at, sale.created_at, sale.store_id,
+               sale.currency, sale.total_amount_cents, sale.line_items
         FROM unnest(%(ids)s::uuid[]) AS it (id)
         CROSS JOIN LATERAL (
-            SELECT id, external_id, type, occurred_at, store_id, currency, total_amount_cents,
+            SELECT id, external_id, type, occurred_at, created_at, store_id, currency, total_amount_cents,
                    CASE WHEN %(with_lines)s THEN line_items END AS line_items
             FROM sales_events
             WHERE organization_id = %(organization_id)s AND profile_id = it.id

@@ -11,33 +11,42 @@ from decimal import Decimal
 from typing import Final
 
 from regulars.catalog.model import AttributeType, Interpreted, day_of, fold_text, interpret
-from regulars.segments.definition import OfAttribute, OfProperty, When, Window
+from regulars.conditions.tree import Compared, Comparison, When, Window
 
-_SET: Final[frozenset[str]] = frozenset({"is_set", "is_not_set"})
-_NUMBER: Final[frozenset[str]] = frozenset({"is", "is_not", "less", "at_most", "more", "at_least", "between"})
-# What each type offers; a comparison that is not here cannot be asked of a key of this type.
-OFFERED: Final[dict[AttributeType, frozenset[str]]] = {
-    AttributeType.TEXT: frozenset({"is", "is_not", "contains", "starts_with", "any_of"}) | _SET,
-    AttributeType.NUMBER: _NUMBER | _SET,
-    AttributeType.CURRENCY: _NUMBER | _SET,
-    AttributeType.BOOLEAN: frozenset({"is_true", "is_false"}) | _SET,
-    AttributeType.DATE: frozenset(
-        {"before", "after", "between", "in_last_days", "not_in_last_days", "in_next_days", "anniversary_in_next_days"}
-    )
-    | _SET,
-    AttributeType.ENUM: frozenset({"any_of", "none_of"}) | _SET,
+_SET: Final[tuple[Comparison, ...]] = ("is_set", "is_not_set")
+_NUMBER: Final[tuple[Comparison, ...]] = ("at_least", "at_most", "between", "is", "is_not", "more", "less", *_SET)
+# What each type offers, in the order in which forms offer it; nothing else can be asked of a key of this type.
+OFFERED: Final[dict[AttributeType, tuple[Comparison, ...]]] = {
+    AttributeType.TEXT: ("is", "is_not", "contains", "starts_with", "any_of", "none_of", *_SET),
+    AttributeType.NUMBER: _NUMBER,
+    AttributeType.CURRENCY: _NUMBER,
+    AttributeType.BOOLEAN: ("is", *_SET),
+    AttributeType.DATE: (
+        "in_last_days",
+        "not_in_last_days",
+        "in_next_days",
+        "anniversary_in_next_days",
+        "before",
+        "after",
+        "between",
+        *_SET,
+    ),
+    AttributeType.ENUM: ("any_of", "none_of", "is", "is_not", *_SET),
 }
 ONE_VALUE: Final = frozenset(
     {"is", "is_not", "contains", "starts_with", "less", "at_most", "more", "at_least", "before", "after"}
 )
 SEVERAL_VALUES: Final = frozenset({"any_of", "none_of", "between"})
 OF_DAYS: Final = frozenset({"in_last_days", "not_in_last_days", "in_next_days", "anniversary_in_next_days"})
-# These say whether whoever has no value counts.
+# These say whether customers without a value count.
 NEGATIVE: Final = frozenset({"is_not", "none_of", "not_in_last_days"})
 FEBRUARY: Final = 2
 LEAP_DAY: Final = 29
+_DAY: Final = timedelta(days=1)
 
 Predicate = Callable[[Interpreted], bool]
+# The first and the last day that a comparison speaks of; where the third is false, all other days hold.
+Span = tuple[date, date, bool]
 
 
 class ValueTest:
@@ -45,7 +54,7 @@ class ValueTest:
 
     def __init__(
         self,
-        asked: OfAttribute | OfProperty,
+        asked: Compared,
         *,
         declared: AttributeType,
         allowed_values: Collection[str],
@@ -55,9 +64,7 @@ class ValueTest:
         self._declared = declared
         self._allowed_values = frozenset(allowed_values)
         self._holds = _predicate(asked, declared, today, zone)
-        self.of_no_value = asked.comparison == "is_not_set" or (
-            asked.comparison in NEGATIVE and bool(asked.without_value)
-        )
+        self.of_no_value = holds_of_no_value(asked)
 
     def __call__(self, value: str | None) -> bool | None:
         if value is None:
@@ -66,21 +73,28 @@ class ValueTest:
         return None if read is None else self._holds(read)
 
 
+def holds_of_no_value(asked: Compared) -> bool:
+    return asked.comparison == "is_not_set" or (asked.comparison in NEGATIVE and bool(asked.without_value))
+
+
 def holds_on(when: When, day: date | None, today: date) -> bool:
     """Whether a day, which may be missing, is as asked."""
     if day is None:
         return when.comparison == "not_in_last_days" and bool(when.without_value)
+    low, high, is_within = span_of_when(when, today)
+    return (low <= day <= high) is is_within
+
+
+def span_of_when(when: When, today: date) -> Span:
     match when.comparison:
         case "before":
-            return when.date is not None and day < when.date
+            return _before(when.date or date.min)
         case "after":
-            return when.date is not None and day > when.date
+            return _after(when.date or date.max)
         case "between":
-            return when.from_ is not None and when.to is not None and when.from_ <= day <= when.to
-        case "in_last_days":
-            return _ago(today, when.days) <= day <= today
-        case "not_in_last_days":
-            return not _ago(today, when.days) <= day <= today
+            return when.from_ or date.max, when.to or date.min, True
+        case _:
+            return first_of_last(when.days, today), today, when.comparison == "in_last_days"
 
 
 def days_of(window: Window | None, today: date) -> tuple[date, date]:
@@ -88,7 +102,7 @@ def days_of(window: Window | None, today: date) -> tuple[date, date]:
     if window is None:
         return date.min, date.max
     if window.last_days is not None:
-        return _ago(today, window.last_days), today
+        return first_of_last(window.last_days, today), today
     return window.from_ or date.min, window.to or date.max
 
 
@@ -99,28 +113,34 @@ def anniversary_in(day: date, year: int) -> date:
     return day.replace(year=year)
 
 
-def _predicate(asked: OfAttribute | OfProperty, declared: AttributeType, today: date, zone: tzinfo) -> Predicate:
+def first_of_last(days: int | None, today: date) -> date:
+    """The first of the last N days: they are N calendar days, and today is one of them."""
+    return today - timedelta(days=(days or 1) - 1)
+
+
+def last_of_next(days: int | None, today: date) -> date:
+    return today + timedelta(days=(days or 1) - 1)
+
+
+def _predicate(asked: Compared, declared: AttributeType, today: date, zone: tzinfo) -> Predicate:
     if asked.comparison in _SET:
         is_set = asked.comparison == "is_set"
         return lambda _: is_set
     match declared:
-        case AttributeType.TEXT:
+        case AttributeType.TEXT | AttributeType.ENUM:
             return _of_text(asked)
         case AttributeType.NUMBER | AttributeType.CURRENCY:
             return _of_number(asked)
         case AttributeType.BOOLEAN:
-            wanted = asked.comparison == "is_true"
+            wanted = interpret(AttributeType.BOOLEAN, asked.value or "")
             return lambda read: read is wanted
         case AttributeType.DATE:
-            holds = _of_day(asked, today)
+            holds = _of_day(asked, today, zone)
             return lambda read: isinstance(read, date) and holds(day_of(read, zone))
-        case AttributeType.ENUM:
-            among = frozenset(asked.values)
-            is_any = asked.comparison == "any_of"
-            return lambda read: (read in among) is is_any
 
 
-def _of_text(asked: OfAttribute | OfProperty) -> Predicate:
+def _of_text(asked: Compared) -> Predicate:
+    """Enums and texts alike."""
     one = fold_text(asked.value or "")
     among = frozenset(fold_text(value) for value in asked.values)
     match asked.comparison:
@@ -132,15 +152,17 @@ def _of_text(asked: OfAttribute | OfProperty) -> Predicate:
             return lambda read: one in fold_text(str(read))
         case "starts_with":
             return lambda read: fold_text(str(read)).startswith(one)
+        case "none_of":
+            return lambda read: fold_text(str(read)) not in among
         case _:
             return lambda read: fold_text(str(read)) in among
 
 
-def _of_number(asked: OfAttribute | OfProperty) -> Predicate:
+def _of_number(asked: Compared) -> Predicate:
     if asked.comparison == "between":
-        low, high = (Decimal(value) for value in asked.values)
+        low, high = (Decimal(value.strip()) for value in asked.values)
         return lambda read: isinstance(read, Decimal) and low <= read <= high
-    one = Decimal(asked.value or "0")
+    one = Decimal((asked.value or "0").strip())
     match asked.comparison:
         case "is":
             return lambda read: read == one
@@ -156,30 +178,38 @@ def _of_number(asked: OfAttribute | OfProperty) -> Predicate:
             return lambda read: isinstance(read, Decimal) and read >= one
 
 
-def _of_day(asked: OfAttribute | OfProperty, today: date) -> Callable[[date], bool]:
-    last = _ahead(today, asked.days)
+def _of_day(asked: Compared, today: date, zone: tzinfo) -> Callable[[date], bool]:
+    if asked.comparison == "anniversary_in_next_days":
+        last = last_of_next(asked.days, today)
+        years = range(today.year, last.year + 1)
+        return lambda day: any(today <= anniversary_in(day, year) <= last for year in years)
+    low, high, is_within = span_of(asked, today, zone)
+    return lambda day: (low <= day <= high) is is_within
+
+
+def span_of(asked: Compared, today: date, zone: tzinfo) -> Span:
     match asked.comparison:
-        case "in_next_days":
-            return lambda day: today <= day <= last
-        case "anniversary_in_next_days":
-            years = range(today.year, last.year + 1)
-            return lambda day: any(today <= anniversary_in(day, year) <= last for year in years)
-        case "before" | "after":
-            one = date.fromisoformat(asked.value or "")
-            is_before = asked.comparison == "before"
-            return lambda day: day < one if is_before else day > one
+        case "before":
+            return _before(_constant(asked.value, zone))
+        case "after":
+            return _after(_constant(asked.value, zone))
         case "between":
-            low, high = (date.fromisoformat(value) for value in asked.values)
-            return lambda day: low <= day <= high
+            low, high = (_constant(value, zone) for value in asked.values)
+            return low, high, True
+        case "in_next_days":
+            return today, last_of_next(asked.days, today), True
         case _:
-            first = _ago(today, asked.days)
-            is_in = asked.comparison == "in_last_days"
-            return lambda day: (first <= day <= today) is is_in
+            return first_of_last(asked.days, today), today, asked.comparison == "in_last_days"
 
 
-def _ago(today: date, days: int | None) -> date:
-    return today - timedelta(days=days or 0)
+def _before(day: date) -> Span:
+    return (date.min, day - _DAY, True) if day > date.min else (date.max, date.min, True)
 
 
-def _ahead(today: date, days: int | None) -> date:
-    return today + timedelta(days=days or 0)
+def _after(day: date) -> Span:
+    return (day + _DAY, date.max, True) if day < date.max else (date.max, date.min, True)
+
+
+def _constant(value: str | None, zone: tzinfo) -> date:
+    read = interpret(AttributeType.DATE, value or "")
+    return day_of(read, zone) if isinstance(read, date) else date.min

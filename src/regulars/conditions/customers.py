@@ -1,4 +1,4 @@
-"""A customer's rows as conditions see them, and what a condition saw."""
+"""A customer's rows as conditions see them, the ticket that triggered a journey, and what a condition saw."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from regulars.catalog.model import Scalar
-from regulars.segments.definition import Condition, ConsentState, Path
+from regulars.conditions.tree import Condition, ConsentState, Path
 
 
 class Line(NamedTuple):
@@ -26,10 +26,21 @@ class Sale(NamedTuple):
     type: str
     day: date
     occurred_at: datetime
+    recorded_at: datetime
     store_id: UUID
     currency: str
     amount_cents: int
     lines: tuple[Line, ...]
+
+
+class Ticket(NamedTuple):
+    """The sale that triggered a journey. Conditions on the customer's sales leave it out."""
+
+    id: UUID
+    store_id: UUID
+    amount_cents: int
+    currency: str
+    lines: tuple[Line, ...] = ()
 
 
 class Text(NamedTuple):
@@ -86,6 +97,10 @@ class SawDay(NamedTuple):
     sale: Sale | None = None
 
 
+class SawTicket(NamedTuple):
+    ticket: Ticket | None
+
+
 class SawConsent(NamedTuple):
     standing: Standing
 
@@ -109,15 +124,16 @@ class SawSegment(NamedTuple):
     is_faulty: bool
 
 
-Saw = SawValue | SawTimes | SawMoney | SawArticles | SawDay | SawConsent | SawTexts | SawName | SawCountry | SawSegment
+SawOfSales = SawTimes | SawMoney | SawArticles | SawDay
+Saw = SawValue | SawOfSales | SawTicket | SawConsent | SawTexts | SawName | SawCountry | SawSegment
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A condition, whether it holds, and what it saw; a group has those inside it instead."""
+    """A condition, whether it holds (None: that is not known), and what it saw; a group has those inside it instead."""
 
     path: Path
     condition: Condition
-    holds: bool
+    holds: bool | None
     saw: Saw | None = None
     inner: tuple["Explained", ...] = ()

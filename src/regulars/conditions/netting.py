@@ -1,11 +1,20 @@
-"""What sales come to, purchases less returns."""
+"""What sales come to, purchases less returns. Quantities are whole millionths, so that sums of them are exact."""
 
 from collections.abc import Callable, Iterable
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Final
 
-from regulars.segments.explain.model import Line, Sale
+from regulars.conditions.customers import Line, Sale
+
+MILLION: Final = 1_000_000
 
 # Whether a line is of the products asked for; None where any sale will do.
 Passes = Callable[[Line], bool] | None
+
+
+def millionths(quantity: float) -> int:
+    """A quantity in millionths, half to even."""
+    return int((Decimal(repr(quantity)) * MILLION).quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
 
 
 def is_among(sale: Sale, passes: Passes) -> bool:

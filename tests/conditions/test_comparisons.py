@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regulars.catalog.model import AttributeType, spell
-from regulars.segments.definition import OfAttribute, When, Window
-from regulars.segments.values import NEGATIVE, OFFERED, ValueTest, anniversary_in, days_of, holds_on
+from regulars.conditions.comparisons import NEGATIVE, OFFERED, ValueTest, anniversary_in, days_of, holds_on
+from regulars.conditions.tree import OfAttribute, When, Window
 
 TEXT, NUMBER, BOOLEAN, DATE, CURRENCY, ENUM = AttributeType
 TODAY = date(2026, 11, 15)
@@ -55,12 +55,19 @@ def ask(declared, comparison, value, *wanted, days=None, without_value=None, zon
         (CURRENCY, "between", "1500.01", ("200", "1500"), False),
         (NUMBER, "is_set", "n/a", (), None),
         (NUMBER, "is_not_set", "n/a", (), None),
-        (BOOLEAN, "is_true", "true", (), True),
-        (BOOLEAN, "is_false", "true", (), False),
-        (BOOLEAN, "is_false", "no", (), None),
+        (BOOLEAN, "is", "true", ("true",), True),
+        (BOOLEAN, "is", " true", ("false",), False),
+        (BOOLEAN, "is", "no", ("false",), None),
         (ENUM, "any_of", "Gold", ("Gold",), True),
         (ENUM, "none_of", "Blue", ("Gold",), True),
         (ENUM, "none_of", "gold", ("Gold",), None),
+        (ENUM, "is", " Gold ", ("gold",), True),
+        (ENUM, "is_not", "Blue", ("GOLD",), True),
+        (TEXT, "none_of", " b ", ("A", "B"), False),
+        (TEXT, "is", " Lyon", ("lyon  ",), True),
+        (TEXT, "starts_with", "  Lin lavé", (" lin ",), True),
+        (NUMBER, "is", " 12 ", ("12",), True),
+        (DATE, "between", " 2026-11-01", ("2026-10-31T23:30:00Z", "2026-11-02"), True),
         (DATE, "before", "2026-11-14", ("2026-11-15",), True),
         (DATE, "before", "2026-11-15", ("2026-11-15",), False),
         (DATE, "after", "2026-11-15T22:59:59Z", ("2026-11-15",), False),
@@ -76,32 +83,32 @@ def test_a_value_is_compared_by_its_type(declared, comparison, value, wanted, an
 @pytest.mark.parametrize(
     ("comparison", "days", "value", "answer"),
     [
-        ("in_last_days", 0, "2026-11-15", True),
-        ("in_last_days", 0, "2026-11-14", False),
-        ("in_last_days", 7, "2026-11-08", True),
-        ("in_last_days", 7, "2026-11-07", False),
+        ("in_last_days", 1, "2026-11-15", True),
+        ("in_last_days", 1, "2026-11-14", False),
+        ("in_last_days", 7, "2026-11-09", True),
+        ("in_last_days", 7, "2026-11-08", False),
         ("in_last_days", 7, "2026-11-16", False),
-        ("not_in_last_days", 7, "2026-11-07", True),
+        ("not_in_last_days", 7, "2026-11-08", True),
         ("not_in_last_days", 7, "2026-11-15", False),
-        ("in_next_days", 1, "2026-11-15", True),
-        ("in_next_days", 1, "2026-11-16", True),
-        ("in_next_days", 1, "2026-11-17", False),
-        ("anniversary_in_next_days", 0, "1980-11-15", True),
-        ("anniversary_in_next_days", 7, "1980-11-22", True),
-        ("anniversary_in_next_days", 7, "1980-11-23", False),
+        ("in_next_days", 1, "2026-11-14", False),
+        ("in_next_days", 2, "2026-11-16", True),
+        ("in_next_days", 2, "2026-11-17", False),
+        ("anniversary_in_next_days", 1, "1980-11-15", True),
+        ("anniversary_in_next_days", 7, "1980-11-21", True),
+        ("anniversary_in_next_days", 7, "1980-11-22", False),
         ("anniversary_in_next_days", 60, "1980-01-03", True),
         ("anniversary_in_next_days", 7, "1980-11-14", False),
     ],
 )
-def test_days_are_calendar_days_with_both_ends(comparison, days, value, answer):
+def test_n_days_are_n_calendar_days_and_today_is_one_of_them(comparison, days, value, answer):
     assert ask(DATE, comparison, value, days=days, without_value=False) is answer
 
 
 def test_a_date_without_a_time_is_that_day_everywhere():
     for zone in ("Pacific/Kiritimati", "Pacific/Niue", "UTC"):
-        assert ask(DATE, "in_last_days", "2026-11-15", days=0, zone=ZoneInfo(zone)) is True
-    assert ask(DATE, "in_last_days", "2026-11-14T12:00:00Z", days=0, zone=ZoneInfo("Pacific/Kiritimati")) is True
-    assert ask(DATE, "in_last_days", "2026-11-14T12:00:00Z", days=0, zone=ZoneInfo("UTC")) is False
+        assert ask(DATE, "in_last_days", "2026-11-15", days=1, zone=ZoneInfo(zone)) is True
+    assert ask(DATE, "in_last_days", "2026-11-14T12:00:00Z", days=1, zone=ZoneInfo("Pacific/Kiritimati")) is True
+    assert ask(DATE, "in_last_days", "2026-11-14T12:00:00Z", days=1, zone=ZoneInfo("UTC")) is False
 
 
 def test_the_first_and_the_last_moments_there_are_do_no_harm():
@@ -112,14 +119,20 @@ def test_the_first_and_the_last_moments_there_are_do_no_harm():
 def test_the_29th_of_february_is_the_28th_in_other_years():
     assert anniversary_in(date(1996, 2, 29), 2027) == date(2027, 2, 28)
     assert anniversary_in(date(1996, 2, 29), 2028) == date(2028, 2, 29)
-    assert ask(DATE, "anniversary_in_next_days", "1996-02-29", days=0, today=date(2027, 2, 28)) is True
-    assert ask(DATE, "anniversary_in_next_days", "1996-02-29", days=0, today=date(2028, 2, 28)) is False
-    assert ask(DATE, "anniversary_in_next_days", "1996-02-29", days=0, today=date(2028, 2, 29)) is True
+    assert ask(DATE, "anniversary_in_next_days", "1996-02-29", days=1, today=date(2027, 2, 28)) is True
+    assert ask(DATE, "anniversary_in_next_days", "1996-02-29", days=1, today=date(2028, 2, 28)) is False
+    assert ask(DATE, "anniversary_in_next_days", "1996-02-29", days=1, today=date(2028, 2, 29)) is True
 
 
 @pytest.mark.parametrize(("declared", "comparison"), [(kind, it) for kind in OFFERED for it in sorted(OFFERED[kind])])
 def test_whoever_has_no_value_counts_where_it_is_said(declared, comparison):
-    wanted = {NUMBER: ("1", "2"), CURRENCY: ("1", "2"), DATE: ("2026-01-01", "2026-01-02"), ENUM: ("Gold",)}
+    wanted = {
+        NUMBER: ("1", "2"),
+        CURRENCY: ("1", "2"),
+        DATE: ("2026-01-01", "2026-01-02"),
+        ENUM: ("Gold",),
+        BOOLEAN: ("true",),
+    }
     given = wanted.get(declared, ("a",))
     for without in (True, False):
         expected = comparison == "is_not_set" or (comparison in NEGATIVE and without)
@@ -129,7 +142,13 @@ def test_whoever_has_no_value_counts_where_it_is_said(declared, comparison):
 @given(st.sampled_from([(kind, it) for kind in OFFERED for it in sorted(OFFERED[kind])]), st.text(max_size=12))
 def test_no_value_is_ever_an_error(offered, value):
     declared, comparison = offered
-    wanted = {NUMBER: ("1", "2"), CURRENCY: ("1", "2"), DATE: ("2026-01-01", "2026-01-02"), ENUM: ("Gold",)}
+    wanted = {
+        NUMBER: ("1", "2"),
+        CURRENCY: ("1", "2"),
+        DATE: ("2026-01-01", "2026-01-02"),
+        ENUM: ("Gold",),
+        BOOLEAN: ("true",),
+    }
     answer = ask(declared, comparison, value, *wanted.get(declared, ("a",)), days=1, without_value=True)
     assert answer in {True, False, None}
 
@@ -146,13 +165,13 @@ def test_a_day_or_its_absence_is_held_against_a_comparison():
     ago = When(comparison="not_in_last_days", days=60, without_value=True)
     assert holds_on(ago, None, TODAY)
     assert not holds_on(msgspec.structs.replace(ago, without_value=False), None, TODAY)
-    assert not holds_on(ago, date(2026, 9, 16), TODAY)
-    assert holds_on(ago, date(2026, 9, 15), TODAY)
+    assert not holds_on(ago, date(2026, 9, 17), TODAY)
+    assert holds_on(ago, date(2026, 9, 16), TODAY)
     assert not holds_on(When(comparison="before", date=TODAY), None, TODAY)
     assert holds_on(When(comparison="between", from_=TODAY, to=TODAY), TODAY, TODAY)
 
 
 def test_a_window_has_two_ends():
     assert days_of(None, TODAY) == (date.min, date.max)
-    assert days_of(Window(last_days=60), TODAY) == (date(2026, 9, 16), TODAY)
+    assert days_of(Window(last_days=60), TODAY) == (date(2026, 9, 17), TODAY)
     assert days_of(Window(from_=date(2026, 1, 1), to=date(2026, 1, 31)), TODAY) == (date(2026, 1, 1), date(2026, 1, 31))

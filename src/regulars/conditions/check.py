@@ -1,25 +1,26 @@
-"""What is wrong with a definition: every fault with its place, in words for people.
+"""What is wrong with conditions: every fault with its place, in words for people.
 
-The same look decides about a segment that was saved long ago. A key may have been given another type since, and a
-comparison that no longer exists must not quietly hold for nobody: under *none* it would hold for everybody. So a
-segment with any fault matches nobody until it is mended.
+The same look decides when a definition is saved and whenever it is evaluated: a key may have been given another type
+since, a segment or a store may be gone. With one fault the whole tree has no answer, whatever groups stand around it: a
+condition that quietly held for no customer would hold for all of them under *none*.
 """
 
-import re
-import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from regulars.catalog.model import AttributeType, interpret
-from regulars.kit.ids import JOURNEY
-from regulars.segments.definition import (
+from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES
+from regulars.conditions.tree import (
     CONDITIONS_MAX,
     DEPTH_MAX,
     All,
     Any,
-    Articles,
+    Bought,
+    Compared,
     Condition,
     Consent,
     Country,
@@ -29,9 +30,12 @@ from regulars.segments.definition import (
     InSegment,
     LastPurchase,
     Nothing,
+    OfAmount,
     OfAttribute,
-    OfProperty,
+    OfProduct,
     OfSales,
+    OfStore,
+    OfTicket,
     OfTimes,
     Path,
     Spend,
@@ -40,54 +44,86 @@ from regulars.segments.definition import (
     When,
     Window,
     depth_of,
+    is_net_articles,
     walk,
 )
-from regulars.segments.errors import Fault
-from regulars.segments.values import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES
+from regulars.kit.ids import JOURNEY
 
 FAULTS_MAX: Final = 50
 EMPTY_GROUP: Final = "The group is empty."
 DECIMALS_MAX: Final = 6
 BOTH_ENDS: Final = 2
+DATE_CHARACTERS: Final = 10
 # Texts and runs of journeys are deleted some weeks later than this, and nobody is told.
 TEXTS_DAYS_MAX: Final = 730
 TEXTS_OF_JOURNEY_DAYS_MAX: Final = 365
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 Types = Mapping[str, tuple[AttributeType, Collection[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong: `place` is the way to it, such as `match.of[1].values`.
+
+    A warning does not keep a segment from being saved. With any fault the whole tree has no answer until it is mended.
+    """
+
+    place: str
+    message: str
+    is_warning: bool = False
+
+
+class KnownSegment(NamedTuple):
+    """A segment that is asked for, as it is now; with any fault nobody is in it."""
+
+    name: str
+    version: int
+    match: Group
+    faults: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What the organization has: its catalogs, its stores, and its other segments, each with what is wrong with it."""
+    """What conditions stand on: the catalogs, the stores and the segments that they name, and the zone of days."""
 
     attributes: Types = field(default_factory=dict)
     properties: Types = field(default_factory=dict)
-    stores: Collection[str] = ()
-    segments: Mapping[str, str | None] = field(default_factory=dict)
+    stores: Mapping[str, UUID] = field(default_factory=dict)
+    # By the id that stands in the conditions; those that they ask for in turn are here too.
+    segments: Mapping[str, KnownSegment] = field(default_factory=dict)
+    zone: ZoneInfo = field(default_factory=lambda: ZoneInfo("UTC"))
 
 
-def find_faults(match: Group, known: Known) -> list[Fault]:
-    return list(_faults(match, known))[:FAULTS_MAX]
+def find_faults(
+    condition: Condition, known: Known, *, root: str = "match", no_ticket: str | None = None
+) -> list[Fault]:
+    """`no_ticket` says why there is no ticket to ask about; None: there is one."""
+    return list(_faults(condition, known, root, no_ticket))[:FAULTS_MAX]
 
 
-def place_of(path: Path, member: str = "") -> str:
+def place_of(root: str, path: Path) -> str:
     """Where a condition stands in the definition."""
-    return "match" + "".join(f".of[{number}]" for number in path) + (f".{member}" if member else "")
+    return root + "".join(f".of[{number}]" for number in path)
 
 
-def _faults(match: Group, known: Known) -> Iterator[Fault]:
-    every = list(walk(match))
-    leaves = sum(not isinstance(condition, Group) for _, condition in every)
+def find_excess(condition: Condition, root: str) -> Iterator[Fault]:
+    """The limits of size that it breaks."""
+    leaves = sum(not isinstance(part, Group) for _, part in walk(condition))
     if leaves > CONDITIONS_MAX:
-        yield Fault("match", f"A segment has at most {CONDITIONS_MAX} conditions, and this one has {leaves}.")
-    if depth_of(match) > DEPTH_MAX:
-        yield Fault("match", f"Groups are nested at most {DEPTH_MAX} deep.")
-    for path, condition in every:
-        yield from _faults_of(condition, path, known)
+        yield Fault(root, f"At most {CONDITIONS_MAX} conditions stand together, and here are {leaves}.")
+    if depth_of(condition) > DEPTH_MAX:
+        yield Fault(root, f"Groups are nested at most {DEPTH_MAX} deep.")
 
 
-def _faults_of(condition: Condition, path: Path, known: Known) -> Iterator[Fault]:
-    place = place_of(path)
+def _faults(condition: Condition, known: Known, root: str, no_ticket: str | None) -> Iterator[Fault]:
+    yield from find_excess(condition, root)
+    for path, part in walk(condition):
+        place = place_of(root, path)
+        if no_ticket is not None and isinstance(part, OfTicket):
+            yield Fault(place, f"A condition asks about the ticket, and {no_ticket}.")
+        yield from _faults_of(part, place, known)
+
+
+def _faults_of(condition: Condition, place: str, known: Known) -> Iterator[Fault]:
     match condition:
         case All(of=()) | Any(of=()) | Nothing(of=()):
             yield Fault(place, EMPTY_GROUP)
@@ -105,6 +141,22 @@ def _faults_of(condition: Condition, path: Path, known: Known) -> Iterator[Fault
             yield from _of_segment(wanted, f"{place}.id", known)
         case _ if isinstance(condition, OfSales):
             yield from _of_sales(condition, place, known)
+        case _ if isinstance(condition, OfTicket):
+            yield from _of_ticket(condition, place, known)
+        case _:
+            pass
+
+
+def _of_ticket(condition: OfTicket, place: str, known: Known) -> Iterator[Fault]:
+    match condition:
+        case OfStore(any_of=stores):
+            yield from _of_stores(stores, f"{place}.any_of", known)
+        case OfAmount(at_least_cents=low, at_most_cents=high):
+            yield from _of_bounds(low, high, place)
+        case OfProduct(any_of=(), property=None):
+            yield Fault(place, "The product has no condition; name products or a property.")
+        case OfProduct(property=asked) if asked is not None:
+            yield from _of_comparison(asked, f"{place}.property", known.properties, noun="product property")
         case _:
             pass
 
@@ -112,8 +164,8 @@ def _faults_of(condition: Condition, path: Path, known: Known) -> Iterator[Fault
 def _of_segment(wanted: str, place: str, known: Known) -> Iterator[Fault]:
     if wanted not in known.segments:
         yield Fault(place, f"There is no segment {wanted}.")
-    elif (why := known.segments[wanted]) is not None:
-        yield Fault(place, f"The segment {wanted} matches nobody: {why}", is_warning=True)
+    elif faults := known.segments[wanted].faults:
+        yield Fault(place, f"The segment {wanted} matches nobody: {faults[0].message}", is_warning=True)
 
 
 def _of_consent(condition: Consent, place: str, known: Known) -> Iterator[Fault]:
@@ -150,15 +202,23 @@ def _of_sales(condition: OfSales, place: str, known: Known) -> Iterator[Fault]:
     low, high, none = _bounds(condition)
     if none and (low is not None or high is not None):
         yield Fault(place, "None and a limit exclude each other.")
+    is_bare_enough = none or (isinstance(condition, OfTimes) and not is_net_articles(condition))
+    yield from _of_bounds(low, high, place, may_be_open=is_bare_enough)
+    limits = [it for it in (low, high) if it is not None]
+    if is_net_articles(condition) and any(_decimals(it) > DECIMALS_MAX for it in limits):
+        yield Fault(place, f"A quantity has at most {DECIMALS_MAX} decimals.")
+    elif isinstance(condition, Bought) and condition.count == "tickets" and any(it < 0 or it % 1 for it in limits):
+        yield Fault(place, "A number of purchases is a whole number, 0 or more.")
+
+
+def _of_bounds(low: float | None, high: float | None, place: str, *, may_be_open: bool = False) -> Iterator[Fault]:
     if low is not None and high is not None and low > high:
         yield Fault(place, "The lower limit is above the upper one.")
-    if low is None and high is None and not none and isinstance(condition, Spend | Articles | TicketValue):
+    if low is None and high is None and not may_be_open:
         yield Fault(place, "Say at least, at most, or both.")
-    if isinstance(condition, Articles) and any(_decimals(it) > DECIMALS_MAX for it in (low, high) if it is not None):
-        yield Fault(place, f"A quantity has at most {DECIMALS_MAX} decimals.")
 
 
-def _bounds(condition: OfTimes | Articles | Spend | TicketValue) -> tuple[float | None, float | None, bool]:
+def _bounds(condition: OfTimes | Spend | TicketValue) -> tuple[float | None, float | None, bool]:
     match condition:
         case Spend():
             return condition.at_least_cents, condition.at_most_cents, condition.none
@@ -206,7 +266,7 @@ def _of_when(when: When, place: str, *, may_be_missing: bool) -> Iterator[Fault]
         yield Fault(f"{place}.without_value", "Say whether customers who never bought count: true or false.")
 
 
-def _of_comparison(asked: OfAttribute | OfProperty, place: str, types: Types, *, noun: str) -> Iterator[Fault]:
+def _of_comparison(asked: Compared, place: str, types: Types, *, noun: str) -> Iterator[Fault]:
     if asked.key not in types:
         yield Fault(f"{place}.key", f"No {noun} is called {asked.key}.", is_warning=True)
         return
@@ -230,7 +290,7 @@ def _of_comparison(asked: OfAttribute | OfProperty, place: str, types: Types, *,
 
 
 def _of_values(
-    asked: OfAttribute | OfProperty,
+    asked: Compared,
     values: tuple[str, ...],
     place: str,
     declared: AttributeType,
@@ -243,25 +303,21 @@ def _of_values(
         yield Fault(place, "The comparison needs a value.")
         return
     for value in values:
-        if asked.comparison in {"contains", "starts_with"} and not value:
+        if asked.comparison in {"contains", "starts_with"} and not value.strip():
             yield Fault(place, "The comparison needs a text that is not empty.")
-        elif not _is_readable(value, declared, allowed_values):
+        elif interpret(declared, value, allowed_values=allowed_values) is None:
             yield Fault(place, _unreadable(value, asked.key, declared, allowed_values))
             return
     if asked.comparison == "between" and not _is_in_order(values, declared):
         yield Fault(place, "The first value is above the second.")
 
 
-def _is_readable(value: str, declared: AttributeType, allowed_values: Collection[str]) -> bool:
-    """A day is asked for as a day: which moment of it would depend on the zone."""
-    if declared is AttributeType.DATE and not _DATE.fullmatch(value):
-        return False
-    return interpret(declared, value, allowed_values=allowed_values) is not None
-
-
 def _is_in_order(values: tuple[str, ...], declared: AttributeType) -> bool:
-    low, high = values
-    return low <= high if declared is AttributeType.DATE else Decimal(low) <= Decimal(high)
+    low, high = (interpret(declared, value) for value in values)
+    if isinstance(low, Decimal) and isinstance(high, Decimal):
+        return low <= high
+    # Days are compared as they are written: only a moment near midnight may be on another day of the zone.
+    return values[0].strip()[:DATE_CHARACTERS] <= values[1].strip()[:DATE_CHARACTERS]
 
 
 def _unreadable(value: str, key: str, declared: AttributeType, allowed: Collection[str]) -> str:
@@ -272,35 +328,11 @@ def _unreadable(value: str, key: str, declared: AttributeType, allowed: Collecti
     return f"'{value}' cannot be read as the type of {key}, which is {declared.value}."
 
 
-def is_askable(asked: OfAttribute | OfProperty, types: Types) -> bool:
+def is_askable(asked: Compared, types: Types) -> bool:
     """Whether the key is known, and its type offers the comparison with these values."""
     return next(_of_comparison(asked, "", types, noun=""), None) is None
-
-
-def keys_of(match: Group) -> tuple[set[str], set[str]]:
-    """The keys of attributes and of product properties that a definition names."""
-    attributes = {part.key for _, part in walk(match) if isinstance(part, OfAttribute)}
-    properties = {
-        part.property.key for _, part in walk(match) if isinstance(part, OfSales) and part.property is not None
-    }
-    return attributes, properties
-
-
-def stores_of(match: Group) -> set[str]:
-    return {store for _, part in walk(match) if isinstance(part, OfSales | Consent) for store in part.stores}
-
-
-def segments_of(match: Group) -> set[str]:
-    return {part.id for _, part in walk(match) if isinstance(part, InSegment)}
 
 
 def refusing(faults: Collection[Fault]) -> list[Fault]:
     """Those that keep a definition from being saved."""
     return [fault for fault in faults if not fault.is_warning]
-
-
-def faults_of_name(name: str) -> list[Fault]:
-    faults = [] if name.strip() else [Fault("name", "A segment needs a name.")]
-    if any(unicodedata.category(character) == "Cc" for character in name):
-        faults.append(Fault("name", "A name has no control characters."))
-    return faults

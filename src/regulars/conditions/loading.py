@@ -8,14 +8,11 @@ from uuid import UUID
 import phonenumbers
 
 from regulars.catalog.model import day_of
-from regulars.consent.check import Asked, Verdict, check
-from regulars.consent.model import Reason, Status
-from regulars.kit.db import Tx
-from regulars.kit.ids import ById
-from regulars.messaging.inbox.suppress import find_suppressed
-from regulars.organizations.manage import find_particulars
-from regulars.segments.definition import (
-    Articles,
+from regulars.conditions import queries
+from regulars.conditions.comparisons import days_of, first_of_last
+from regulars.conditions.customers import Customer, Line, Sale, Standing, Text
+from regulars.conditions.netting import millionths
+from regulars.conditions.tree import (
     Condition,
     Consent,
     ConsentState,
@@ -23,13 +20,15 @@ from regulars.segments.definition import (
     LastPurchase,
     OfSales,
     Texts,
+    is_net_articles,
     walk,
 )
-from regulars.segments.explain import queries
-from regulars.segments.explain.millionths import millionths
-from regulars.segments.explain.model import Customer, Line, Sale, Standing, Text
-from regulars.segments.kept.resolve import Resolved
-from regulars.segments.values import days_of
+from regulars.consent.check import Asked, Verdict, check
+from regulars.consent.model import Reason, Status
+from regulars.kit.db import Tx
+from regulars.kit.ids import ById
+from regulars.messaging.inbox.suppress import find_suppressed
+from regulars.organizations.manage import find_particulars
 
 # No zone is further from UTC than this.
 ZONE_SLACK: Final = timedelta(days=2)
@@ -41,22 +40,29 @@ _STATES: Final[dict[Reason, ConsentState]] = {
 }
 
 
-async def look(
-    tx: Tx, organization_id: UUID, resolved: Resolved, ids: Collection[UUID], *, with_consent: bool = False
+async def load_customers(
+    tx: Tx,
+    organization_id: UUID,
+    conditions: Iterable[Condition],
+    ids: Collection[UUID],
+    *,
+    zone: tzinfo,
+    today: date,
+    with_consent: bool = False,
 ) -> dict[UUID, Customer]:
-    """The customers that exist, each with what the segment asks about, and with their consent if it is wanted too."""
-    parts = [part for match in _matches(resolved) for _, part in walk(match)]
+    """The customers that exist, each with what the conditions ask about on this day and later."""
+    parts = [part for condition in conditions for _, part in walk(condition)]
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
     existing = [row.id for row in rows]
     asks_consent = with_consent or any(isinstance(part, Consent) for part in parts)
-    standings = await _standings(tx, organization_id, rows, resolved.zone) if asks_consent else {}
-    sales = await _find_sales(tx, organization_id, resolved, parts, existing)
-    texts = await _find_texts(tx, organization_id, resolved, parts, existing)
+    standings = await _standings(tx, organization_id, rows, zone) if asks_consent else {}
+    sales = await _find_sales(tx, organization_id, parts, existing, zone=zone, today=today)
+    texts = await _find_texts(tx, organization_id, parts, existing, zone=zone, today=today)
     return {
         row.id: Customer(
             id=row.id,
             attributes=row.attributes,
-            created=day_of(row.created_at, resolved.zone),
+            created=day_of(row.created_at, zone),
             is_named=any(name is not None and name.strip() for name in (row.first_name, row.last_name)),
             country=country_of(row.phone_number) if row.phone_reachable and row.phone_number else None,
             standing=standings.get(row.id, Standing("never_asked")),
@@ -72,11 +78,6 @@ async def find_states(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> d
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
     standings = await _standings(tx, organization_id, rows, UTC)
     return {profile_id: standing.state for profile_id, standing in standings.items()}
-
-
-def _matches(resolved: Resolved) -> Iterable[Condition]:
-    yield resolved.match
-    yield from (other.definition.match for other in resolved.others.values())
 
 
 async def _standings(
@@ -117,23 +118,27 @@ def _is_only_an_entry(own: Verdict) -> bool:
 
 
 async def _find_sales(
-    tx: Tx, organization_id: UUID, resolved: Resolved, parts: Collection[Condition], ids: Collection[UUID]
+    tx: Tx, organization_id: UUID, parts: Collection[Condition], ids: Collection[UUID], *, zone: tzinfo, today: date
 ) -> dict[UUID, list[Sale]]:
     asking = [part for part in parts if isinstance(part, OfSales)]
     if not asking or not ids:
         return {}
-    first = min(_first_day(part, resolved.today) for part in asking)
-    since = None if first <= date.min + ZONE_SLACK else datetime.combine(first, time(), UTC) - ZONE_SLACK
-    with_lines = any(isinstance(part, Articles) or part.products or part.property is not None for part in asking)
-    rows = await queries.find_sales(tx, organization_id, ids, since=since, with_lines=with_lines)
+    first = min(_first_day(part, today) for part in asking)
+    with_lines = any(is_net_articles(part) or part.products or part.property is not None for part in asking)
+    rows = await queries.find_sales(tx, organization_id, ids, since=_start_of(first), with_lines=with_lines)
     found: dict[UUID, list[Sale]] = {}
     for row in rows:
-        found.setdefault(row.profile_id, []).append(_sale(row, resolved.zone))
+        found.setdefault(row.profile_id, []).append(_sale(row, zone))
     return found
 
 
 def _first_day(part: OfSales, today: date) -> date:
     return date.min if isinstance(part, FirstPurchase | LastPurchase) else days_of(part.window, today)[0]
+
+
+def _start_of(day: date) -> datetime | None:
+    """A moment before the day begins in any zone; None: before all of them."""
+    return None if day <= date.min + ZONE_SLACK else datetime.combine(day, time(), UTC) - ZONE_SLACK
 
 
 def _sale(row: queries.SaleRow, zone: tzinfo) -> Sale:
@@ -143,11 +148,16 @@ def _sale(row: queries.SaleRow, zone: tzinfo) -> Sale:
         type=row.type,
         day=day_of(row.occurred_at, zone),
         occurred_at=row.occurred_at,
+        recorded_at=row.created_at,
         store_id=row.store_id,
         currency=row.currency,
         amount_cents=row.total_amount_cents,
-        lines=tuple(_line(item) for item in row.line_items or ()),
+        lines=lines_of(row.line_items),
     )
+
+
+def lines_of(items: Iterable[Mapping[str, Any]] | None) -> tuple[Line, ...]:
+    return tuple(_line(item) for item in items or ())
 
 
 def _line(item: Mapping[str, Any]) -> Line:
@@ -161,15 +171,15 @@ def _line(item: Mapping[str, Any]) -> Line:
 
 
 async def _find_texts(
-    tx: Tx, organization_id: UUID, resolved: Resolved, parts: Collection[Condition], ids: Collection[UUID]
+    tx: Tx, organization_id: UUID, parts: Collection[Condition], ids: Collection[UUID], *, zone: tzinfo, today: date
 ) -> dict[UUID, list[Text]]:
     days = [part.days for part in parts if isinstance(part, Texts)]
-    if not days or not ids:
+    since = _start_of(first_of_last(max(days), today)) if days and ids else None
+    if since is None:
         return {}
-    since = resolved.now - timedelta(days=max(days)) - ZONE_SLACK
     found: dict[UUID, list[Text]] = {}
     for profile_id, moment, journey_id in await queries.find_texts(tx, organization_id, ids, since=since):
-        found.setdefault(profile_id, []).append(Text(day_of(moment, resolved.zone), journey_id))
+        found.setdefault(profile_id, []).append(Text(day_of(moment, zone), journey_id))
     return found
 
 

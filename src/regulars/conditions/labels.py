@@ -1,12 +1,17 @@
-"""Conditions as sentences, and what they saw of a customer."""
+"""Conditions as sentences, for pages, commands, traces and the difference between versions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
-from typing import Final
+from typing import Final, Protocol
 
-from regulars.segments.definition import (
-    Articles,
+from regulars.conditions.comparisons import NEGATIVE
+from regulars.conditions.tree import (
+    All,
+    Any,
+    Bought,
+    Compared,
     Condition,
     Consent,
     Country,
@@ -16,18 +21,22 @@ from regulars.segments.definition import (
     InSegment,
     LastPurchase,
     Named,
+    Nothing,
+    OfAmount,
     OfAttribute,
-    OfProperty,
+    OfCurrency,
+    OfProduct,
     OfSales,
+    OfStore,
+    OfTicket,
     Returned,
     Spend,
     Texts,
     TicketValue,
     When,
     Window,
+    kind_of,
 )
-from regulars.segments.values import NEGATIVE
-from regulars.web.format import Format
 
 HIDDEN: Final = "…"
 GROUPS: Final = {"all": "All of these", "any": "Any of these", "none": "None of these"}
@@ -45,8 +54,6 @@ COMPARISONS: Final = {
     "more": "is more than",
     "at_least": "is at least",
     "between": "is between",
-    "is_true": "is true",
-    "is_false": "is false",
     "before": "is before",
     "after": "is after",
     "in_last_days": "is in the last",
@@ -67,7 +74,6 @@ KINDS: Final = {
     "returned": "Returned",
     "spend": "Spent net",
     "articles": "Articles, net",
-    "tickets": "Tickets",
     "ticket_value": "A ticket of",
     "first_purchase": "First purchase",
     "last_purchase": "Last purchase",
@@ -77,6 +83,30 @@ KINDS: Final = {
     "country": "Number of",
     "segment": "In the segment",
 }
+# Those about the ticket that triggered a journey.
+TICKET_KINDS: Final = {"amount": "Amount", "currency": "Currency", "store": "Store", "product": "Product"}
+VALUES_SHOWN: Final = 3
+
+
+class Spelling(Protocol):
+    """How a reader's language writes values."""
+
+    def number(self, value: float | Decimal) -> str: ...
+    def money(self, cents: int, currency: str) -> str: ...
+    def full_day(self, value: date) -> str: ...
+
+
+class PlainSpelling:
+    """The same for all readers: for commands and for what is stored."""
+
+    def number(self, value: float | Decimal) -> str:
+        return str(value)
+
+    def money(self, cents: int, currency: str) -> str:
+        return f"{spell_cents(cents)} {currency}"
+
+    def full_day(self, value: date) -> str:
+        return value.isoformat()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +119,31 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """Sentences for one reader; without `constants` whatever somebody typed is left out."""
+class Labels:
+    """Sentences for one reader; without `constants`, the values that were typed in are left out."""
 
-    format: Format
-    names: Names
+    format: Spelling = field(default_factory=PlainSpelling)
+    names: Names = field(default_factory=Names)
     constants: bool = True
+
+    def line(self, condition: Condition) -> str:
+        """A whole tree in one line; groups in brackets."""
+        match condition:
+            case All(of=several):
+                return self._joined(several, " and ")
+            case Any(of=several):
+                return self._joined(several, " or ")
+            case Nothing(of=several):
+                return f"none of: {self._joined(several, ' or ')}"
+            case OfAttribute():
+                return self.sentence(condition)
+            case _:
+                words = self.sentence(condition)
+                return words[:1].lower() + words[1:]
+
+    def _joined(self, conditions: tuple[Condition, ...], word: str) -> str:
+        told = [f"({self.line(it)})" if isinstance(it, All | Any) else self.line(it) for it in conditions]
+        return word.join(told) or "nothing"
 
     def sentence(self, condition: Condition) -> str:
         match condition:
@@ -112,13 +161,30 @@ class Words:
             case Named(is_=wanted):
                 return "Known by name" if wanted else "Not known by name"
             case Country(any_of=several):
-                return f"Number of {self._several(several)}"
-            case InSegment(id=segment_id):
-                return f"In the segment {self.names.segments.get(segment_id, segment_id)}"
+                return f"Number of {self._some(several)}"
+            case InSegment(id=segment_id, is_=wanted):
+                verb = "In" if wanted else "Not in"
+                return f"{verb} the segment {self.names.segments.get(segment_id, segment_id)}"
             case _ if isinstance(condition, Group):
-                return GROUPS[str(type(condition).__struct_config__.tag)]
+                return GROUPS[kind_of(condition)]
+            case _ if isinstance(condition, OfTicket):
+                return self._ticket(condition)
             case _:
                 return self._sales(condition)
+
+    def _ticket(self, condition: OfTicket) -> str:
+        match condition:
+            case OfStore(any_of=stores):
+                return f"The ticket is of {self._some([self.names.stores.get(it, it) for it in stores])}"
+            case OfAmount(at_least_cents=low, at_most_cents=high):
+                spelled = [None if it is None else self._text(spell_cents(it)) for it in (low, high)]
+                return f"The ticket is {self._bound(*spelled) if any(spelled) else 'of any amount'}"
+            case OfCurrency(any_of=currencies):
+                return f"Paid in {' or '.join(currencies)}"
+            case OfProduct(any_of=products, property=asked):
+                of = f" of {self._some(products)}" if products else ""
+                where = "" if asked is None else f" where {self._comparison(asked)}"
+                return f"The ticket has a product{of}{where}"
 
     def window(self, window: Window | None) -> str:
         if window is None:
@@ -133,7 +199,7 @@ class Words:
         """The stores and the products that sales are narrowed to."""
         parts = []
         if condition.products:
-            parts.append(f" of {self._several(condition.products)}")
+            parts.append(f" of {self._some(condition.products)}")
         if condition.property is not None:
             parts.append(f" where {self._comparison(condition.property)}")
         if condition.stores:
@@ -157,7 +223,7 @@ class Words:
                 low, high = condition.at_least_cents, condition.at_most_cents
                 amount = self._bound(self._money(low, condition.currency), self._money(high, condition.currency))
                 return f"A ticket of {amount}{among}{self.window(condition.window)}"
-            case Articles():
+            case Bought(count="articles"):
                 count = "no" if condition.none else self._numbers(condition.at_least, condition.at_most)
                 return f"Bought {count} articles net{among}{self.window(condition.window)}"
             case _:
@@ -168,12 +234,12 @@ class Words:
                 times = self._numbers(1 if is_bare else condition.at_least, condition.at_most)
                 return f"{verb} {times} times{among}{self.window(condition.window)}"
 
-    def _comparison(self, asked: OfAttribute | OfProperty) -> str:
+    def _comparison(self, asked: Compared) -> str:
         words = f"{asked.key} {COMPARISONS[asked.comparison]}"
         if asked.comparison == "between":
             words += " " + " and ".join(self._text(value) for value in asked.values)
         elif asked.values:
-            words += f" {self._several(asked.values)}"
+            words += f" {self._some(asked.values)}"
         elif asked.value is not None:
             words += f" {self._text(asked.value)}"
         elif asked.days is not None:
@@ -183,9 +249,9 @@ class Words:
         return words
 
     def _consent(self, condition: Consent) -> str:
-        words = STATES[condition.state]
+        words = STATES[condition.state] if condition.is_ else f"Not “{STATES[condition.state]}”"
         if condition.sources:
-            words += f" by {self._several(condition.sources)}"
+            words += f" by {self._some(condition.sources)}"
         if condition.stores:
             words += " in " + ", ".join(self.names.stores.get(store, store) for store in condition.stores)
         return words if condition.since is None else words + self._when(condition.since)
@@ -223,8 +289,16 @@ class Words:
     def _text(self, value: str) -> str:
         return value if self.constants else HIDDEN
 
-    def _several(self, values: tuple[str, ...]) -> str:
-        return ", ".join(values) if self.constants else HIDDEN
+    def _some(self, values: Sequence[str]) -> str:
+        if not self.constants:
+            return HIDDEN
+        if len(values) <= VALUES_SHOWN:
+            return " or ".join(values)
+        return f"{', '.join(values[:VALUES_SHOWN])} or {len(values) - VALUES_SHOWN} others"
 
-    def _day(self, day: object) -> str:
-        return self.format.full_day(day) if self.constants else HIDDEN  # type: ignore[arg-type]  # dates only
+    def _day(self, day: date) -> str:
+        return self.format.full_day(day) if self.constants else HIDDEN
+
+
+def spell_cents(cents: int) -> str:
+    return f"{cents // 100}.{cents % 100:02d}" if cents >= 0 else f"-{spell_cents(-cents)}"

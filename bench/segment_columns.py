@@ -12,6 +12,7 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.segments import queries as columns
 from regulars.segments.analysis.engine.blobs import Dictionary, encode, encode_coded
+from regulars.segments.analysis.engine.customers import PROFILE
 from regulars.segments.analysis.engine.parts import encode_parts
 from regulars.segments.analysis.engine.sales import Words, arranged
 from regulars.segments.columns.model import BLOCK_CUSTOMERS, FORMAT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN, Run
@@ -70,6 +71,11 @@ async def write_big(database: Database, organization_id: UUID, *, customers: int
     today = now.date()
     async with database.transaction() as tx:
         await columns.insert_state_if_new(tx, organization_id, format_=FORMAT)
+        await tx.execute(NUMBERS, {"organization_id": organization_id, "customers": customers})
+        rows = await tx.fetch(
+            "SELECT profile_id FROM segment_customers WHERE organization_id = %s ORDER BY number", (organization_id,)
+        )
+    profiles = np.frombuffer(b"".join(row[0].bytes for row in rows), ">u8").reshape(-1, 2).astype(np.uint64)
     tier = chance.integers(0, len(TIERS), customers)
     points = chance.integers(0, 10_000, customers)
     consent = chance.choice([NEVER_ASKED, MAY_BE_TEXTED, WITHDRAWN], customers, p=[0.5, 0.4, 0.1]).astype(np.uint8)
@@ -78,6 +84,7 @@ async def write_big(database: Database, organization_id: UUID, *, customers: int
         first, last = block * BLOCK_CUSTOMERS, min((block + 1) * BLOCK_CUSTOMERS, customers)
         some = slice(first, last)
         parts = _block_parts(chance, tier[some], points[some], consent[some], first=first, now=now)
+        parts |= {name: encode(profiles[some, place]) for place, name in enumerate(PROFILE)}
         async with database.transaction() as tx:
             await _write(tx, organization_id, Run(run_id, "block", 0, block, last - first, 0), parts)
         run_id += 1
@@ -87,11 +94,10 @@ async def write_big(database: Database, organization_id: UUID, *, customers: int
     big.tier, big.points, big.consent, big.today = tier, points, consent, today
     async with database.transaction() as tx:
         await tx.execute(
-            "UPDATE segment_columns SET state = 'ready', phase = 'done', due_at = NULL, next_number = %s,"
-            " next_run = %s, version = 1, tidy_at = NULL WHERE organization_id = %s",
+            "UPDATE segment_columns SET state = 'ready', phase = 'done', build_at = NULL, next_number = %s,"
+            " next_run = %s, tidy_at = NULL WHERE organization_id = %s",
             (customers, run_id, organization_id),
         )
-        await tx.execute(NUMBERS, {"organization_id": organization_id, "customers": customers})
     return big
 
 

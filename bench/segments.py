@@ -359,7 +359,6 @@ async def _beside_changes(
             assert state is not None
             run = Run(state.next_run, "patch", 0, state.next_run, len(states), len(content))
             state.next_run += 1
-            state.version += 1
             state.ask_to_tidy(tx.now)
             await insert_run(tx, big.organization_id, 1, run)
             await insert_blob(tx, big.organization_id, 1, run.id, part="*", content=content)

@@ -6,15 +6,16 @@ import weakref
 import zlib
 from datetime import timedelta
 from time import monotonic
+from uuid import UUID
 
 import pytest
 from tests.segments.locked import until_locked
 
 from regulars.segments.analysis.engine.answer import Engine
 from regulars.segments.analysis.engine.blobs import decode, decode_coded
-from regulars.segments.analysis.engine.customers import ATTRIBUTE
+from regulars.segments.analysis.engine.customers import ATTRIBUTE, PROFILE
 from regulars.segments.columns import life
-from regulars.segments.columns.model import WHOLE, unpack_customers, unpack_sales
+from regulars.segments.columns.model import FORMAT, WHOLE, unpack_customers, unpack_sales
 from regulars.segments.feed.build import take_bite
 from regulars.segments.queries import delete_state, lock_state
 
@@ -141,11 +142,13 @@ def test_an_erased_customer_leaves_nothing_in_the_stored_bytes(fed):
     fed.drain()
     assert "n1" not in fed.members()
     assert "needle-1" in stored_words(fed)
+    assert identifier in stored_profiles(fed)
     assert fed.tidy(purge_after=timedelta(0))
     assert {"needle-0", "needle-2", "kept"} <= stored_words(fed)
     assert "needle-1" not in stored_words(fed)
     assert number not in stored_customers(fed)
     assert fed.sql("SELECT 1 FROM segment_customers WHERE organization_id = %s AND profile_id = %s", identifier) == []
+    assert identifier not in stored_profiles(fed)
     assert fed.count(BOUGHT) == 4
     assert fed.members({"type": "attribute", "key": "shared", "comparison": "is_set"}) == {"n0", "n2"}
 
@@ -154,7 +157,7 @@ def test_after_a_vacuum_nothing_of_an_erased_customer_is_on_the_disk_or_in_memor
     fed.customer("dan", secret="needle")
     fed.drain()
     assert fed.members({"type": "attribute", "key": "secret", "comparison": "is", "value": "needle"}) == {"dan"}
-    [held] = fed.engine.memory.list_held()
+    [(_, held)] = fed.engine.memory.list_held()
     assert "needle" in held.columns["a:secret"].dictionary.values
     held = weakref.ref(held)
     # Compressed, so they are recognized as a whole.
@@ -167,6 +170,9 @@ def test_after_a_vacuum_nothing_of_an_erased_customer_is_on_the_disk_or_in_memor
     assert all(content in vacuumed_bytes(fed) for content in packed)
     fed.erase("dan")
     fed.drain()
+    # As every minute; the purge is half a day later.
+    fed.runner.run(fed.engine.forget_purged())
+    assert held() is not None
     assert fed.tidy(purge_after=timedelta(0))
     assert not any(content in vacuumed_bytes(fed) for content in packed)
     fed.runner.run(fed.engine.forget_purged())
@@ -218,6 +224,27 @@ def stored_words(shop) -> set[str]:
             found.update(value for state in unpack_customers(content) for value in state.attributes.values())
         elif part.startswith(ATTRIBUTE):
             found.update(decode_coded(content)[0])
+    return found
+
+
+def stored_profiles(shop) -> set[UUID]:
+    """The ids in patches and blocks."""
+    rows = shop.sql(
+        "SELECT r.id, r.kind, b.part, b.content FROM segment_blobs AS b JOIN segment_runs AS r"
+        " ON r.organization_id = b.organization_id AND r.epoch = b.epoch AND r.id = b.run_id"
+        " WHERE b.organization_id = %s AND r.kind <> 'sales'"
+    )
+    found = {
+        UUID(bytes=state.profile)
+        for _, kind, _, content in rows
+        if kind == "patch"
+        for state in unpack_customers(content)
+        if state.profile
+    }
+    parts = {(run_id, part): decode(content).tolist() for run_id, kind, part, content in rows if part in PROFILE}
+    for run_id in {run_id for run_id, _ in parts}:
+        pairs = zip(*(parts[run_id, part] for part in PROFILE), strict=True)
+        found |= {UUID(int=high << 64 | low) for high, low in pairs if high}
     return found
 
 
@@ -299,7 +326,13 @@ def test_a_build_that_waited_when_it_was_saved_goes_on_in_a_cluster_with_lower_n
     assert fed.members(BOUGHT) == {"ann", "bob"}
 
 
-def test_columns_of_another_format_are_built_again(fed):
+def test_columns_of_an_older_format_are_built_again(fed):
+    """By whoever comes first: a question, the build that a migration made due, or a fact."""
+    fed.sql("UPDATE segment_columns SET format = 2, build_at = now() WHERE organization_id = %s")
+    assert fed.runner.run(take_bite(fed.database, fed.organization_id))
+    assert fed.sql("SELECT format, state FROM segment_columns WHERE organization_id = %s") == [(FORMAT, "building")]
+    fed.build()
+    assert fed.members(BOUGHT) == {"ann", "bob"}
     fed.sql("UPDATE segment_columns SET format = 0 WHERE organization_id = %s")
     answer = fed.ask({"type": "all", "of": []})
     assert (answer.is_ready, answer.progress and answer.progress.state) == (False, "building")
@@ -329,7 +362,7 @@ def test_a_run_that_is_gone_is_told_and_no_wrong_count(fed):
 
 def test_a_first_count_says_how_far_it_is(fed):
     fed.count({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}, spend(600))
-    [held] = fed.engine.memory.list_held()
+    [(_, held)] = fed.engine.memory.list_held()
     assert held.reading.total == held.reading.done > 0
     fed.count(spend(700))
     # What is in memory is not read again.
@@ -342,6 +375,6 @@ def test_columns_beyond_the_budget_go_and_come_back(fed):
     for _ in range(2):
         assert fed.members(gold) == {"ann"}
         assert fed.members(spend(600)) == {"ann", "bob"}
-        [held] = fed.engine.memory.list_held()
+        [(_, held)] = fed.engine.memory.list_held()
         assert "a:tier" not in held.columns
         assert not held.results

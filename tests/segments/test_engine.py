@@ -8,7 +8,10 @@ from tests.segments.fed_shop import FedShop
 from tests.segments.locked import until_locked
 
 from regulars.segments.analysis.model import Question
+from regulars.segments.columns import life
+from regulars.segments.columns.model import FORMAT
 from regulars.segments.explain import find_members
+from regulars.segments.feed.build import take_bite
 from regulars.segments.queries import lock_state
 
 
@@ -87,3 +90,21 @@ def test_an_organization_that_takes_long_delays_no_other(fed):
         assert not (await waiting).is_ready
 
     fed.runner.run(both())
+
+
+def test_columns_of_a_newer_format_are_left_alone(fed):
+    """While nodes are upgraded: the newer worker takes what this one fails on."""
+    fed.sql("UPDATE segment_columns SET format = format + 1, build_at = now() WHERE organization_id = %s")
+    assert not fed.ask({"type": "all", "of": []}).is_ready
+    assert not fed.tidy()
+    assert not fed.runner.run(take_bite(fed.database, fed.organization_id))
+    fed.sale("cat", amount=50)
+    fed.drain()
+    assert fed.sql("SELECT epoch, format FROM segment_columns WHERE organization_id = %s") == [(1, FORMAT + 1)]
+    assert fed.sql("SELECT listener FROM outbox_retries WHERE organization_id = %s") == [("segments.sales",)]
+
+
+def test_a_worker_of_the_release_before_finds_no_build_to_add_to(fed):
+    """It asks for builds by a time that is no longer written."""
+    assert fed.do(lambda tx: life.rebuild(tx, fed.organization_id))
+    assert fed.sql("SELECT due_at, build_at IS NULL FROM segment_columns WHERE organization_id = %s") == [(None, False)]

@@ -11,7 +11,7 @@ from regulars.kit.settings import Settings
 from regulars.segments.analysis.ask import Analysis
 from regulars.segments.analysis.engine.serve import Desk
 from regulars.segments.analysis.follow import follow
-from regulars.segments.analysis.model import AnalysisAway, NotReady, Place, Renumbered, read_place
+from regulars.segments.analysis.model import NotReady, Place, Renumbered, read_place
 from regulars.segments.columns import life
 
 PEOPLE = [f"c{number}" for number in range(5)]
@@ -59,8 +59,8 @@ def test_a_process_that_is_away_for_a_moment_breaks_no_file(crowd, tmp_path):
         pages = follow(analysis, crowd.organization_id, asked, first, limit=3)
         assert await anext(pages) == first
         following = asyncio.create_task(anext(pages))
-        with pytest.raises(AnalysisAway):
-            await analysis.members(crowd.organization_id, asked, limit=3)
+        with pytest.raises(NotReady):
+            await analysis.members(crowd.organization_id, asked, limit=3, deadline_s=0.1)
         async with answering(crowd, tmp_path / "s"):
             assert len((await following).profile_ids) == 2
         with pytest.raises(StopAsyncIteration):
@@ -75,9 +75,9 @@ def test_whoever_is_away_for_long_breaks_it_off(crowd, tmp_path):
     async def read() -> None:
         async with answering(crowd, tmp_path / "s") as analysis:
             first = await analysis.members(crowd.organization_id, asked, limit=3)
-        pages = follow(analysis, crowd.organization_id, asked, first, limit=3, patience_s=0)
+        pages = follow(analysis, crowd.organization_id, asked, first, limit=3, deadline_s=0.1, patience_s=0)
         await anext(pages)
-        with pytest.raises(AnalysisAway):
+        with pytest.raises(NotReady):
             await anext(pages)
 
     crowd.runner.run(read())

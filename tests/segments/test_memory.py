@@ -61,7 +61,7 @@ def test_many_distinct_products_stay_within_the_budget(shop):
     shop.begin()
     shop.build()
     assert shop.count(sized("size", "40")) == 3
-    [held] = shop.engine.memory.list_held()
+    [(_, held)] = shop.engine.memory.list_held()
     # Sixty sizes are all there is to know of nine hundred products.
     assert 60 * 100 < held.words.nbytes < 60 * 300
     assert shop.count(sized("serial", "00000500")) == 1
@@ -74,12 +74,12 @@ def test_many_distinct_products_stay_within_the_budget(shop):
         # What is not asked any more goes first, and comes back.
         assert shop.count(sized("size", "40"), {"type": "bought", "products": ["A7"]}) == 3
         assert shop.engine.memory.nbytes() <= budget
-        [held] = shop.engine.memory.list_held()
+        [(_, held)] = shop.engine.memory.list_held()
         assert held.sales
     shop.engine = Engine(shop.database, bytes_max=1)
     for _ in range(2):
         assert shop.count(sized("serial", "00000500")) == 1
-        [held] = shop.engine.memory.list_held()
+        [(_, held)] = shop.engine.memory.list_held()
         assert not held.sales
         assert held.words.nbytes < 200
 

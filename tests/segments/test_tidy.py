@@ -1,10 +1,24 @@
 """Runs stay few, whatever their sizes, and whoever else waits to be written anew."""
 
-import pytest
+from datetime import timedelta
 
-from regulars.segments.analysis.engine.tidy import MERGE_RUNS, MERGED_ROWS_MAX, choose
+import pytest
+from tests.segments.fed_shop import OUR_LISTENERS
+
+from regulars.kit.ids import ByExternalId
+from regulars.privacy.erase import erase_profiles
+from regulars.segments.analysis.engine import tidy as tidying
+from regulars.segments.analysis.engine.tidy import (
+    FOLD_CHANGES,
+    FOLD_PER_BLOCK,
+    MERGE_RUNS,
+    MERGED_ROWS_MAX,
+    choose,
+    is_worth_folding,
+)
 from regulars.segments.columns.model import TIDY_CLAIM, Run
 from regulars.segments.feed.build import BITE_SALES
+from regulars.work.outbox import OutboxQueue
 
 BIG = MERGED_ROWS_MAX // MERGE_RUNS + 1
 
@@ -51,10 +65,22 @@ def test_no_run_grows_beyond_all_bounds():
     assert [run.rows for run in left] == [MERGED_ROWS_MAX] * 4
 
 
-def test_patches_are_merged_in_the_order_they_came():
-    """The last of them counts, so none may be left out between two."""
-    given = runs(*[10] * 5, BIG, *[10] * 20, kind="patch")
-    assert choose(given) == given[:MERGE_RUNS]
+def test_patches_become_one_and_none_is_left_out():
+    """The last of them counts."""
+    assert choose(runs(*[10] * (MERGE_RUNS - 1), kind="patch")) == []
+    given = runs(*[10] * (MERGE_RUNS + 3), kind="patch")
+    assert choose(given) == given
+    [left] = tidied(given)
+    assert (left.level, left.rows) == (1, 10 * (MERGE_RUNS + 3))
+
+
+def test_as_many_changes_as_are_worth_it_are_folded():
+    few, enough = runs(FOLD_CHANGES - 1, kind="patch"), runs(FOLD_CHANGES - 1, 1, kind="patch")
+    assert (is_worth_folding(few), is_worth_folding(enough)) == (False, True)
+    # Each of many blocks is worth as many by itself.
+    blocks = runs(*[BIG] * 100, kind="block")
+    assert not is_worth_folding([*enough, *blocks])
+    assert is_worth_folding([*runs(100 * FOLD_PER_BLOCK, kind="patch"), *blocks])
 
 
 def live(shop) -> int:
@@ -96,3 +122,25 @@ def test_whoever_tidies_up_is_left_alone_while_runs_come(erased):
         erased.sale("ann", amount=number)
         erased.drain()
     assert not erased.tidy()
+
+
+def test_who_is_erased_while_others_are_taken_out_waits_for_the_next_time(erased, monkeypatch):
+    find_dead = tidying._dead
+
+    async def find_dead_as_somebody_is_erased(tx, organization_id, epoch, blocks):
+        async with erased.database.transaction() as other:
+            await erase_profiles(other, organization_id, [ByExternalId("ann")], secret=erased.secret)
+        await OutboxQueue(OUR_LISTENERS).take_turn(erased.database, organization_id)
+        return await find_dead(tx, organization_id, epoch, blocks)
+
+    erased.sql("UPDATE segment_columns SET tidy_at = now() - interval '1 second' WHERE organization_id = %s")
+    with monkeypatch.context() as patched:
+        patched.setattr(tidying, "_dead", find_dead_as_somebody_is_erased)
+        assert erased.tidy(purge_after=timedelta(0))
+    [(since,)] = erased.sql("SELECT erased_since FROM segment_columns WHERE organization_id = %s")
+    assert since is not None
+    erased.sql("UPDATE segment_columns SET tidy_at = now() - interval '1 second' WHERE organization_id = %s")
+    assert erased.tidy(purge_after=timedelta(0))
+    rows = erased.sql("SELECT erased_since, tidy_at FROM segment_columns WHERE organization_id = %s")
+    assert rows == [(None, None)]
+    assert erased.sql("SELECT 1 FROM segment_runs WHERE organization_id = %s AND kind = 'sales'") == []

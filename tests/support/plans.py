@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from psycopg.sql import Composed
 
 from regulars.kit.db import Tx
 
@@ -30,6 +31,7 @@ def watch(monkeypatch: pytest.MonkeyPatch, count: Callable[[dict[str, Any]], int
     fetch = Tx.fetch
 
     async def explain(self, query, params=()):
+        query = query.as_string(None) if isinstance(query, Composed) else query
         text = " ".join(query.split())
         if text.startswith(("SELECT", "WITH")):
             cursor = await self.connection.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + query, params)

@@ -505,6 +505,7 @@ CREATE TABLE segment_columns (
     due_at timestamp with time zone,
     tidy_at timestamp with time zone,
     updated_at timestamp with time zone NOT NULL,
+    build_at timestamp with time zone DEFAULT now(),
     CONSTRAINT segment_columns_phase_check CHECK ((phase = ANY (ARRAY['waiting'::text, 'customers'::text, 'sales'::text, 'done'::text]))),
     CONSTRAINT segment_columns_state_check CHECK ((state = ANY (ARRAY['building'::text, 'ready'::text, 'ended'::text])))
 );
@@ -1167,9 +1168,9 @@ CREATE INDEX sales_events_by_time ON sales_events USING btree (organization_id, 
 
 CREATE INDEX segment_columns_due ON segment_columns USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
-CREATE INDEX segment_columns_to_tidy ON segment_columns USING btree (tidy_at, organization_id) WHERE (tidy_at IS NOT NULL);
+CREATE INDEX segment_columns_to_build ON segment_columns USING btree (build_at, organization_id) WHERE (build_at IS NOT NULL);
 
-CREATE UNIQUE INDEX segment_customers_by_number ON segment_customers USING btree (organization_id, epoch, number) WHERE (number >= 0);
+CREATE INDEX segment_columns_to_tidy ON segment_columns USING btree (tidy_at, organization_id) WHERE (tidy_at IS NOT NULL);
 
 CREATE INDEX segment_keys_by_segment ON segment_keys USING btree (organization_id, segment_id);
 

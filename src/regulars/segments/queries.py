@@ -1,9 +1,12 @@
 """The SQL of the columns' state, of their runs and of the numbers of customers."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Final
 from uuid import UUID
+
+from psycopg.sql import SQL, Identifier, Placeholder
 
 from regulars.kit.db import Tx
 from regulars.segments.columns.model import Run, State
@@ -21,16 +24,31 @@ async def wait_longer(tx: Tx, at_most: str = PATIENTLY) -> None:
     await tx.execute("SELECT set_config('lock_timeout', %s, true)", (at_most,))
 
 
+_COLUMNS: Final = [column.name for column in fields(State)]
+_FIND_STATE: Final = (
+    SQL("SELECT {} FROM segment_columns WHERE organization_id = %s")
+    .format(SQL(", ").join(map(Identifier, _COLUMNS)))
+    .as_string(None)
+)
+_UPDATE_STATE: Final = (
+    SQL("UPDATE segment_columns SET {}, updated_at = %(now)s WHERE organization_id = %(organization_id)s")
+    .format(SQL(", ").join(SQL("{} = {}").format(Identifier(name), Placeholder(name)) for name in _COLUMNS))
+    .as_string(None)
+)
+
+
+async def find_state(tx: Tx, organization_id: UUID) -> State | None:
+    rows = await tx.fetch(_FIND_STATE, (organization_id,))
+    return State(*rows[0]) if rows else None
+
+
 async def lock_state(tx: Tx, organization_id: UUID) -> State | None:
-    rows = await tx.fetch(
-        """
-        SELECT epoch, state, phase, format, fence, fenced_at, walked_to, done, total, next_number, next_run, version,
-               folded_to, purges, consents, erased_since, purging_since, is_littered, attempts, due_at, tidy_at
-        FROM segment_columns WHERE organization_id = %s FOR UPDATE
-        """,
-        (organization_id,),
-    )
-    return _state(rows[0]) if rows else None
+    rows = await tx.fetch(_FIND_STATE + " FOR UPDATE", (organization_id,))
+    return State(*rows[0]) if rows else None
+
+
+async def update_state(tx: Tx, organization_id: UUID, state: State) -> None:
+    await tx.execute(_UPDATE_STATE, {"organization_id": organization_id, "now": tx.now, **asdict(state)})
 
 
 async def lock_free_state(tx: Tx, organization_id: UUID) -> bool:
@@ -41,79 +59,17 @@ async def lock_free_state(tx: Tx, organization_id: UUID) -> bool:
     return bool(rows)
 
 
-async def find_state(tx: Tx, organization_id: UUID) -> State | None:
-    rows = await tx.fetch(
-        """
-        SELECT epoch, state, phase, format, fence, fenced_at, walked_to, done, total, next_number, next_run, version,
-               folded_to, purges, consents, erased_since, purging_since, is_littered, attempts, due_at, tidy_at
-        FROM segment_columns WHERE organization_id = %s
-        """,
-        (organization_id,),
-    )
-    return _state(rows[0]) if rows else None
-
-
-def _state(row: Sequence[object]) -> State:
-    names = (
-        "epoch", "state", "phase", "format", "fence", "fenced_at", "walked_to", "done", "total", "next_number",
-        "next_run", "version", "folded_to", "purges", "consents", "erased_since", "purging_since",
-        "is_littered", "attempts", "due_at", "tidy_at",
-    )  # fmt: skip
-    return State(**dict(zip(names, row, strict=True)))  # type: ignore[arg-type]  # one name for each column above
-
-
 async def insert_state_if_new(tx: Tx, organization_id: UUID, *, format_: int) -> bool:
     changed = await tx.execute(
         """
         INSERT INTO segment_columns
-            (organization_id, epoch, state, phase, format, walked_to, due_at, updated_at)
+            (organization_id, epoch, state, phase, format, walked_to, build_at, updated_at)
         VALUES (%(organization_id)s, 1, 'building', 'waiting', %(format)s, %(first)s, %(now)s, %(now)s)
         ON CONFLICT (organization_id) DO NOTHING
         """,
         {"organization_id": organization_id, "format": format_, "first": UUID(int=0), "now": tx.now},
     )
     return bool(changed)
-
-
-async def update_state(tx: Tx, organization_id: UUID, state: State) -> None:
-    await tx.execute(
-        """
-        UPDATE segment_columns
-        SET epoch = %(epoch)s, state = %(state)s, phase = %(phase)s, format = %(format)s, fence = %(fence)s,
-            fenced_at = %(fenced_at)s, walked_to = %(walked_to)s, done = %(done)s, total = %(total)s,
-            next_number = %(next_number)s, next_run = %(next_run)s, version = %(version)s,
-            folded_to = %(folded_to)s, purges = %(purges)s, consents = %(consents)s, erased_since = %(erased_since)s,
-            purging_since = %(purging_since)s,
-            is_littered = %(is_littered)s, attempts = %(attempts)s, due_at = %(due_at)s, tidy_at = %(tidy_at)s,
-            updated_at = %(now)s
-        WHERE organization_id = %(organization_id)s
-        """,
-        {
-            "organization_id": organization_id,
-            "now": tx.now,
-            "epoch": state.epoch,
-            "state": state.state,
-            "phase": state.phase,
-            "format": state.format,
-            "fence": state.fence,
-            "fenced_at": state.fenced_at,
-            "walked_to": state.walked_to,
-            "done": state.done,
-            "total": state.total,
-            "next_number": state.next_number,
-            "next_run": state.next_run,
-            "version": state.version,
-            "folded_to": state.folded_to,
-            "purges": state.purges,
-            "consents": state.consents,
-            "erased_since": state.erased_since,
-            "purging_since": state.purging_since,
-            "is_littered": state.is_littered,
-            "attempts": state.attempts,
-            "due_at": state.due_at,
-            "tidy_at": state.tidy_at,
-        },
-    )
 
 
 async def delete_state(tx: Tx, organization_id: UUID) -> None:
@@ -209,23 +165,6 @@ async def delete_numbers(tx: Tx, organization_id: UUID, epoch: int, profile_ids:
         """,
         (organization_id, epoch, list(profile_ids)),
     )
-
-
-async def find_profiles_by_number(tx: Tx, organization_id: UUID, epoch: int, numbers: Sequence[int]) -> dict[int, UUID]:
-    # That a number is one is said because the index is of those alone.
-    rows = await tx.fetch(
-        """
-        SELECT it.number, found.profile_id
-        FROM unnest(%(numbers)s::integer[]) AS it (number)
-        CROSS JOIN LATERAL (
-            SELECT profile_id FROM segment_customers
-            WHERE organization_id = %(organization_id)s AND epoch = %(epoch)s AND number = it.number AND number >= 0
-            LIMIT 1
-        ) AS found
-        """,
-        {"organization_id": organization_id, "epoch": epoch, "numbers": list(numbers)},
-    )
-    return {row[0]: row[1] for row in rows}
 
 
 async def insert_fed(tx: Tx, organization_id: UUID, epoch: int, sale_ids: Sequence[UUID]) -> None:

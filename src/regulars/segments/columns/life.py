@@ -55,12 +55,10 @@ async def begin_epoch(tx: Tx, organization_id: UUID, state: State) -> None:
     state.epoch += 1
     state.state, state.phase, state.format = "building", "waiting", FORMAT
     state.fence = state.fenced_at = None
-    state.walked_to, state.done, state.total, state.attempts = _BEFORE_ALL, 0, 0, 0
+    state.walked_to, state.done, state.total = _BEFORE_ALL, 0, 0
     state.next_number, state.next_run, state.folded_to = 0, 1, 0
-    state.version += 1
-    state.purges += 1
-    state.erased_since = state.purging_since = state.tidy_at = None
-    state.is_littered, state.due_at = True, tx.now
+    state.erased_since = state.tidy_at = None
+    state.is_littered, state.build_at = True, tx.now
     await queries.update_state(tx, organization_id, state)
     tx.touched.add((BUILD_QUEUE, organization_id))
 
@@ -86,8 +84,6 @@ async def _end(tx: Tx, organization_id: UUID) -> None:
     state = await queries.lock_state(tx, organization_id)
     if state is None or state.state == "ended":
         return
-    state.state, state.is_littered, state.due_at, state.tidy_at = "ended", True, tx.now, None
-    state.version += 1
-    state.purges += 1
+    state.state, state.is_littered, state.build_at, state.tidy_at = "ended", True, tx.now, None
     await queries.update_state(tx, organization_id, state)
     tx.touched.add((BUILD_QUEUE, organization_id))

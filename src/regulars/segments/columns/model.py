@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 # Columns that were written in another format are built again.
-FORMAT: Final = 2
+FORMAT: Final = 3
 BLOCK_CUSTOMERS: Final = 1 << 16
 # Under this name a fact waits that the feeder failed on; it never changes.
 SALES_LISTENER: Final = "segments.sales"
@@ -24,9 +24,9 @@ TIDY_CLAIM: Final = timedelta(minutes=5)
 NEVER_ASKED, MAY_BE_TEXTED, WITHDRAWN, DO_NOT_CONTACT = range(4)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class State:
-    """The row that whoever writes columns holds locked."""
+    """The row that whoever writes columns holds locked; its fields are the columns of `segment_columns`."""
 
     epoch: int
     state: str
@@ -39,15 +39,12 @@ class State:
     total: int
     next_number: int
     next_run: int
-    version: int
     folded_to: int
-    purges: int
     consents: int
+    # When the oldest erasure was heard whose bytes are still here.
     erased_since: datetime | None
-    purging_since: datetime | None
     is_littered: bool
-    attempts: int
-    due_at: datetime | None
+    build_at: datetime | None
     tidy_at: datetime | None
 
     def ask_to_tidy(self, now: datetime) -> None:
@@ -82,6 +79,8 @@ class CustomerState(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     number: int
     is_alive: bool
+    # The id of the profile; nothing once it is erased.
+    profile: bytes = b""
     created_s: int = 0
     is_named: bool = False
     country: str | None = None

@@ -16,8 +16,8 @@ from psycopg.errors import QueryCanceled
 
 from regulars.kit.db import Database, Tx
 from regulars.segments import queries as columns
-from regulars.segments.columns.life import BUILD_QUEUE
-from regulars.segments.columns.model import State
+from regulars.segments.columns.life import BUILD_QUEUE, begin_epoch
+from regulars.segments.columns.model import FORMAT, State
 from regulars.segments.feed import queries
 from regulars.segments.feed.customers import feed_customers
 from regulars.segments.feed.sales import feed_sales
@@ -35,7 +35,7 @@ class ColumnsBuild(Queue):
     """The builds of all organizations, and the sweeping after them."""
 
     name = BUILD_QUEUE
-    due = Due(table="segment_columns")
+    due = Due(table="segment_columns", column="build_at")
     look_every_s = 2.0
 
     def __init__(self) -> None:
@@ -60,19 +60,21 @@ async def take_bite(database: Database, organization_id: UUID, *, rows_max: int 
     async with database.transaction() as tx:
         await columns.wait_longer(tx, columns.BRIEFLY)
         state = await columns.lock_state(tx, organization_id)
-        if state is None or state.due_at is None or state.due_at > tx.now:
+        if state is None or state.build_at is None or state.build_at > tx.now or state.format > FORMAT:
             return False
-        if state.is_littered:
+        if state.state != "ended" and state.format < FORMAT:
+            await begin_epoch(tx, organization_id, state)
+        elif state.is_littered:
             await _sweep(tx, organization_id, state)
         elif state.state == "building":
             await _build(tx, organization_id, state, rows_max=rows_max)
         else:
-            state.due_at = None
+            state.build_at = None
         if state.state == "ended" and not state.is_littered:
             await columns.delete_state(tx, organization_id)
             return False
         await columns.update_state(tx, organization_id, state)
-        return state.due_at is not None and state.due_at <= tx.now
+        return state.build_at is not None and state.build_at <= tx.now
 
 
 async def _sweep(tx: Tx, organization_id: UUID, state: State) -> None:
@@ -85,7 +87,7 @@ async def _sweep(tx: Tx, organization_id: UUID, state: State) -> None:
 
 
 async def _build(tx: Tx, organization_id: UUID, state: State, *, rows_max: int) -> None:
-    state.due_at = tx.now
+    state.build_at = tx.now
     match state.phase:
         case "waiting":
             await _wait(tx, organization_id, state)
@@ -103,7 +105,7 @@ async def _wait(tx: Tx, organization_id: UUID, state: State) -> None:
         state.fence, state.fenced_at = fence, moment
         return
     if await queries.is_anybody_open(tx, below=state.fence, before=state.fenced_at):
-        state.due_at = tx.now + WAIT_AGAIN
+        state.build_at = tx.now + WAIT_AGAIN
         return
     state.phase, state.walked_to, state.done = "customers", _BEFORE_ALL, 0
     state.total = await queries.count_profiles(tx, organization_id)
@@ -113,7 +115,6 @@ async def _walk_customers(tx: Tx, organization_id: UUID, state: State, *, limit:
     ids = await queries.list_profile_ids(tx, organization_id, after=state.walked_to, limit=limit)
     await feed_customers(tx, organization_id, state, ids)
     state.done += len(ids)
-    state.version += 1
     state.ask_to_tidy(tx.now)
     if len(ids) == limit:
         state.walked_to = ids[-1]
@@ -131,7 +132,6 @@ async def _walk_sales(tx: Tx, organization_id: UUID, state: State, *, limit: int
     new = [sale for sale in sales if not sale.is_fed and sale.id not in waiting]
     await feed_sales(tx, organization_id, state, new)
     state.done += len(sales)
-    state.version += 1
     state.ask_to_tidy(tx.now)
     if len(sales) == limit:
         state.walked_to = sales[-1].id

@@ -83,6 +83,7 @@ def _state(
     return CustomerState(
         number,
         is_alive=True,
+        profile=profile.id.bytes,
         created_s=profile.created_s,
         is_named=bool((profile.first_name or "").strip() or (profile.last_name or "").strip()),
         country=None if own is None else country_of(own),

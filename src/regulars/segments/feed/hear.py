@@ -24,6 +24,10 @@ from regulars.segments.feed.sales import feed_sales
 from regulars.work.facts import needed_if
 
 
+class NewerFormatError(Exception):
+    """Raised in a worker that is older than the columns; the facts wait to be tried again."""
+
+
 @needed_if(columns.HAS_COLUMNS)
 async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
     state = await _lock(tx, organization_id)
@@ -77,13 +81,14 @@ async def _lock(tx: Tx, organization_id: UUID) -> State | None:
     state = await columns.lock_state(tx, organization_id)
     if state is None or state.state == "ended":
         return None
-    if state.format != FORMAT:
-        # Written by another release: what the facts name is in the rows that the new build reads.
+    if state.format > FORMAT:
+        raise NewerFormatError("A newer release writes these columns; its worker takes the facts.")
+    if state.format < FORMAT:
+        # Written by an older release: what the facts name is in the rows that the new build reads.
         await begin_epoch(tx, organization_id, state)
     return state
 
 
 async def _fed(tx: Tx, organization_id: UUID, state: State) -> None:
-    state.version += 1
     state.ask_to_tidy(tx.now)
     await columns.update_state(tx, organization_id, state)

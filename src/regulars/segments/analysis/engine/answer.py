@@ -13,6 +13,7 @@ import numpy as np
 
 from regulars.kit.db import Database, Tx
 from regulars.segments.analysis.engine import queries
+from regulars.segments.analysis.engine.customers import PROFILE
 from regulars.segments.analysis.engine.days import Zone
 from regulars.segments.analysis.engine.evaluate import Evaluation
 from regulars.segments.analysis.engine.load import RunGoneError, load
@@ -21,7 +22,6 @@ from regulars.segments.analysis.engine.need import need_of
 from regulars.segments.analysis.model import Answer, Figures, Members, Place, Question
 from regulars.segments.columns.life import find_progress, rebuild
 from regulars.segments.columns.model import FORMAT
-from regulars.segments.queries import find_profiles_by_number
 
 # Each has a connection, and what it needs in memory at least while it lasts.
 ANSWERS_AT_ONCE: Final = 4
@@ -53,9 +53,10 @@ class Engine:
 
     async def forget_purged(self) -> None:
         """Let go of whatever people may be in who were erased: those columns were written anew without them."""
-        for organization_id in self.memory.known():
+        for organization_id, held in self.memory.list_held():
             async with self._turn(organization_id), self._database.transaction() as tx:
-                if await queries.find_marks(tx, organization_id) != self.memory.purges_of(organization_id):
+                found = await queries.find_erased_since(tx, organization_id, held.snapshot.epoch)
+                if found is None or not held.stays(*found):
                     self.memory.forget(organization_id)
 
     def _turn(self, organization_id: UUID) -> asyncio.Lock:
@@ -68,8 +69,8 @@ class Engine:
         started = time.perf_counter()
         asked = question.asked
         snapshot = await queries.find_snapshot(tx, question.organization_id)
-        if snapshot is not None and snapshot.format != FORMAT:
-            # Written by another release: whoever asks first has them built again.
+        if snapshot is not None and snapshot.format < FORMAT:
+            # Written by an older release: whoever asks first has them built again.
             await rebuild(tx, question.organization_id)
         if snapshot is None or snapshot.state != "ready" or snapshot.format != FORMAT:
             return Answer(is_ready=False, progress=await find_progress(tx, question.organization_id))
@@ -77,6 +78,8 @@ class Engine:
             return Answer(is_renumbered=True)
         held = self.memory.find(question.organization_id, snapshot)
         need = need_of(asked.match, asked.segments)
+        if question.want != "figures":
+            need.customers.update(PROFILE)
         zone = self._zones.setdefault(asked.zone, Zone(asked.zone))
         await load(tx, question.organization_id, held, need, zone=zone)
         if question.want == "figures":
@@ -85,8 +88,7 @@ class Engine:
             answer = Answer(figures=msgspec.structs.replace(figures, took_ms=took_ms))
         else:
             numbers, following = await asyncio.to_thread(_members, held, question, zone)
-            found = await find_profiles_by_number(tx, question.organization_id, snapshot.epoch, numbers)
-            ids = tuple(found[number] for number in numbers if number in found)
+            ids = tuple(held.profile_of(number) for number in numbers)
             place = None if following is None else Place(snapshot.epoch, following)
             answer = Answer(members=Members(profile_ids=ids, next=place, as_of=tx.now))
         self.memory.make_room(question.organization_id, need.customers | need.sales, is_busy=self._is_busy)

@@ -21,6 +21,8 @@ from regulars.segments.columns.model import BLOCK_CUSTOMERS, NEVER_ASKED, Custom
 # Of an attribute, its key follows.
 ATTRIBUTE: Final = "a:"
 TEXTS: Final = "texts"
+# The id of a profile, in two numbers.
+PROFILE: Final = ("profile_high", "profile_low")
 NO_TIME: Final = np.iinfo(np.int64).min
 
 Number = int | bool | None
@@ -38,6 +40,8 @@ class Plain:
 # Every column that is no attribute, how it is kept and what a patch says of it.
 PLAIN: Final[dict[str, Plain]] = {
     "alive": Plain(np.bool_, False, lambda state: state.is_alive),
+    PROFILE[0]: Plain(np.uint64, 0, lambda state: int.from_bytes(state.profile[:8])),
+    PROFILE[1]: Plain(np.uint64, 0, lambda state: int.from_bytes(state.profile[8:])),
     "created": Plain(np.int64, NO_TIME, lambda state: state.created_s if state.is_alive else NO_TIME),
     "named": Plain(np.bool_, False, lambda state: state.is_named),
     "own": Plain(np.uint64, 0, lambda state: state.own_hash),
@@ -69,11 +73,15 @@ class LastTexts:
         self.journey = np.concatenate((self.journey, journey.astype(np.int32)))
         self.at_s = np.concatenate((self.at_s, at_s.astype(np.int64)))
 
-    def apply(self, states: Sequence[CustomerState]) -> None:
-        changed = np.fromiter((state.number for state in states), np.int64, len(states))
+    def apply(self, states: Sequence[CustomerState], first: int) -> None:
+        changed = numbers_of(states) - first
         kept = ~np.isin(self.customer, changed)
         self.customer, self.journey, self.at_s = self.customer[kept], self.journey[kept], self.at_s[kept]
-        rows = [(state.number, self.journeys.code(journey), at_s) for state in states for journey, at_s in state.texts]
+        rows = [
+            (state.number - first, self.journeys.code(journey), at_s)
+            for state in states
+            for journey, at_s in state.texts
+        ]
         if rows:
             customer, journey, at_s = zip(*rows, strict=True)
             self.add(np.array(customer), np.array(journey), np.array(at_s))
@@ -121,14 +129,18 @@ def place_block(column: Column, block: int, content: bytes) -> None:
     column[first : first + values_of.size] = values_of.astype(column.dtype)
 
 
-def apply(name: str, column: Column, states: Sequence[CustomerState]) -> None:
-    """Write what patches say, the last of each customer; the column has room for all of them."""
+def numbers_of(states: Sequence[CustomerState]) -> Array:
+    return np.fromiter((state.number for state in states), np.int64, len(states))
+
+
+def apply(name: str, column: Column, states: Sequence[CustomerState], *, first: int = 0) -> None:
+    """Write what patches say, the last of each customer; the column begins with `first` and has room for all."""
     if not states:
         return
     if isinstance(column, LastTexts):
-        column.apply(states)
+        column.apply(states, first)
         return
-    numbers = np.fromiter((state.number for state in states), np.int64, len(states))
+    numbers = numbers_of(states) - first
     if isinstance(column, Values):
         code = column.dictionary.code
         column.codes[numbers] = np.fromiter((code(value) for value in values_of(name, states)), np.int32, len(states))
@@ -156,38 +168,20 @@ def last_of_each(patches: Iterable[Sequence[CustomerState]]) -> list[CustomerSta
 def fold(block: int, parts: Mapping[str, bytes], states: Sequence[CustomerState]) -> tuple[int, dict[str, bytes]]:
     """A block with patches in it: how many customers it has room for, and its parts."""
     first = block * BLOCK_CUSTOMERS
-    moved = [_moved(state, first) for state in states]
     keys = {ATTRIBUTE + key for state in states for key in state.attributes}
     names = {*PLAIN, *CODED, TEXTS, *keys, *(name for name in parts if name.startswith(ATTRIBUTE))}
     known = decode(parts["alive"]).size if "alive" in parts else 0
-    size = max([known, *(state.number + 1 for state in moved)])
+    size = max([known, *(state.number - first + 1 for state in states)])
     folded: dict[str, bytes] = {}
     for name in names:
         column = empty(name, size)
         if name in parts:
             place_block(column, 0, parts[name])
-        apply(name, column, moved)
+        apply(name, column, states, first=first)
         content = _encoded(column)
         if content is not None:
             folded[name] = content
     return size, folded
-
-
-def _moved(state: CustomerState, first: int) -> CustomerState:
-    return CustomerState(
-        state.number - first,
-        state.is_alive,
-        state.created_s,
-        state.is_named,
-        state.country,
-        state.own_hash,
-        state.consent,
-        state.source,
-        state.store,
-        state.since_s,
-        state.attributes,
-        state.texts,
-    )
 
 
 def _encoded(column: Column) -> bytes | None:

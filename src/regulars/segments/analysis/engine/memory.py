@@ -2,13 +2,14 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
 import numpy as np
 
 from regulars.segments.analysis.engine.blobs import Array
-from regulars.segments.analysis.engine.customers import Column, apply, grown, last_of_each
+from regulars.segments.analysis.engine.customers import PROFILE, Column, apply, grown, last_of_each
 from regulars.segments.analysis.engine.queries import Snapshot
 from regulars.segments.analysis.engine.reading import Reading
 from regulars.segments.analysis.engine.sales import SalesRun, Words, is_told
@@ -70,6 +71,8 @@ class Held:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
+        # As it was last seen: once it is another, those who were erased then are out of the blobs.
+        self.erased_since = snapshot.erased_since
         self.words = Words()
         self.columns: OrderedDict[str, Column] = OrderedDict()
         self.patches: dict[int, list[CustomerState]] = {}
@@ -98,20 +101,29 @@ class Held:
         ordinals = [run.ordinal for run in self.snapshot.runs if run.kind == "sales"]
         return self.snapshot.epoch, max([0, *ordinals])
 
+    def profile_of(self, number: int) -> UUID:
+        """Of one who is alive."""
+        high, low = (self.columns[name] for name in PROFILE)
+        if not isinstance(high, np.ndarray) or not isinstance(low, np.ndarray):
+            raise TypeError("ids are kept as numbers")
+        return UUID(int=int(high[number]) << 64 | int(low[number]))
+
     def runs(self, kind: str) -> list[Run]:
         return [run for run in self.snapshot.runs if run.kind == kind]
 
+    def stays(self, erased_since: datetime | None) -> bool:
+        """Whether nobody was taken out of the blobs since the last look, who would still be in memory."""
+        if self.erased_since not in {None, erased_since}:
+            return False
+        self.erased_since = erased_since
+        return True
+
     def bring_to(self, snapshot: Snapshot) -> None:
         """Keep what is still true: runs never change, and a fold moves patches that the columns already have."""
-        before = self.snapshot
         self.snapshot = snapshot
-        if snapshot.folded_to > self.applied_to or snapshot.purges != before.purges:
+        if snapshot.folded_to > self.applied_to:
             self.columns.clear()
             self.results.clear()
-        if snapshot.purges != before.purges:
-            self.patches.clear()
-            self.sales.clear()
-            self.words = Words()
         live = {run.id for run in snapshot.runs}
         self.patches = {run_id: states for run_id, states in self.patches.items() if run_id in live}
         self.sales = {run_id: run for run_id, run in self.sales.items() if run_id in live}
@@ -181,22 +193,15 @@ class Memory:
 
     def find(self, organization_id: UUID, snapshot: Snapshot) -> Held:
         held = self._held.get(organization_id)
-        if held is None or held.snapshot.epoch != snapshot.epoch:
+        if held is None or held.snapshot.epoch != snapshot.epoch or not held.stays(snapshot.erased_since):
             held = self._held[organization_id] = Held(snapshot)
         else:
             held.bring_to(snapshot)
         self._held.move_to_end(organization_id)
         return held
 
-    def known(self) -> list[UUID]:
-        return list(self._held)
-
-    def list_held(self) -> list[Held]:
-        return list(self._held.values())
-
-    def purges_of(self, organization_id: UUID) -> tuple[int, int] | None:
-        held = self._held.get(organization_id)
-        return None if held is None else (held.snapshot.epoch, held.snapshot.purges)
+    def list_held(self) -> list[tuple[UUID, Held]]:
+        return list(self._held.items())
 
     def reading_of(self, organization_id: UUID) -> Reading:
         held = self._held.get(organization_id)

@@ -1,6 +1,7 @@
 """The SQL of the analysis process: one statement shows the columns as of one moment, and blobs travel in binary."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -15,15 +16,11 @@ from regulars.segments.columns.model import Run
 class Snapshot(NamedTuple):
     epoch: int
     state: str
-    phase: str
     format: int
-    done: int
-    total: int
     next_number: int
-    version: int
     folded_to: int
-    purges: int
     consents: int
+    erased_since: datetime | None
     runs: list[Run]
 
 
@@ -33,7 +30,7 @@ _runs = msgspec.json.Decoder(list[tuple[int, str, int, int, int, int, int | None
 async def find_snapshot(tx: Tx, organization_id: UUID) -> Snapshot | None:
     rows = await tx.fetch(
         """
-        SELECT epoch, state, phase, format, done, total, next_number, version, folded_to, purges, consents,
+        SELECT epoch, state, format, next_number, folded_to, consents, erased_since,
                (
                    SELECT COALESCE(json_agg(json_build_array(
                        runs.id, runs.kind, runs.level, runs.ordinal, runs.rows, runs.bytes, runs.first_s, runs.last_s
@@ -102,13 +99,13 @@ async def find_blobs(
     return found
 
 
-async def find_marks(tx: Tx, organization_id: UUID) -> tuple[int, int] | None:
-    """The epoch, and how often people were taken out of its blobs."""
+async def find_erased_since(tx: Tx, organization_id: UUID, epoch: int) -> tuple[datetime | None] | None:
+    """Since when people wait to be taken out of the blobs of an epoch; None if there is no such epoch any more."""
     rows = await tx.fetch(
-        "SELECT epoch, purges FROM segment_columns WHERE organization_id = %s AND state <> 'ended'",
-        (organization_id,),
+        "SELECT erased_since FROM segment_columns WHERE organization_id = %s AND epoch = %s AND state <> 'ended'",
+        (organization_id, epoch),
     )
-    return (rows[0][0], rows[0][1]) if rows else None
+    return (rows[0][0],) if rows else None
 
 
 async def list_unfinished(tx: Tx, organization_id: UUID, epoch: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Keep the runs few: merge them by level, fold patches into blocks, and write anew what erased people were in.
+"""Keep the runs few: merge sales by level, fold patches into blocks, and write anew what erased people were in.
 
 Runs never change. So all that is heavy happens outside the state's lock: new runs are written beside the old ones, not
 live yet, and one short transaction puts them in their place. It finds out whether all of the old ones are still there;
@@ -36,7 +36,8 @@ from regulars.segments.columns.model import (
 MERGE_RUNS: Final = 16
 # So many rows a merged run has at most; of those of a build, 256 fit.
 MERGED_ROWS_MAX: Final = 1 << 21
-# So many changes for each block that they touch are worth writing it anew.
+# So many changes are worth writing blocks anew, and so many for each block there is.
+FOLD_CHANGES: Final = 8_192
 FOLD_PER_BLOCK: Final = 2_048
 # Of the 24 hours in which the bytes of an erased customer have to go.
 PURGE_AFTER: Final = timedelta(hours=12)
@@ -56,18 +57,18 @@ class _TakenError(Exception):
 async def tidy(database: Database, organization_id: UUID, *, purge_after: timedelta = PURGE_AFTER) -> bool:
     """Do what there is to do; answer whether anything was done. One process does it at a time."""
     async with database.transaction() as tx:
+        state = await columns.find_state(tx, organization_id)
+        if state is None or state.format != FORMAT:
+            return False
         if not await columns.claim_tidying(tx, organization_id, until=tx.now + TIDY_CLAIM):
             return False
-        state = await columns.find_state(tx, organization_id)
-    if state is None or state.format != FORMAT:
-        return False
+        is_to_purge = state.erased_since is not None and tx.now - state.erased_since >= purge_after
     did = False
     try:
         await _forget_unfinished(database, organization_id, state.epoch)
         while await _merge_some(database, organization_id, state.epoch):
             did = True
-        did = await _fold_if_worth_it(database, organization_id, state.epoch) or did
-        if await _begin_purge(database, organization_id, state.epoch, purge_after=purge_after):
+        if is_to_purge:
             await _purge(database, organization_id, state.epoch)
             did = True
     except _TakenError:
@@ -84,40 +85,44 @@ async def _release(database: Database, organization_id: UUID, *, purge_after: ti
         if state is None or state.state == "ended":
             return
         waiting = None if state.erased_since is None else state.erased_since + purge_after
-        waiting = waiting if state.purging_since is None else tx.now
         runs = await columns.list_runs(tx, organization_id, state.epoch)
-        state.tidy_at = tx.now if choose(runs) or is_worth_folding(runs) else waiting
+        state.tidy_at = tx.now if choose(runs) else waiting
         await columns.update_state(tx, organization_id, state)
 
 
 def choose(runs: Sequence[Run]) -> list[Run]:
-    """The oldest runs of one kind and level that are enough for one of the next; none if there are not.
+    """The runs that become one: the oldest sales of a level that are enough for one of the next, or all patches.
 
     Nobody asks for the order of runs of sales, so those that are big stay as they are, and the others do not wait for
-    them. Of patches the last one counts: none is left out, and if they are too many they are folded.
+    them. Of patches the last one counts, so none is left out.
     """
-    for kind in ("sales", "patch"):
-        of_kind = [run for run in runs if run.kind == kind]
-        mergeable = [run for run in of_kind if kind == "patch" or run.rows <= MERGED_ROWS_MAX // MERGE_RUNS]
-        for level in sorted({run.level for run in mergeable}):
-            oldest = [run for run in mergeable if run.level == level][:MERGE_RUNS]
-            if len(oldest) == MERGE_RUNS and sum(run.rows for run in oldest) <= MERGED_ROWS_MAX:
-                return oldest
-    return []
+    sales = [run for run in runs if run.kind == "sales" and run.rows <= MERGED_ROWS_MAX // MERGE_RUNS]
+    for level in sorted({run.level for run in sales}):
+        oldest = [run for run in sales if run.level == level][:MERGE_RUNS]
+        if len(oldest) == MERGE_RUNS and sum(run.rows for run in oldest) <= MERGED_ROWS_MAX:
+            return oldest
+    patches = [run for run in runs if run.kind == "patch"]
+    return patches if len(patches) >= MERGE_RUNS or is_worth_folding(runs) else []
 
 
 def is_worth_folding(runs: Sequence[Run]) -> bool:
     """Whether so many changes wait that every block could be written anew; fewer may touch only few of them."""
     changes = sum(run.rows for run in runs if run.kind == "patch")
-    return changes >= FOLD_PER_BLOCK * (1 + sum(run.kind == "block" for run in runs)) and changes >= BLOCK_CUSTOMERS
+    return changes >= max(FOLD_CHANGES, FOLD_PER_BLOCK * sum(run.kind == "block" for run in runs))
 
 
 async def _merge_some(database: Database, organization_id: UUID, epoch: int) -> bool:
     async with database.transaction() as tx:
-        chosen = choose(await columns.list_runs(tx, organization_id, epoch))
-        if not chosen:
-            return False
-        blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id for run in chosen], None)
+        runs = await columns.list_runs(tx, organization_id, epoch)
+        chosen = choose(runs)
+        are_folded = bool(chosen) and chosen[0].kind == "patch" and is_worth_folding(runs)
+        read = [] if are_folded else [run.id for run in chosen]
+        blobs = await queries.find_blobs(tx, organization_id, epoch, read, None)
+    if not chosen:
+        return False
+    if are_folded:
+        await fold_patches(database, organization_id, epoch)
+        return True
     make = _merged_sales if chosen[0].kind == "sales" else _merged_patches
     made = await asyncio.to_thread(make, chosen, blobs, None)
     await _replace(database, organization_id, epoch, chosen, [made])
@@ -157,23 +162,13 @@ def _arrays(run: Run, blobs: Blobs, words: Words) -> dict[str, Array]:
 def _merged_patches(runs: Sequence[Run], blobs: Blobs, _dead: Array | None) -> Made:
     states = _states(runs, blobs)
     content = pack_customers(states)
-    ordinal, level = max(run.ordinal for run in runs), runs[0].level + 1
-    return Made(Run(0, "patch", level, ordinal, len(states), len(content)), {WHOLE: content})
+    return Made(Run(0, "patch", 0, max(run.ordinal for run in runs), len(states), len(content)), {WHOLE: content})
 
 
 def _states(runs: Sequence[Run], blobs: Blobs) -> list[CustomerState]:
     if any((run.id, WHOLE) not in blobs for run in runs):
         raise _TakenError
     return last_of_each(unpack_customers(blobs[run.id, WHOLE]) for run in runs)
-
-
-async def _fold_if_worth_it(database: Database, organization_id: UUID, epoch: int) -> bool:
-    async with database.transaction() as tx:
-        runs = await columns.list_runs(tx, organization_id, epoch)
-    if not is_worth_folding(runs):
-        return False
-    await fold_patches(database, organization_id, epoch)
-    return True
 
 
 async def fold_patches(database: Database, organization_id: UUID, epoch: int) -> None:
@@ -203,24 +198,13 @@ async def fold_patches(database: Database, organization_id: UUID, epoch: int) ->
     await _replace(database, organization_id, epoch, [*patches, *blocks.values()], made, folded_to=folded_to)
 
 
-async def _begin_purge(database: Database, organization_id: UUID, epoch: int, *, purge_after: timedelta) -> bool:
-    """Whether it is time, or one was begun and broke off. Who is erased from here on waits for the next."""
-    async with database.transaction() as tx:
-        await columns.wait_longer(tx)
-        state = await columns.lock_state(tx, organization_id)
-        if state is None or state.epoch != epoch:
-            return False
-        if state.erased_since is not None and tx.now - state.erased_since >= purge_after:
-            state.purging_since = state.purging_since or state.erased_since
-            state.erased_since = None
-            await columns.update_state(tx, organization_id, state)
-        return state.purging_since is not None
-
-
 async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
-    """Write anew whatever erased customers are in: their values, and the sales that had their numbers."""
+    """Write anew whatever erased customers are in: their values, and the sales that had their numbers. One that breaks
+    off is begun again. Who is erased from here on stands in a patch that comes later, and waits for the next."""
     await fold_patches(database, organization_id, epoch)
     async with database.transaction() as tx:
+        begun = tx.now
+        before = await columns.find_state(tx, organization_id)
         runs = await columns.list_runs(tx, organization_id, epoch)
         dead = await _dead(tx, organization_id, epoch, [run for run in runs if run.kind == "block"])
     for run in [run for run in runs if run.kind == "sales"]:
@@ -228,11 +212,12 @@ async def _purge(database: Database, organization_id: UUID, epoch: int) -> None:
     async with database.transaction() as tx:
         await columns.wait_longer(tx)
         state = await columns.lock_state(tx, organization_id)
-        if state is None or state.epoch != epoch:
+        if state is None or before is None or not state.epoch == before.epoch == epoch:
             return
-        state.purges += 1
-        state.version += 1
-        state.purging_since = None
+        patches = [run for run in await columns.list_runs(tx, organization_id, epoch) if run.kind == "patch"]
+        blobs = await queries.find_blobs(tx, organization_id, epoch, [run.id for run in patches], None)
+        is_all = state.folded_to == before.folded_to and all(it.is_alive for it in _states(patches, blobs))
+        state.erased_since = None if is_all else begun
         await columns.update_state(tx, organization_id, state)
 
 
@@ -286,7 +271,6 @@ async def _replace(
         if gone != len(old) or live != len(ids):
             raise _TakenError
         state.folded_to = max(state.folded_to, folded_to or 0)
-        state.version += 1
         await columns.update_state(tx, organization_id, state)
 
 

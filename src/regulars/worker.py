@@ -9,7 +9,7 @@ from typing import Final
 import psycopg
 import uvloop
 
-from regulars.accounts.audit.sweep import sweep_addresses
+from regulars.accounts.audit.log import sweep_addresses
 from regulars.catalog.counts.queue import CountQueue
 from regulars.catalog.model import Catalog
 from regulars.consent.browse.figures import ConsentFigures
@@ -36,8 +36,8 @@ from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.gateways import Gateways, open_gateways
 from regulars.messaging.inbox.decide import OverdueReplies
 from regulars.messaging.inbox.known import HASHES_KEPT_FOR, sweep_hashes
-from regulars.messaging.keep.old import KEPT_FOR as TEXTS_KEPT_FOR
-from regulars.messaging.keep.old import sweep_replies, sweep_texts
+from regulars.messaging.keep.retention import KEPT_FOR as TEXTS_KEPT_FOR
+from regulars.messaging.keep.retention import sweep_replies, sweep_texts
 from regulars.messaging.send import TextQueue
 from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.privacy.jobs import anonymise_stragglers, read_on

@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from regulars.accounts.audit.log import Actor, record
-from regulars.accounts.audit.sweep import sweep_addresses
+from regulars.accounts.audit.log import Actor, record, sweep_addresses
 from regulars.accounts.audit.verify import verify_log
 from regulars.kit.ids import new_uuid
 

@@ -5,12 +5,11 @@ from uuid import UUID, uuid4
 import pyotp
 import pytest
 
-from regulars.accounts.agents import browser_of
 from regulars.accounts.errors import TooManyAttempts
 from regulars.accounts.factor.code import STEP_S, matching_step, new_offer
 from regulars.accounts.model import ABSOLUTE, IDLE, Session, read_email
 from regulars.accounts.passwords import Passwords, objection
-from regulars.accounts.sessions import Doorkeeper, start_session
+from regulars.accounts.sessions import Doorkeeper, browser_of, start_session
 from regulars.accounts.sign_in import begin_attempt
 from regulars.accounts.throttle import attempts
 from regulars.kit.db import Tx

@@ -11,7 +11,7 @@ from regulars.http.api_lane import ApiLane
 from regulars.http.json_api import JsonApi
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
-from regulars.stores.errors import StoreNotFound
+from regulars.stores.model import StoreNotFound
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from regulars.http import reads as engine
 from regulars.http.reads import Reads
 from regulars.http.route import Answer, LookUp
 from regulars.kit.coalesce import QUEUE_ITEMS_MAX
-from regulars.stores.errors import StoreNotFound
+from regulars.stores.model import StoreNotFound
 
 pytestmark = pytest.mark.anyio
 

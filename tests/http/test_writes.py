@@ -17,7 +17,7 @@ from regulars.http.route import Answer, Write
 from regulars.idempotency.model import fingerprint
 from regulars.kit.coalesce import QUEUE_ITEMS_MAX
 from regulars.kit.errors import Unavailable
-from regulars.stores.errors import StoreNotFound
+from regulars.stores.model import StoreNotFound
 
 pytestmark = pytest.mark.anyio
 RETRY_AFTER = (b"retry-after", b"1")

@@ -14,7 +14,7 @@ from regulars.idempotency.errors import IdempotencyConflict, IdempotencyInProgre
 from regulars.idempotency.model import fingerprint
 from regulars.kit.db import Database
 from regulars.kit.errors import Unavailable
-from regulars.stores.errors import StoreNotFound
+from regulars.stores.model import StoreNotFound
 
 pytestmark = pytest.mark.anyio
 TARGET = b"/v1/things"

@@ -10,7 +10,7 @@ from regulars.messaging.addresses import inbound_url, receipt_url
 from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.providers.base import Accepted, Unclear
 from regulars.messaging.providers.twilio import sign
-from regulars.messaging.resend import resend
+from regulars.messaging.request import resend
 from regulars.messaging.rules import Cap
 from regulars.messaging.settings.model import SmsSettings, TwilioAccount
 

@@ -12,7 +12,7 @@ from regulars.messaging.hold import hold, release
 from regulars.messaging.hours import Rule
 from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Refused, Unclear
-from regulars.messaging.resend import resend
+from regulars.messaging.request import resend
 from regulars.messaging.rules import Cap
 from regulars.messaging.settings.model import Notice, SmsSettings
 from regulars.messaging.template import Missing

@@ -14,12 +14,13 @@ from regulars.kit.keyset import PageRequest
 from regulars.kit.settings import Settings
 from regulars.organizations.model import KeyHolder
 from regulars.request_log import note, queries
-from regulars.request_log.erase import erase_entries
 from regulars.request_log.model import ENTRIES_PER_KEY_MAX, RETENTION, Kind, masked_target
 from regulars.request_log.note import REFUSALS_PER_WRITE_MAX, SUCCESSES_PER_WRITE_MAX, RequestLog
+from regulars.request_log.personal import PERSONAL_DATA
 from regulars.request_log.read import count_answers, find_answer, list_answers
 from regulars.request_log.sweep import sweep
 from regulars.server import api_routes
+from regulars.work.personal import ErasedPeople
 
 pytestmark = pytest.mark.anyio
 
@@ -145,7 +146,7 @@ async def test_an_erasure_removes_the_entries_that_name_the_person(request_log, 
         request_log.note(caller, answered(200, operation="getProfile", references=(PROFILE.encode(profile_id),)))
     await request_log.write()
     async with database.transaction() as tx:
-        await erase_entries(tx, caller.organization_id, [erased])
+        await PERSONAL_DATA.erase(tx, caller.organization_id, ErasedPeople(profile_ids=[erased]))
     [entry] = await shown()
     assert entry.profile_id == other
 

@@ -11,7 +11,7 @@ from tests.support import samples
 from regulars.kit.ids import PROFILE, new_uuid
 from regulars.kit.ids import STORE as STORE_KIND
 from regulars.sales.encode import encode_sale
-from regulars.stores.errors import StoreNotFound
+from regulars.stores.model import StoreNotFound
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from regulars.consent.phone import read_consent_number
 from regulars.kit.ids import RESERVED_PREFIXES
 from regulars.kit.text import is_control
 from regulars.sales.model import QUANTITY_LIMIT
-from regulars.stores.countries import COUNTRY_CODES
+from regulars.stores.model import COUNTRY_CODES
 from schemathesis import Case, HookContext
 
 POSSIBLE_NUMBER = "+33612345678"

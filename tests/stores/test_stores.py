@@ -12,10 +12,8 @@ from regulars.kit.db import Database
 from regulars.kit.errors import InvalidCursor, ValidationError
 from regulars.kit.ids import STORE, ByExternalId, ById, new_uuid
 from regulars.stores import api
-from regulars.stores.countries import COUNTRY_CODES
-from regulars.stores.errors import StoreNotFound
 from regulars.stores.find import find_store, find_stores
-from regulars.stores.model import Address, StoreRef, StoreUpsert
+from regulars.stores.model import COUNTRY_CODES, Address, StoreNotFound, StoreRef, StoreUpsert
 from regulars.stores.upsert import Upserted, upsert_stores
 
 pytestmark = pytest.mark.anyio

@@ -3,8 +3,8 @@ import pytest
 from regulars.web import flash
 from regulars.web.form import FormState
 from regulars.web.navigation import entry_of
-from regulars.web.next_page import safe_next
 from regulars.web.static import ASSETS_PATH, asset_response, asset_url
+from regulars.web.visit import safe_next
 
 
 @pytest.mark.parametrize("wanted", ["/o/shop/customers?q=a", "/account"])

@@ -20,7 +20,7 @@ from regulars.kit.releases import OutdatedReleaseError
 from regulars.kit.settings import SettingsError
 from regulars.kit.vault import VaultError
 from regulars.postgres.errors import EmbeddedDatabaseError, ProgramsError
-from regulars.processes.errors import InUseError
+from regulars.processes.in_use import InUseError
 
 DATABASE_ERRORS: Final = (
     EmbeddedDatabaseError,

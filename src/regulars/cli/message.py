@@ -16,7 +16,7 @@ from regulars.messaging.find import list_texts
 from regulars.messaging.inbox.receive import Incoming, Received, receive
 from regulars.messaging.model import OriginKind, State, TextRow
 from regulars.messaging.request import Ordered, TextOrder, request_texts
-from regulars.messaging.resend import resend as send_again
+from regulars.messaging.request import resend as send_again
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.template import Missing, TemplateError, parse_template, render
 

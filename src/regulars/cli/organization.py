@@ -20,7 +20,7 @@ from regulars.kit.db import Tx
 from regulars.organizations import manage, particulars
 from regulars.organizations.dissolve import dissolve
 from regulars.organizations.model import Organization
-from regulars.stores.countries import COUNTRY_CODES
+from regulars.stores.model import COUNTRY_CODES
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, rename, set up and delete organizations.")
 

@@ -56,7 +56,7 @@ from regulars.kit.pagination import cut_page, read_cursor, read_limit, scope_of
 from regulars.kit.wire import REFERENCE_SCHEMA
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles
-from regulars.stores.errors import StoreNotFound
+from regulars.stores.model import StoreNotFound
 from regulars.work.automation import AutomationOut
 
 _NOTHING = msgspec.Raw(b"null")

@@ -18,9 +18,8 @@ from regulars.kit.ids import Reference
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles, find_profiles_by_phone, lock_profiles
 from regulars.profiles.model import ProfileRef
-from regulars.stores.errors import StoreNotFound
 from regulars.stores.find import find_stores
-from regulars.stores.model import StoreRef
+from regulars.stores.model import StoreNotFound, StoreRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.inbox.forget import forget_replies
-from regulars.messaging.keep.texts import find_text_ids, forget_texts
-from regulars.messaging.providers.phone import forget_simulated
+from regulars.messaging.inbox.known import forget_replies
+from regulars.messaging.keep.retention import find_text_ids, forget_texts
+from regulars.messaging.providers.simulator import forget_simulated
 from regulars.messaging.settings.store import load_texting
 from regulars.work.erase import rewrite_waiting_facts
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from regulars.kit.db import Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.keep.texts import add_totals
+from regulars.messaging.keep.retention import add_totals
 from regulars.messaging.model import TextRow
 from regulars.work import outbox
 

@@ -1,5 +1,7 @@
-"""Ask for texts: one row for each step of an origin, however often it is asked for."""
+"""Request texts: one row for each step of an origin, however often it is requested; and send one again that may or may
+not have left, only because a person says so."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,12 +12,26 @@ from regulars.consent.numbers.gate import TextNumber, find_text_numbers
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging import queries
-from regulars.messaging.compose import Composed, compose
+from regulars.messaging.errors import NotUnknown, TextNotFound
 from regulars.messaging.model import EXEMPT, EXEMPT_EXPIRES_AFTER, EXPIRES_AFTER, OriginKind, Reason, State, TextRow
 from regulars.messaging.note import note_changes
+from regulars.messaging.parts import PARTS_MAX, Measured, measure
 from regulars.messaging.places import place_of
+from regulars.messaging.settings.model import Notice
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.template import Missing
+
+_AGAIN = frozenset({State.UNKNOWN.value, State.FAILED.value})
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    body: str
+    measured: Measured
+
+    @property
+    def is_too_long(self) -> bool:
+        return self.measured.parts > PARTS_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,3 +122,26 @@ def reason_to_skip(words: str | Missing, number: TextNumber | None, composed: Co
     if number is None:
         return Reason.NO_CONSENT.value
     return Reason.TOO_LONG.value if composed.is_too_long else None
+
+
+def compose(words: str, *, brand: str, notice: Notice | None) -> Composed:
+    """Every text says who writes and how to stop; where the words already do, nothing is added."""
+    body = words.strip()
+    if not re.search(rf"(?<!\w){re.escape(brand)}(?!\w)", body):
+        body = f"{brand}: {body}"
+    if notice is not None and notice.words not in body:
+        body = f"{body} {notice.words}"
+    return Composed(body, measure(body))
+
+
+async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
+    """Back into the queue and through the gate; the customer may get it twice."""
+    row = await queries.lock_text(tx, organization_id, text_id)
+    if row is None:
+        raise TextNotFound("There is no text with this id.")
+    if row.state not in _AGAIN:
+        raise NotUnknown(f"This text is {row.state}; only one that is unknown or failed can be sent again.")
+    if OriginKind(row.origin_kind) in EXEMPT:
+        raise NotUnknown("An answer to STOP or HELP is sent within five minutes or never.")
+    await queries.requeue_text(tx, organization_id, text_id, expires_at=tx.now + EXPIRES_AFTER)
+    tx.touched.add(("texts", organization_id))

@@ -19,7 +19,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.messaging import queries
 from regulars.messaging.inbox.suppress import find_suppressed
-from regulars.messaging.keep.texts import forget_ended, lock_texts
+from regulars.messaging.keep.retention import forget_ended, lock_texts
 from regulars.messaging.model import EXEMPT, Candidate, OriginKind, Reason, Send, Skip, State, TextRow, Wait, decide
 from regulars.messaging.note import note_changes
 from regulars.messaging.places import Place, place_of
@@ -34,7 +34,7 @@ from regulars.messaging.providers.base import (
     Refused,
     Unclear,
 )
-from regulars.messaging.providers.phone import forget_simulated
+from regulars.messaging.providers.simulator import forget_simulated
 from regulars.messaging.regions import region_of
 from regulars.messaging.settings.store import Texting, hold_for_account, share_texting
 from regulars.stores.find import find_addresses

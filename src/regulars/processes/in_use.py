@@ -14,7 +14,6 @@ import psycopg
 
 from regulars.kit import connecting, log
 from regulars.kit.releases import KNOWN
-from regulars.processes.errors import InUseError
 
 ADVISORY_LOCK: Final = 7_345_112_002
 CHECK_INTERVAL_S: Final = 2.0
@@ -28,6 +27,10 @@ RESTORE_WAIT: Final = "3s"
 Connection = psycopg.Connection[Any]
 
 _log = log.get(__name__)
+
+
+class InUseError(Exception):
+    """Another process has what this one needs; the message is one sentence for the person who runs the command."""
 
 
 class User(NamedTuple):

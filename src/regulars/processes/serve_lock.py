@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from regulars.kit.settings import Settings
 from regulars.postgres import embedded
-from regulars.processes.errors import InUseError
+from regulars.processes.in_use import InUseError
 
 
 @contextlib.contextmanager

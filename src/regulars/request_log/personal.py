@@ -4,12 +4,13 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.request_log.erase import erase_entries
+from regulars.request_log import queries
 from regulars.work.personal import ErasedPeople, PersonalData
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    await erase_entries(tx, organization_id, people.profile_ids)
+    """The entries whose path names them go."""
+    await queries.delete_entries_of_profiles(tx, organization_id, people.profile_ids)
 
 
 PERSONAL_DATA: Final = PersonalData(

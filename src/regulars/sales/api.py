@@ -45,12 +45,11 @@ from regulars.sales.encode import (
     encode_receipt,
     encode_sale,
 )
-from regulars.sales.errors import OccurredAtInFuture, SalesEventNotFound
 from regulars.sales.listing import CURRENCIES, TYPES, find_sales, list_sales
-from regulars.sales.model import Recorded, Sale, SalesRequest, automation_state
+from regulars.sales.model import OccurredAtInFuture, Recorded, Sale, SalesEventNotFound, SalesRequest, automation_state
 from regulars.sales.quick import QuickRecorder
 from regulars.sales.record import record_sales
-from regulars.stores.errors import StoreNotFound
+from regulars.stores.model import StoreNotFound
 
 RECORD_SALE = "recordSalesEvent"
 RECORD_SALES = "recordSalesEvents"

@@ -6,7 +6,7 @@ from uuid import UUID
 from regulars.catalog.register import register_product_keys
 from regulars.kit.db import Tx
 from regulars.sales.facts import SalesRecorded
-from regulars.sales.totals.count import count_sales
+from regulars.sales.totals.fill import count_sales
 
 
 async def register_new_product_keys(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:

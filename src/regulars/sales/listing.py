@@ -27,8 +27,8 @@ from regulars.profiles.find import find_profiles
 from regulars.sales import queries
 from regulars.sales.model import Currency, SaleType, StoredSale
 from regulars.sales.queries import Condition
-from regulars.stores.errors import StoreNotFound
 from regulars.stores.find import find_stores
+from regulars.stores.model import StoreNotFound
 
 CLOCKS_APART_MAX = timedelta(hours=1)
 _EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)

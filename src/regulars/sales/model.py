@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.kit.errors import Headers, invalid
+from regulars.kit.errors import NO_RETRY, ApiError, Headers, invalid
 from regulars.kit.faults import Spelled
 from regulars.kit.ids import Reference
 from regulars.kit.json import INTEGER_MAX, encode
@@ -248,3 +248,17 @@ def _same_value(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_same_value, one, other))
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+class OccurredAtInFuture(ApiError):
+    status, code, title = 400, "OCCURRED_AT_IN_FUTURE", "The sale lies in the future"
+    cause = "`occurred_at` is later than the service's clock allows (30 seconds, unless set otherwise)."
+    fix = "Check the register's clock and its time zone; a local time sent with `Z` is the usual reason."
+    retry = "Yes, once the moment has passed, with a new Idempotency-Key."
+
+
+class SalesEventNotFound(ApiError):
+    status, code, title = 404, "SALES_EVENT_NOT_FOUND", "No such sales event"
+    cause = "No sales event of your organization has this `external_id` or `evt_` id."
+    fix = "Check the reference; percent-encode it as one path segment."
+    retry = NO_RETRY

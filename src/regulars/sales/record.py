@@ -20,12 +20,10 @@ from regulars.profiles.model import ProfileRef
 from regulars.profiles.tell import tell_light_profiles
 from regulars.sales import queries
 from regulars.sales.collide import note_collisions
-from regulars.sales.errors import OccurredAtInFuture
 from regulars.sales.facts import SalesRecorded
-from regulars.sales.model import Recorded, Sale, StoredSale, is_same_ticket
-from regulars.stores.errors import StoreNotFound
+from regulars.sales.model import OccurredAtInFuture, Recorded, Sale, StoredSale, is_same_ticket
 from regulars.stores.find import find_stores
-from regulars.stores.model import StoreRef
+from regulars.stores.model import StoreNotFound, StoreRef
 from regulars.work import outbox
 
 

@@ -17,9 +17,8 @@ from regulars.kit.json import encode
 from regulars.kit.pagination import Page, cut_page, read_cursor, read_limit, scope_of
 from regulars.kit.wire import Timestamp
 from regulars.stores.decode import StoreIn, decode_store
-from regulars.stores.errors import StoreNotFound
 from regulars.stores.find import find_store, list_stores
-from regulars.stores.model import Store, StoreUpsert
+from regulars.stores.model import Store, StoreNotFound, StoreUpsert
 from regulars.stores.upsert import upsert_stores
 
 

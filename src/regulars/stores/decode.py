@@ -9,8 +9,7 @@ from regulars.kit.errors import invalid
 from regulars.kit.reading import Reader
 from regulars.kit.text import check_external_id
 from regulars.kit.wire import ExternalIdIn, Text
-from regulars.stores.countries import COUNTRY_CODES
-from regulars.stores.model import Address, StoreUpsert
+from regulars.stores.model import COUNTRY_CODES, Address, StoreUpsert
 
 COUNTRY_CODE_CHARACTERS = 2
 

@@ -5,11 +5,15 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.kit.ids import ByExternalId, ById, Reference, split_references
+from regulars.kit.ids import STORE, ByExternalId, ById, Reference, split_references
+from regulars.kit.keyset import PageRequest, PageRows
 from regulars.stores import queries
-from regulars.stores.model import Address, Store, StoreRef
+from regulars.stores.model import Address, NamedStore, Store, StoreRef
 
 STORES_MAX: Final = 10_000
+
+# So many are looked at for a word that few of them have.
+LOOKED_AT_MAX: Final = 5_000
 
 
 async def find_stores(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoreRef]:
@@ -51,3 +55,20 @@ async def find_addresses_in(tx: Tx, organization_id: UUID, country: str) -> list
 async def name_stores(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
     """What people call these stores: the name, or the code of one without."""
     return await queries.find_store_names(tx, organization_id, sorted(ids)) if ids else {}
+
+
+async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, word: str = "") -> PageRows[NamedStore]:
+    """Those whose name, place or code has the word."""
+    return await queries.list_stores_by_name(
+        tx,
+        organization_id,
+        page,
+        word=word.lower() or None,
+        identifier=STORE.decode(word),
+        rows_max=LOOKED_AT_MAX,
+    )
+
+
+async def count_stores(tx: Tx, organization_id: UUID, *, most: int) -> int:
+    """How many there are, counted up to a bound."""
+    return await queries.count_stores(tx, organization_id, most=most)

@@ -7,6 +7,28 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from regulars.kit.errors import ApiError
+
+# The officially assigned codes of ISO 3166-1 alpha-2.
+_CODES = """
+    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ
+    CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO
+    FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE
+    JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO
+    MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW
+    PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM
+    TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW
+"""
+
+COUNTRY_CODES = frozenset(_CODES.split())
+
+
+class StoreNotFound(ApiError):
+    status, code, title = 404, "STORE_NOT_FOUND", "No such store"
+    cause = "No store of your organization has this `external_id` or `store_` id. Stores are never created by a sale."
+    fix = "Send the store with `POST /v1/stores` first."
+    retry = "Yes, after the store exists, with a new Idempotency-Key."
+
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
     """Stored as JSON with its fields in this order, which is that of the specification."""

@@ -22,12 +22,11 @@ from regulars.web.access import Action, may
 from regulars.web.error_pages import api_refusal_page, broken_page, refusal_page, unavailable_page
 from regulars.web.errors import BadForm, ForeignForm, FormTooLarge, NotAllowed, PageNotFound, PageRefusal
 from regulars.web.navigation import Navigation
-from regulars.web.next_page import safe_next
 from regulars.web.render import NAVIGATION_STATE, SECRET_STATE, WAITING_STATE, headers, redirect
 from regulars.web.route import FORM_FIELDS_MAX, Door, Form, Page
 from regulars.web.router import PageRouter
 from regulars.web.static import ASSETS_PATH, asset_response
-from regulars.web.visit import Doorkeeper, Place, User, Visit
+from regulars.web.visit import Doorkeeper, Place, User, Visit, safe_next
 
 FORM_WAIT_S: Final = 12.0
 URL_BYTES_MAX: Final = 8 << 10

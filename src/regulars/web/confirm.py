@@ -9,10 +9,9 @@ from starlette.responses import Response
 
 from regulars.web.errors import NotConfirmed
 from regulars.web.form import FormState
-from regulars.web.next_page import safe_next
 from regulars.web.render import redirect, render
 from regulars.web.route import Door, Form, Page
-from regulars.web.visit import Doorkeeper, Visit
+from regulars.web.visit import Doorkeeper, Visit, safe_next
 
 CONFIRMED_FOR: Final = timedelta(minutes=15)
 PATH: Final = "/confirm"

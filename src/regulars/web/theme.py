@@ -3,10 +3,9 @@
 from starlette.responses import Response
 
 from regulars.web import cookies
-from regulars.web.next_page import safe_next
 from regulars.web.render import redirect
 from regulars.web.route import Door, Form
-from regulars.web.visit import Visit
+from regulars.web.visit import Visit, safe_next
 
 THEME_PATH = "/theme"
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Protocol
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 from uuid import UUID
 
 from starlette.requests import Request
@@ -122,3 +122,13 @@ class Visit:
     def url(self, path: str, *segments: str) -> str:
         """An address of this organization; segments are references and are escaped, so `a/b` stays one of them."""
         return f"/o/{self.place.slug}{path}" + "".join("/" + quote(segment, safe="") for segment in segments)
+
+
+def safe_next(wanted: str | None, *, otherwise: str) -> str:
+    """Only a path of our own: browsers read `//evil`, `/\\evil` and `/<tab>/evil` as another site."""
+    if not wanted or not wanted.startswith("/") or wanted[1:2] in {"/", "\\"}:
+        return otherwise
+    if any(character <= " " or character == "\\" for character in wanted):
+        return otherwise
+    parts = urlsplit(wanted)
+    return wanted if not parts.scheme and not parts.netloc else otherwise

@@ -4,12 +4,21 @@ from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.webhooks.erase import erase_messages
+from regulars.webhooks import queries
 from regulars.work.personal import ErasedPeople, PersonalData
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    await erase_messages(tx, organization_id, profile_ids=people.profile_ids, subscription_ids=people.subscription_ids)
+    """Cancel what still waits to be sent about these people, and blank what was said and answered.
+
+    That they were erased is sent all the same: such messages hold their ids only.
+    """
+    messages = await queries.blank_messages(
+        tx, organization_id, profile_ids=people.profile_ids, subscription_ids=people.subscription_ids
+    )
+    if messages:
+        await queries.cancel_deliveries(tx, organization_id, messages)
+        await queries.blank_answers(tx, organization_id, messages)
 
 
 PERSONAL_DATA: Final = PersonalData(

@@ -6,6 +6,7 @@ until its commit, so a use case records last: acts are rare, and nothing that ru
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,7 +15,7 @@ import msgspec
 from regulars.accounts.audit import chain, queries
 from regulars.accounts.model import Act
 from regulars.kit.commitments import new_salt
-from regulars.kit.db import Tx
+from regulars.kit.db import Database, Tx
 from regulars.kit.ids import API_KEY, new_uuid
 from regulars.kit.keyset import PageRequest, PageRows
 from regulars.web.visit import Visit
@@ -105,3 +106,18 @@ async def count_acts(tx: Tx, organization_id: UUID, *, act: str, actor: str, cap
 async def list_kinds(tx: Tx, organization_id: UUID) -> list[str]:
     """The acts that happened here, for the filter."""
     return await queries.list_kinds(tx, organization_id)
+
+
+ROWS_PER_TRANSACTION_MAX: Final = 1_000
+
+
+async def sweep_addresses(database: Database, organization_id: UUID, *, keep: timedelta) -> int:
+    swept = 0
+    while True:
+        async with database.transaction() as tx:
+            deleted = await queries.delete_addresses_before(
+                tx, organization_id, until=tx.now - keep, at_most=ROWS_PER_TRANSACTION_MAX
+            )
+        swept += deleted
+        if deleted < ROWS_PER_TRANSACTION_MAX:
+            return swept

@@ -6,13 +6,13 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from regulars.accounts import own, sessions
-from regulars.accounts.agents import browser_of
 from regulars.accounts.audit.log import actor_of
 from regulars.accounts.errors import FactorIsOn, TooManyAttempts, WrongCode
 from regulars.accounts.factor import code as factor
 from regulars.accounts.model import NAME_CHARACTERS_MAX
 from regulars.accounts.pages.parts import ACCOUNT_PATH, SIGN_IN_PATH, TOO_MANY, read_new_password
 from regulars.accounts.passwords import Passwords
+from regulars.accounts.sessions import browser_of
 from regulars.accounts.sign_in import check_password, confirm_password, given_back_on_error, record_failure
 from regulars.accounts.throttle import attempts
 from regulars.kit import ids

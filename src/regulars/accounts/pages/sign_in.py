@@ -28,10 +28,9 @@ from regulars.accounts.throttle import attempts
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import cookies
 from regulars.web.form import FormState
-from regulars.web.next_page import safe_next
 from regulars.web.render import redirect, refused, render
 from regulars.web.route import Door, Form, Page
-from regulars.web.visit import Visit
+from regulars.web.visit import Visit, safe_next
 
 CODE_WAIT: Final = timedelta(minutes=5)
 FORM: Final = "accounts/sign_in.html"

@@ -17,8 +17,7 @@ from regulars.profiles.model import Profile
 from regulars.sales.listing import find_sale
 from regulars.segments.kept.manage import find_names, list_segments
 from regulars.segments.kept.model import SegmentRow
-from regulars.stores.find import find_store
-from regulars.stores.listing import list_by_name
+from regulars.stores.find import find_store, list_by_name
 from regulars.stores.model import Store
 from regulars.web.access import Action
 from regulars.web.render import redirect, render

@@ -13,7 +13,7 @@ from regulars.journeys.manage import list_journeys
 from regulars.journeys.model import JourneyRow
 from regulars.kit.db import Tx
 from regulars.messaging.browse.listing import count_undecided
-from regulars.messaging.keep.texts import read_day
+from regulars.messaging.keep.retention import read_day
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.request_log.model import Counts
 from regulars.request_log.read import count_answers

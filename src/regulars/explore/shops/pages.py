@@ -17,8 +17,7 @@ from regulars.sales.browse.model import Filters
 from regulars.sales.browse.tickets import list_tickets
 from regulars.sales.totals.model import add_up
 from regulars.sales.totals.read import Day, filled_until, list_days, read_rhythms
-from regulars.stores.find import find_store
-from regulars.stores.listing import count_stores, list_by_name
+from regulars.stores.find import count_stores, find_store, list_by_name
 from regulars.stores.model import NamedStore
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound

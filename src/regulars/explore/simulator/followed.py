@@ -20,7 +20,7 @@ from regulars.messaging.words import meaning_word, reason_word, state_word
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.visit import Visit
-from regulars.webhooks.browse.posted import Posted, list_posted
+from regulars.webhooks.browse.listing import Posted, list_posted
 
 ENTRIES_LOOKED_AT: Final = 20
 EVENTS_SHOWN: Final = 5

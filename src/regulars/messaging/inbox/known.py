@@ -1,12 +1,13 @@
 """Which messages of a provider were taken before: by their replies, and by a keyed hash where an erasure deleted them.
 
 A provider brings a message several times: by its call, when it repeats the call, and in the list of inbound messages
-that is read as well. What is known is dropped before any number is locked.
+that is read as well. What is known is dropped before any number is locked. Replies are deleted here too, since their
+hashes stay.
 """
 
 import hmac
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -47,3 +48,15 @@ async def remember_erased(tx: Tx, organization_id: UUID, names: Collection[Messa
 async def sweep_hashes(database: Database, organization_id: UUID) -> None:
     async with database.transaction() as tx:
         await queries.delete_old_hashes(tx, organization_id, before=tx.now - HASHES_KEPT_FOR)
+
+
+async def forget_replies(
+    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes], secret: bytes
+) -> None:
+    """Keyed hashes of the provider's ids stay for a time: its own list still has the messages."""
+    gone = await queries.delete_replies_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
+    await remember_erased(tx, organization_id, gone, secret=secret)
+
+
+async def forget_old_replies(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    return await queries.delete_old_replies(tx, organization_id, before=before, limit=limit)

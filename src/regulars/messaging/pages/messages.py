@@ -22,7 +22,7 @@ from regulars.messaging.find import find_text
 from regulars.messaging.inbox.suppress import find_suppressed
 from regulars.messaging.model import TextRow
 from regulars.messaging.pages.parts import INBOX, MESSAGES, NUMBERS, Shown, is_said, read_hash
-from regulars.messaging.resend import resend
+from regulars.messaging.request import resend
 from regulars.messaging.settings.store import load_texting
 from regulars.messaging.words import ORIGINS, REASONS, STATES
 from regulars.profiles.find import find_profile

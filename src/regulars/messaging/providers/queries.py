@@ -36,20 +36,6 @@ async def insert_simulated(tx: Tx, organization_id: UUID, sent: Sequence[Simulat
     )
 
 
-async def list_simulated(tx: Tx, organization_id: UUID, phone_number: str, *, limit: int) -> list[SimulatedRow]:
-    """The newest first."""
-    rows = await tx.fetch(
-        """
-        SELECT id, text_id, phone_number, body, sent_at FROM simulated_texts
-        WHERE organization_id = %s AND phone_number = %s
-        ORDER BY id DESC
-        LIMIT %s
-        """,
-        (organization_id, phone_number, limit),
-    )
-    return [SimulatedRow(*row) for row in rows]
-
-
 async def delete_simulated(tx: Tx, organization_id: UUID, text_ids: list[UUID]) -> None:
     await tx.execute(
         "DELETE FROM simulated_texts WHERE organization_id = %s AND text_id = ANY (%s::uuid[])",

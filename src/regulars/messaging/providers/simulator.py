@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
-from regulars.kit.db import CONNECTION_ERRORS, Database
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.providers import queries
 from regulars.messaging.providers.base import Accepted, NotReached, Outcome, Outgoing, Refused, Unclear
@@ -76,3 +76,8 @@ def _fate(told: Simulation, text_id: UUID) -> Outcome | None:
     if drawn < told.fails:
         return Refused("SIMULATED", "The simulator was told to fail.")
     return Unclear("The simulator was told to lose it.") if drawn < told.fails + told.loses else None
+
+
+async def forget_simulated(tx: Tx, organization_id: UUID, text_ids: Sequence[UUID]) -> None:
+    if text_ids:
+        await queries.delete_simulated(tx, organization_id, list(text_ids))

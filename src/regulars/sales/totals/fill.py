@@ -1,10 +1,12 @@
-"""Count the sales that were stored before there were totals: in bites, from the oldest on, each exactly once.
+"""Count sales into hours: new ones as they come, and those that were stored before there were totals in batches, from
+the oldest on, each exactly once.
 
-A bite and the note of how far it went are one transaction, so whoever goes on after a crash counts nothing twice. The
+A batch and the note of how far it went are one transaction, so whoever goes on after a crash counts nothing twice. The
 walk stays behind the present by more than any request lasts: a sale shows only when its transaction commits, and one
 that shows up behind the walk would never be counted.
 """
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -97,3 +99,12 @@ def last_id_at(moment: datetime) -> UUID:
 def made_at(identifier: UUID) -> datetime:
     """When an id was made, to the millisecond."""
     return _EPOCH + timedelta(milliseconds=identifier.int >> 80)
+
+
+async def count_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
+    """Add sales to the totals; whoever calls sees to it that each sale comes here once.
+
+    Sales that were stored before there were totals are left to the fill, which knows them by their ids.
+    """
+    if ids:
+        await queries.add_sales(tx, organization_id, list(ids))

@@ -1,6 +1,7 @@
 """How endpoints fare, and lists of deliveries."""
 
-from typing import Final
+from datetime import datetime
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.kit.db import Tx
@@ -64,3 +65,21 @@ async def _fares(tx: Tx, organization_id: UUID, endpoints: list[Endpoint]) -> li
     last = await queries.list_last_outcomes(tx, organization_id, ids, limit=LAST_SHOWN)
     waiting = await queries.count_waiting(tx, organization_id, ids, most=WAITING_COUNTED_MAX + 1)
     return [Fare(one, last.get(one.id, []), waiting.get(one.id, Waiting())) for one in endpoints]
+
+
+class Posted(NamedTuple):
+    """An event and how many endpoints it goes to; `delivery_id` is the first of its deliveries."""
+
+    type: str
+    created_at: datetime
+    deliveries: int
+    delivered: int
+    delivery_id: UUID | None
+
+
+async def list_posted(
+    tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
+) -> list[Posted]:
+    """What was made of a subscription's changes since a moment, the oldest first."""
+    rows = await queries.list_posted(tx, organization_id, subscription_id, since=since, limit=limit)
+    return [Posted(*row) for row in rows]

@@ -1,13 +1,20 @@
-"""Texts that go: a person's, with the person; everybody's, after the time they are kept. And what stays of them."""
+"""Retention of texts: a person's go with the person, all go after 25 months, in batches; the totals stay."""
 
 from collections.abc import Collection, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from regulars.kit.db import Tx
+from regulars.kit.db import Database, Tx
+from regulars.messaging.inbox.known import forget_old_replies
 from regulars.messaging.keep import queries
 from regulars.messaging.model import State
+from regulars.messaging.providers.simulator import forget_simulated
+
+# 25 months.
+KEPT_FOR: Final = timedelta(days=762)
+_BATCH_ROWS: Final = 1_000
 
 
 async def find_text_ids(
@@ -52,3 +59,19 @@ async def add_totals(tx: Tx, organization_id: UUID, counts: Sequence[tuple[str, 
     """State, texts and parts of what just changed, on the organization's own day."""
     zone = ZoneInfo(await queries.find_zone(tx, organization_id))
     await queries.add_totals(tx, organization_id, tx.now.astimezone(zone).date(), counts)
+
+
+async def sweep_texts(database: Database, organization_id: UUID) -> None:
+    gone = _BATCH_ROWS
+    while gone == _BATCH_ROWS:
+        async with database.transaction() as tx:
+            ids = await forget_old_texts(tx, organization_id, before=tx.now - KEPT_FOR, limit=_BATCH_ROWS)
+            await forget_simulated(tx, organization_id, ids)
+        gone = len(ids)
+
+
+async def sweep_replies(database: Database, organization_id: UUID) -> None:
+    gone = _BATCH_ROWS
+    while gone == _BATCH_ROWS:
+        async with database.transaction() as tx:
+            gone = await forget_old_replies(tx, organization_id, before=tx.now - KEPT_FOR, limit=_BATCH_ROWS)

@@ -9,7 +9,15 @@ from tests.support.draining import drain
 from tests.support.room import SECRET
 
 from regulars.demo import load
-from regulars.demo.load import Story, load_demo, load_shops, load_tickets, organization_has_data, record_tickets
+from regulars.demo.load import (
+    Story,
+    create_light,
+    load_demo,
+    load_shops,
+    load_tickets,
+    organization_has_data,
+    record_tickets,
+)
 from regulars.demo.people import count_customers, describe, make_customers, opinions
 from regulars.demo.season import days_until, tickets_per_day
 from regulars.demo.tickets import make_tickets
@@ -62,7 +70,7 @@ async def rows_of(database, organization_id):
 async def prepare(database, organization_id):
     await load_shops(database, organization_id, lambda *_: None)
     async with database.transaction() as tx:
-        await upsert_profiles(tx, organization_id, list(describe(1, people(), LAST_DAY)))
+        await upsert_profiles(tx, organization_id, list(describe(1, people())))
 
 
 async def test_bulk_loading_leaves_the_rows_that_the_use_case_leaves(database):
@@ -71,7 +79,8 @@ async def test_bulk_loading_leaves_the_rows_that_the_use_case_leaves(database):
         await prepare(database, organization_id)
     await record_tickets(database, one_by_one, tickets(), lambda *_: None)
     await drain(database, one_by_one, LISTENERS)
-    await load_tickets(database, in_bulk, tickets(), people(), lambda *_: None)
+    light = await create_light(database, in_bulk, people())
+    await load_tickets(database, in_bulk, tickets(), people(), light, progress=lambda *_: None)
     assert await drain(database, in_bulk, LISTENERS) == 1
     expected, found = await rows_of(database, one_by_one), await rows_of(database, in_bulk)
     assert [len(rows) for rows in expected] == [SALES, len(expected[1]), 5]
@@ -128,7 +137,7 @@ async def test_the_whole_demo_loads_and_loading_it_again_adds_nothing(database, 
 def test_the_same_seed_tells_the_same_story_and_another_seed_another():
     assert list(tickets()) == list(tickets())
     assert list(tickets(seed=2)) != list(tickets())
-    assert list(describe(1, people(), LAST_DAY)) == list(describe(1, people(), LAST_DAY))
+    assert list(describe(1, people())) == list(describe(1, people()))
     assert opinions(1, people(), LAST_DAY) == opinions(1, people(), LAST_DAY)
 
 

@@ -1,13 +1,17 @@
 from datetime import timedelta
 
 import pytest
+from psycopg.sql import SQL, Identifier
 
+from regulars.demo.chain import COUNTRIES
 from regulars.demo.runs.ask import ask_for_demo, find_run
 from regulars.demo.runs.queue import SILENT_MAX, DemoQueue
+from regulars.demo.texts import NOTICES
 from regulars.organizations.manage import create_organization
 
 pytestmark = pytest.mark.anyio
 TICKETS = 300
+FIRST_WORDS = {"fr": "Merci", "de": "Danke", "en": "Thank you"}
 
 
 @pytest.fixture
@@ -16,20 +20,40 @@ async def shop(database):
         return await create_organization(connection, "Demo")
 
 
-async def test_the_worker_fills_the_organization_and_tells_how_far_it_is(database, shop):
+async def test_the_worker_tells_how_far_it_is_and_leaves_something_to_show_on_every_page(database, shop):
+    tickets = 12_000
     async with database.transaction() as tx:
-        assert await ask_for_demo(tx, shop.id, tickets=TICKETS)
-        assert not await ask_for_demo(tx, shop.id, tickets=TICKETS)
+        assert await ask_for_demo(tx, shop.id, tickets=tickets)
+        assert not await ask_for_demo(tx, shop.id, tickets=tickets)
     await DemoQueue().take_turn(database, shop.id)
     async with database.transaction() as tx:
         run = await find_run(tx, shop.id)
-        assert run.finished_at is not None
-        assert run.progress["tickets"] == TICKETS
-        assert set(run.progress) >= {"stores", "customers", "consents", "tickets"}
-        assert await tx.fetch("SELECT count(*) FROM sales_events WHERE organization_id = %s", (shop.id,)) == [
-            (TICKETS,)
-        ]
+    assert run.finished_at is not None
+    assert run.progress["tickets"] == tickets
+    assert set(run.progress) >= {"stores", "customers", "consents", "tickets"}
     assert not await DemoQueue().take_turn(database, shop.id)
+
+    async def read(query):
+        async with database.transaction() as tx:
+            return await tx.fetch(query, {"shop": shop.id})
+
+    newest = await read("SELECT first_name FROM profiles WHERE organization_id = %(shop)s ORDER BY id DESC LIMIT 50")
+    assert all(first_name for (first_name,) in newest)
+    for table, at_least in (("segments", 5), ("api_keys", 2), ("request_log", 40), ("ticket_collisions", 3)):
+        found = await read(SQL("SELECT count(*) FROM {} WHERE organization_id = %(shop)s").format(Identifier(table)))
+        assert found[0][0] >= at_least, table
+    refused = await read("SELECT DISTINCT code FROM request_log WHERE organization_id = %(shop)s AND status >= 400")
+    assert set(refused) == {("STORE_NOT_FOUND",), ("VALIDATION_ERROR",)}
+    texts = await read(
+        "SELECT t.state, t.body, p.attributes ->> 'country' FROM texts t"
+        " JOIN profiles p ON p.organization_id = t.organization_id AND p.id = t.profile_id"
+        " WHERE t.organization_id = %(shop)s AND t.state IN ('sent', 'delivered', 'failed')"
+    )
+    assert {"sent", "delivered", "failed"} <= {state for state, _, _ in texts}
+    for _, body, country in texts:
+        language = COUNTRIES[country].language
+        assert FIRST_WORDS[language] in body, country
+        assert NOTICES[country].words in body, country
 
 
 async def test_a_worker_that_died_is_followed_by_another_and_nothing_is_there_twice(database, shop):

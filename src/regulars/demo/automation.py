@@ -11,23 +11,14 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.catalog.register import register_attributes
 from regulars.demo import queries
-from regulars.demo.chain import SHOPS
-from regulars.journeys.definition import (
-    Branch,
-    Definition,
-    Exit,
-    OfAmount,
-    Reentry,
-    SendText,
-    SetAttribute,
-    Subscribed,
-    WaitForPurchase,
-)
+from regulars.demo.chain import COUNTRIES, SHOPS
+from regulars.demo.texts import BIG_TICKET, LANGUAGE_KEY, NOTICES, REPLIES, translated
+from regulars.demo.traffic import report_deliveries
 from regulars.journeys.manage import activate, create_journey, list_journeys
 from regulars.journeys.runs.enter import enter_by_sales
 from regulars.journeys.runs.queue import RunQueue
-from regulars.journeys.starts import find_start
 from regulars.kit.db import Database
 from regulars.kit.guard import Guard
 from regulars.kit.vault import AnyVault, Vault
@@ -38,6 +29,8 @@ from regulars.messaging.providers.simulator import Simulator
 from regulars.messaging.send import TextQueue
 from regulars.messaging.settings.store import load_texting, lock_texting, save_texting
 from regulars.sales.facts import SalesRecorded
+from regulars.segments.kept.manage import create_segment, list_segments
+from regulars.segments.starts import starts
 from regulars.webhooks.manage import create_endpoint, list_endpoints
 from regulars.work.queue import Queue
 
@@ -46,38 +39,13 @@ BRAND: Final = "Maison Corvelle"
 RECENT: Final = timedelta(days=7)
 TICKETS_MAX: Final = 200
 TURNS_MAX: Final = 200
+REPLIED_MAX: Final = 5
 JOURNEYS_MAX: Final = 100
 LIVE: Final = ("welcome", "win-back")
 DRAFT: Final = "after-return"
 ENDPOINT: Final = "https://hooks.maison-corvelle.example/regulars"
 # Nobody is reached, so the demo texts at any hour: whoever looks at night sees something too.
 ALWAYS: Final = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)
-REPLIES: Final = (
-    "Merci beaucoup !",
-    "STOP",
-    "Vous ouvrez aussi le dimanche ?",
-    "Arrêtez de m'écrire s'il vous plaît",
-    "Super, à bientôt",
-)
-BIG_TICKET: Final = Definition(
-    name="Thank you after a big ticket",
-    trigger="purchase",
-    filter=OfAmount(at_least_cents=8_000),
-    reentry=Reentry(policy="after_days", days=365),
-    steps=(
-        Branch(
-            condition=Subscribed(),
-            then=(
-                SendText(
-                    text='Merci {{ profile.first_name | default("à vous") }} pour votre visite à {{ store.name }}.'
-                    " Un conseil d'entretien ? Répondez à ce message."
-                ),
-                WaitForPurchase(days=45, then=(SetAttribute(key="came_back", value="true"),), otherwise=(Exit(),)),
-            ),
-            otherwise=(SetAttribute(key="ask_consent_at_till", value="true"),),
-        ),
-    ),
-)
 
 
 async def begin_journeys(database: Database, organization_id: UUID) -> bool:
@@ -90,17 +58,24 @@ async def begin_journeys(database: Database, organization_id: UUID) -> bool:
         texting = await lock_texting(tx, organization_id)
         if texting is not None:
             settings = msgspec.structs.replace(
-                texting.settings, brand=BRAND, rules={shop.country: ALWAYS for shop in SHOPS}
+                texting.settings, brand=BRAND, rules={shop.country: ALWAYS for shop in SHOPS}, notices=NOTICES
             )
             await save_texting(tx, organization_id, replace(texting, settings=settings))
-        for definition in (BIG_TICKET, *(find_start(key) for key in LIVE)):
-            if definition is not None:
-                made = await create_journey(tx, organization_id, definition, created_by=BY)
-                await activate(tx, organization_id, made.row.id)
-        draft = find_start(DRAFT)
-        if draft is not None:
-            await create_journey(tx, organization_id, draft, created_by=BY)
+        # The journeys compare it before the first customer has it.
+        await register_attributes(tx, organization_id, {LANGUAGE_KEY: "fr"})
+        for definition in (BIG_TICKET, *map(translated, LIVE)):
+            made = await create_journey(tx, organization_id, definition, created_by=BY)
+            await activate(tx, organization_id, made.row.id)
+        await create_journey(tx, organization_id, translated(DRAFT), created_by=BY)
     return True
+
+
+async def create_segments(database: Database, organization_id: UUID) -> None:
+    """Those that anybody would start from; one that has segments keeps its own."""
+    async with database.transaction() as tx:
+        if not await list_segments(tx, organization_id):
+            for start in starts(store=SHOPS[0].external_id):
+                await create_segment(tx, organization_id, start.definition, created_by=BY)
 
 
 async def go_on(database: Database, organization_id: UUID, *, vault: AnyVault | None) -> None:
@@ -113,6 +88,7 @@ async def go_on(database: Database, organization_id: UUID, *, vault: AnyVault | 
         await _add_endpoint(database, organization_id, vault)
     await _reply(database, organization_id)
     await _work(database, organization_id)
+    await report_deliveries(database, organization_id)
 
 
 async def _work(database: Database, organization_id: UUID) -> None:
@@ -131,15 +107,21 @@ async def _reply(database: Database, organization_id: UUID) -> None:
         texting = await load_texting(tx, organization_id)
         if texting is None:
             return
-        sent = await list_texts(tx, organization_id, secret=texting.secret, state="sent", limit=len(REPLIES))
-    for text, body in zip(sent, REPLIES, strict=False):
+        sent = await list_texts(tx, organization_id, secret=texting.secret, state="sent", limit=REPLIED_MAX)
+    for number, text in enumerate(sent):
         if text.phone_number is None:
             continue
+        body = REPLIES[language_of(text.phone_number)][number]
         incoming = Incoming(
             provider="simulator", provider_id=f"demo_{text.id.hex}", phone_number=text.phone_number, body=body
         )
         async with database.transaction() as tx:
             await receive(tx, organization_id, incoming, texting=texting)
+
+
+def language_of(phone_number: str) -> str:
+    """That of the demo's country whose numbers begin so."""
+    return next(one.language for one in COUNTRIES.values() if phone_number.startswith(one.phone_prefix))
 
 
 async def _add_endpoint(database: Database, organization_id: UUID, vault: Vault) -> None:

@@ -2,9 +2,10 @@
 
 from uuid import UUID
 
-from regulars.demo.automation import begin_journeys, go_on
+from regulars.demo.automation import begin_journeys, create_segments, go_on
 from regulars.demo.load import Progress, Story, load_demo
 from regulars.demo.mark import mark
+from regulars.demo.traffic import collide, leave_requests
 from regulars.kit.db import Database
 from regulars.kit.vault import AnyVault
 
@@ -21,6 +22,9 @@ async def fill(
     """Without a vault there is no endpoint, whose secret it would seal."""
     await mark(database, organization_id)
     is_ours = await begin_journeys(database, organization_id)
-    await load_demo(database, organization_id, story, secret=secret, progress=progress)
+    last = await load_demo(database, organization_id, story, secret=secret, progress=progress)
+    await leave_requests(database, organization_id, story.seed)
+    await collide(database, organization_id, last)
     if is_ours:
+        await create_segments(database, organization_id)
         await go_on(database, organization_id, vault=vault)

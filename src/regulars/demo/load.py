@@ -1,5 +1,6 @@
 """Load the demo: people and shops through the use cases, tickets in bulk."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -31,6 +32,7 @@ from regulars.stores.upsert import upsert_stores
 
 SALES_MAX: Final = 10_000_000
 BATCH_ITEMS: Final = 500
+LAST_TICKETS: Final = 3
 # Enough rows to make a commit cheap, few enough to come well under the statement timeout.
 COPY_ROWS: Final = 50_000
 TOLERANCE: Final = timedelta(0)
@@ -57,24 +59,37 @@ async def organization_has_data(database: Database, organization_id: UUID) -> bo
 
 async def load_demo(
     database: Database, organization_id: UUID, story: Story, *, secret: bytes, progress: Progress
-) -> None:
+) -> list[Sale]:
+    """The last tickets of customers come back, for whatever happens to them next."""
     await mark(database, organization_id)
     customers = make_customers(story.seed, story.customers)
     await load_shops(database, organization_id, progress)
-    for batch in batches(describe(story.seed, customers, story.last_day), BATCH_ITEMS):
+    # Before those with a name, who are then the newest and the first that a list shows.
+    light = await create_light(database, organization_id, customers)
+    for batch in batches(describe(story.seed, customers), BATCH_ITEMS):
         async with database.transaction() as tx:
             _refuse_errors(await upsert_profiles(tx, organization_id, batch))
         progress("customers", len(batch))
     said = opinions(story.seed, customers, story.last_day)
     await load_opinions(database, organization_id, said, secret=secret, progress=progress)
-    tickets = make_tickets(story.seed, customers, count=story.sales, last_day=story.last_day)
+    last: deque[Sale] = deque(maxlen=LAST_TICKETS)
+    made = make_tickets(story.seed, customers, count=story.sales, last_day=story.last_day)
+    tickets = _remembering(made, last)
     async with database.transaction() as tx:
         is_again = await queries.has_sales(tx, organization_id)
     if is_again:
         # A bulk load cannot skip what is there already, and the use case can.
         await record_tickets(database, organization_id, tickets, progress)
     else:
-        await load_tickets(database, organization_id, tickets, customers, progress)
+        await load_tickets(database, organization_id, tickets, customers, light, progress=progress)
+    return [*last]
+
+
+def _remembering(tickets: Iterable[Sale], last: deque[Sale]) -> Iterator[Sale]:
+    for ticket in tickets:
+        if ticket.profile is not None and ticket.type == "PURCHASE":
+            last.append(ticket)
+        yield ticket
 
 
 async def load_shops(database: Database, organization_id: UUID, progress: Progress) -> None:
@@ -102,29 +117,34 @@ async def load_opinions(
     await consent(said.returns)
 
 
+async def create_light(database: Database, organization_id: UUID, customers: Sequence[Customer]) -> list[ProfileRef]:
+    """Customers that only tills know."""
+    made: list[ProfileRef] = []
+    for names in batches([customer.external_id for customer in customers if customer.is_light], BATCH_ITEMS):
+        async with database.transaction() as tx:
+            created = await create_light_profiles(tx, organization_id, names)
+        made += [profile for profile in created.values() if profile.is_new]
+    return made
+
+
 async def load_tickets(
     database: Database,
     organization_id: UUID,
     tickets: Iterator[Sale],
     customers: Sequence[Customer],
+    light: Sequence[ProfileRef],
+    *,
     progress: Progress,
 ) -> None:
-    """In bulk. Customers that only tills know get their light profiles first; those who never came lose them again."""
+    """In bulk. Light profiles of customers who never came are removed again."""
     stores, profiles = await _references(database, organization_id, customers)
-    light = [customer.external_id for customer in customers if customer.is_light]
-    made: list[ProfileRef] = []
-    for names in batches(light, BATCH_ITEMS):
-        async with database.transaction() as tx:
-            created = await create_light_profiles(tx, organization_id, names)
-        profiles.update({ByExternalId(external_id): profile.id for external_id, profile in created.items()})
-        made += [profile for profile in created.values() if profile.is_new]
     loaded = COPY_ROWS
     while loaded == COPY_ROWS:
         async with database.transaction() as tx:
             chunk = islice(tickets, COPY_ROWS)
             loaded = await load_sales(tx, organization_id, chunk, stores=stores, profiles=profiles)
         progress("tickets", loaded)
-    for batch in batches(made, BATCH_ITEMS):
+    for batch in batches(light, BATCH_ITEMS):
         async with database.transaction() as tx:
             unused = set(await queries.find_profiles_without_sales(tx, organization_id, [one.id for one in batch]))
             await remove_light_profiles(tx, organization_id, unused)

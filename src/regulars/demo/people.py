@@ -67,12 +67,12 @@ def make_customers(seed: int, count: int) -> list[Customer]:
     return [_customer(source, number, shop) for number, shop in enumerate(shops, start=1)]
 
 
-def describe(seed: int, customers: Sequence[Customer], last_day: date) -> Iterator[ProfileUpsert]:
+def describe(seed: int, customers: Sequence[Customer]) -> Iterator[ProfileUpsert]:
     """What the customers' cards say about them; light customers have no card."""
     for customer in customers:
         if not customer.is_light:
             source = random.Random(f"{seed}/{customer.external_id}")  # noqa: S311  # a story, not a secret
-            yield _upsert(source, customer, last_day)
+            yield _upsert(source, customer)
 
 
 def opinions(seed: int, customers: Sequence[Customer], last_day: date) -> Opinions:
@@ -133,7 +133,7 @@ def _phone_number(country: Country, number: int) -> str:
     return f"{country.phone_prefix}{digits:0{country.phone_digits}d}"
 
 
-def _upsert(source: random.Random, customer: Customer, last_day: date) -> ProfileUpsert:
+def _upsert(source: random.Random, customer: Customer) -> ProfileUpsert:
     country = COUNTRIES[customer.shop.country]
     number = customer.phone_number
     return ProfileUpsert(
@@ -149,7 +149,6 @@ def _upsert(source: random.Random, customer: Customer, last_day: date) -> Profil
             "loyalty_tier": source.choices(TIERS, weights=TIER_WEIGHTS)[0],
             "points": str(source.randrange(0, 5000, 5)),
             "birthday": (date(1945, 1, 1) + timedelta(days=source.randrange(22_000))).isoformat(),
-            "customer_since": (last_day - timedelta(days=source.randrange(3000))).isoformat(),
             "newsletter": "true" if source.random() < CONSENT_SHARE else "false",
         },
     )

@@ -16,6 +16,7 @@ from regulars.conditions.tree import Group, Path
 from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT
+from regulars.segments import starts
 from regulars.segments.analysis.ask import DEADLINE_S, Analysis
 from regulars.segments.analysis.model import AnalysisAway, Asked, NotReady
 from regulars.segments.columns import life
@@ -28,7 +29,7 @@ from regulars.segments.kept.model import Segment, SizeRow
 from regulars.segments.kept.resolve import Resolved, resolve
 from regulars.segments.kept.sizes import keep_size, list_sizes
 from regulars.segments.kept.uses import DescribeUses, Use
-from regulars.segments.pages import draft, starts
+from regulars.segments.pages import draft
 from regulars.segments.pages.changes import Change, changes
 from regulars.segments.pages.draft import Node
 from regulars.segments.pages.fields import node_of, settle

@@ -1,0 +1,125 @@
+"""What the demo texts, in the language of each country: the journeys, the notices on how to stop, and the replies."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from regulars.demo.chain import COUNTRIES
+from regulars.journeys.definition import (
+    Branch,
+    Definition,
+    Exit,
+    OfAmount,
+    OfAttribute,
+    Reentry,
+    SendText,
+    SetAttribute,
+    Step,
+    Subscribed,
+    WaitForPurchase,
+)
+from regulars.journeys.starts import find_start
+from regulars.messaging.settings.model import Notice
+
+LANGUAGE_KEY: Final = "language"
+# The text for whoever has no language; the others are branches before it.
+OTHERWISE: Final = "en"
+_NOTICES: Final = {"fr": "Répondez STOP pour arrêter", "de": "Abmelden: Antwort STOP", "en": "Reply STOP to opt out"}
+NOTICES: Final = {code: Notice(_NOTICES[country.language], "STOP") for code, country in COUNTRIES.items()}
+# One thanks, one withdraws, one asks, one may want to stop, one is glad: a person has to decide about some.
+REPLIES: Final = {
+    "fr": (
+        "Merci beaucoup !",
+        "STOP",
+        "Vous ouvrez aussi le dimanche ?",
+        "Arrêtez de m'écrire s'il vous plaît",
+        "Super, à bientôt",
+    ),
+    "de": (
+        "Vielen Dank!",
+        "STOP",
+        "Haben Sie auch sonntags geöffnet?",
+        "Bitte schreiben Sie mir nicht mehr",
+        "Super, bis bald",
+    ),
+    "en": (
+        "Thank you!",
+        "STOP",
+        "Are you open on Sundays?",
+        "Please do not text me any more",
+        "Great, see you soon",
+    ),
+}
+_THANKS: Final = {
+    "fr": 'Merci {{ profile.first_name | default("à vous") }} pour votre visite à {{ store.name }}.'
+    " Un conseil d'entretien ? Répondez à ce message.",
+    "de": 'Danke {{ profile.first_name | default("Ihnen") }} für Ihren Besuch bei {{ store.name }}.'
+    " Fragen zur Pflege? Antworten Sie auf diese SMS.",
+    "en": 'Thank you {{ profile.first_name | default("again") }} for your visit to {{ store.name }}.'
+    " A question about care? Reply to this text.",
+}
+_OF_STARTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "welcome": {
+        "fr": 'Bienvenue {{ profile.first_name | default("chez nous") }}. Nous vous écrirons de temps en temps, jamais'
+        " trop souvent.",
+        "de": 'Willkommen {{ profile.first_name | default("bei uns") }}. Sie hören ab und zu von uns, nie zu oft.',
+        "en": 'Welcome {{ profile.first_name | default("to us") }}. You will hear from us now and then, never too'
+        " often.",
+    },
+    "win-back": {
+        "fr": 'Cela fait longtemps, {{ profile.first_name | default("chère cliente, cher client") }}. Nous serions'
+        " heureux de vous revoir.",
+        "de": 'Lange nicht gesehen, {{ profile.first_name | default("liebe Kundin, lieber Kunde") }}. Wir freuen uns'
+        " auf Sie.",
+        "en": 'It has been a while, {{ profile.first_name | default("dear customer") }}. We would be glad to see you'
+        " again.",
+    },
+    "after-return": {
+        "fr": 'Quelque chose ne convenait pas, {{ profile.first_name | default("chère cliente, cher client") }} ?'
+        " Répondez, nous vous aiderons.",
+        "de": 'War etwas nicht richtig, {{ profile.first_name | default("liebe Kundin, lieber Kunde") }}?'
+        " Antworten Sie, wir helfen gern.",
+        "en": 'Was something not right, {{ profile.first_name | default("dear customer") }}? Reply to this text and'
+        " we will help.",
+    },
+}
+
+
+def translated(key: str) -> Definition:
+    """A journey to start from, with each of its texts in the languages of the chain."""
+    definition = find_start(key)
+    if definition is None:
+        raise LookupError(key)
+    steps = [_in_languages(_OF_STARTS[key]) if isinstance(step, SendText) else step for step in definition.steps]
+    return msgspec.structs.replace(definition, steps=tuple(steps))
+
+
+def _in_languages(texts: Mapping[str, str]) -> Step:
+    """The customer's own language decides which text leaves."""
+    step: Step = SendText(text=texts[OTHERWISE])
+    for language in sorted(texts.keys() - {OTHERWISE}, reverse=True):
+        step = Branch(
+            condition=OfAttribute(key=LANGUAGE_KEY, comparison="is", value=language),
+            then=(SendText(text=texts[language]),),
+            otherwise=(step,),
+        )
+    return step
+
+
+BIG_TICKET: Final = Definition(
+    name="Thank you after a big ticket",
+    trigger="purchase",
+    filter=OfAmount(at_least_cents=8_000),
+    reentry=Reentry(policy="after_days", days=365),
+    steps=(
+        Branch(
+            condition=Subscribed(),
+            then=(
+                _in_languages(_THANKS),
+                WaitForPurchase(days=45, then=(SetAttribute(key="came_back", value="true"),), otherwise=(Exit(),)),
+            ),
+            otherwise=(SetAttribute(key="ask_consent_at_till", value="true"),),
+        ),
+    ),
+)

@@ -1,0 +1,151 @@
+"""What systems leave behind: API keys, requests and their refusals, tickets that came twice, and delivery receipts."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from regulars.kit.clock import monotonic
+from regulars.kit.db import Database
+from regulars.kit.errors import ApiError, invalid
+from regulars.kit.ids import new_uuid
+from regulars.kit.json import encode
+from regulars.messaging.find import list_texts
+from regulars.messaging.model import State
+from regulars.messaging.receipts import note_receipt
+from regulars.messaging.settings.store import load_texting
+from regulars.organizations.manage import create_key, list_keys
+from regulars.organizations.model import Permission
+from regulars.request_log.note import RequestLog
+from regulars.sales.model import Sale
+from regulars.sales.record import record_sales
+from regulars.stores.errors import StoreNotFound
+
+KEYS: Final = (("Tills", Permission.INGEST), ("Loyalty app", Permission.FULL))
+REQUESTS_PER_KEY: Final = 20
+REFUSED_EVERY: Final = 6
+REQUEST_EVERY_S: Final = 90
+RECEIPTS_MAX: Final = 200
+# One in so many texts could not be delivered, and one more has no receipt yet.
+FAILED_EVERY: Final = 12
+UNKNOWN_NUMBER: Final = "30003"
+# What a till changes in a ticket that it sends again under the same number.
+CHANGED_CENTS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    method: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    organization_id: UUID
+    api_key_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answered:
+    """An answer as the API tells the request log of it."""
+
+    route: _Route
+    request_id: str
+    status: int
+    started: float
+    ended: float
+    problem: bytes = b""
+    references: tuple[str, ...] = ()
+
+
+_SENT: Final = (
+    (_Route("POST", "/v1/sales-events"), 201),
+    (_Route("POST", "/v1/sales-events"), 201),
+    (_Route("POST", "/v1/profiles"), 200),
+    (_Route("POST", "/v1/subscriptions/opt-in"), 201),
+    (_Route("POST", "/v1/stores"), 200),
+)
+_REFUSED: Final[tuple[tuple[_Route, ApiError], ...]] = (
+    (_Route("POST", "/v1/sales-events"), StoreNotFound("No store has the external_id PAR-OPRA.")),
+    (_Route("POST", "/v1/sales-events"), invalid("line_items[0].quantity", "MINIMUM", "It must be more than 0.")),
+    (_Route("POST", "/v1/profiles"), invalid("phone_number", "FORMAT", "It is no phone number.")),
+)
+
+
+async def leave_requests(database: Database, organization_id: UUID, seed: int) -> None:
+    """Keys and what they sent lately; an organization that has keys keeps its own."""
+    async with database.transaction() as tx:
+        if await list_keys(tx.connection, organization_id):
+            return
+        keys = [(await create_key(tx.connection, organization_id, name, permission=it))[0] for name, it in KEYS]
+    source = random.Random(f"{seed}/requests")  # noqa: S311  # a story, not a secret
+    log = RequestLog(database)
+    for key in keys:
+        for answered in _answers(source):
+            log.note(_Caller(organization_id, key.id), answered)
+    await log.write()
+
+
+def _answers(source: random.Random) -> Iterator[_Answered]:
+    """In the order of time, up to now."""
+    now = monotonic()
+    for number in range(REQUESTS_PER_KEY):
+        ended = now - (REQUESTS_PER_KEY - number - source.random()) * REQUEST_EVERY_S
+        started, request_id = ended - 0.002 - 0.004 * source.random(), f"req_{new_uuid().hex}"
+        if number % REFUSED_EVERY != REFUSED_EVERY - 1:
+            route, status = _SENT[number % len(_SENT)]
+            yield _Answered(route=route, request_id=request_id, status=status, started=started, ended=ended)
+            continue
+        route, error = _REFUSED[number // REFUSED_EVERY % len(_REFUSED)]
+        yield _Answered(
+            route=route,
+            request_id=request_id,
+            status=error.status,
+            started=started,
+            ended=ended,
+            problem=encode(
+                {
+                    "title": error.title,
+                    "status": error.status,
+                    "detail": error.detail,
+                    "code": error.code,
+                    "request_id": request_id,
+                }
+            ),
+        )
+
+
+async def collide(database: Database, organization_id: UUID, sales: Sequence[Sale]) -> None:
+    """Tills that send a ticket again under the same number, with another amount: the first one stays."""
+    again = [msgspec.structs.replace(it, total_amount_cents=it.total_amount_cents + CHANGED_CENTS) for it in sales]
+    async with database.transaction() as tx:
+        await record_sales(tx, organization_id, again, tolerance=timedelta(0))
+
+
+async def report_deliveries(database: Database, organization_id: UUID) -> None:
+    """The receipts of a provider: most texts were delivered, some could not be, some have no receipt yet."""
+    async with database.transaction() as tx:
+        texting = await load_texting(tx, organization_id)
+        if texting is None:
+            return
+        sent = await list_texts(tx, organization_id, secret=texting.secret, state="sent", limit=RECEIPTS_MAX)
+    for number, text in enumerate(sent):
+        if number % FAILED_EVERY == 1:
+            continue
+        is_failed = number % FAILED_EVERY == FAILED_EVERY - 1
+        async with database.transaction() as tx:
+            await note_receipt(
+                tx,
+                organization_id,
+                text.id,
+                State.FAILED if is_failed else State.DELIVERED,
+                provider_id=None,
+                attempt=str(text.attempts),
+                code=UNKNOWN_NUMBER if is_failed else None,
+                is_stop=False,
+                texting=texting,
+            )

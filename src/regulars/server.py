@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from regulars.accounts import welcome
 from regulars.accounts.pages import table as accounts
 from regulars.accounts.sessions import Doorkeeper
 from regulars.catalog import pages as catalog
@@ -43,6 +44,7 @@ from regulars.http.service import Readiness, service_routes
 from regulars.http.writes import Writes
 from regulars.integrate.pages import keys, reference, requests
 from regulars.journeys import api as journeys_api
+from regulars.journeys.browse.read import list_runs_of_sale
 from regulars.journeys.figures.read import count_parked
 from regulars.journeys.manage import KIND as JOURNEY_KIND
 from regulars.journeys.pages import table as journeys
@@ -51,7 +53,7 @@ from regulars.journeys.uses import describe_uses, list_choices
 from regulars.kit import failpoint, vault
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.guard import Guard
-from regulars.kit.ids import SEGMENT
+from regulars.kit.ids import JOURNEY, RUN, SEGMENT
 from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS, Gauge
 from regulars.kit.settings import Settings
@@ -74,6 +76,7 @@ from regulars.profiles.errors import ProfileNotFound, person_erased
 from regulars.request_log.note import RequestLog
 from regulars.sales import api as sales
 from regulars.sales.inbox.review import count_open
+from regulars.sales.model import StoredSale
 from regulars.sales.pages import collisions, tickets
 from regulars.sales.quick import QuickRecorder
 from regulars.segments.analysis.ask import Analysis
@@ -165,7 +168,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *customers.PAGES,
         *rights.pages(ErasureLog(settings.erasure_log_path)),
         *consents.PAGES,
-        *tickets.PAGES,
+        *tickets.pages(list_started=journeys_started),
         *collisions.PAGES,
         *shops.PAGES,
         *journeys.PAGES,
@@ -182,6 +185,15 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *requests.pages(),
         *reference.pages(api_routes(settings), public_url=settings.public_url),
     )
+
+
+async def journeys_started(tx: Tx, organization_id: UUID, sale: StoredSale) -> list[tickets.StartedJourney]:
+    """The journeys that a ticket started."""
+    found = await list_runs_of_sale(tx, organization_id, sale.id)
+    return [
+        tickets.StartedJourney(name, (JOURNEYS_PATH, JOURNEY.encode(journey_id), "runs", RUN.encode(run_id)), state)
+        for journey_id, name, run_id, state in found
+    ]
 
 
 async def segments_reading(tx: Tx, organization_id: UUID, of: Catalog, key: str) -> list[catalog.Use]:
@@ -248,7 +260,12 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
 
     _show_levels(writes, database)
     readiness = Readiness(database, writability=writability, oldest_write_s=writes.in_flight.oldest_s)
-    public = pages.page_routes(routes, missing=readiness.missing, public_url=settings.public_url)
+
+    async def has_users() -> bool:
+        async with database.reading() as tx:
+            return await welcome.has_users(tx)
+
+    public = pages.page_routes(routes, missing=readiness.missing, has_users=has_users, public_url=settings.public_url)
     service = _service([*service_routes(readiness), *_callbacks(settings, database), *public], lifespan)
     web = WebApp(
         page_table(settings),

@@ -93,6 +93,18 @@ def test_stop_on_the_phone_withdraws_and_shows_the_ledger_entry_and_the_confirma
     assert desk.number.lstrip("+") not in here
 
 
+def test_the_list_of_phones_keeps_the_name_after_a_stop(desk):
+    number = samples.phone()
+    desk.api.post("/v1/profiles", {"external_id": "C-9", "first_name": "Odile", "last_name": "Fictive"})
+    desk.opt_in(number, profile_id="C-9")
+    desk.send(number=number)
+    desk.work()
+    desk.owner.post(f"/simulator/{number}/reply", text="STOP")
+    desk.work()
+    newest = desk.owner.get("/simulator").text.partition('<ul class="threads"')[2].partition("</a>")[0]
+    assert "Odile Fictive" in newest
+
+
 def test_a_number_nobody_knows_can_write_too(desk):
     stranger = samples.phone()
     assert "Nothing on this phone yet." in desk.owner.get(f"/simulator/{stranger}").text

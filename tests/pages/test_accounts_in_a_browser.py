@@ -40,7 +40,7 @@ def join(page, link):
     page.goto(link)
     page.get_by_label("Your name").fill("Jules Mirage")
     page.get_by_label("Choose a password").fill(PASSWORD)
-    page.get_by_label("The same again").fill(PASSWORD)
+    page.get_by_label("Repeat password").fill(PASSWORD)
     page.get_by_role("button", name=re.compile("Join")).click()
 
 

@@ -48,7 +48,7 @@ def set_up(page, server, token):
     page.get_by_label("Your name").fill("Claire Démo")
     page.get_by_label("Email").fill("claire@corvelle.example")
     page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_label("The same again").fill(PASSWORD)
+    page.get_by_label("Repeat password").fill(PASSWORD)
     page.get_by_role("button", name="Create the organization").click()
 
 
@@ -70,7 +70,7 @@ def test_the_link_leads_to_the_first_ticket(chromium, new_server):
     assert "€19.90 at Rue de Rivoli" in page.locator("#first-ticket").inner_text()
     page.reload()
     assert key not in page.content()
-    assert page.get_by_text("3 of 4 steps are done").is_visible()
+    assert page.get_by_text("3 of 4 steps to connect a till are done").is_visible()
     used = httpx.get(f"{server.url}/link/{token}", trust_env=False)
     assert used.status_code == 410
     context.close()
@@ -94,7 +94,7 @@ def test_it_works_without_javascript_and_a_refused_form_comes_back_whole(chromiu
     page.get_by_label("Your name").fill("Claire Démo")
     page.get_by_label("Email").fill("claire@corvelle.example")
     page.get_by_label("Password", exact=True).fill("password1234")
-    page.get_by_label("The same again").fill("something else")
+    page.get_by_label("Repeat password").fill("something else")
     page.get_by_role("button", name="Create the organization").click()
     assert page.get_by_role("alert").get_by_role("link", name="one of the first that others would try").is_visible()
     assert page.get_by_label("Your name").input_value() == "Claire Démo"
@@ -104,7 +104,7 @@ def test_it_works_without_javascript_and_a_refused_form_comes_back_whole(chromiu
     key = page.locator(".copy code").first.inner_text()
     send(page.locator("pre", has_text="/v1/stores").inner_text(), key)
     send(page.locator("pre", has_text="/v1/sales-events").inner_text(), key)
-    page.get_by_role("link", name="look again").click()
+    page.get_by_role("link", name="check again").click()
     assert page.get_by_text("Your first ticket is here").is_visible()
     context.close()
 

@@ -36,7 +36,7 @@ from regulars.kit.settings import Settings
 from regulars.organizations import manage
 from regulars.organizations.model import Permission
 from regulars.segments.kept.manage import create_segment
-from regulars.segments.pages.starts import starts
+from regulars.segments.starts import starts
 from regulars.server import page_table
 from regulars.web.access import Role
 

@@ -20,7 +20,16 @@ from regulars.web.visit import Visit
 
 
 async def _home(visit: Visit) -> Response:
-    return render(visit, "web/refusal.html", status_code=200, title="A sample", text="<b>&", more="", can_retry=False)
+    return render(
+        visit,
+        "web/refusal.html",
+        status_code=200,
+        title="A sample",
+        text="<b>&",
+        more="",
+        can_retry=False,
+        way_back=None,
+    )
 
 
 async def _customer(visit: Visit) -> Response:

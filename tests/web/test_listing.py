@@ -1,3 +1,4 @@
+import re
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from starlette.requests import Request
 
 from regulars.kit.keyset import PageRequest, PageRows, page_of
 from regulars.web.access import Role
+from regulars.web.errors import BadFilter
 from regulars.web.format import Format
 from regulars.web.listing import COUNT_MAX, Count, Filter, cut, read_view, walk
 from regulars.web.visit import Place, Visit
@@ -17,6 +19,7 @@ FILTERS = (
     Filter("q", "Name or number", kind="search"),
     Filter("status", "Status", choices=(("on", "Subscribed"), ("off", "Withdrawn"))),
     Filter("store", "Store"),
+    Filter("since", "Since", kind="date"),
 )
 PLACE = Place(uuid4(), "shop", "Shop", "UTC", "en-GB", None, b"s" * 32, Role.OWNER)
 
@@ -51,12 +54,33 @@ class Shelf:
         return cut(view, self.fetch(view), lambda number: (str(number),))
 
 
-def test_the_address_says_what_is_filtered_and_misspelt_filters_are_left_out():
+def test_the_address_says_what_is_filtered_and_parameters_of_others_are_left_out():
     view = look("?status=on&store=PARIS-1&sort=name&colour=red&q=")
     assert view.values == {"status": "on", "store": "PARIS-1"}
     assert view.sort == "name"
-    assert look("?status=maybe&sort=worst").values == {}
     assert look("?sort=worst").sort == "newest"
+
+
+@pytest.mark.parametrize(
+    ("address", "fault"),
+    [
+        ("?status=maybe", "“Status” has no choice “maybe”."),
+        ("?since=garbage", "“Since” is a day such as 2026-11-16; “garbage” is none."),
+        ("?since=0001-01-01", "“Since” is a day such as 2026-11-16; “0001-01-01” is none."),
+        ("?store=" + "x" * 256, "“Store” may have 255 characters; this has 256."),
+    ],
+)
+def test_a_filter_that_cannot_be_read_is_refused(address, fault):
+    with pytest.raises(BadFilter, match=re.escape(fault)) as refused:
+        look(address)
+    assert refused.value.path == "/o/shop/things"
+
+
+def test_a_day_begins_at_midnight_of_the_zone():
+    view = look("?since=2026-11-16")
+    assert view.start_of("since", UTC) == datetime(2026, 11, 16, tzinfo=UTC)
+    assert view.start_of("since", UTC, days_later=1) == datetime(2026, 11, 17, tzinfo=UTC)
+    assert look().start_of("since", UTC) is None
 
 
 def test_a_chip_says_the_filter_in_words_and_links_to_the_list_without_it():

@@ -42,7 +42,7 @@ def _common() -> frozenset[str]:
 def objection(password: str, *, email: str = "") -> str | None:
     """What is wrong with a new password, as a sentence; None if it can be taken."""
     if len(password) < CHARACTERS_MIN:
-        return f"Use at least {CHARACTERS_MIN} characters; this has {len(password)}. A few words in a row are good."
+        return f"Use at least {CHARACTERS_MIN} characters; this has {len(password)}. Several random words work well."
     if len(password) > CHARACTERS_MAX:
         return f"Use at most {CHARACTERS_MAX} characters."
     if _is_common(password.casefold(), email):

@@ -89,12 +89,14 @@ class Entrance(NamedTuple):
     sealed_secret: bytes | None
     role: str
     lacks_second_factor: bool
+    is_demo: bool
+    shows_first_steps: bool
 
 
 async def find_entrance(tx: Tx, slug: str, user_id: UUID) -> Entrance | None:
     rows = await tx.fetch(
         "SELECT o.id, now_.slug, o.name, o.time_zone, o.locale, o.default_country, o.secret, o.sealed_secret, m.role,"
-        " o.requires_second_factor AND u.totp_enabled_at IS NULL"
+        " o.requires_second_factor AND u.totp_enabled_at IS NULL, o.is_demo, o.shows_first_steps"
         " FROM organization_slugs asked"
         " JOIN organizations o ON o.id = asked.organization_id"
         " JOIN organization_slugs now_ ON now_.organization_id = o.id AND now_.is_current"

@@ -98,6 +98,8 @@ class Doorkeeper:
             secret=open_secret(found.organization_id, found.secret, found.sealed_secret),
             role=Role(found.role),
             lacks_second_factor=found.lacks_second_factor and Role(found.role) in SECOND_FACTOR_ROLES,
+            is_demo=found.is_demo,
+            shows_first_steps=found.shows_first_steps and not found.is_demo,
         )
 
     async def confirm(self, user: User, password: str, *, address: str) -> None:

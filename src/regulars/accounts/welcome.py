@@ -1,5 +1,6 @@
 """What a one-time link leads to: joining an organization, a new password, the first owner."""
 
+from dataclasses import replace
 from uuid import UUID
 
 from regulars.accounts import queries, sessions
@@ -19,6 +20,7 @@ from regulars.accounts.people import create_person, join
 from regulars.accounts.team import check_maker
 from regulars.kit.db import Tx
 from regulars.organizations.manage import create_organization
+from regulars.organizations.particulars import change_settings, find_settings
 from regulars.web.access import Role
 
 
@@ -64,6 +66,10 @@ async def set_password_by_link(tx: Tx, token: str, *, password_hash: str, addres
     return person
 
 
+async def has_users(tx: Tx) -> bool:
+    return await queries.has_users(tx)
+
+
 async def offer_first_owner(tx: Tx) -> str | None:
     """A link for the first owner, while there is no user at all; each start ends the link of the one before."""
     if await queries.has_users(tx):
@@ -72,7 +78,16 @@ async def offer_first_owner(tx: Tx) -> str | None:
 
 
 async def become_first_owner(
-    tx: Tx, token: str, *, organization_name: str, email: str, name: str, password_hash: str, address: str
+    tx: Tx,
+    token: str,
+    *,
+    organization_name: str,
+    country: str | None = None,
+    time_zone: str | None = None,
+    email: str,
+    name: str,
+    password_hash: str,
+    address: str,
 ) -> tuple[Person, str]:
     """The first owner, and the slug of their organization."""
     await _use(tx, token, Purpose.FIRST_OWNER)
@@ -80,6 +95,9 @@ async def become_first_owner(
         raise LinkUnusable
     person = await create_person(tx, email=email, name=name, password_hash=password_hash)
     organization = await create_organization(tx.connection, organization_name)
+    settings = await find_settings(tx.connection, organization.id)
+    settings = replace(settings, default_country=country, time_zone=time_zone or settings.time_zone)
+    await change_settings(tx.connection, organization.id, settings)
     await join(tx, organization.id, organization.name, person.id, Role.OWNER)
     actor = Actor(person.id, person.email, address)
     await record(tx, organization.id, actor, "organization.create", organization.name)

@@ -50,8 +50,8 @@ def store_step(base: str) -> Step:
 def ticket_step(base: str, *, today: datetime) -> Step:
     return Step(
         "Send a ticket",
-        "The customer `C-100` is new, so the ticket creates a light profile. Send it twice: the second answer is"
-        " 200 with the first sale, and nothing was written again.",
+        "The customer `C-100` is new, so the ticket creates a customer with only an ID. Send it twice: the second"
+        " answer is 200 with the first sale, and nothing was written again.",
         curl(f"{base}/v1/sales-events", body=_TICKET.replace("MIDNIGHT", _midnight(today))),
     )
 
@@ -59,7 +59,7 @@ def ticket_step(base: str, *, today: datetime) -> Step:
 def consent_step(base: str, *, today: datetime) -> Step:
     return Step(
         "Record a consent",
-        "So that this customer may be texted, and you can prove it.",
+        "So that this customer may be texted. Name the terms and the words that they agreed to: that is your proof.",
         curl(f"{base}/v1/subscriptions/opt-in", body=_CONSENT.replace("MIDNIGHT", _midnight(today))),
     )
 
@@ -73,7 +73,11 @@ def _midnight(today: datetime) -> str:
 _CONSENT = """\
 {
     "phone_number": "+33639980000", "profile_id": "C-100",
-    "consent_source": "POINT_OF_SALE", "consented_at": "MIDNIGHT"
+    "consent_source": "POINT_OF_SALE", "consented_at": "MIDNIGHT",
+    "consent_proof": {
+      "terms_url": "https://example.com/terms", "terms_version": "2026-01",
+      "source_text": "Yes, text me news and offers. Reply STOP to end."
+    }
   }"""
 
 _TICKET = """\

@@ -28,6 +28,7 @@ from regulars.http.problem import DOCUMENTATION_PATH
 from regulars.http.refusals import refusals_of_all
 from regulars.http.route import Route as ApiRoute
 from regulars.kit.clock import monotonic
+from regulars.kit.db import CONNECTION_ERRORS
 from regulars.web import cookies
 from regulars.webhooks.described import EVENTS
 
@@ -42,11 +43,14 @@ STATE_AGE_S_MAX: Final = 1.0
 ANY_ADDRESS: Final = "http://server.invalid"
 
 Missing = Callable[[], Awaitable[str | None]]
+HasUsers = Callable[[], Awaitable[bool]]
 
 
-def page_routes(api_routes: Sequence[ApiRoute], *, missing: Missing, public_url: str | None) -> list[BaseRoute]:
-    """`missing` says what keeps the server from being ready, or nothing."""
-    pages = _Pages(api_routes, missing, public_url)
+def page_routes(
+    api_routes: Sequence[ApiRoute], *, missing: Missing, has_users: HasUsers, public_url: str | None
+) -> list[BaseRoute]:
+    """`missing` says what keeps the server from being ready, or nothing; `has_users`, whether anybody signed up."""
+    pages = _Pages(api_routes, missing, has_users, public_url)
     return [
         Route("/", pages.first),
         Route(DOCUMENTS_PATH, _documents),
@@ -63,14 +67,18 @@ class _State:
     """Whether the server was ready, and when that was so."""
 
     missing: str | None
+    has_users: bool
     seen_at: datetime
     seen_s: float
 
 
 class _Pages:
-    def __init__(self, api_routes: Sequence[ApiRoute], missing: Missing, public_url: str | None) -> None:
+    def __init__(
+        self, api_routes: Sequence[ApiRoute], missing: Missing, has_users: HasUsers, public_url: str | None
+    ) -> None:
         self._api_routes = api_routes
         self._missing = missing
+        self._has_users = has_users
         self._public_url = public_url
         self._state: _State | None = None
 
@@ -126,9 +134,10 @@ class _Pages:
         if state is None or monotonic() - state.seen_s > STATE_AGE_S_MAX:
             try:
                 missing = await asyncio.wait_for(self._missing(), STATE_WAIT_S)
-            except TimeoutError:
-                missing = "The database does not answer."
-            self._state = state = _State(missing, datetime.now(UTC), monotonic())
+                has_users = missing is not None or await asyncio.wait_for(self._has_users(), STATE_WAIT_S)
+            except (TimeoutError, *CONNECTION_ERRORS):
+                missing, has_users = "The database does not answer.", True
+            self._state = state = _State(missing, has_users, datetime.now(UTC), monotonic())
         return state
 
 

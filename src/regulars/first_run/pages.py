@@ -9,11 +9,11 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.accounts.people import find_memberships, join
 from regulars.demo.runs.ask import TICKETS, ask_for_demo, find_run
 from regulars.explore.first_steps import consent_step, store_step, ticket_step
-from regulars.first_run.state import STEPS, first_ticket, look
+from regulars.first_run.state import STEPS, read_state
 from regulars.http.address import base_url
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY
-from regulars.organizations.manage import create_key, create_organization
+from regulars.organizations.manage import create_key, create_organization, dismiss_first_steps
 from regulars.organizations.model import Organization
 from regulars.organizations.particulars import NameTaken
 from regulars.web.access import Action, Role
@@ -21,6 +21,7 @@ from regulars.web.errors import PageNotFound
 from regulars.web.render import redirect, render
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
+from regulars.work.outbox import behind_since
 
 PATH: Final = "/first-steps"
 DEMO_PATH: Final = "/demo"
@@ -33,9 +34,9 @@ def pages(*, public_url: str | None) -> tuple[Page, ...]:
     desk = _Desk(public_url)
     return (
         Page(path=PATH, needs=Action.READ, handle=desk.show),
-        Page(path=f"{PATH}/ticket", needs=Action.READ, handle=_await_ticket),
         Form(path=f"{PATH}/key", needs=Action.MANAGE_FULL_KEYS, handle=_create_key, asks_password=True),
         Form(path=f"{PATH}/demo", needs=Action.MANAGE_ORGANIZATION, handle=_ask_for_demo),
+        Form(path=f"{PATH}/dismiss", needs=Action.MANAGE_ORGANIZATION, handle=_dismiss),
         Page(path=DEMO_PATH, needs=Action.READ, handle=_show_demo),
     )
 
@@ -45,8 +46,8 @@ class _Desk:
         self._public_url = public_url
 
     async def show(self, visit: Visit) -> Response:
-        async with visit.database.reading() as tx:
-            state = await look(tx, visit.organization_id)
+        async with visit.database.snapshot() as tx:
+            state = await read_state(tx, visit.organization_id)
         request = visit.request
         address = self._public_url or base_url(request.scope, request.headers.get("host", "").encode("latin-1"))
         return render(
@@ -58,14 +59,15 @@ class _Desk:
             ticket_step=ticket_step(address, today=visit.now),
             consent_step=consent_step(address, today=visit.now),
             demo_tickets=TICKETS,
+            import_command=f'regulars import sales tickets.csv --organization "{visit.place.name}" --dry-run',
         )
 
 
-async def _await_ticket(visit: Visit) -> Response:
-    """The part of the page that waits; it asks until the ticket is there."""
-    async with visit.database.reading() as tx:
-        ticket = await first_ticket(tx, visit.organization_id)
-    return render(visit, "first_run/ticket_part.html", ticket=ticket)
+async def _dismiss(visit: Visit) -> Response:
+    async with visit.database.transaction() as tx:
+        await dismiss_first_steps(tx.connection, visit.organization_id)
+        await record(tx, visit.organization_id, actor_of(visit), "first_steps.dismiss", visit.place.name)
+    return redirect(visit, visit.url("/"), done="First steps no longer stand in the navigation.")
 
 
 async def _create_key(visit: Visit) -> Response:
@@ -93,11 +95,20 @@ async def _ask_for_demo(visit: Visit) -> Response:
 
 
 async def _show_demo(visit: Visit) -> Response:
-    async with visit.database.reading() as tx:
+    async with visit.database.snapshot() as tx:
         run = await find_run(tx, visit.organization_id)
+        counted_until = await behind_since(tx, visit.organization_id)
+        own = [one for one in await find_memberships(tx, visit.user.id) if one.organization_id != visit.organization_id]
     if run is None:
         return render(visit, "first_run/no_demo.html")
-    return render(visit, "first_run/demo.html", run=run, done=run.progress.get("tickets", 0))
+    return render(
+        visit,
+        "first_run/demo.html",
+        run=run,
+        done=run.progress.get("tickets", 0),
+        is_counting=run.finished_at is not None and counted_until is not None,
+        own=own[0] if own else None,
+    )
 
 
 async def _running_demo(tx: Tx, visit: Visit) -> str | None:

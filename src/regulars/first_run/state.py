@@ -1,7 +1,8 @@
-"""How far an organization is: what it has of what the first steps ask for."""
+"""How far an organization is: what it has of what the first steps ask for, in one snapshot."""
 
+import json
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.first_run import queries
@@ -10,13 +11,24 @@ from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest
 from regulars.organizations.manage import list_keys
 from regulars.organizations.model import ApiKey
-from regulars.request_log.model import Entry
+from regulars.request_log.model import REFUSED_STATUS_MIN, Entry
 from regulars.request_log.read import list_answers
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
 
-ANSWERS_SHOWN: Final = 5
+REQUESTS_SHOWN: Final = 5
 STEPS: Final = 4
+
+
+class Arrival(NamedTuple):
+    """A request as it was answered, and why it was refused."""
+
+    entry: Entry
+    reason: str
+
+    @property
+    def is_refused(self) -> bool:
+        return self.entry.status >= REFUSED_STATUS_MIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +37,19 @@ class State:
     store: Store | None
     ticket: FirstTicket | None
     has_consent: bool
-    answers: list[Entry]
+    arrivals: list[Arrival]
 
     @property
     def done(self) -> int:
         return sum([self.key is not None, self.store is not None, self.ticket is not None, self.has_consent])
 
+    @property
+    def is_complete(self) -> bool:
+        return self.done == STEPS
 
-async def look(tx: Tx, organization_id: UUID) -> State:
+
+async def read_state(tx: Tx, organization_id: UUID) -> State:
+    """`tx` reads one snapshot, so that no two parts of a page contradict each other."""
     keys = [key for key in await list_keys(tx.connection, organization_id) if key.revoked_at is None]
     stores = await list_stores(tx, organization_id, after=None, limit=1)
     return State(
@@ -40,9 +57,13 @@ async def look(tx: Tx, organization_id: UUID) -> State:
         store=stores[0] if stores else None,
         ticket=await queries.find_first_ticket(tx, organization_id),
         has_consent=await queries.has_consent(tx, organization_id),
-        answers=await list_answers(tx, organization_id, PageRequest(ANSWERS_SHOWN)),
+        arrivals=[
+            Arrival(entry, reason_of(entry))
+            for entry in await list_answers(tx, organization_id, PageRequest(REQUESTS_SHOWN))
+        ],
     )
 
 
-async def first_ticket(tx: Tx, organization_id: UUID) -> FirstTicket | None:
-    return await queries.find_first_ticket(tx, organization_id)
+def reason_of(entry: Entry) -> str:
+    """What the answer said was wrong; it names fields and never quotes a value."""
+    return "" if entry.problem is None else str(json.loads(entry.problem).get("detail", ""))

@@ -167,6 +167,17 @@ class Database:
         begin = b"BEGIN; SELECT now()"
         if statement_timeout_ms is not None and not 0 < self._statement_timeout_ms <= statement_timeout_ms:
             begin = b"BEGIN; SET LOCAL statement_timeout = %d; SELECT now()" % statement_timeout_ms
+        async with self._begun(begin, until) as tx:
+            yield tx
+
+    @asynccontextmanager
+    async def snapshot(self, *, until: float = inf) -> AsyncIterator[Tx]:
+        """For reads that must agree with each other: all statements see the database as it is at the first one."""
+        async with self._begun(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT now()", until) as tx:
+            yield tx
+
+    @asynccontextmanager
+    async def _begun(self, begin: bytes, until: float) -> AsyncIterator[Tx]:
         async with self.connection(until=until) as connection:
             asked_at = monotonic()
             begun = await connection.say(begin)

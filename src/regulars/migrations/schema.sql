@@ -333,7 +333,8 @@ CREATE TABLE organizations (
     locale text DEFAULT 'en-GB'::text NOT NULL,
     is_demo boolean DEFAULT false NOT NULL,
     requires_second_factor boolean DEFAULT false NOT NULL,
-    sealed_secret bytea
+    sealed_secret bytea,
+    shows_first_steps boolean DEFAULT true NOT NULL
 );
 
 CREATE TABLE outbox (

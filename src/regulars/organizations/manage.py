@@ -71,6 +71,11 @@ async def mark_as_demo(connection: Connection, organization_id: UUID) -> None:
     await queries.mark_as_demo(connection, organization_id)
 
 
+async def dismiss_first_steps(connection: Connection, organization_id: UUID) -> None:
+    """The navigation shows them no longer; their page stays."""
+    await queries.set_shows_first_steps(connection, organization_id, is_shown=False)
+
+
 async def list_organizations(connection: Connection) -> list[Organization]:
     return await queries.list_organizations(connection)
 

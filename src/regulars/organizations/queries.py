@@ -58,6 +58,12 @@ async def mark_as_demo(connection: Connection, organization_id: UUID) -> None:
     await connection.execute("UPDATE organizations SET is_demo = true WHERE id = %s", (organization_id,))
 
 
+async def set_shows_first_steps(connection: Connection, organization_id: UUID, *, is_shown: bool) -> None:
+    await connection.execute(
+        "UPDATE organizations SET shows_first_steps = %s WHERE id = %s", (is_shown, organization_id)
+    )
+
+
 async def list_organizations(connection: Connection) -> list[Organization]:
     async with connection.cursor(row_factory=class_row(Organization)) as cursor:
         await cursor.execute("SELECT id, name, created_at FROM organizations ORDER BY name")

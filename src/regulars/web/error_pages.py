@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from regulars.kit.errors import ApiError
 from regulars.web.access import roles_that_may
-from regulars.web.errors import MethodRefused, NotAllowed, PageRefusal
+from regulars.web.errors import BadFilter, MethodRefused, NotAllowed, PageRefusal
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
@@ -16,7 +16,8 @@ def refusal_page(visit: Visit, refusal: PageRefusal) -> Response:
     if isinstance(refusal, NotAllowed):
         names = [role.value for role in roles_that_may(refusal.action)]
         who = f"Roles that may {refusal.action}: {', '.join(names)}. An owner or admin can change roles under Team."
-    shown = _page(visit, refusal.status, refusal.title, refusal.text, who)
+    way_back = ("Show the list without filters", refusal.path) if isinstance(refusal, BadFilter) else None
+    shown = _page(visit, refusal.status, refusal.title, refusal.text, who, way_back=way_back)
     if isinstance(refusal, MethodRefused):
         shown.headers["allow"] = refusal.allowed
     return shown
@@ -40,7 +41,9 @@ def broken_page(visit: Visit) -> Response:
     return _page(visit, 500, "This page broke", text, "")
 
 
-def _page(visit: Visit, status: int, title: str, text: str, more: str) -> Response:
+def _page(
+    visit: Visit, status: int, title: str, text: str, more: str = "", *, way_back: tuple[str, str] | None = None
+) -> Response:
     template = "web/refusal.html" if visit.at is not None else "web/refusal_outside.html"
     return render(
         visit,
@@ -50,5 +53,6 @@ def _page(visit: Visit, status: int, title: str, text: str, more: str) -> Respon
         title=title,
         text=text,
         more=more,
+        way_back=way_back,
         can_retry=status >= OUR_FAULT_MIN,
     )

@@ -31,6 +31,16 @@ class NotAllowed(PageRefusal):
         self.action = action
 
 
+class BadFilter(PageRefusal):
+    """A filter of the address cannot be read: the whole list would be a wrong answer. `path` is the unfiltered list."""
+
+    status, title = 400, "This filter cannot be read"
+
+    def __init__(self, text: str, *, path: str) -> None:
+        super().__init__(text)
+        self.path = path
+
+
 class BadForm(PageRefusal):
     """The request cannot be read as the form it should be; a field that is wrong gives the form back instead."""
 

@@ -7,6 +7,7 @@ and hands what came to `cut`, which knows whether there is more on either side. 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta, tzinfo
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -14,6 +15,7 @@ from regulars.kit.db import Tx
 from regulars.kit.errors import InvalidCursor
 from regulars.kit.keyset import PageRequest, PageRows, Position
 from regulars.kit.pagination import read_cursor, scope_of, write_cursor
+from regulars.web.errors import BadFilter
 from regulars.web.format import Format
 from regulars.web.visit import Visit
 
@@ -24,6 +26,8 @@ AFTER: Final = "after"
 BEFORE: Final = "before"
 SORT: Final = "sort"
 FILTER_CHARACTERS_MAX: Final = 255
+DAY_MIN: Final = date(2000, 1, 1)
+DAY_MAX: Final = date(9000, 1, 1)
 
 T = TypeVar("T")
 Row = TypeVar("Row")
@@ -41,6 +45,16 @@ class Filter:
 
     def shown(self, value: str) -> str:
         return dict(self.choices).get(value, value)
+
+    def fault(self, value: str) -> str | None:
+        """What is wrong with a value of the address, as a sentence."""
+        if len(value) > FILTER_CHARACTERS_MAX:
+            return f"“{self.label}” may have {FILTER_CHARACTERS_MAX} characters; this has {len(value)}."
+        if self.choices and value not in dict(self.choices):
+            return f"“{self.label}” has no choice “{value}”."
+        if self.kind == "date" and _read_day(value) is None:
+            return f"“{self.label}” is a day such as 2026-11-16; “{value}” is none."
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +104,11 @@ class ListView:
     def value(self, name: str) -> str:
         return self.values.get(name, "")
 
+    def start_of(self, name: str, zone: tzinfo, *, days_later: int = 0) -> datetime | None:
+        """The first moment of the day that a date filter names, or of one after it."""
+        day = _read_day(self.value(name))
+        return None if day is None else datetime.combine(day + timedelta(days=days_later), time(), zone)
+
     def url(self, *, without: str = "", path: str | None = None, **changed: str) -> str:
         """The address of the same list with something changed; it starts from the list's beginning."""
         query = {name: value for name, value in self.values.items() if name != without}
@@ -134,13 +153,13 @@ class Count:
 def read_view(
     visit: Visit, name: str, path: str, *, filters: Sequence[Filter] = (), sorts: Sequence[str] = ("newest",)
 ) -> ListView:
-    """The address of this visit as a view of the list. What does not fit is left out rather than refused: people edit
-    addresses, and a list without the filter that they misspelled still says which filters hold."""
-    values = {}
-    for one in filters:
-        value = visit.query.get(one.name, "").strip()
-        if value and len(value) <= FILTER_CHARACTERS_MAX and (not one.choices or value in dict(one.choices)):
-            values[one.name] = value
+    """The address of this visit as a view of the list. A filter that cannot be read is refused: without it the list
+    would show rows that were not asked for."""
+    given = {one.name: (one, value) for one in filters if (value := visit.query.get(one.name, "").strip())}
+    faults = [fault for one, value in given.values() if (fault := one.fault(value)) is not None]
+    if faults:
+        raise BadFilter(" ".join(faults), path=visit.url(path))
+    values = {name: value for name, (_, value) in given.items()}
     sort = visit.query.get(SORT, "")
     view = ListView(
         path=visit.url(path),
@@ -160,6 +179,15 @@ def read_view(
                 continue
             return replace(view, request=PageRequest(view.request.limit, position, direction == BEFORE))
     return view
+
+
+def _read_day(text: str) -> date | None:
+    """Years that every time zone and every index can hold."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return day if DAY_MIN <= day <= DAY_MAX else None
 
 
 def id_position(row: Any) -> Position:

@@ -24,9 +24,10 @@ class Area:
     entries: tuple[Entry, ...]
 
 
+FIRST_STEPS: Final = "/first-steps"
 # The whole house, in its order: what is not built is left out by itself, and appears when its page is served.
 AREAS: Final = (
-    Area("Home", "home", (Entry("Home", "/"),)),
+    Area("Home", "home", (Entry("Home", "/"), Entry("First steps", FIRST_STEPS))),
     Area("Customers", "people", (Entry("Customers", "/customers"), Entry("Segments", "/segments"))),
     Area("Consent", "consent", (Entry("Consent", "/consent"),)),
     Area("Sales", "ticket", (Entry("Tickets", "/tickets"), Entry("Collisions", "/collisions"))),
@@ -115,22 +116,24 @@ class Navigation:
                 if self._is_open(visit, entry.path)
             )
             if entries:
-                is_here = any(entry.is_here for entry in entries)
+                is_here = here in {entry.path for entry in area.entries}
                 areas.append(ShownArea(area.label, area.icon, entries[0].url, is_here, entries))
         return areas
 
     def _is_open(self, visit: Visit, path: str) -> bool:
+        if path == FIRST_STEPS and not visit.place.shows_first_steps:
+            return False
         action = self._needs.get(path)
         return isinstance(action, Action) and may(visit.place.role, action)
 
 
-# Pages that stand in no entry of their own belong to the first one.
-OF_HOME: Final = ("/first-steps", "/demo")
+# A page that stands in no entry of its own belongs to the first one.
+DEMO: Final = "/demo"
 
 
 def entry_of(path: str) -> str:
     """The entry a page belongs to: the longest that its path begins with."""
-    if path in OF_HOME:
+    if path == DEMO:
         return "/"
     known = [entry.path for area in AREAS for entry in area.entries]
     fitting = [one for one in known if path == one or (one != "/" and path.startswith(f"{one}/"))]

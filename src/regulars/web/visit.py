@@ -44,6 +44,10 @@ class Place:
     role: Role
     # The organization asks this role for a second factor, and the visitor has none.
     lacks_second_factor: bool = False
+    # Its customers are made up.
+    is_demo: bool = False
+    # Until a person dismisses them.
+    shows_first_steps: bool = False
 
 
 class Doorkeeper(Protocol):

@@ -6,7 +6,7 @@ other listener either: its facts are put aside for it at once, and for a while i
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -32,6 +32,8 @@ from regulars.work.queue import (
 
 # Waits before the second, third, … try. A fact that a listener fails on after all of them is parked: it stays for a
 # person to look at, and nothing waits behind it.
+# A fact waits a moment in the busiest hour too; only what waits longer is worth a word to people.
+BEHIND_MIN: Final = timedelta(seconds=3)
 RETRIES: Final = Schedule(waits_s=(1, 5, 30, 120, 600, 1800, 3600))
 
 
@@ -70,6 +72,12 @@ async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, due_at
 async def is_wanted(tx: Tx, organization_id: UUID, fact: type[Fact]) -> bool:
     """Whether anybody waits for the fact: asked by those for whom making it is work, before they make it."""
     return await queries.has_interest(tx, organization_id, topic=fact.topic)
+
+
+async def behind_since(tx: Tx, organization_id: UUID) -> datetime | None:
+    """What was recorded up to when has reached its listeners, if they are behind; figures are as of then."""
+    oldest = await queries.find_oldest_row(tx, organization_id)
+    return oldest if oldest is not None and tx.now - oldest > BEHIND_MIN else None
 
 
 class OutboxQueue(Queue):

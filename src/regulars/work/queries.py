@@ -93,6 +93,15 @@ async def evaluate_conditions(tx: Tx, organization_id: UUID, conditions: Sequenc
     return row
 
 
+async def find_oldest_row(tx: Tx, organization_id: UUID) -> datetime | None:
+    """When the oldest fact that is due was recorded."""
+    rows = await tx.fetch(
+        "SELECT created_at FROM outbox WHERE organization_id = %s AND due_at <= %s ORDER BY id LIMIT 1",
+        (organization_id, tx.now),
+    )
+    return rows[0][0] if rows else None
+
+
 async def delete_rows(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
     await tx.execute(
         "DELETE FROM outbox WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])",

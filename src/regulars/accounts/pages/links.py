@@ -1,6 +1,6 @@
 """What a one-time link opens: a form, and only sending it uses the link up."""
 
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -9,6 +9,7 @@ from regulars.accounts.errors import LinkUnusable, TooManyAttempts
 from regulars.accounts.factor import code as factor
 from regulars.accounts.links.link import LINK_PATH, Link, Purpose
 from regulars.accounts.model import NAME_CHARACTERS_MAX, Person, read_email
+from regulars.accounts.pages.guess import countries, guess, zones
 from regulars.accounts.pages.parts import (
     ORGANIZATIONS_PATH,
     SIGN_IN_PATH,
@@ -20,7 +21,7 @@ from regulars.accounts.pages.parts import (
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import check_password, given_back_on_error, record_sign_in
 from regulars.accounts.throttle import attempts
-from regulars.organizations.particulars import NameTaken
+from regulars.organizations.particulars import NameTaken, time_zones
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
 from regulars.web.route import Door, Form, Page
@@ -53,7 +54,11 @@ class LinkPages:
                 link, person = await welcome.look(tx, visit.references[0])
         except LinkUnusable as refusal:
             return _gone(visit, refusal)
-        return render(visit, TEMPLATES[link.purpose], form=FormState(), link=link, person=person)
+        form = FormState()
+        if link.purpose is Purpose.FIRST_OWNER:
+            guessed = guess(visit.request.headers.get("accept-language", ""))
+            form = FormState({"country": guessed.country, "time_zone": guessed.time_zone})
+        return render(visit, TEMPLATES[link.purpose], form=form, link=link, person=person, **_choices(link))
 
     async def take(self, visit: Visit) -> Response:
         try:
@@ -132,13 +137,15 @@ class LinkPages:
     async def _first_owner(self, visit: Visit, link: Link) -> Response:
         form = FormState(visit.form)
         organization = form.text("organization", characters_max=ORGANIZATION_NAME_CHARACTERS_MAX)
+        country = form.choice("country", {"", *dict(countries())})
+        time_zone = form.choice("time_zone", set(time_zones()))
         name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
         email = read_email(form.value("email"))
         if email is None:
             form.refuse("email", "Write the address as name@example.com.")
         password = read_new_password(form, email=email or "")
         if form.is_refused or email is None:
-            return refused(visit, TEMPLATES[link.purpose], form, link=link, person=None)
+            return refused(visit, TEMPLATES[link.purpose], form, link=link, person=None, **_choices(link))
         password_hash = await self._passwords.hash(password)
         try:
             async with visit.database.transaction() as tx:
@@ -146,6 +153,8 @@ class LinkPages:
                     tx,
                     visit.references[0],
                     organization_name=organization,
+                    country=country or None,
+                    time_zone=time_zone,
                     email=email,
                     name=name,
                     password_hash=password_hash,
@@ -154,8 +163,14 @@ class LinkPages:
                 token = await begin_session(tx, visit, someone.id)
         except NameTaken:
             form.refuse("organization", "An organization on this server has this name already; choose another.")
-            return refused(visit, TEMPLATES[link.purpose], form, link=link, person=None)
+            return refused(visit, TEMPLATES[link.purpose], form, link=link, person=None, **_choices(link))
         return signed_in(visit, token, f"/o/{slug}{self._first_steps}")
+
+
+def _choices(link: Link) -> dict[str, Any]:
+    if link.purpose is not Purpose.FIRST_OWNER:
+        return {}
+    return {"countries": [("", "Other, or several"), *countries()], "zones": zones()}
 
 
 def _gone(visit: Visit, refusal: LinkUnusable) -> Response:

@@ -1,15 +1,13 @@
 """The organization's settings."""
 
-from functools import cache
 from typing import Any, Final
 
-import phonenumbers
-from babel import Locale
 from starlette.responses import Response
 
 from regulars.accounts import organization
 from regulars.accounts.audit.log import actor_of
 from regulars.accounts.factor import code as factor
+from regulars.accounts.pages.guess import countries, zones
 from regulars.organizations.particulars import NameTaken, Settings, find_settings, time_zones
 from regulars.organizations.slugs import SLUG_CHARACTERS_MAX, is_slug
 from regulars.web.access import Action
@@ -22,14 +20,6 @@ from regulars.web.visit import Visit
 PATH: Final = "/settings/organization"
 NAME_CHARACTERS_MAX: Final = 255
 TEMPLATE: Final = "accounts/organization.html"
-
-
-@cache
-def countries() -> tuple[tuple[str, str], ...]:
-    """Code and English name, by name, of every country that has phone numbers."""
-    names = Locale("en").territories
-    found = [(code, str(names[code])) for code in phonenumbers.SUPPORTED_REGIONS if code in names]
-    return tuple(sorted(found, key=lambda pair: pair[1]))
 
 
 async def show(visit: Visit) -> Response:
@@ -78,7 +68,7 @@ async def change(visit: Visit) -> Response:
 
 def _choices() -> dict[str, Any]:
     return {
-        "zones": [(name, name.replace("_", " ")) for name in time_zones()],
+        "zones": [(zone.name, zone.words) for zone in zones()],
         "locales": list(LOCALES.items()),
         "countries": [("", "None"), *countries()],
     }

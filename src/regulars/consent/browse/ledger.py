@@ -1,5 +1,6 @@
 """The ledger of one number as a page shows it."""
 
+from typing import NamedTuple
 from uuid import UUID
 
 from regulars.consent.browse import queries
@@ -13,9 +14,18 @@ async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID
     return found[::-1]
 
 
-async def find_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> dict[UUID, str]:
+class Standing(NamedTuple):
+    """How a customer stands with consent, and the number that says so; an erased one is None."""
+
+    status: str
+    phone_number: str | None
+
+
+async def find_standings(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> dict[UUID, Standing]:
     """SUBSCRIBED where any number linked to the customer is, else UNSUBSCRIBED; who was never asked is absent."""
-    found: dict[UUID, str] = {}
-    for profile_id, status in await queries.find_statuses(tx, organization_id, profile_ids) if profile_ids else []:
-        found[profile_id] = min(status, found.get(profile_id, status))
+    found: dict[UUID, Standing] = {}
+    rows = await queries.find_statuses(tx, organization_id, profile_ids) if profile_ids else []
+    for profile_id, status, phone_number in rows:
+        if profile_id not in found or status < found[profile_id].status:
+            found[profile_id] = Standing(status, phone_number)
     return found

@@ -6,6 +6,7 @@ from uuid import UUID
 from regulars.consent.browse import queries
 from regulars.consent.browse.model import SubscriptionLine
 from regulars.consent.find import find_subscription, list_subscriptions
+from regulars.consent.model import Status
 from regulars.consent.phone import read_if_number
 from regulars.consent.subscription import Subscription
 from regulars.kit.db import Tx
@@ -15,6 +16,8 @@ from regulars.kit.keyset import PageRequest, PageRows
 # How many rows are looked at for one page of a rare filter; then the reader decides whether to look further.
 LOOKED_AT_MAX: Final = 20_000
 PER_CUSTOMER_MAX: Final = 20
+# A withdrawn number of an erased person: only its keyed hash is stored.
+DO_NOT_CONTACT: Final = "DO_NOT_CONTACT"
 
 
 async def list_newest(
@@ -26,8 +29,17 @@ async def list_newest(
     source: str | None = None,
     is_weak: bool = False,
 ) -> PageRows[SubscriptionLine]:
+    """`status` is one of a subscription, or `DO_NOT_CONTACT`; a withdrawn number that was erased is only the latter."""
+    is_erased = None if status is None or status == Status.SUBSCRIBED else status == DO_NOT_CONTACT
     return await queries.list_newest_subscriptions(
-        tx, organization_id, page, status=status, source=source, is_weak=is_weak, rows_max=LOOKED_AT_MAX
+        tx,
+        organization_id,
+        page,
+        status=Status.UNSUBSCRIBED.value if is_erased else status,
+        source=source,
+        is_weak=is_weak,
+        is_erased=is_erased,
+        rows_max=LOOKED_AT_MAX,
     )
 
 

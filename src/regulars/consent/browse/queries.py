@@ -131,6 +131,7 @@ _INDEXED: Final = {"status": "s.status = %(status)s"}
 _FILTERS: Final = {
     "source": "s.consent_source = %(source)s",
     "is_weak": "s.status = 'SUBSCRIBED' AND s.terms_version IS NULL AND s.source_text IS NULL",
+    "is_erased": "(s.phone_number IS NULL) = %(is_erased)s",
 }
 
 
@@ -142,6 +143,7 @@ async def list_newest_subscriptions(
     status: str | None,
     source: str | None,
     is_weak: bool,
+    is_erased: bool | None,
     rows_max: int,
 ) -> PageRows[SubscriptionLine]:
     """Subscriptions the newest first, among a bounded number."""
@@ -171,7 +173,13 @@ async def list_newest_subscriptions(
             """
         ),
         page,
-        {"organization_id": organization_id, "status": status, "source": source, "is_weak": is_weak or None},
+        {
+            "organization_id": organization_id,
+            "status": status,
+            "source": source,
+            "is_weak": is_weak or None,
+            "is_erased": is_erased,
+        },
         make=SubscriptionLine,
         table="subscriptions AS s",
         indexed=_INDEXED,
@@ -180,13 +188,14 @@ async def list_newest_subscriptions(
     )
 
 
-async def find_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> list[tuple[UUID, str]]:
+async def find_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> list[tuple[UUID, str, str | None]]:
+    """The status and the number of each subscription of the customers."""
     rows = await tx.fetch(
         """
-        SELECT wanted.profile_id, s.status
+        SELECT wanted.profile_id, s.status, s.phone_number
         FROM unnest(%(profile_ids)s::uuid[]) AS wanted (profile_id)
         CROSS JOIN LATERAL (
-            SELECT status FROM subscriptions
+            SELECT status, phone_number FROM subscriptions
             WHERE organization_id = %(organization_id)s AND profile_id = wanted.profile_id
             ORDER BY id
             LIMIT 20
@@ -194,7 +203,7 @@ async def find_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) 
         """,
         {"organization_id": organization_id, "profile_ids": profile_ids},
     )
-    return [(row[0], row[1]) for row in rows]
+    return [(row[0], row[1], row[2]) for row in rows]
 
 
 class StoredFigures(NamedTuple):

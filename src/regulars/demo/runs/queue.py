@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from regulars.consent.browse.figures import recount
 from regulars.demo.fill import fill
 from regulars.demo.load import Story
 from regulars.demo.people import count_customers
@@ -60,6 +61,8 @@ class DemoQueue(Queue):
         finally:
             telling.cancel()
         async with database.transaction() as tx:
+            # A page may have asked for a count in the middle of the load.
+            await recount(tx, organization_id)
             await queries.finish_run(tx, organization_id, done)
         return False
 

@@ -12,7 +12,7 @@ from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.browse.certificate import Certificate, as_json, make_certificate
 from regulars.consent.browse.figures import WEEKS, Counted, Figures, read_figures
-from regulars.consent.browse.listing import list_newest, search_subscription
+from regulars.consent.browse.listing import DO_NOT_CONTACT, list_newest, search_subscription
 from regulars.consent.browse.model import SubscriptionLine
 from regulars.consent.find import find_subscription
 from regulars.explore.draw import Chart, bar_chart
@@ -38,7 +38,7 @@ from regulars.web.visit import Visit
 
 PATH: Final = "/consent"
 NUMBERS: Final = "/consent/numbers"
-STATUSES: Final = (("SUBSCRIBED", "Subscribed"), ("UNSUBSCRIBED", "Withdrawn"))
+STATUSES: Final = (("SUBSCRIBED", "Subscribed"), ("UNSUBSCRIBED", "Withdrawn"), (DO_NOT_CONTACT, "Do not contact"))
 CSV_HEADER: Final = (
     "id", "phone_number", "status", "consent_source", "consented_at", "unsubscribed_at", "profile_id",
     "profile_external_id",

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.consent.browse.ledger import find_statuses
+from regulars.consent.browse.ledger import Standing, find_standings
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
@@ -29,6 +29,7 @@ class CustomerRow(NamedTuple):
     hit: Hit
     history: History
     status: str | None
+    phone_number: str | None
 
     @property
     def profile(self) -> Profile:
@@ -77,16 +78,26 @@ async def dress(tx: Tx, visit: Visit, hits: list[Hit]) -> list[CustomerRow]:
     """What the list shows beside each name."""
     ids = [hit.profile.id for hit in hits]
     tickets = await list_tickets_of_customers(tx, visit.organization_id, ids)
-    statuses = await find_statuses(tx, visit.organization_id, ids)
+    standings = await find_standings(tx, visit.organization_id, ids)
     zone: ZoneInfo = visit.format.zone
     return [
         CustomerRow(
             hit,
             read_history(tickets[hit.profile.id], now=visit.now, zone=zone, months=LIST_MONTHS),
-            status_of(hit.profile, statuses.get(hit.profile.id)),
+            status_of(hit.profile, _status(standings.get(hit.profile.id))),
+            number_of(hit.profile, standings.get(hit.profile.id)),
         )
         for hit in hits
     ]
+
+
+def _status(standing: Standing | None) -> str | None:
+    return None if standing is None else standing.status
+
+
+def number_of(profile: Profile, standing: Standing | None) -> str | None:
+    """Their own number, or the one that came with a consent."""
+    return profile.phone_number or (None if standing is None else standing.phone_number)
 
 
 def status_of(profile: Profile, status: str | None) -> str | None:
@@ -99,18 +110,19 @@ def status_of(profile: Profile, status: str | None) -> str | None:
 async def export_customers(visit: Visit) -> Response:
     view = read_view(visit, "customers", PATH, filters=filters(visit))
 
-    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[Hit, str | None]]:
+    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[Hit, Standing | None]]:
         hits = await find(tx, visit, view, page)
-        statuses = await find_statuses(tx, visit.organization_id, [hit.profile.id for hit in hits])
-        return PageRows((hit, statuses.get(hit.profile.id)) for hit in hits)
+        standings = await find_standings(tx, visit.organization_id, [hit.profile.id for hit in hits])
+        return PageRows((hit, standings.get(hit.profile.id)) for hit in hits)
 
     found = walk(visit.database.reading, fetch, lambda one: one[0].position)
-    rows = (_csv_row(visit, hit.profile, status) async for hit, status in found)
+    rows = (_csv_row(visit, hit.profile, standing) async for hit, standing in found)
     return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, rows)
 
 
-def _csv_row(visit: Visit, profile: Profile, status: str | None) -> list[str]:
-    phone = profile.phone_number if visit.sees_personal else mask.phone(visit, profile.phone_number)
+def _csv_row(visit: Visit, profile: Profile, standing: Standing | None) -> list[str]:
+    number = number_of(profile, standing)
+    phone = number if visit.sees_personal else mask.phone(visit, number)
     created: datetime = profile.created_at
     return [
         PROFILE.encode(profile.id),
@@ -118,6 +130,6 @@ def _csv_row(visit: Visit, profile: Profile, status: str | None) -> list[str]:
         mask.text(visit, profile.first_name) or "",
         mask.text(visit, profile.last_name) or "",
         phone or "",
-        status or "NEVER_ASKED",
+        _status(standing) or "NEVER_ASKED",
         format_timestamp(created),
     ]

@@ -23,6 +23,7 @@ from regulars.sales.totals.read import Day, Rhythm, filled_until, list_days, rea
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
 from regulars.webhooks.browse.model import Fare
+from regulars.work.outbox import behind_since
 
 PERIODS: Final = {"today": 1, "7d": 7, "30d": 30}
 STORES_MAX: Final = 500
@@ -67,6 +68,8 @@ class Overview:
     texts: dict[str, int]
     troubled: list[TroubledJourney]
     filled_until: datetime | None
+    # While tickets wait to be counted: those received up to then are in the figures.
+    counted_until: datetime | None
 
     @property
     def silent(self) -> list[StoreLine]:
@@ -104,6 +107,7 @@ async def read_overview(
         held=texting if texting is not None and texting.is_held else None,
         webhooks=webhooks,
         filled_until=await filled_until(tx, organization_id),
+        counted_until=await behind_since(tx, organization_id),
     )
 
 

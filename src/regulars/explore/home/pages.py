@@ -60,7 +60,7 @@ async def show_home(visit: Visit) -> Response:
     # A transaction of its own: it tells the planner how to walk, and that holds until its end.
     async with visit.database.transaction() as tx:
         webhooks = await read_troubled(tx, visit.organization_id)
-    async with visit.database.reading() as tx:
+    async with visit.database.snapshot() as tx:
         overview = await read_overview(
             tx, visit.organization_id, period=period, now=visit.now, zone=zone, webhooks=webhooks
         )

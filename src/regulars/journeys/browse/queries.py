@@ -71,6 +71,28 @@ async def list_runs_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID,
     return [RunRow(*row) for row in rows]
 
 
+async def list_runs_of_fact(
+    tx: Tx, organization_id: UUID, fact_kind: str, fact_id: str
+) -> list[tuple[UUID, str, UUID, str]]:
+    """The runs that one fact started: journey, its name, run and state. One look-up for each journey."""
+    rows = await tx.fetch(
+        """
+        SELECT j.id, j.name, run.id, run.state
+        FROM journeys AS j
+        CROSS JOIN LATERAL (
+            SELECT id, state FROM journey_runs
+            WHERE organization_id = %(organization_id)s AND journey_id = j.id AND fact_kind = %(fact_kind)s
+              AND fact_id = %(fact_id)s
+            LIMIT 1
+        ) AS run
+        WHERE j.organization_id = %(organization_id)s
+        ORDER BY run.id
+        """,
+        {"organization_id": organization_id, "fact_kind": fact_kind, "fact_id": fact_id},
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
 async def list_runs_of_person(
     tx: Tx, organization_id: UUID, profile_id: UUID, *, after: UUID, limit: int
 ) -> list[RunRow]:

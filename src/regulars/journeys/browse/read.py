@@ -8,6 +8,7 @@ from regulars.journeys.browse import queries
 from regulars.journeys.browse.model import SpanRow, VersionRow
 from regulars.journeys.runs.model import RunRow
 from regulars.kit.db import Tx
+from regulars.kit.ids import SALES_EVENT
 from regulars.kit.keyset import PageRequest, PageRows
 
 VERSIONS_MAX: Final = 200
@@ -30,6 +31,11 @@ async def list_runs(
 async def list_runs_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID, *, limit: int) -> list[RunRow]:
     """In all journeys, the newest first."""
     return await queries.list_runs_of_customer(tx, organization_id, profile_id, limit=limit)
+
+
+async def list_runs_of_sale(tx: Tx, organization_id: UUID, sale_id: UUID) -> list[tuple[UUID, str, UUID, str]]:
+    """What a ticket started: journey, its name, run and its state."""
+    return await queries.list_runs_of_fact(tx, organization_id, "sale", SALES_EVENT.encode(sale_id))
 
 
 async def list_versions(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[VersionRow]:

@@ -51,7 +51,10 @@ async def list_phones(tx: Tx, organization_id: UUID, *, limit: int) -> list[Numb
     lines.sort(key=lambda line: line.at, reverse=True)
     phones: dict[bytes, NumberLine] = {}
     for line in lines:
-        phones.setdefault(line.number_hash, line)
+        phone = phones.setdefault(line.number_hash, line)
+        # The answer to a STOP belongs to the number, and names no customer; an older line may.
+        if not phone.first_name and not phone.last_name:
+            phones[line.number_hash] = phone._replace(first_name=line.first_name, last_name=line.last_name)
     return list(phones.values())[:limit]
 
 

@@ -1,6 +1,5 @@
 """Everything sent and received: a list, one text, sending it again, and the conversation with a number."""
 
-from datetime import date, datetime, time, timedelta
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -39,7 +38,6 @@ CSV_HEADER: Final = ("id", "direction", "at", "number", "customer", "state", "re
 LINES_SHOWN: Final = 60
 UNDECIDED: Final = "undecided"
 COUNTED_MAX: Final = 100
-_DAY: Final = timedelta(days=1)
 
 
 def filters(visit: Visit) -> tuple[Filter, ...]:
@@ -95,28 +93,16 @@ def _exactly(visit: Visit, text: str) -> str | None:
 def wanted_of(visit: Visit, view: ListView) -> Wanted:
     state, reason, direction = view.value("state"), view.value("reason"), view.value("direction")
     is_undecided = state == UNDECIDED
-    first, last = _day(view.value("from")), _day(view.value("to"))
+    since, until = view.start_of("from", visit.format.zone), view.start_of("to", visit.format.zone, days_later=1)
     return Wanted(
         is_sent=direction != "received" and not is_undecided,
         is_received=direction != "sent" and not reason and (is_undecided or not state),
         state=None if is_undecided else state or None,
         reason=reason or None,
         is_undecided=is_undecided or None,
-        since=None if first is None else first_id_at(_begin(visit, first)),
-        until=None if last is None else first_id_at(_begin(visit, last + _DAY)),
+        since=None if since is None else first_id_at(since),
+        until=None if until is None else first_id_at(until),
     )
-
-
-def _day(text: str) -> date | None:
-    try:
-        found = date.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if date(2000, 1, 1) <= found <= date(9000, 1, 1) else None
-
-
-def _begin(visit: Visit, day: date) -> datetime:
-    return datetime.combine(day, time(), visit.format.zone)
 
 
 async def _list(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[MessageLine]:

@@ -29,6 +29,7 @@ class Dot(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     total: PerCurrency
+    first_purchase_at: datetime | None
     last_purchase_at: datetime | None
     # Days between purchases, in the middle; None for who came too seldom.
     usual_days: int | None
@@ -57,6 +58,7 @@ def read_history(tickets: Sequence[CustomerTicket], *, now: datetime, zone: Zone
     kinds = ["on" if month in in_months else "back" if month in back_months else "" for month in wanted]
     return History(
         total=total,
+        first_purchase_at=bought[0] if bought else None,
         last_purchase_at=bought[-1] if bought else None,
         usual_days=_usual_days(bought, zone),
         # A row of dots a year, one a month.

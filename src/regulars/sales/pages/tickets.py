@@ -1,7 +1,7 @@
 """Tickets: the list with its filters, and one of them as a receipt."""
 
-from collections.abc import Sequence
-from datetime import date, datetime, time, timedelta
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -68,12 +68,11 @@ async def read_filters(tx: Tx, visit: Visit, view: ListView) -> Filters | None:
     if (view.value("store") and store is None) or (view.value("profile") and profile is None):
         return None
     customer = view.value("customer")
-    last = _day(view.value("to"))
     return Filters(
         store_id=store,
         profile_id=profile,
-        occurred_from=_start(visit, _day(view.value("from"))),
-        occurred_to=None if last is None or last == date.max else _start(visit, last + timedelta(days=1)),
+        occurred_from=view.start_of("from", visit.format.zone),
+        occurred_to=view.start_of("to", visit.format.zone, days_later=1),
         type=view.values.get("type"),
         currency=view.values.get("currency"),
         is_identified=None if not customer else customer == "yes",
@@ -93,20 +92,6 @@ async def _profile(tx: Tx, visit: Visit, text: str) -> UUID | None:
         return None
     found = await find_profiles(tx, visit.organization_id, [reference])
     return found[reference].id if reference in found else None
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
-
-
-def _start(visit: Visit, day: date | None) -> datetime | None:
-    # The first and the last day of the calendar cannot be told in every zone.
-    if day is None or not date(1000, 1, 1) <= day <= date(9000, 1, 1):
-        return None
-    return datetime.combine(day, time(), visit.format.zone)
 
 
 async def show_tickets(visit: Visit) -> Response:
@@ -172,7 +157,19 @@ async def find_ticket(tx: Tx, visit: Visit) -> StoredSale:
     return sale
 
 
-async def show_ticket(visit: Visit) -> Response:
+class StartedJourney(NamedTuple):
+    """A journey that the ticket started, and the path of its run below the organization."""
+
+    name: str
+    path: tuple[str, ...]
+    # In a word: active, parked or ended.
+    state: str
+
+
+ListStarted = Callable[[Tx, UUID, StoredSale], Awaitable[Sequence[StartedJourney]]]
+
+
+async def show_ticket(list_started: ListStarted, visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         sale = await find_ticket(tx, visit)
         store = await find_store(tx, visit.organization_id, ById(sale.store.id))
@@ -181,6 +178,7 @@ async def show_ticket(visit: Visit) -> Response:
             customer = await find_profile(tx, visit.organization_id, ById(sale.profile.id))
         collision = await find_collision(tx, visit.organization_id, sale)
         earlier, later = await find_neighbours(tx, visit.organization_id, sale)
+        started = await list_started(tx, visit.organization_id, sale)
     return render(
         visit,
         "sales/ticket.html",
@@ -195,6 +193,7 @@ async def show_ticket(visit: Visit) -> Response:
         collision=collision,
         # What was judged when it was recorded; the answer to the till said the same.
         automation=automation_state(sale, is_new=True, now=sale.created_at),
+        started=started,
         earlier_url=None if earlier is None else visit.url(PATH, earlier),
         later_url=None if later is None else visit.url(PATH, later),
         answer=_answer(visit, sale),
@@ -217,8 +216,10 @@ def _answer(visit: Visit, sale: StoredSale) -> str:
     return msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
 
 
-PAGES: Final = (
-    Page(path=PATH, needs=Action.READ, handle=show_tickets),
-    Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_tickets),
-    Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=show_ticket),
-)
+def pages(*, list_started: ListStarted) -> tuple[Page, ...]:
+    """`list_started` finds the journeys that a ticket started; they are a room above this one."""
+    return (
+        Page(path=PATH, needs=Action.READ, handle=show_tickets),
+        Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_tickets),
+        Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=partial(show_ticket, list_started)),
+    )

@@ -7,6 +7,7 @@ function wake(root) {
   for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
   for (const button of root.querySelectorAll("[data-print]")) button.hidden = false;
   for (const toast of root.querySelectorAll("[data-toast]")) setTimeout(() => toast.remove(), TOAST_MS);
+  for (const zones of root.querySelectorAll("select[data-guesses]")) guessPlace(zones);
   const wanted = root.querySelector("[data-focus]");
   if (wanted && !isSomewhere(document.activeElement)) wanted.focus();
 }
@@ -15,6 +16,15 @@ function wake(root) {
 function isSomewhere(element) {
   if (!element || element === document.body) return false;
   return !element.autofocus || element.value !== element.defaultValue;
+}
+
+// The server guesses by language; the browser knows its time zone, and the choice names the country of each zone.
+function guessPlace(zones) {
+  const zone = [...zones.options].find((one) => one.value === Intl.DateTimeFormat().resolvedOptions().timeZone);
+  if (!zone || zones.dataset.guesses !== "fresh") return;
+  zones.value = zone.value;
+  const countries = document.getElementById(zones.dataset.country);
+  if (zone.dataset.country && countries) countries.value = zone.dataset.country;
 }
 
 function showToast(text) {

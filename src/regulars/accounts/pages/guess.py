@@ -1,0 +1,51 @@
+"""Where a visitor probably is, for the fields of a form that they can correct."""
+
+from functools import cache
+from typing import NamedTuple
+
+import phonenumbers
+from babel import Locale
+from babel.core import get_global
+
+from regulars.organizations.particulars import time_zones
+
+UTC = "UTC"
+
+
+class Guess(NamedTuple):
+    country: str
+    time_zone: str
+
+
+class Zone(NamedTuple):
+    """A time zone as a choice, with the country that it lies in."""
+
+    name: str
+    words: str
+    country: str
+
+
+@cache
+def countries() -> tuple[tuple[str, str], ...]:
+    """Code and English name, by name, of every country that has phone numbers."""
+    names = Locale("en").territories
+    found = [(code, str(names[code])) for code in phonenumbers.SUPPORTED_REGIONS if code in names]
+    return tuple(sorted(found, key=lambda pair: pair[1]))
+
+
+@cache
+def zones() -> tuple[Zone, ...]:
+    territories = get_global("zone_territories")
+    return tuple(Zone(name, name.replace("_", " "), territories.get(name, "")) for name in time_zones())
+
+
+def guess(accept_language: str) -> Guess:
+    """By the languages that the browser asks for, such as `fr-CH,fr;q=0.9`: the first that names a country. A script in
+    the page knows the time zone and corrects both."""
+    known = dict(countries())
+    for part in accept_language.split(","):
+        _, _, country = part.partition(";")[0].strip().upper().partition("-")
+        if country in known:
+            named = [zone for zone in get_global("territory_zones").get(country, ()) if zone in time_zones()]
+            return Guess(country, named[0] if named else UTC)
+    return Guess("", UTC)

@@ -37,7 +37,7 @@ from regulars.sales.values.read import PropertyValues
 from regulars.segments.analysis.wire import socket_path
 from regulars.server import page_table
 from regulars.web.access import Role
-from regulars.web.headers import SESSION_HTTP
+from regulars.web.static import SESSION_HTTP
 
 DATABASE = "bench_pages"
 QUICK = Size(customers=500, sales=2_500, times=10, messages=10_000, runs=2_000)

@@ -61,7 +61,7 @@ from regulars.kit.writable import Writability
 from regulars.messaging.browse.listing import count_undecided
 from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.credentials import open_token
-from regulars.messaging.inbox.suppress import find_suppressed
+from regulars.messaging.inbox.find import find_suppressed
 from regulars.messaging.pages import inbox, messages, rules
 from regulars.messaging.pages.parts import MESSAGES
 from regulars.messaging.pages.settings import SettingsPages
@@ -90,7 +90,9 @@ from regulars.web.app import WebApp
 from regulars.web.route import Page
 from regulars.webhooks.browse.listing import count_troubled
 from regulars.webhooks.described import EVENTS
-from regulars.webhooks.pages import table as webhooks
+from regulars.webhooks.pages.checker import CheckerPages
+from regulars.webhooks.pages.deliveries import DeliveryPages
+from regulars.webhooks.pages.endpoints import EndpointPages
 from regulars.webhooks.pages.parts import PATH as WEBHOOKS
 from regulars.work.wake import Waker
 
@@ -160,9 +162,10 @@ def _with_erasure(route: Route) -> Route:
 
 def page_table(settings: Settings) -> tuple[Page, ...]:
     """Every page and form of the web application."""
+    sealing = vault.of(settings)
     return (
         *theme.PAGES,
-        *accounts.pages(vault.of(settings), public_url=settings.public_url, first_steps=first_run.PATH),
+        *accounts.pages(sealing, public_url=settings.public_url, first_steps=first_run.PATH),
         *first_run.pages(public_url=settings.public_url),
         *home.PAGES,
         *customers.PAGES,
@@ -175,10 +178,12 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *messages.PAGES,
         *inbox.PAGES,
         *simulator.PAGES,
-        *SettingsPages(vault.of(settings), public_url=settings.public_url).pages(),
+        *SettingsPages(sealing, public_url=settings.public_url).pages(),
         *rules.PAGES,
         *find.PAGES,
-        *webhooks.pages(vault.of(settings), Guard(settings.webhook_allow)),
+        *EndpointPages(sealing, Guard(settings.webhook_allow)).pages(),
+        *DeliveryPages(sealing).pages(),
+        *CheckerPages(sealing).pages(),
         *segments.pages(Analysis(settings), users={JOURNEY_KIND: describe_uses}, journeys=list_choices),
         *catalog.pages(uses=[segments_reading]),
         *keys.pages(public_url=settings.public_url),

@@ -21,7 +21,7 @@ from tests.webhooks.receiver import Received
 from regulars.consent.verify import Audit, verify_organization
 from regulars.kit import ids
 from regulars.kit.db import Database
-from regulars.work.automation import AUTOMATION_WINDOW
+from regulars.work.facts import AUTOMATION_WINDOW
 
 Ledger = dict[tuple[Any, int], bytes]
 MEMORY_BYTES_MAX = 1 << 30

@@ -16,8 +16,8 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.find import list_texts
 from regulars.messaging.hours import Rule, Window
+from regulars.messaging.inbox.find import find_suppressed
 from regulars.messaging.inbox.receive import Incoming, Received, receive
-from regulars.messaging.inbox.suppress import find_suppressed
 from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, Outcome, Outgoing
 from regulars.messaging.request import TextOrder, request_texts

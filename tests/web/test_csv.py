@@ -1,7 +1,7 @@
 import pytest
 from tests.web.drain import drained
 
-from regulars.kit.cells import safe_cell
+from regulars.kit.text import safe_cell
 from regulars.web.csv import ROWS_PER_CHUNK, csv_response
 
 

@@ -27,9 +27,9 @@ from regulars.cli.segment_shown import (
 )
 from regulars.cli.transact import AsJson, OfOrganization, read_id, transact
 from regulars.kit import ids, settings
-from regulars.kit.cells import safe_cell
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
+from regulars.kit.text import safe_cell
 from regulars.profiles.browse.search import find_by_ids
 from regulars.profiles.find import find_profile
 from regulars.segments.analysis.ask import Analysis, running

@@ -27,7 +27,7 @@ from regulars.consent.check import Asked, Verdict, check
 from regulars.consent.model import Reason, Status
 from regulars.kit.db import Tx
 from regulars.kit.ids import ById
-from regulars.messaging.inbox.suppress import find_suppressed
+from regulars.messaging.inbox.find import find_suppressed
 from regulars.organizations.manage import find_particulars
 
 # No zone is further from UTC than this.

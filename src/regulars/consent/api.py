@@ -57,7 +57,7 @@ from regulars.kit.wire import REFERENCE_SCHEMA
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles
 from regulars.stores.model import StoreNotFound
-from regulars.work.automation import AutomationOut
+from regulars.work.facts import AutomationOut
 
 _NOTHING = msgspec.Raw(b"null")
 

@@ -27,7 +27,7 @@ from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.commitments import commit, new_salt
 from regulars.kit.db import Tx
-from regulars.work.automation import AutomationState
+from regulars.work.facts import AutomationState
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID
 
-from regulars.work.automation import AutomationState, freshness
+from regulars.work.facts import AutomationState, freshness
 
 CLAIM_AHEAD_MAX = timedelta(minutes=5)
 

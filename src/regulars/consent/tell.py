@@ -13,7 +13,7 @@ from regulars.consent.queries import HeadRow
 from regulars.consent.subscription import find_names, show_subscription, subscription_of
 from regulars.kit.db import Tx
 from regulars.work import outbox
-from regulars.work.automation import AutomationState
+from regulars.work.facts import AutomationState
 
 CHANGES = {Outcome.CREATED, Outcome.RESUBSCRIBED, Outcome.UPDATED, Outcome.UNSUBSCRIBED}
 

@@ -13,7 +13,7 @@ from regulars.kit.errors import invalid
 from regulars.kit.json import STRING_CHARACTERS_MAX
 from regulars.kit.pagination import Page
 from regulars.kit.wire import ReferenceIn, Text, Timestamp, TimestampIn
-from regulars.work.automation import AutomationOut
+from regulars.work.facts import AutomationOut
 
 SOURCE_TEXT_CHARACTERS_MAX = 10_000
 CHECK_ITEMS_MAX = 500

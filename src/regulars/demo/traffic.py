@@ -23,7 +23,7 @@ from regulars.organizations.model import Permission
 from regulars.request_log.note import RequestLog
 from regulars.sales.model import Sale
 from regulars.sales.record import record_sales
-from regulars.stores.errors import StoreNotFound
+from regulars.stores.model import StoreNotFound
 
 KEYS: Final = (("Tills", Permission.INGEST), ("Loyalty app", Permission.FULL))
 REQUESTS_PER_KEY: Final = 20

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from regulars.http.asgi import Send
+from starlette.types import Send
+
 from regulars.http.problem import PROBLEM_STATUS_MIN
 from regulars.http.route import Answer
 from regulars.kit import failpoint

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
-from regulars.http.asgi import Receive
+from starlette.types import Receive
+
 from regulars.kit.errors import PayloadTooLarge, RequestTimeout, Unavailable
 
 BODIES_BYTES_MAX = 128 << 20

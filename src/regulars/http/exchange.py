@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl
 
+from starlette.types import Message, Scope, Send
+
 from regulars.http.address import known_address
-from regulars.http.asgi import Message, Scope, Send
 from regulars.http.body import too_large
 from regulars.http.route import Caller, Route
 from regulars.kit.clock import monotonic

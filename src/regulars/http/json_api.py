@@ -7,10 +7,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
+from starlette.types import Receive, Scope, Send
+
 from regulars.http.address import base_url
 from regulars.http.answer_head import send_answer
 from regulars.http.answered import Answered, Note, note_nothing
-from regulars.http.asgi import Receive, Scope, Send
 from regulars.http.body import PATIENCE, Bodies, Patience
 from regulars.http.dry_run import DRY_RUN, PARAMETER, read_dry_run
 from regulars.http.exchange import Exchange, read_query

@@ -1,10 +1,20 @@
-"""Rules for what is written as text: what an `external_id`, a reference and a timestamp may look like."""
+"""Rules for what is written as text: what an `external_id`, a reference and a timestamp may look like,
+and how a cell of a file is kept from being a formula."""
 
+import re
 from datetime import datetime
+from typing import Final
 
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.errors import FieldError, ReservedExternalId, invalid
 from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, RESERVED_PREFIXES
+
+# A number in international form and a plain number begin like formulas and are none.
+_HARMLESS: Final = re.compile(r"\+[1-9][0-9]{6,14}|[+-]?[0-9]+(\.[0-9]+)?")
+_RISKY: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+# Where the list separator of the computer is a semicolon, a spreadsheet cuts there, and at a line break, in spite of
+# the quotes: a new cell begins in the middle of this one.
+_CUT: Final = re.compile(r"([;\t\r\n][ \"]*)(?=[=+@-])")
 
 
 def check_external_id(value: str, *, field: str = "external_id") -> str:
@@ -49,3 +59,11 @@ _C1_END = 0x9F
 def is_control(character: str) -> bool:
     """The C0 and C1 control characters (Unicode category Cc)."""
     return character < " " or _DELETE <= ord(character) <= _C1_END
+
+
+def safe_cell(text: str) -> str:
+    """The text, with an apostrophe before whatever a spreadsheet would take for a formula."""
+    text = _CUT.sub(r"\1'", text)
+    if text.startswith(_RISKY) and not _HARMLESS.fullmatch(text):
+        return f"'{text}"
+    return text

@@ -20,9 +20,9 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.headers import NOT_KEPT, SECURITY_HEADERS
 from regulars.web.render import redirect, refused, render
 from regulars.web.route import Form, Page
+from regulars.web.static import NOT_KEPT, SECURITY_HEADERS
 from regulars.web.visit import Visit
 
 PATH: Final = "/customers"

@@ -13,7 +13,7 @@ from regulars.kit.ids import PROFILE, SALES_EVENT, STORE
 from regulars.kit.json import encode
 from regulars.kit.wire import FREE_JSON_SCHEMA
 from regulars.sales.model import Sale, StoredSale
-from regulars.work.automation import AutomationOut, AutomationState
+from regulars.work.facts import AutomationOut, AutomationState
 
 UNKNOWN_PROFILE = PROFILE.encode(UUID(int=0))
 _BEFORE_GAP = b'"profile":{"id":"'

@@ -16,7 +16,7 @@ from regulars.kit.json import INTEGER_MAX, encode
 from regulars.kit.wire import EmptyMap, Text
 from regulars.profiles.model import ProfileRef
 from regulars.stores.model import StoreRef
-from regulars.work.automation import AutomationState, freshness
+from regulars.work.facts import AutomationState, freshness
 
 LINE_ITEMS_MAX = 1_000
 UNIT_CHARACTERS_MAX = 32

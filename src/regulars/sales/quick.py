@@ -35,7 +35,7 @@ from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, Split, encode_new, split_at_profile
 from regulars.sales.model import Encode, Join, KeyedSale, Sale, SalesRequest
 from regulars.sales.statements import Candidate, Form, Inserted, Kept, New, NewSale
-from regulars.work.automation import freshness
+from regulars.work.facts import freshness
 from regulars.work.outbox import OutboxQueue
 
 STORES_CACHED_MAX = 100_000

@@ -8,8 +8,8 @@ from typing import Final
 
 from starlette.responses import Response, StreamingResponse
 
-from regulars.kit.cells import safe_cell
-from regulars.web.headers import NOT_KEPT, SECURITY_HEADERS
+from regulars.kit.text import safe_cell
+from regulars.web.static import NOT_KEPT, SECURITY_HEADERS
 
 ROWS_PER_CHUNK: Final = 200
 _UNSAFE_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")

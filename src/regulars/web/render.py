@@ -13,10 +13,9 @@ from regulars.web import cookies, csrf, flash, mask
 from regulars.web.access import Action, Role
 from regulars.web.form import FormState
 from regulars.web.format import short_id
-from regulars.web.headers import NOT_KEPT, ONE_YEAR_HTTPS, SECURITY_HEADERS
 from regulars.web.line_breaks import LineBreaks
 from regulars.web.navigation import Navigation, entry_of
-from regulars.web.static import asset_url
+from regulars.web.static import NOT_KEPT, ONE_YEAR_HTTPS, SECURITY_HEADERS, asset_url
 from regulars.web.visit import Visit
 
 PACKAGE: Final = Path(__file__).parent.parent

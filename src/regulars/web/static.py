@@ -1,4 +1,7 @@
-"""The files that pages load, each under a name with its own hash, so that a browser keeps it for ever."""
+"""The files that pages load, each under a name with its own hash, so that a browser keeps it for ever.
+
+And the headers of every page: nothing from elsewhere, nothing inline, no frames, and personal pages are not kept.
+"""
 
 import hashlib
 import mimetypes
@@ -8,8 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from starlette.responses import Response
-
-from regulars.web.headers import KEPT_FOR_EVER, SECURITY_HEADERS
 
 FOLDER: Final = Path(__file__).parent / "static"
 VENDOR: Final = Path(__file__).parent.parent / "vendor"
@@ -42,6 +43,21 @@ STYLES: Final = (
     "receipt",
 )
 _REFERENCE = re.compile(r'url\("([\w.-]+)"\)')
+
+SECURITY_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
+}
+# A page shows what only its reader may see: neither a proxy nor the Back button after signing out may show it again.
+NOT_KEPT: Final = "no-store"
+KEPT_FOR_EVER: Final = "public, max-age=31536000, immutable"
+ONE_YEAR_HTTPS: Final = {"Strict-Transport-Security": "max-age=31536000"}
 
 
 @dataclass(frozen=True, slots=True)

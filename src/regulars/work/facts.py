@@ -1,12 +1,20 @@
-"""A fact: something that happened, in the past tense, told to the rooms above in the transaction that made it true."""
+"""A fact: something that happened, in the past tense, told to the rooms above in the transaction that made it true.
+
+Whether a fact may start an automation is judged once, when it is recorded, and said in every response.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, ClassVar, LiteralString, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Final, Literal, LiteralString, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from regulars.kit.db import Tx
+
+AUTOMATION_WINDOW: Final = timedelta(days=7)
+
+AutomationState = Literal["eligible", "stale_fact", "not_applicable"]
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -44,3 +52,12 @@ def needed_if(condition: LiteralString) -> Callable[[L], L]:
 def find_condition(listener: Listener) -> LiteralString | None:
     """The SQL condition of `needed_if`; None for a listener that is always called."""
     return getattr(listener, "needed_if", None)
+
+
+class AutomationOut(msgspec.Struct, frozen=True, gc=False):
+    state: AutomationState
+
+
+def freshness(happened_at: datetime, *, now: datetime) -> AutomationState:
+    """What happened exactly seven days ago is still recent enough."""
+    return "eligible" if now - happened_at <= AUTOMATION_WINDOW else "stale_fact"

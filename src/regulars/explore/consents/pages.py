@@ -30,10 +30,10 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
-from regulars.web.headers import NOT_KEPT, SECURITY_HEADERS
 from regulars.web.listing import Filter, ListPage, ListView, cut, read_view, walk
 from regulars.web.render import redirect, render
 from regulars.web.route import Page
+from regulars.web.static import NOT_KEPT, SECURITY_HEADERS
 from regulars.web.visit import Visit
 
 PATH: Final = "/consent"

@@ -15,8 +15,8 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, ById, new_uuid
 from regulars.messaging.browse.listing import list_phones, read_conversation
 from regulars.messaging.find import Line
+from regulars.messaging.inbox.find import find_suppressed
 from regulars.messaging.inbox.receive import BODY_CHARACTERS_MAX, Incoming, receive
-from regulars.messaging.inbox.suppress import find_suppressed
 from regulars.messaging.quiet import wait_until_quiet
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.profiles.find import find_profile

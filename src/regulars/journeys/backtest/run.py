@@ -24,7 +24,7 @@ from regulars.journeys.runs.enter import TRIGGERS, Arrival, arrival_of_sale, may
 from regulars.journeys.sight.look import find_sales, organization_zone
 from regulars.journeys.sight.model import RecordedRow, SaleRow
 from regulars.kit.db import Tx
-from regulars.messaging.inbox.suppress import find_suppressed
+from regulars.messaging.inbox.find import find_suppressed
 from regulars.messaging.settings.store import Texting
 from regulars.segments.explain import find_memberships
 

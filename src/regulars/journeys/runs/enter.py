@@ -30,8 +30,7 @@ from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.ids import SALES_EVENT, SUBSCRIPTION, new_uuid
 from regulars.sales.facts import SalesRecorded
-from regulars.work.automation import AUTOMATION_WINDOW
-from regulars.work.facts import needed_if
+from regulars.work.facts import AUTOMATION_WINDOW, needed_if
 
 TRIGGERS = {"PURCHASE": "purchase", "RETURN": "return"}
 

@@ -26,7 +26,7 @@ from regulars.journeys.sight.model import SaleRow
 from regulars.journeys.why import queries
 from regulars.journeys.words import GROUP_WORDS, tell_condition
 from regulars.kit.db import Tx
-from regulars.work.automation import AUTOMATION_WINDOW
+from regulars.work.facts import AUTOMATION_WINDOW
 
 FACTS_MAX: Final = 5
 _ENTRIES_MAX: Final = 20

@@ -34,3 +34,7 @@ async def find_replies(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID
 async def list_waiting(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[ReplyRow]:
     """Replies that wait for a person, the one that waits longest first."""
     return await queries.list_waiting(tx, organization_id, page)
+
+
+async def find_suppressed(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
+    return await queries.find_suppressed(tx, organization_id, number_hashes)

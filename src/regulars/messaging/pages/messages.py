@@ -18,7 +18,7 @@ from regulars.messaging.browse.listing import count_undecided, list_messages, re
 from regulars.messaging.browse.model import MessageLine, Wanted
 from regulars.messaging.errors import MessagingError
 from regulars.messaging.find import find_text
-from regulars.messaging.inbox.suppress import find_suppressed
+from regulars.messaging.inbox.find import find_suppressed
 from regulars.messaging.model import TextRow
 from regulars.messaging.pages.parts import INBOX, MESSAGES, NUMBERS, Shown, is_said, read_hash
 from regulars.messaging.request import resend

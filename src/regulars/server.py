@@ -62,7 +62,7 @@ from regulars.messaging.browse.listing import count_undecided
 from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.credentials import open_token
 from regulars.messaging.inbox.find import find_suppressed
-from regulars.messaging.pages import inbox, messages, rules
+from regulars.messaging.pages import inbox, messages, person, rules
 from regulars.messaging.pages.parts import MESSAGES
 from regulars.messaging.pages.settings import SettingsPages
 from regulars.messaging.quiet import ANSWER_S, wait_until_quiet
@@ -169,6 +169,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *first_run.pages(public_url=settings.public_url),
         *home.PAGES,
         *customers.PAGES,
+        *person.PAGES,
         *rights.pages(ErasureLog(settings.erasure_log_path)),
         *consents.PAGES,
         *tickets.pages(list_started=journeys_started),

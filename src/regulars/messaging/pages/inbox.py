@@ -1,6 +1,7 @@
 """The inbox: replies that no keyword explains, and what a person decides about them."""
 
 from typing import Any, Final
+from uuid import UUID
 
 from starlette.responses import Response
 
@@ -105,7 +106,7 @@ async def _decide(visit: Visit, *, is_stop: bool, done: str) -> Response:
                 reply.id,
                 is_stop=is_stop,
                 decided_by=visit.user.email,
-                texting=await _texting(tx, visit),
+                texting=await load_texting_of(tx, visit.organization_id),
             )
             act = "reply.withdraw" if is_stop else "reply.not_stop"
             await record(tx, visit.organization_id, actor_of(visit), act, REPLY.encode(reply.id))
@@ -130,7 +131,7 @@ async def answer(visit: Visit) -> Response:
                 reply.id,
                 words=words,
                 answered_by=visit.user.email,
-                texting=await _texting(tx, visit),
+                texting=await load_texting_of(tx, visit.organization_id),
             )
             await record(tx, visit.organization_id, actor_of(visit), "reply.answer", REPLY.encode(reply.id))
     except MessagingError as error:
@@ -156,8 +157,8 @@ def read_words(form: FormState, name: str) -> str:
     return words
 
 
-async def _texting(tx: Tx, visit: Visit) -> Texting:
-    texting = await load_texting(tx, visit.organization_id)
+async def load_texting_of(tx: Tx, organization_id: UUID) -> Texting:
+    texting = await load_texting(tx, organization_id)
     if texting is None:
         raise PageNotFound
     return texting

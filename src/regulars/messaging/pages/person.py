@@ -1,0 +1,99 @@
+"""A text to one customer, written by a person: it goes through the gate like every text."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.consent.numbers.gate import TextNumber, find_text_numbers
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE, TEXT, ById, new_uuid
+from regulars.messaging.find import find_text
+from regulars.messaging.model import OriginKind
+from regulars.messaging.pages.inbox import load_texting_of, read_words
+from regulars.messaging.request import TextOrder, compose_for, request_texts
+from regulars.messaging.words import reason_word
+from regulars.profiles.find import find_profile
+from regulars.profiles.model import Profile
+from regulars.web import mask
+from regulars.web.access import Action
+from regulars.web.errors import PageNotFound
+from regulars.web.form import FormState
+from regulars.web.render import redirect, refused, render
+from regulars.web.route import Form, Page
+from regulars.web.visit import Visit
+
+CUSTOMERS: Final = "/customers"
+TEMPLATE: Final = "messaging/person.html"
+# Whoever presses twice sends once: the form names the text before it is sent.
+ONCE: Final = "once"
+
+
+async def write_text(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        values = await _values(tx, visit, "")
+    return render(visit, TEMPLATE, form=FormState({ONCE: str(new_uuid())}), **values)
+
+
+async def send_text(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    words = read_words(form, "words")
+    once = _read_once(form)
+    if form.is_refused or visit.form.get("act") == "preview":
+        async with visit.database.reading() as tx:
+            values = await _values(tx, visit, words)
+        return (
+            refused(visit, TEMPLATE, form, **values)
+            if form.is_refused
+            else render(visit, TEMPLATE, form=form, **values)
+        )
+    async with visit.database.transaction() as tx:
+        profile = await _referred(tx, visit)
+        order = TextOrder(origin_kind=OriginKind.PERSON, origin_id=once, step="1", words=words, profile_id=profile.id)
+        [ordered] = await request_texts(
+            tx, visit.organization_id, [order], texting=await load_texting_of(tx, visit.organization_id)
+        )
+        text = await find_text(tx, visit.organization_id, ordered.id)
+        if ordered.is_new:
+            await record(tx, visit.organization_id, actor_of(visit), "text.send", TEXT.encode(ordered.id))
+    skipped = None if text is None else reason_word(text.reason)
+    done = "Queued; consent, hours and caps decide." if skipped is None else f"Not sent. {skipped.sentence}"
+    return redirect(visit, visit.url(CUSTOMERS, PROFILE.encode(profile.id)), done=done)
+
+
+def _read_once(form: FormState) -> UUID:
+    try:
+        return UUID(form.value(ONCE))
+    except ValueError:
+        form.refuse("words", "The form is not complete; open it again.")
+        return new_uuid()
+
+
+async def _referred(tx: Tx, visit: Visit) -> Profile:
+    identifier = PROFILE.decode(visit.references[0])
+    profile = None if identifier is None else await find_profile(tx, visit.organization_id, ById(identifier))
+    if profile is None:
+        raise PageNotFound("No customer of this organization has this id; they may have been erased.")
+    return profile
+
+
+async def _values(tx: Tx, visit: Visit, words: str) -> dict[str, Any]:
+    profile = await _referred(tx, visit)
+    numbers = await find_text_numbers(tx, visit.organization_id, [profile.id])
+    number: TextNumber | None = numbers.get(profile.id)
+    preview = None
+    if words and number is not None:
+        preview = compose_for(words, number, await load_texting_of(tx, visit.organization_id))
+    return {
+        "name": mask.name(visit, profile.first_name, profile.last_name) or mask.text(visit, profile.external_id),
+        "number": number,
+        "preview": preview,
+        "here": visit.url(CUSTOMERS, PROFILE.encode(profile.id)),
+    }
+
+
+PAGES: Final = (
+    Page(path=f"{CUSTOMERS}/{{customer}}/text", needs=Action.WRITE_TEXTS, handle=write_text),
+    Form(path=f"{CUSTOMERS}/{{customer}}/text", needs=Action.WRITE_TEXTS, handle=send_text),
+)

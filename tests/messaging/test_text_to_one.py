@@ -1,0 +1,83 @@
+"""A person writes to one customer: what is queued goes through the gate, once."""
+
+import re
+from uuid import uuid4
+
+import psycopg
+import pytest
+from tests.explore.shop import Shop, open_shop
+
+from regulars.web.access import Role
+
+
+@pytest.fixture
+def shop(api) -> Shop:
+    return open_shop(api)
+
+
+@pytest.fixture
+def texts(api_database_url):
+    """What was asked for by a person: words, state, reason."""
+
+    def read() -> list[tuple[str, str, str | None]]:
+        with psycopg.connect(api_database_url) as connection:
+            return connection.execute(
+                "SELECT body, state, reason FROM texts WHERE origin_kind = 'person' ORDER BY created_at"
+            ).fetchall()
+
+    return read
+
+
+@pytest.fixture
+def recorded(api_database_url):
+    """How often the audit log says that a text was sent by a person."""
+
+    def read() -> int:
+        with psycopg.connect(api_database_url) as connection:
+            return connection.execute("SELECT count(*) FROM audit_log WHERE act = 'text.send'").fetchone()[0]
+
+    return read
+
+
+def once_of(page: str) -> str:
+    return re.search(r'name="once" value="([^"]+)"', page)[1]
+
+
+def test_a_text_is_queued_once_and_recorded(visitor_as, shop, texts, recorded):
+    marketer = visitor_as(Role.MARKETER)
+    path = f"/customers/{shop.customer['id']}"
+    assert f"{path}/text" in marketer.get(path).text
+    form = marketer.get(f"{path}/text").text
+    before, acts = len(texts()), recorded()
+    preview = marketer.post(f"{path}/text", words="Your coat is ready.", once=once_of(form), act="preview")
+    assert "1 part" in preview.text
+    assert len(texts()) == before
+    for _ in range(2):
+        answer = marketer.post(f"{path}/text", words="Your coat is ready.", once=once_of(form))
+        assert answer.status_code == 303
+    [(body, state, reason)] = texts()[before:]
+    assert "Your coat is ready." in body
+    assert (state, reason) in {("queued", None), ("skipped", "country_not_set")}
+    assert recorded() == acts + 1
+
+
+def test_nothing_is_sent_without_words_a_number_or_the_right(visitor_as, shop, api, texts):
+    marketer = visitor_as(Role.MARKETER)
+    path = f"/customers/{shop.customer['id']}/text"
+    before = texts()
+    assert marketer.post(path, words=" ", once=str(uuid4())).status_code == 400
+    assert marketer.post(path, words="Hello {{first_name}}", once=str(uuid4())).status_code == 400
+    assert visitor_as(Role.ANALYST).get(path).status_code == 403
+    unasked = api.post("/v1/profiles", {"external_id": "unasked"}).json()["id"]
+    assert "They cannot be texted" in marketer.get(f"/customers/{unasked}/text").text
+    assert texts() == before
+    # Whoever posts all the same is told why nothing left.
+    answer = marketer.post(f"/customers/{unasked}/text", words="Hello", once=str(uuid4()))
+    assert answer.status_code == 303
+    assert [(state, reason) for _, state, reason in texts()[len(before) :]] == [("skipped", "no_consent")]
+
+
+def test_erasing_stands_in_a_menu(visitor_as, shop):
+    page = visitor_as(Role.OWNER).get(f"/customers/{shop.customer['id']}").text
+    menu = page[page.index('aria-label="More actions"') :]
+    assert "Erase this person" in menu

@@ -1,5 +1,6 @@
 """What holds for every command: where it looks for a database, how it ends, what it says about itself."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import ROOT, environment
 
-from regulars.cli import version
+from regulars.cli import ending, version
 
 SECONDS_MAX = 60
 LOOKING = [
@@ -75,6 +76,51 @@ def test_help_of_serve_shows_the_defaults(process):
     shown = " ".join(process("serve", "--help", COLUMNS="200").out.split())
     for default in ("REGULARS_PORT, else 8080", "REGULARS_HOST, else 127.0.0.1", "REGULARS_WORKERS, else 1"):
         assert default in shown
+
+
+LOADED = """
+import sys
+from regulars.cli.main import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unneeded"),
+    [
+        (["--help"], {"psycopg", "pydantic", "regulars.cli.serve"}),
+        (["key", "list", "-o", "Shop"], {"pydantic", "starlette", "aiohttp", "babel", "phonenumbers"}),
+        (["message", "list", "-o", "Shop"], {"pydantic", "starlette", "aiohttp", "babel", "holidays"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_command_loads_only_what_it_needs(regulars, database_url, tmp_path, arguments, unneeded):
+    regulars("organization", "create", "Shop")
+    variables = environment(DATABASE_URL=database_url, REGULARS_DATA_DIR=str(tmp_path / "data"))
+    ran = subprocess.run(
+        [sys.executable, "-c", LOADED, *arguments],
+        env=variables,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not unneeded & set(ran.stderr.split())
+
+
+def test_a_value_that_an_option_does_not_take_is_wrong_usage(command):
+    for wrong in (("--limit", "0"), ("--limit", "many"), ("--state", "gone")):
+        ran = command("message", "list", "-o", "Shop", *wrong)
+        assert (ran.code, wrong[0] in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ending.REPAIRABLE)
+def test_every_error_that_ends_in_a_sentence_exists(name):
+    module, _, error = name.rpartition(".")
+    assert issubclass(getattr(importlib.import_module(module), error), Exception)
 
 
 def test_the_shell_can_complete_commands(command):

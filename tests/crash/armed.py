@@ -20,12 +20,15 @@ import uvloop
 from tests.crash import planted
 
 from regulars.cli import main as commands
+from regulars.cli import migrating, work
 from regulars.kit import failpoint, log, settings
 from regulars.kit.shared import map_block
 from regulars.processes.accepting import AcceptingServer
 from regulars.processes.server_process import spare_the_collector, uvicorn_config
 from regulars.server import create_app
 
+# Imported once by the nursery, so that the processes it starts need not do it.
+PRELOADED: Final = (migrating, work)
 PREFIX: Final = "REGULARS_TEST_CRASH_"
 TRAPS, CONTROL, SPRUNG, CLOCK, PLANTED = (PREFIX + it for it in ("TRAPS", "CONTROL", "SPRUNG", "CLOCK_S", "PLANTED"))
 

@@ -17,8 +17,7 @@ from regulars.journeys.backtest.run import backtest
 from regulars.journeys.errors import DefinitionRefused, NotPossible
 from regulars.journeys.read import read_definition
 from regulars.kit.ids import ByExternalId, new_uuid
-from regulars.messaging.hours import Rule, Window
-from regulars.messaging.rules import Cap
+from regulars.messaging.rules import Cap, Rule, Window
 from regulars.messaging.settings.model import SmsSettings
 
 DAY = timedelta(days=1)

@@ -15,12 +15,12 @@ from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.find import list_texts
-from regulars.messaging.hours import Rule, Window
 from regulars.messaging.inbox.find import find_suppressed
 from regulars.messaging.inbox.receive import Incoming, Received, receive
 from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, Outcome, Outgoing
 from regulars.messaging.request import TextOrder, request_texts
+from regulars.messaging.rules import Rule, Window
 from regulars.messaging.send import TextQueue
 from regulars.messaging.settings.model import SmsSettings
 from regulars.messaging.settings.store import Texting, load_texting, save_texting

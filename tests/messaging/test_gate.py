@@ -9,11 +9,10 @@ from tests.messaging.desk import ALWAYS, NUMBER, OPEN
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotUnknown
 from regulars.messaging.hold import hold, release
-from regulars.messaging.hours import Rule
 from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Refused, Unclear
 from regulars.messaging.request import resend
-from regulars.messaging.rules import Cap
+from regulars.messaging.rules import Cap, Rule
 from regulars.messaging.settings.model import Notice, SmsSettings
 from regulars.messaging.template import Missing
 

@@ -6,10 +6,10 @@ from tests.messaging.desk import ORIGIN
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import ByExternalId
 from regulars.messaging.closed_days import find_closed_days
-from regulars.messaging.hours import Rule, Window, holidays_of, next_opening
+from regulars.messaging.hours import holidays_of, next_opening
 from regulars.messaging.places import place_of
 from regulars.messaging.regions import region_of
-from regulars.messaging.rules import Cap, default_rule, looser_caps, looser_than_default
+from regulars.messaging.rules import Cap, Rule, Window, default_rule, looser_caps, looser_than_default
 from regulars.messaging.send import _Gate, _take
 from regulars.stores.model import Address, StoreUpsert
 from regulars.stores.upsert import upsert_stores

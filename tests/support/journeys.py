@@ -19,7 +19,7 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.guard import Guard
 from regulars.kit.ids import JOURNEY
 from regulars.kit.settings import Settings
-from regulars.messaging.hours import Rule, Window
+from regulars.messaging.rules import Rule, Window
 from regulars.messaging.settings.store import lock_texting, save_texting
 from regulars.webhooks.manage import create_endpoint
 

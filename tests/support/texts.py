@@ -9,9 +9,9 @@ from tests.support.draining import work_through
 
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
-from regulars.messaging.hours import Rule, Window
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
+from regulars.messaging.rules import Rule, Window
 from regulars.messaging.settings.model import SmsSettings
 from regulars.messaging.settings.store import lock_texting, save_texting
 

@@ -19,7 +19,6 @@ def analysis(
     lifeline: Annotated[int | None, typer.Option(help="File descriptor that ends with the parent.")] = None,
     socket: Annotated[Path | None, typer.Option(help="Where to listen.")] = None,
 ) -> None:
-    """Count segments until SIGTERM or Ctrl+C."""
     settings = load()
     log.configure(settings)
     # Looked up here, so that no other command, and above all not the server, has to carry the libraries of columns.

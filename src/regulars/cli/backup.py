@@ -40,7 +40,6 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup file.", s
 def backup(
     file: File, force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False
 ) -> None:
-    """Write the whole database into FILE, as of one moment, while everything goes on running."""
     if file.exists() and not force:
         raise CommandError(f"{file} exists already; choose another name or add --force.", code=Exit.USAGE)
     if not file.absolute().parent.is_dir():
@@ -80,10 +79,6 @@ def restore(
         bool, typer.Option("--revoke-keys", help="Revoke every API key that was live in the backup.")
     ] = False,
 ) -> None:
-    """Bring back a backup, into an empty database or, with --force, in place of what is there.
-
-    Sessions and links end, texts are put on hold, and customers who were erased after the backup are erased again.
-    """
     for path in (file, *(erasures or ())):
         if not path.is_file():
             raise CommandError(f"The file {path} does not exist.", code=Exit.USAGE)
@@ -110,7 +105,7 @@ def restore(
         missing = migrate.pending(url)
         if not missing:
             try:
-                restoring.finish(url)
+                database.finish_restore(url)
             except vault.VaultError:
                 err.print("Erased customers are erased again by `regulars serve`, once it has the key.")
         # The first connection was made when other tables were there.

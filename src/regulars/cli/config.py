@@ -10,7 +10,6 @@ from regulars.kit import settings
 
 
 def config(as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False) -> None:
-    """Show every setting: value, source, meaning. Passwords are masked."""
     described = settings.describe(settings.load())
     if as_json:
         print_json([dataclasses.asdict(each) for each in described])

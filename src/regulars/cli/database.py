@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, Final, TypeVar
 
@@ -9,7 +10,6 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from regulars.cli import restoring
 from regulars.cli.output import CommandError, Exit
 from regulars.kit import connecting, durability, migrate, pooler, releases, vault
 from regulars.kit.db import STATEMENT_TIMEOUT_MS, Database, Tx
@@ -57,8 +57,16 @@ def ready(settings: Settings, *, may_create: bool = False) -> Iterator[str]:
             migrate.migrate(url)
         else:
             check_schema(url, Role.SERVER)
-        restoring.finish(url)
+        finish_restore(url)
         yield url
+
+
+def finish_restore(url: str) -> None:
+    """Do what a restore has left, if there was one; called on the schema of this release, before anything else."""
+    with connecting.connect(url) as connection:
+        if connection.execute("SELECT EXISTS (SELECT FROM restore_marker)").fetchone() == (True,):
+            # Imported only then: it knows every room that holds people's data, and all commands come through here.
+            importlib.import_module("regulars.cli.restoring").finish(url)
 
 
 def place(settings: Settings) -> str:

@@ -1,6 +1,5 @@
 """`regulars demo`: a made-up chain of shops to look around in."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -10,13 +9,13 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regulars.accounts.audit.log import OPERATOR, record
-from regulars.cli import database, unlock
+from regulars.cli.frame import run_on_pool
 from regulars.cli.output import CommandError, Exit, counted, err, out
 from regulars.demo.fill import fill
 from regulars.demo.load import SALES_MAX, Story, organization_has_data
-from regulars.demo.mark import TextsForReal
 from regulars.demo.people import count_customers
-from regulars.kit import settings, vault
+from regulars.kit import vault
+from regulars.kit.db import Database
 from regulars.organizations import manage
 from regulars.organizations.model import Organization
 
@@ -38,16 +37,16 @@ def demo(
         bool, typer.Option("--force", help="Fill a demo that has data; what it has already stays.")
     ] = False,
 ) -> None:
-    """Fill an organization with two years of a believable chain: shops, customers, consents, tickets, returns, and
-    journeys with simulated texts and replies."""
     today = datetime.now(UTC)
     if until is not None and until.date() > today.date():
         raise CommandError("--until must not lie in the future.", code=Exit.USAGE)
     story = Story(seed=seed, sales=sales, customers=count_customers(sales), last_day=(until or today).date())
-    loaded = settings.load()
-    with database.ready(loaded, may_create=True) as url:
-        sealing = vault.of(unlock.unlocked(loaded, url))
-        asyncio.run(_fill(url, organization, story, force=force, sealing=sealing))
+    run_on_pool(
+        lambda pool, settings: _fill(pool, organization, story, force=force, sealing=vault.of(settings)),
+        seals=True,
+        may_create=True,
+        statement_timeout_ms=STATEMENT_TIMEOUT_MS,
+    )
     out.print(f"The organization {organization} now has {counted(sales, 'ticket')} of two years.", markup=False)
     out.print("Next:", markup=False)
     who = f"you@example.com --role owner --organization {_quoted(organization)}"
@@ -57,25 +56,18 @@ def demo(
     out.print("  curl -H 'x-api-key: …' 'http://127.0.0.1:8080/v1/sales-events?limit=5'", markup=False)
 
 
-async def _fill(url: str, name: str, story: Story, *, force: bool, sealing: vault.AnyVault) -> None:
-    async with database.pool(url, statement_timeout_ms=STATEMENT_TIMEOUT_MS) as opened:
-        async with opened.connection() as connection:
-            organization = await _find_or_create(connection, name)
-            particulars = await manage.find_particulars(connection, organization.id)
-        if not force and await organization_has_data(opened, organization.id):
-            raise CommandError(
-                f"The organization {name} has data already; choose another with --organization, or add to it with"
-                " --force."
-            )
-        try:
-            with _shown(story) as progress:
-                await fill(
-                    opened, organization.id, story, secret=particulars.secret, vault=sealing, progress=progress.add
-                )
-        except TextsForReal as error:
-            raise CommandError(str(error)) from error
-        async with opened.transaction() as tx:
-            await record(tx, organization.id, OPERATOR, "demo.fill", name, after={"tickets": story.sales})
+async def _fill(pool: Database, name: str, story: Story, *, force: bool, sealing: vault.AnyVault) -> None:
+    async with pool.connection() as connection:
+        organization = await _find_or_create(connection, name)
+        particulars = await manage.find_particulars(connection, organization.id)
+    if not force and await organization_has_data(pool, organization.id):
+        raise CommandError(
+            f"The organization {name} has data already; choose another with --organization, or add to it with --force."
+        )
+    with _shown(story) as progress:
+        await fill(pool, organization.id, story, secret=particulars.secret, vault=sealing, progress=progress.add)
+    async with pool.transaction() as tx:
+        await record(tx, organization.id, OPERATOR, "demo.fill", name, after={"tickets": story.sales})
 
 
 async def _find_or_create(connection: manage.Connection, name: str) -> Organization:

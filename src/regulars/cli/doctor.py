@@ -49,7 +49,6 @@ def doctor(
         bool, typer.Option("--recount", help="Instead of checking, rebuild derived totals from the stored rows.")
     ] = False,
 ) -> None:
-    """Check versions, durability, migrations, clock and disk, and say what to do; exit code 1 if anything is wrong."""
     if recount:
         recounting.recount(as_json=as_json)
         return

@@ -8,28 +8,34 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-import psycopg
 import typer
 
 from regulars.cli.output import CommandError, Exit, err
-from regulars.kit.durability import NotDurableError
 from regulars.kit.log import scrub
-from regulars.kit.migrate import MigrationError
-from regulars.kit.pooler import TransactionPoolerError
-from regulars.kit.releases import OutdatedReleaseError
-from regulars.kit.settings import SettingsError
-from regulars.kit.vault import VaultError
-from regulars.postgres.errors import EmbeddedDatabaseError, ProgramsError
-from regulars.processes.in_use import InUseError
 
-DATABASE_ERRORS: Final = (
-    EmbeddedDatabaseError,
-    ProgramsError,
-    MigrationError,
-    OutdatedReleaseError,
-    NotDurableError,
-    TransactionPoolerError,
-)
+# What an operator can repair, by the name of its class and not by the class: most commands load few of their modules.
+REPAIRABLE: Final = {
+    "psycopg.Error": Exit.DATABASE,
+    "regulars.postgres.errors.EmbeddedDatabaseError": Exit.DATABASE,
+    "regulars.postgres.errors.ProgramsError": Exit.DATABASE,
+    "regulars.kit.migrate.MigrationError": Exit.DATABASE,
+    "regulars.kit.releases.OutdatedReleaseError": Exit.DATABASE,
+    "regulars.kit.durability.NotDurableError": Exit.DATABASE,
+    "regulars.kit.pooler.TransactionPoolerError": Exit.DATABASE,
+    "regulars.kit.settings.SettingsError": Exit.USAGE,
+    "regulars.kit.vault.VaultError": Exit.USAGE,
+    "regulars.processes.in_use.InUseError": Exit.FAILED,
+    "regulars.accounts.errors.AccountRefusal": Exit.FAILED,
+    "regulars.organizations.particulars.NameTaken": Exit.FAILED,
+    "regulars.messaging.errors.MessagingError": Exit.FAILED,
+    "regulars.segments.errors.SegmentError": Exit.FAILED,
+    "regulars.segments.analysis.model.NotReady": Exit.FAILED,
+    "regulars.segments.analysis.model.AnalysisAway": Exit.FAILED,
+    "regulars.segments.analysis.model.Renumbered": Exit.FAILED,
+    "regulars.journeys.errors.JourneyError": Exit.FAILED,
+    "regulars.webhooks.errors.WebhookError": Exit.FAILED,
+    "regulars.demo.mark.TextsForReal": Exit.FAILED,
+}
 
 
 class Terminated(KeyboardInterrupt):
@@ -47,20 +53,20 @@ def run(app: typer.Typer) -> None:
         raise
     except CommandError as error:
         _end(error, error.code)
-    except InUseError as error:
-        _end(error, Exit.FAILED)
-    except VaultError as error:
-        _end(error, Exit.USAGE)
-    except SettingsError as error:
-        # Not scrubbed: it never shows the value of a secret, and its examples look like one.
-        _say(str(error))
-        sys.exit(Exit.USAGE)
-    except DATABASE_ERRORS as error:
-        _end(error, Exit.DATABASE)
-    except psycopg.Error as error:
-        _end(f"The database refused: {' '.join(str(error).split())}.", Exit.DATABASE)
     except KeyboardInterrupt as error:
         _end_interrupted(error)
+    except Exception as error:
+        names = [f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__]
+        known = next((name for name in names if name in REPAIRABLE), None)
+        if known is None:
+            raise
+        if known == "psycopg.Error":
+            _end(f"The database refused: {' '.join(str(error).split())}.", Exit.DATABASE)
+        if known == "regulars.kit.settings.SettingsError":
+            # Not scrubbed: it never shows the value of a secret, and its examples look like one.
+            _say(str(error))
+            sys.exit(Exit.USAGE)
+        _end(error, REPAIRABLE[known])
 
 
 @contextmanager

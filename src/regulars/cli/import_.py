@@ -18,9 +18,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.cli import database
-from regulars.cli.organization import find_organization
+from regulars.cli.frame import OfOrganization, find_organization
 from regulars.cli.output import CommandError, Exit, counted, err, print_json, print_table
-from regulars.cli.transact import OfOrganization
 from regulars.imports.mapping import keep, translation
 from regulars.imports.model import FileError, Kind, Outcome, Report, Row
 from regulars.imports.read import FORMATS, Format, read_file
@@ -103,7 +102,6 @@ def import_file(
     rejected: RejectedTo = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import a file by the rules of the API. Running it twice changes nothing; exit code 1 says rows were rejected."""
     if form not in {None, *FORMATS}:
         raise CommandError("--format is ndjson, csv or xlsx.", code=Exit.USAGE)
     loaded = settings.load()

@@ -2,26 +2,26 @@
 
 import getpass
 from enum import StrEnum
-from typing import Annotated, Any
-from uuid import UUID
+from typing import Annotated, Any, Final
 
 import typer
 
-from regulars.accounts.audit.log import OPERATOR, record
-from regulars.cli import texting as desk
-from regulars.cli.output import err, print_json, print_table, shown_time
-from regulars.cli.transact import AsJson, OfOrganization, read_id
+from regulars.cli.frame import AsJson, CommandContext, OfOrganization, read_id, run
+from regulars.cli.output import err, print_rows
+from regulars.cli.texting import load
 from regulars.kit import ids
-from regulars.kit.clock import format_timestamp
-from regulars.kit.db import Tx
 from regulars.messaging.inbox import decide as use_case
 from regulars.messaging.inbox.find import list_replies
 from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.settings.store import Texting
+from regulars.messaging.quiet import wait_until_quiet
 
-app = typer.Typer(no_args_is_help=True, help="Replies that wait for a person.")
+app = typer.Typer(no_args_is_help=True)
 
-LIST_MAX = 1_000
+LIST_MAX: Final = 1_000
+COLUMNS: Final = (
+    *("id", ("FROM", "phone_number"), ("READ AS", "meaning"), "decided", ("DECIDE BY (UTC)", "decide_by")),
+    *("received_at", ("TEXT", "body")),
+)
 
 TheReply = Annotated[str, typer.Argument(metavar="ID", help="The id that `inbox list` shows.", show_default=False)]
 
@@ -39,29 +39,11 @@ def list_all(
     as_json: AsJson = False,
 ) -> None:
     """List replies; one that may ask to stop keeps its number from being texted until it is decided."""
-
-    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> list[ReplyRow]:
-        return list(await list_replies(tx, organization_id, undecided_only=not everything, limit=limit))
-
-    replies = desk.run(organization, act)
-    if as_json:
-        print_json([_as_data(reply) for reply in replies])
-        return
-    print_table(
-        ["ID", "FROM", "READ AS", "DECIDED", "DECIDE BY (UTC)", "RECEIVED (UTC)", "TEXT"],
-        [
-            [
-                ids.REPLY.encode(reply.id),
-                reply.phone_number,
-                reply.meaning,
-                reply.decided or "",
-                shown_time(reply.due_at),
-                shown_time(reply.received_at),
-                reply.body,
-            ]
-            for reply in replies
-        ],
+    replies = run(
+        organization,
+        lambda it: list_replies(it.tx, it.organization_id, undecided_only=not everything, limit=limit),
     )
+    print_rows([_as_data(reply) for reply in replies], COLUMNS, as_json=as_json)
 
 
 @app.command()
@@ -73,20 +55,15 @@ def decide(
     """Decide what a reply means: `stop` withdraws, `not-stop` lets the number be texted again."""
     identifier = read_id(ids.REPLY, reply_id)
 
-    async def act(tx: Tx, organization_id: UUID, texting: Texting) -> None:
-        await use_case.decide(
-            tx,
-            organization_id,
-            identifier,
-            is_stop=verdict is Verdict.STOP,
-            decided_by=getpass.getuser(),
-            texting=texting,
-        )
-        act = "reply.withdraw" if verdict is Verdict.STOP else "reply.not_stop"
-        await record(tx, organization_id, OPERATOR, act, reply_id)
+    is_stop = verdict is Verdict.STOP
 
-    desk.run_quietly(organization, act)
-    err.print("Withdrawn." if verdict is Verdict.STOP else "Not a withdrawal.", markup=False)
+    async def act(it: CommandContext) -> None:
+        texting, by = await load(it), getpass.getuser()
+        await use_case.decide(it.tx, it.organization_id, identifier, is_stop=is_stop, decided_by=by, texting=texting)
+        await it.record("reply.withdraw" if is_stop else "reply.not_stop", reply_id)
+
+    run(organization, act, afterwards=wait_until_quiet)
+    err.print("Withdrawn." if is_stop else "Not a withdrawal.", markup=False)
 
 
 @app.command()
@@ -98,13 +75,12 @@ def answer(
     """Write back; the answer goes through the gate like every text."""
     identifier = read_id(ids.REPLY, reply_id)
 
-    async def act(tx: Tx, organization_id: UUID, texting: Texting) -> None:
-        await use_case.answer(
-            tx, organization_id, identifier, words=text, answered_by=getpass.getuser(), texting=texting
-        )
-        await record(tx, organization_id, OPERATOR, "reply.answer", reply_id)
+    async def act(it: CommandContext) -> None:
+        texting, by = await load(it), getpass.getuser()
+        await use_case.answer(it.tx, it.organization_id, identifier, words=text, answered_by=by, texting=texting)
+        await it.record("reply.answer", reply_id)
 
-    desk.run(organization, act)
+    run(organization, act)
     err.print("Queued; `regulars message list` shows what becomes of it.", style="dim")
 
 
@@ -117,6 +93,6 @@ def _as_data(reply: ReplyRow) -> dict[str, Any]:
         "meaning": reply.meaning,
         "decided": reply.decided,
         "decided_by": reply.decided_by,
-        "decide_by": None if reply.due_at is None else format_timestamp(reply.due_at),
-        "received_at": format_timestamp(reply.received_at),
+        "decide_by": reply.due_at,
+        "received_at": reply.received_at,
     }

@@ -1,28 +1,25 @@
 """`regulars organization`: create, list, rename, set up and delete."""
 
-import asyncio
 import dataclasses
 import sys
 from typing import Annotated, Any
 
 import typer
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
 from rich.progress import Progress, TextColumn
 
 from regulars.accounts.audit.log import OPERATOR, record
 from regulars.accounts.organization import known_locales
 from regulars.cli import database
-from regulars.cli.output import CommandError, Exit, counted, err, out, print_json, print_table, shown_time
+from regulars.cli.frame import AsJson, CommandContext, find_organization, run, run_on_pool, transact
+from regulars.cli.output import CommandError, Exit, counted, err, out, print_json, print_rows
 from regulars.kit import ids, settings
-from regulars.kit.clock import format_timestamp
-from regulars.kit.db import Tx
+from regulars.kit.db import Database, Tx
 from regulars.organizations import manage, particulars
 from regulars.organizations.dissolve import dissolve
 from regulars.organizations.model import Organization
 from regulars.stores.model import COUNTRY_CODES
 
-app = typer.Typer(no_args_is_help=True, help="Create, list, rename, set up and delete organizations.")
+app = typer.Typer(no_args_is_help=True)
 
 NAME_CHARACTERS_MAX = 255
 NO_COUNTRY = "none"
@@ -31,9 +28,7 @@ WARNING = (
     " withdrawals and do-not-contact entries go too: a new organization will not know who asked not to be texted."
 )
 
-Connection = AsyncConnection[TupleRow]
 Name = Annotated[str, typer.Argument(help="Name of the organization.", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
 
 
 @app.command()
@@ -44,8 +39,7 @@ def create(
     """Create an organization and print its id; a name that is taken is refused."""
     _check_name(name)
     try:
-        with database.ready(settings.load()) as url:
-            organization = database.transact(url, lambda tx: _create(tx, name))
+        organization = transact(lambda tx: _create(tx, name))
     except particulars.NameTaken as refusal:
         raise CommandError(f"{refusal} `regulars organization list` shows its id.") from None
     if as_json:
@@ -57,15 +51,8 @@ def create(
 @app.command("list")
 def list_all(as_json: AsJson = False) -> None:
     """List every organization."""
-    with database.ready(settings.load()) as url:
-        organizations = database.run_on(url, manage.list_organizations)
-    if as_json:
-        print_json([_as_data(organization) for organization in organizations])
-        return
-    print_table(
-        ["ID", "NAME", "CREATED (UTC)"],
-        [[ids.ORGANIZATION.encode(each.id), each.name, shown_time(each.created_at)] for each in organizations],
-    )
+    organizations = transact(lambda tx: manage.list_organizations(tx.connection))
+    print_rows([_as_data(each) for each in organizations], ("id", "name", "created_at"), as_json=as_json)
 
 
 @app.command()
@@ -75,8 +62,7 @@ def rename(
 ) -> None:
     """Give an organization another name; its id, keys and addresses stay."""
     _check_name(new_name)
-    with database.ready(settings.load()) as url:
-        database.transact(url, lambda tx: _change(tx, name, name=new_name))
+    run(name, lambda it: _change(it, name=new_name))
     err.print(f"Renamed {name} to {new_name}.", markup=False)
 
 
@@ -120,8 +106,7 @@ def set_particulars(
         if default_country != NO_COUNTRY and country not in COUNTRY_CODES:
             raise CommandError(f"'{default_country}' is no country code such as FR, and not none.", code=Exit.USAGE)
         changes["default_country"] = None if default_country == NO_COUNTRY else country
-    with database.ready(settings.load()) as url:
-        after = database.transact(url, lambda tx: _change(tx, name, **changes))
+    after = run(name, lambda it: _change(it, **changes))
     err.print(
         f"{name}: time zone {after.time_zone}, locale {after.locale},"
         f" default country {after.default_country or 'none'},"
@@ -139,16 +124,14 @@ def delete(
     ] = None,
 ) -> None:
     """Delete an organization and everything in it, for good; takes a little over a minute."""
-    loaded = settings.load()
-    with database.ready(loaded) as url:
-        organization = database.run_on(url, lambda connection: find_organization(connection, name))
-        if confirm is None:
-            err.print(WARNING.format(name=name, place=database.place(loaded)), markup=False)
-            err.print("Type the organization's name to go on: ", end="")
-            confirm = sys.stdin.readline().rstrip("\n")
-        if confirm != name:
-            raise CommandError("That is not its name, so nothing was deleted.")
-        rows = asyncio.run(_dissolve(url, organization))
+    organization = transact(lambda tx: find_organization(tx.connection, name))
+    if confirm is None:
+        err.print(WARNING.format(name=name, place=database.place(settings.load())), markup=False)
+        err.print("Type the organization's name to go on: ", end="")
+        confirm = sys.stdin.readline().rstrip("\n")
+    if confirm != name:
+        raise CommandError("That is not its name, so nothing was deleted.")
+    rows = run_on_pool(lambda pool, _settings: _dissolve(pool, organization))
     err.print(f"Deleted {name} and {counted(rows, 'row')} of it.", markup=False)
 
 
@@ -158,40 +141,28 @@ async def _create(tx: Tx, name: str) -> Organization:
     return organization
 
 
-async def _change(tx: Tx, organization: str, **changes: str | bool | None) -> particulars.Settings:
-    found = await find_organization(tx.connection, organization)
-    before = await particulars.find_settings(tx.connection, found.id)
+async def _change(it: CommandContext, **changes: str | bool | None) -> particulars.Settings:
+    before = await particulars.find_settings(it.tx.connection, it.organization_id)
     after = dataclasses.replace(before, **changes)  # type: ignore[arg-type]  # only the country may be None
-    try:
-        await particulars.change_settings(tx.connection, found.id, after)
-    except particulars.NameTaken as refusal:
-        raise CommandError(str(refusal)) from None
+    await particulars.change_settings(it.tx.connection, it.organization_id, after)
     was = {name: getattr(before, name) for name in changes}
-    await record(tx, found.id, OPERATOR, "organization.change", after.name, before=was, after=changes)
+    await it.record("organization.change", after.name, before=was, after=changes)
     return after
 
 
-async def _dissolve(url: str, organization: Organization) -> int:
+async def _dissolve(pool: Database, organization: Organization) -> int:
     gone = 0
-    async with database.pool(url) as opened:
-        columns = (TextColumn("{task.description}"), TextColumn("{task.fields[rows]:,} rows"))
-        with Progress(*columns, console=err) as progress:
-            task = progress.add_task("Its keys are being revoked", rows=0)
+    columns = (TextColumn("{task.description}"), TextColumn("{task.fields[rows]:,} rows"))
+    with Progress(*columns, console=err) as progress:
+        task = progress.add_task("Its keys are being revoked", rows=0)
 
-            def told(table: str, count: int) -> None:
-                nonlocal gone
-                gone += count
-                progress.update(task, description=f"Deleting {table}", rows=gone)
+        def on_deleted(table: str, count: int) -> None:
+            nonlocal gone
+            gone += count
+            progress.update(task, description=f"Deleting {table}", rows=gone)
 
-            await dissolve(opened, organization.id, on_deleted=told)
+        await dissolve(pool, organization.id, on_deleted=on_deleted)
     return gone
-
-
-async def find_organization(connection: Connection, name: str) -> Organization:
-    organization = await manage.find_organization(connection, name)
-    if organization is None:
-        raise CommandError(f"There is no organization named '{name}'; `regulars organization list` shows them all.")
-    return organization
 
 
 def _check_name(name: str) -> None:
@@ -205,5 +176,5 @@ def _as_data(organization: Organization) -> dict[str, Any]:
     return {
         "id": ids.ORGANIZATION.encode(organization.id),
         "name": organization.name,
-        "created_at": format_timestamp(organization.created_at),
+        "created_at": organization.created_at,
     }

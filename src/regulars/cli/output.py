@@ -1,6 +1,8 @@
 """How commands speak: data on stdout, everything else on stderr, a failure as one sentence and an exit code."""
 
+import re
 import sys
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from enum import IntEnum
 from pathlib import Path
@@ -11,6 +13,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from regulars.kit.clock import format_timestamp
 
 # Where there is no terminal there is no width to fit into, and a table that wraps is no use to `grep`.
 PIPE_CHARACTERS: Final = 250
@@ -40,8 +44,34 @@ class CommandError(Exception):
 
 def print_json(value: Any) -> None:
     """Write data for programs: indented JSON, times with a `Z`, and nothing around it."""
-    encoded = msgspec.json.format(msgspec.json.encode(value, enc_hook=_encode_other), indent=2)
+    encoded = msgspec.json.format(msgspec.json.encode(_with_times(value), enc_hook=_encode_other), indent=2)
     out.print(encoded.decode(), markup=False)
+
+
+Column = str | tuple[str, str | Callable[[dict[str, Any]], object]]
+
+
+def print_rows(rows: list[dict[str, Any]], columns: Sequence[Column], *, as_json: bool) -> None:
+    """Write rows as JSON, or as a table of some of their values.
+
+    A column is the name of a value, which makes its heading too (`created_at` is CREATED (UTC)); or its heading with
+    a path such as `size.total`, or with a function of the row.
+    """
+    if as_json:
+        print_json(rows)
+        return
+    named = [(_heading(each), each) if isinstance(each, str) else each for each in columns]
+    print_table(
+        [heading for heading, _ in named], [[_cell(_value(row, source)) for _, source in named] for row in rows]
+    )
+
+
+def print_outcome(data: dict[str, Any], sentence: str, *, as_json: bool) -> None:
+    """Write what a command did as JSON, or as a sentence on stderr."""
+    if as_json:
+        print_json(data)
+    else:
+        err.print(sentence, markup=False)
 
 
 def print_table(headings: list[str], rows: list[list[str]]) -> None:
@@ -62,6 +92,36 @@ def counted(number: int, noun: str) -> str:
 
 def shown_time(moment: datetime | None) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if moment else ""
+
+
+def _heading(name: str) -> str:
+    return re.sub("_at$", " (utc)", name).replace("_", " ").upper()
+
+
+def _value(row: dict[str, Any], source: str | Callable[[dict[str, Any]], object]) -> object:
+    if not isinstance(source, str):
+        return source(row)
+    value: Any = row
+    for name in source.split("."):
+        value = None if value is None else value[name]
+    return value
+
+
+def _cell(value: object) -> str:
+    if value is None or isinstance(value, datetime):
+        return shown_time(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {inner}" for name, inner in value.items())
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+def _with_times(value: Any) -> Any:
+    """The same data with times as they are written in the API."""
+    if isinstance(value, datetime):
+        return format_timestamp(value)
+    if isinstance(value, dict):
+        return {name: _with_times(inner) for name, inner in value.items()}
+    return [_with_times(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _encode_other(value: object) -> object:

@@ -1,7 +1,7 @@
 """`regulars doctor --recount`: rebuild what is derived from stored rows, as after a worker of an older release."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Final
 from uuid import UUID
 
@@ -9,11 +9,11 @@ import psycopg
 
 from regulars.catalog.counts.ask import count_every_key
 from regulars.catalog.model import Catalog
-from regulars.cli import database
+from regulars.cli.frame import run_on_pool
 from regulars.cli.output import CommandError, counted, out, print_json
 from regulars.consent.browse import figures
-from regulars.kit import settings
 from regulars.kit.db import Database, Tx
+from regulars.kit.settings import Settings
 from regulars.organizations import manage
 from regulars.sales.totals import fill
 from regulars.segments.columns import life
@@ -25,25 +25,24 @@ TRY_AGAIN_S: Final = 0.25
 
 def recount(*, as_json: bool) -> None:
     """Mark everything derived as due; the worker rebuilds it in batches, beside servers that go on."""
-    with database.ready(settings.load()) as url:
-        organizations = database.run_on(url, manage.list_organizations)
-        asyncio.run(_recount_all(url, [organization.id for organization in organizations]))
+    count = run_on_pool(_recount_all)
     if as_json:
-        print_json({"organizations": len(organizations), "recounted": list(DERIVED)})
+        print_json({"organizations": count, "recounted": list(DERIVED)})
         return
     names = ", ".join(DERIVED)
     out.print(
-        f"The worker recounts {counted(len(organizations), 'organization')}: {names}. Pages say up to when sales are"
-        " counted.",
+        f"The worker recounts {counted(count, 'organization')}: {names}. Pages say up to when sales are counted.",
         markup=False,
     )
 
 
-async def _recount_all(url: str, organization_ids: Sequence[UUID]) -> None:
-    async with database.pool(url) as opened:
-        for organization_id in organization_ids:
-            for name, mark in DERIVED.items():
-                await _mark(opened, organization_id, name, mark)
+async def _recount_all(pool: Database, _settings: Settings) -> int:
+    async with pool.connection() as connection:
+        organizations = await manage.list_organizations(connection)
+    for organization in organizations:
+        for name, mark in DERIVED.items():
+            await _mark(pool, organization.id, name, mark)
+    return len(organizations)
 
 
 async def _mark(

@@ -14,7 +14,7 @@ from uuid import UUID
 import psycopg
 
 from regulars.cli.output import CommandError, Exit, counted, err, shown_time
-from regulars.kit import connecting, log
+from regulars.kit import log
 from regulars.kit.db import Database
 from regulars.kit.ids import API_KEY, PROFILE
 from regulars.kit.releases import MIGRATIONS
@@ -115,10 +115,7 @@ def live_keys(connection: psycopg.Connection[Any]) -> list[str]:
 
 
 def finish(url: str) -> None:
-    """Do what a restore has left, if there was one; called on the schema of this release, before anything else."""
-    with connecting.connect(url) as connection:
-        if connection.execute("SELECT EXISTS (SELECT FROM restore_marker)").fetchone() != (True,):
-            return
+    """Do what a restore has left; `database.finish_restore` calls it where there was one."""
     report = asyncio.run(_with_database(url, finish_restore))
     if report is not None:
         _tell(report)

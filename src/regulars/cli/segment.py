@@ -1,159 +1,93 @@
 """`regulars segment`: definitions from files, exact counts, members, and why somebody is in or out."""
 
-import asyncio
 import csv
-import getpass
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 from uuid import UUID
 
-import msgspec
 import typer
 
 from regulars.accounts.audit.log import OPERATOR, record
-from regulars.cli import database
-from regulars.cli.organization import find_organization
-from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
-from regulars.cli.segment_shown import (
-    as_data,
-    faults_as_data,
-    figures_as_data,
-    lines_of,
-    size_as_data,
-    size_cells,
-    tree_as_data,
-)
-from regulars.cli.transact import AsJson, OfOrganization, read_id, transact
-from regulars.kit import ids, settings
+from regulars.cli.definitions import DefinitionCommands, TheId, faults_as_data, print_faults
+from regulars.cli.frame import AsJson, CommandContext, OfOrganization, find_organization, read_id, run, run_on_pool
+from regulars.cli.output import CommandError, err, out, print_json, print_table
+from regulars.cli.segment_shown import as_data, figures_as_data, lines_of, size_as_data, tree_as_data
+from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
-from regulars.kit.db import Database, Tx
+from regulars.kit.db import Database
+from regulars.kit.settings import Settings
 from regulars.kit.text import safe_cell
 from regulars.profiles.browse.search import find_by_ids
 from regulars.profiles.find import find_profile
 from regulars.segments.analysis.ask import Analysis, running
 from regulars.segments.analysis.follow import follow
-from regulars.segments.analysis.model import AnalysisAway, Asked, Figures, NotReady, Renumbered
+from regulars.segments.analysis.model import Asked, Figures
 from regulars.segments.columns import life
-from regulars.segments.definition import Definition, read_definition, schema
-from regulars.segments.errors import SegmentError
+from regulars.segments.definition import read_definition, schema
 from regulars.segments.explain import Why, explain
 from regulars.segments.kept import manage
 from regulars.segments.kept.asked import asked_of
-from regulars.segments.kept.model import Segment, SegmentRow, SizeRow
+from regulars.segments.kept.model import Segment, SegmentRow
 from regulars.segments.kept.resolve import resolve
 from regulars.segments.kept.sizes import find_last_sizes, keep_size
 
-app = typer.Typer(no_args_is_help=True, help="Customers described by conditions, counted exactly.")
+app = typer.Typer(no_args_is_help=True)
 
 Answer = TypeVar("Answer")
-PAGE = 1_000
+PAGE: Final = 1_000
 # A command has the patience of whoever waits for it; the first count after a start reads columns.
-PATIENCE_S = 120.0
-TheSegment = Annotated[str, typer.Argument(metavar="ID", help="The id that `segment list` shows.", show_default=False)]
-TheFile = Annotated[Path, typer.Argument(metavar="FILE.json", help="The definition.", show_default=False)]
-CSV_HEADER = ("id", "external_id", "first_name", "last_name", "phone_number", "created_at")
+PATIENCE_S: Final = 120.0
+CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "created_at")
+MATCHES_NOBODY: Final = "It matches nobody"
 
 
-@app.command("schema")
-def print_schema() -> None:
-    """Print the JSON Schema of a definition."""
-    out.print(schema().decode(), markup=False, end="")
+async def _find_all(it: CommandContext) -> list[dict[str, Any]]:
+    rows = await manage.list_segments(it.tx, it.organization_id)
+    sizes = await find_last_sizes(it.tx, it.organization_id, [row.id for row in rows])
+    return [{**as_data(row), "last_count": size_as_data(sizes.get(row.id))} for row in rows]
 
 
-@app.command()
-def create(organization: OfOrganization, file: TheFile, as_json: AsJson = False) -> None:
-    """Save a definition; whatever is wrong with it is said with its place, and nothing is saved."""
-    definition = _read(file)
-
-    async def act(tx: Tx, organization_id: UUID) -> Segment:
-        saved = await manage.create_segment(tx, organization_id, definition, created_by=getpass.getuser())
-        await record(tx, organization_id, OPERATOR, "segment.create", saved.id, after={"version": 1})
-        return saved
-
-    _show_saved(_run(organization, act), as_json=as_json)
-
-
-@app.command()
-def update(organization: OfOrganization, segment_id: TheSegment, file: TheFile, as_json: AsJson = False) -> None:
-    """Save a new version; whoever uses the segment follows it from now on."""
-    definition, identifier = _read(file), read_id(ids.SEGMENT, segment_id)
-
-    async def act(tx: Tx, organization_id: UUID) -> Segment:
-        saved = await manage.update_segment(tx, organization_id, identifier, definition, created_by=getpass.getuser())
-        after = {"version": saved.row.version}
-        await record(tx, organization_id, OPERATOR, "segment.update", saved.id, after=after)
-        return saved
-
-    _show_saved(_run(organization, act), as_json=as_json)
+DefinitionCommands(
+    kind=ids.SEGMENT,
+    schema=schema,
+    read=read_definition,
+    save_new=manage.create_segment,
+    save_version=manage.update_segment,
+    load=manage.load_segment,
+    find_all=_find_all,
+    columns=(
+        *("id", "name", "version", ("CHANGED (UTC)", "updated_at"), ("CUSTOMERS", "last_count.total")),
+        *(("MAY BE TEXTED", "last_count.may_be_texted"), ("COUNTED (UTC)", "last_count.counted_at")),
+    ),
+    row_as_data=as_data,
+    acts=("segment.create", "segment.update"),
+    recorded=("version",),
+    consequence=f"{MATCHES_NOBODY} until this is mended",
+).add_to(
+    app,
+    create="Save a definition; whatever is wrong with it is said with its place, and nothing is saved.",
+    update="Save a new version; whoever uses the segment follows it from now on.",
+    list_="List the segments, the one changed last first, with their last counts.",
+    show="Show a segment: its definition, and what makes it match nobody.",
+)
 
 
 @app.command()
-def delete(organization: OfOrganization, segment_id: TheSegment) -> None:
+def delete(organization: OfOrganization, segment_id: TheId) -> None:
     """Delete a segment that nothing uses."""
     identifier = read_id(ids.SEGMENT, segment_id)
 
-    async def act(tx: Tx, organization_id: UUID) -> SegmentRow:
-        row = await manage.delete_segment(tx, organization_id, identifier)
-        await record(tx, organization_id, OPERATOR, "segment.delete", segment_id, before={"version": row.version})
+    async def act(it: CommandContext) -> SegmentRow:
+        row = await manage.delete_segment(it.tx, it.organization_id, identifier)
+        await it.record("segment.delete", segment_id, before={"version": row.version})
         return row
 
-    row = _run(organization, act)
-    err.print(f"{row.name} is deleted.", markup=False)
-
-
-@app.command("list")
-def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
-    """List the segments, the one changed last first, with their last counts."""
-
-    async def act(tx: Tx, organization_id: UUID) -> tuple[list[SegmentRow], dict[UUID, SizeRow]]:
-        rows = await manage.list_segments(tx, organization_id)
-        return rows, await find_last_sizes(tx, organization_id, [row.id for row in rows])
-
-    rows, sizes = _run(organization, act)
-    if as_json:
-        print_json([{**as_data(row), "last_count": size_as_data(sizes.get(row.id))} for row in rows])
-        return
-    print_table(
-        ["ID", "NAME", "VERSION", "CHANGED (UTC)", "CUSTOMERS", "MAY BE TEXTED", "COUNTED (UTC)"],
-        [
-            [
-                ids.SEGMENT.encode(row.id),
-                row.name,
-                str(row.version),
-                shown_time(row.updated_at),
-                *size_cells(sizes.get(row.id)),
-            ]
-            for row in rows
-        ],
-    )
+    err.print(f"{run(organization, act).name} is deleted.", markup=False)
 
 
 @app.command()
-def show(
-    organization: OfOrganization,
-    segment_id: TheSegment,
-    version: Annotated[int | None, typer.Option(min=1, help="An earlier version.")] = None,
-) -> None:
-    """Show a segment: its definition, and what makes it match nobody."""
-    identifier = read_id(ids.SEGMENT, segment_id)
-
-    async def act(tx: Tx, organization_id: UUID) -> Segment:
-        return await manage.load_segment(tx, organization_id, identifier, version=version)
-
-    found = _run(organization, act)
-    print_json(
-        {
-            **as_data(found.row),
-            "definition": msgspec.to_builtins(found.definition),
-            "faults": faults_as_data(found.faults),
-        }
-    )
-
-
-@app.command()
-def count(organization: OfOrganization, segment_id: TheSegment, as_json: AsJson = False) -> None:
+def count(organization: OfOrganization, segment_id: TheId, as_json: AsJson = False) -> None:
     """Count the customers of a segment now, and how many of them may be texted."""
 
     async def ask(analysis: Analysis, pool: Database, organization_id: UUID, segment: Segment, asked: Asked) -> Figures:
@@ -170,8 +104,7 @@ def count(organization: OfOrganization, segment_id: TheSegment, as_json: AsJson 
         return found
 
     segment, figures = _ask(organization, segment_id, ask)
-    for fault in segment.faults:
-        err.print(f"It matches nobody: {fault.place}: {fault.message}", style="yellow", markup=False)
+    print_faults(segment.faults, MATCHES_NOBODY)
     if as_json:
         print_json({"id": segment.id, "version": segment.row.version, **figures_as_data(figures)})
         return
@@ -187,7 +120,7 @@ def count(organization: OfOrganization, segment_id: TheSegment, as_json: AsJson 
 @app.command()
 def members(
     organization: OfOrganization,
-    segment_id: TheSegment,
+    segment_id: TheId,
     as_csv: Annotated[bool, typer.Option("--csv", help="Names and numbers too, as a CSV file.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="How many at most.")] = None,
 ) -> None:
@@ -223,27 +156,26 @@ def members(
 @app.command("explain")
 def explain_one(
     organization: OfOrganization,
-    segment_id: TheSegment,
+    segment_id: TheId,
     profile: Annotated[str, typer.Argument(metavar="PROFILE", help="The customer: external_id or prof_ id.")],
     as_json: AsJson = False,
 ) -> None:
     """Say why a customer is in or out, from their own rows."""
     identifier = read_id(ids.SEGMENT, segment_id)
 
-    async def act(tx: Tx, organization_id: UUID) -> Why | None:
-        segment = await manage.load_segment(tx, organization_id, identifier)
-        found = await find_profile(tx, organization_id, ids.read_reference(ids.PROFILE, profile))
-        return None if found is None else await explain(tx, organization_id, segment.definition.match, found.id)
+    async def act(it: CommandContext) -> Why | None:
+        segment = await manage.load_segment(it.tx, it.organization_id, identifier)
+        found = await find_profile(it.tx, it.organization_id, ids.read_reference(ids.PROFILE, profile))
+        return None if found is None else await explain(it.tx, it.organization_id, segment.definition.match, found.id)
 
-    why = _run(organization, act)
+    why = run(organization, act)
     if why is None:
         raise CommandError(f"There is no customer {profile}.")
     if as_json:
         print_json({"is_in": why.is_in, "faults": faults_as_data(why.resolved.faults), "why": tree_as_data(why.tree)})
         return
     out.print("in" if why.is_in else "out", markup=False)
-    for fault in why.resolved.faults:
-        err.print(f"It matches nobody: {fault.place}: {fault.message}", style="yellow", markup=False)
+    print_faults(why.resolved.faults, MATCHES_NOBODY)
     for line in lines_of(why.tree, 0):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -252,17 +184,13 @@ def explain_one(
 def rebuild(organization: OfOrganization) -> None:
     """Read all customers anew; counts wait until it is done."""
 
-    async def act(tx: Tx, organization_id: UUID) -> bool:
-        return await life.rebuild(tx, organization_id)
+    async def act(it: CommandContext) -> None:
+        if not await life.rebuild(it.tx, it.organization_id):
+            raise CommandError("The organization has no segments, so there is nothing to rebuild.")
+        await it.record("segment.rebuild", "segments")
 
-    if not _run(organization, act):
-        raise CommandError("The organization has no segments, so there is nothing to rebuild.")
+    run(organization, act)
     err.print("The worker builds it anew; `regulars segment count` answers when it is ready.", markup=False)
-
-
-def _run(organization: str, act: Callable[[Tx, UUID], Awaitable[Answer]]) -> Answer:
-    with database.ready(settings.load()) as url:
-        return transact(url, organization, act, refusals=(SegmentError,))
 
 
 Ask = Callable[[Analysis, Database, UUID, Segment, Asked], Awaitable[Answer]]
@@ -270,24 +198,17 @@ Ask = Callable[[Analysis, Database, UUID, Segment, Asked], Awaitable[Answer]]
 
 def _ask(organization: str, segment_id: str, ask: Ask[Answer]) -> tuple[Segment, Answer]:
     """Ask the analysis process about a saved segment: that of a server beside us, or one for as long as it takes."""
-    identifier, loaded = read_id(ids.SEGMENT, segment_id), settings.load()
-    with database.ready(loaded) as url:
+    identifier = read_id(ids.SEGMENT, segment_id)
 
-        async def work() -> tuple[Segment, Answer]:
-            async with database.pool(url) as pool:
-                async with pool.transaction() as tx:
-                    found = await find_organization(tx.connection, organization)
-                    segment = await manage.load_segment(tx, found.id, identifier)
-                    asked = asked_of(await resolve(tx, found.id, segment.definition.match))
-                async with running(loaded) as analysis:
-                    return segment, await ask(analysis, pool, found.id, segment, asked)
+    async def work(pool: Database, settings: Settings) -> tuple[Segment, Answer]:
+        async with pool.transaction() as tx:
+            found = await find_organization(tx.connection, organization)
+            segment = await manage.load_segment(tx, found.id, identifier)
+            asked = asked_of(await resolve(tx, found.id, segment.definition.match))
+        async with running(settings) as analysis:
+            return segment, await ask(analysis, pool, found.id, segment, asked)
 
-        try:
-            return asyncio.run(work())
-        except SegmentError as error:
-            raise CommandError(str(error)) from error
-        except (NotReady, AnalysisAway, Renumbered) as error:
-            raise CommandError(str(error), code=Exit.FAILED) from error
+    return run_on_pool(work)
 
 
 async def _csv_rows(pool: Database, organization_id: UUID, profile_ids: Sequence[UUID]) -> list[list[str]]:
@@ -305,25 +226,3 @@ async def _csv_rows(pool: Database, organization_id: UUID, profile_ids: Sequence
         )
         rows.append([safe_cell(cell) for cell in cells])
     return rows
-
-
-def _read(file: Path) -> Definition:
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise CommandError(f"The file {file} cannot be read: {error.strerror}.", code=Exit.USAGE) from error
-    try:
-        return read_definition(content)
-    except SegmentError as error:
-        raise CommandError(str(error)) from error
-
-
-def _show_saved(segment: Segment, *, as_json: bool) -> None:
-    if as_json:
-        print_json({**as_data(segment.row), "faults": faults_as_data(segment.faults)})
-        return
-    out.print(segment.id, markup=False)
-    for fault in segment.faults:
-        err.print(
-            f"It matches nobody until this is mended: {fault.place}: {fault.message}", style="yellow", markup=False
-        )

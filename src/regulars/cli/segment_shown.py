@@ -1,15 +1,11 @@
 """How `regulars segment` shows segments, figures and explanations."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from regulars.cli.output import shown_time
-from regulars.conditions.check import Fault
 from regulars.conditions.customers import Explained, SawConsent
 from regulars.kit import ids
-from regulars.kit.clock import format_timestamp
 from regulars.segments.analysis.model import Figures
 from regulars.segments.kept.model import SegmentRow, SizeRow
 
@@ -19,13 +15,9 @@ def as_data(row: SegmentRow) -> dict[str, Any]:
         "id": ids.SEGMENT.encode(row.id),
         "name": row.name,
         "version": row.version,
-        "created_at": format_timestamp(row.created_at),
-        "updated_at": format_timestamp(row.updated_at),
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
     }
-
-
-def faults_as_data(faults: Sequence[Fault]) -> list[dict[str, str]]:
-    return [{"place": fault.place, "message": fault.message} for fault in faults]
 
 
 def size_as_data(size: SizeRow | None) -> dict[str, Any] | None:
@@ -35,12 +27,8 @@ def size_as_data(size: SizeRow | None) -> dict[str, Any] | None:
         "total": size.total,
         "may_be_texted": size.may_be_texted,
         "version": size.version,
-        "counted_at": format_timestamp(size.counted_at),
+        "counted_at": size.counted_at,
     }
-
-
-def size_cells(size: SizeRow | None) -> list[str]:
-    return ["", "", ""] if size is None else [str(size.total), str(size.may_be_texted), shown_time(size.counted_at)]
 
 
 def figures_as_data(figures: Figures) -> dict[str, Any]:
@@ -51,7 +39,7 @@ def figures_as_data(figures: Figures) -> dict[str, Any]:
         "conditions": [
             {"path": list(one.path), "count": one.count, "unreadable": one.unreadable} for one in figures.conditions
         ],
-        "as_of": format_timestamp(figures.as_of),
+        "as_of": figures.as_of,
     }
 
 

@@ -15,7 +15,7 @@ import uvloop
 
 from regulars.accounts.links.link import LINK_PATH
 from regulars.accounts.welcome import offer_first_owner
-from regulars.cli import database, restoring, unlock
+from regulars.cli import database, unlock
 from regulars.cli.output import CommandError, out
 from regulars.kit import log, metrics, migrate, vault
 from regulars.kit.clock import monotonic
@@ -58,7 +58,6 @@ def serve(
         typer.Option(min=0, max=PORT_MAX, help="Port to listen on; 0 picks one.", show_default=_default("port")),
     ] = None,
 ) -> None:
-    """Serve the API and the pages, and run the worker beside them, until SIGTERM or Ctrl+C."""
     loaded = load()
     settings = dataclasses.replace(
         loaded,
@@ -77,7 +76,7 @@ def serve(
         own_data = settings.data_dir if settings.is_embedded else None
         settings = unlock.unlocked(settings, url)
         presence.tell_key(vault.of(settings).fingerprint)
-        restoring.finish(url)
+        database.finish_restore(url)
         _check_erasure_log(settings)
         settings = dataclasses.replace(settings, database_url=url, port=listening.getsockname()[1])
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker="0")
@@ -95,7 +94,6 @@ def serve_process(
     workers: Annotated[int, typer.Option(help="How many siblings there are.")],
     shared: Annotated[int, typer.Option(help="File descriptor of the memory that the siblings share.")],
 ) -> None:
-    """One of several server processes; `regulars serve` starts it."""
     bound = socket.socket(fileno=listening)
     settings = dataclasses.replace(load(), host=host, port=bound.getsockname()[1], workers=workers)
     log.configure(settings)

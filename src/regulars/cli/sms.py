@@ -2,30 +2,25 @@
 
 from datetime import datetime
 from typing import Annotated, Any
-from uuid import UUID
 
 import msgspec
 import typer
 
-from regulars.accounts.audit.log import OPERATOR, record
-from regulars.cli import texting as desk
+from regulars.cli.frame import AsJson, CommandContext, OfOrganization, run
 from regulars.cli.output import CommandError, Exit, err, print_json
-from regulars.cli.transact import AsJson, OfOrganization
+from regulars.cli.texting import load, lock
 from regulars.kit import settings as kit_settings
 from regulars.kit.clock import format_timestamp
-from regulars.kit.db import Tx
-from regulars.kit.vault import AnyVault
 from regulars.messaging import hold as holds
 from regulars.messaging.addresses import inbound_url
 from regulars.messaging.closed_days import ClosedDays, NamedDays, find_closed_days
 from regulars.messaging.credentials import seal_token
-from regulars.messaging.hours import Rule
-from regulars.messaging.rules import DAYS, DEFAULT_RULES, Cap, default_rule
+from regulars.messaging.rules import DAYS, DEFAULT_RULES, Cap, Rule, default_rule
 from regulars.messaging.settings.change import change_settings, check_country, with_caps, with_hours, with_notice
 from regulars.messaging.settings.model import ProviderName, Simulation, SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import Texting, change_provider
 
-app = typer.Typer(no_args_is_help=True, help="How an organization texts.")
+app = typer.Typer(no_args_is_help=True)
 provider_app = typer.Typer(no_args_is_help=True, help="Through whom texts leave.")
 rules_app = typer.Typer(no_args_is_help=True, help="When and how often texts may leave.")
 app.add_typer(provider_app, name="provider")
@@ -39,11 +34,11 @@ def hold(
 ) -> None:
     """Stop all texts of an organization; what waits stays queued."""
 
-    async def act(tx: Tx, organization_id: UUID, texting: Texting, _vault: AnyVault) -> None:
-        await holds.hold(tx, organization_id, texting, reason=reason)
-        await record(tx, organization_id, OPERATOR, "texts.hold", "texts", after={"reason": reason})
+    async def act(it: CommandContext) -> None:
+        await holds.hold(it.tx, it.organization_id, await lock(it), reason=reason)
+        await it.record("texts.hold", "texts", after={"reason": reason})
 
-    desk.run_changing(organization, act)
+    run(organization, act)
     err.print("Held: nothing is sent until `regulars sms release`.", markup=False)
 
 
@@ -51,28 +46,24 @@ def hold(
 def release(organization: OfOrganization) -> None:
     """Start the texts of an organization again; what is too old by now is skipped."""
 
-    async def act(tx: Tx, organization_id: UUID, texting: Texting, _vault: AnyVault) -> None:
-        await holds.release(tx, organization_id, texting)
-        await record(tx, organization_id, OPERATOR, "texts.release", "texts", before={"reason": texting.held_reason})
+    async def act(it: CommandContext) -> None:
+        texting = await lock(it)
+        await holds.release(it.tx, it.organization_id, texting)
+        await it.record("texts.release", "texts", before={"reason": texting.held_reason})
 
-    desk.run_changing(organization, act)
+    run(organization, act)
     err.print("Released.", markup=False)
 
 
 @provider_app.command("show")
 def show_provider(organization: OfOrganization, as_json: AsJson = False) -> None:
     """Show the provider, without its secrets."""
-
-    async def act(_tx: Tx, _organization_id: UUID, texting: Texting) -> Texting:
-        return texting
-
-    texting = desk.run(organization, act)
-    shown = _provider(texting)
+    shown = _provider(run(organization, load))
     if as_json:
         print_json(shown)
         return
     for name, value in shown.items():
-        err.print(f"{name}: {value}", markup=False)
+        err.print(f"{name}: {format_timestamp(value) if isinstance(value, datetime) else value}", markup=False)
 
 
 @provider_app.command("set")
@@ -95,7 +86,8 @@ def set_provider(
     if provider not in {"simulator", "twilio"}:
         raise CommandError("The provider is simulator or twilio.", code=Exit.USAGE)
 
-    async def act(tx: Tx, organization_id: UUID, texting: Texting, vault: AnyVault) -> Texting:
+    async def act(it: CommandContext) -> Texting:
+        texting = await lock(it)
         settings = texting.settings
         changed = msgspec.structs.replace(
             settings,
@@ -109,15 +101,17 @@ def set_provider(
             name = "twilio"
             account = _account(changed, account_sid, sender)
             changed = msgspec.structs.replace(changed, twilio=account)
-            sealed = sealed if auth_token is None else seal_token(vault, organization_id, auth_token)
+            sealed = sealed if auth_token is None else seal_token(it.vault, it.organization_id, auth_token)
             if sealed is None:
                 raise CommandError("Twilio needs the token of its account; set TWILIO_AUTH_TOKEN.", code=Exit.USAGE)
-        after = await change_provider(tx, organization_id, texting, provider=name, settings=changed, sealed=sealed)
+        after = await change_provider(
+            it.tx, it.organization_id, texting, provider=name, settings=changed, sealed=sealed
+        )
         was, is_ = {"provider": texting.provider}, {"provider": after.provider, "brand": after.brand}
-        await record(tx, organization_id, OPERATOR, "texts.provider", "texts", before=was, after=is_)
+        await it.record("texts.provider", "texts", before=was, after=is_)
         return after
 
-    texting = desk.run_changing(organization, act)
+    texting = run(organization, act, seals=True)
     err.print(f"Texts leave through {texting.provider}." + (" They are on hold." if texting.is_held else ""))
     if texting.provider == "twilio":
         base_url = kit_settings.load().base_url
@@ -127,11 +121,7 @@ def set_provider(
 @rules_app.command("show")
 def show_rules(organization: OfOrganization, as_json: AsJson = False) -> None:
     """Show hours by country, caps and notices."""
-
-    async def act(_tx: Tx, _organization_id: UUID, texting: Texting) -> SmsSettings:
-        return texting.settings
-
-    shown = _rules(desk.run(organization, act))
+    shown = _rules(run(organization, load).settings)
     if as_json:
         print_json(shown)
         return
@@ -151,10 +141,7 @@ def show_holidays(
 ) -> None:
     """Show the public holidays of the next twelve months on which no text leaves, before any rule is changed."""
 
-    async def act(tx: Tx, organization_id: UUID, _texting: Texting) -> ClosedDays:
-        return await find_closed_days(tx, organization_id, check_country(country), today=tx.now.date())
-
-    closed = desk.run(organization, act)
+    closed = run(organization, lambda it: _find_closed(it, country))
     if as_json:
         print_json(_closed(closed))
         return
@@ -175,35 +162,38 @@ def set_rules(
     """Change hours, notices and caps; what is looser than the default is said."""
     given = dict(_pair(text) for text in hours or [])
 
-    async def act(
-        tx: Tx, organization_id: UUID, texting: Texting, _vault: AnyVault
-    ) -> tuple[list[str], ClosedDays | None]:
+    async def act(it: CommandContext) -> tuple[list[str], ClosedDays | None]:
+        texting = await lock(it)
         settings, warnings = texting.settings, list[str]()
         closed = None
         if country is not None and (given or on_holidays is not None):
             settings, warnings = with_hours(settings, country, given, on_holidays=on_holidays)
             if not settings.rule_of(check_country(country)).on_holidays:
-                closed = await find_closed_days(tx, organization_id, check_country(country), today=tx.now.date())
+                closed = await _find_closed(it, country)
         if country is not None and notice is not None:
             settings = with_notice(settings, country, words=notice, reply_path=reply_path or "")
         if cap:
             settings, looser = with_caps(settings, tuple(_cap(text) for text in cap))
             warnings = [*warnings, *looser]
-        await change_settings(tx, organization_id, texting, settings)
+        await change_settings(it.tx, it.organization_id, texting, settings)
         asked = {"country": country, "hours": given, "on_holidays": on_holidays, "notice": notice, "caps": cap}
         after = {name: value for name, value in asked.items() if value not in (None, {})}
-        await record(tx, organization_id, OPERATOR, "texts.rules", "texts", after=after)
+        await it.record("texts.rules", "texts", after=after)
         return warnings, closed
 
     if country is None and (given or notice is not None or on_holidays is not None):
         raise CommandError("Hours and notices are for a country: add --country.", code=Exit.USAGE)
-    warnings, closed = desk.run_changing(organization, act)
+    warnings, closed = run(organization, act)
     if closed is not None:
         err.print("Closed on these public holidays of the next twelve months:")
         _print_closed(closed)
     for warning in warnings:
         err.print(f"Looser than the default: {warning}", style="yellow", markup=False)
     err.print("Set.", markup=False)
+
+
+async def _find_closed(it: CommandContext, country: str) -> ClosedDays:
+    return await find_closed_days(it.tx, it.organization_id, check_country(country), today=it.tx.now.date())
 
 
 def _print_closed(closed: ClosedDays) -> None:
@@ -260,15 +250,11 @@ def _provider(texting: Texting) -> dict[str, Any]:
         "account_sid": account.account_sid if account else None,
         "sender": account.sender if account else None,
         "simulation": {"fails": simulation.fails, "loses": simulation.loses, "delay_ms": simulation.delay_ms},
-        "held_since": _moment(texting.held_since),
+        "held_since": texting.held_since,
         "held_reason": texting.held_reason,
-        "replies_read_until": _moment(texting.marks.heard_until),
+        "replies_read_until": texting.marks.heard_until,
         "replies_error": texting.marks.error,
     }
-
-
-def _moment(moment: datetime | None) -> str | None:
-    return None if moment is None else format_timestamp(moment)
 
 
 def _rules(settings: SmsSettings) -> dict[str, Any]:

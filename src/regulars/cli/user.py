@@ -1,26 +1,23 @@
 """`regulars user`: people who sign in to the web application."""
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final
 
 import typer
 
 from regulars.accounts import manage
-from regulars.accounts.errors import AccountRefusal
 from regulars.accounts.links.link import LINK_PATH
 from regulars.accounts.model import read_email
-from regulars.cli import database
-from regulars.cli.organization import find_organization
-from regulars.cli.output import CommandError, Exit, err, print_json, print_table, shown_time
-from regulars.cli.transact import OfOrganization
-from regulars.kit.clock import format_timestamp
-from regulars.kit.db import Tx
-from regulars.kit.settings import Settings, load
+from regulars.cli.frame import AsJson, OfOrganization, run, transact
+from regulars.cli.output import CommandError, Exit, err, print_rows
+from regulars.kit import settings
 from regulars.web.access import Role
 
-app = typer.Typer(no_args_is_help=True, help="Create people who sign in, give them links and roles.")
+app = typer.Typer(no_args_is_help=True)
 
-Answer = TypeVar("Answer")
+COLUMNS: Final = (
+    *("email", "name", "organization", "role"),
+    *(("SECOND FACTOR", lambda user: "on" if user["second_factor"] else "off"), "created_at", "disabled_at"),
+)
 Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The address they sign in with.", show_default=False)]
 
 
@@ -32,12 +29,9 @@ def create(
 ) -> None:
     """Print a one-time link that invites somebody; they choose a password with it, or show the one they have."""
     address = _read(email)
-
-    async def work(tx: Tx) -> str:
-        found = await find_organization(tx.connection, organization)
-        return await manage.create_user(tx, address, organization_id=found.id, role=role)
-
-    _print_link(*_run(work))
+    _print_link(
+        run(organization, lambda it: manage.create_user(it.tx, address, organization_id=it.organization_id, role=role))
+    )
 
 
 @app.command()
@@ -53,38 +47,20 @@ def link(
 ) -> None:
     """Print a one-time link for a new password, for 48 hours; ends their sessions and links that others made."""
     address = _read(email)
-    _print_link(*_run(lambda tx: manage.link_for(tx, address, without_second_factor=without_second_factor)))
+    _print_link(transact(lambda tx: manage.link_for(tx, address, without_second_factor=without_second_factor)))
 
 
 @app.command("list")
-def list_all(as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False) -> None:
+def list_all(as_json: AsJson = False) -> None:
     """List every user with their organizations and roles."""
-    users, _settings = _run(manage.list_users)
-    if as_json:
-        print_json([_as_data(one) for one in users])
-        return
-    print_table(
-        ["EMAIL", "NAME", "ORGANIZATION", "ROLE", "SECOND FACTOR", "CREATED (UTC)", "DISABLED (UTC)"],
-        [
-            [
-                one.person.email,
-                one.person.name,
-                one.organization or "",
-                one.role or "",
-                "on" if one.person.has_second_factor else "off",
-                shown_time(one.person.created_at),
-                shown_time(one.person.disabled_at),
-            ]
-            for one in users
-        ],
-    )
+    print_rows([_as_data(one) for one in transact(manage.list_users)], COLUMNS, as_json=as_json)
 
 
 @app.command()
 def disable(email: Email) -> None:
     """Sign somebody out everywhere and let them in no more; what they did stays in the audit log."""
     address = _read(email)
-    _run(lambda tx: manage.disable_user(tx, address))
+    transact(lambda tx: manage.disable_user(tx, address))
     err.print(f"Disabled {address}.", markup=False)
 
 
@@ -92,7 +68,7 @@ def disable(email: Email) -> None:
 def enable(email: Email) -> None:
     """Let somebody in again who was disabled."""
     address = _read(email)
-    _run(lambda tx: manage.enable_user(tx, address))
+    transact(lambda tx: manage.enable_user(tx, address))
     err.print(f"Enabled {address}.", markup=False)
 
 
@@ -104,29 +80,13 @@ def role(
 ) -> None:
     """Give a member another role; the last owner stays one."""
     address = _read(email)
-
-    async def work(tx: Tx) -> None:
-        found = await find_organization(tx.connection, organization)
-        await manage.give_role(tx, address, role, organization_id=found.id)
-
-    _run(work)
+    run(organization, lambda it: manage.give_role(it.tx, address, role, organization_id=it.organization_id))
     err.print(f"{address} is {role.value} of {organization} now.", markup=False)
 
 
-def _run(work: Callable[[Tx], Awaitable[Answer]]) -> tuple[Answer, Settings]:
-    """One transaction; a refusal is a sentence and changes nothing."""
-    settings = load()
-
-    try:
-        with database.ready(settings) as url:
-            return database.transact(url, work), settings
-    except AccountRefusal as refusal:
-        raise CommandError(str(refusal)) from refusal
-
-
-def _print_link(token: str, settings: Settings) -> None:
+def _print_link(token: str) -> None:
     # The link and nothing else, so that a script can pass it on.
-    typer.echo(f"{settings.base_url}{LINK_PATH}/{token}")
+    typer.echo(f"{settings.load().base_url}{LINK_PATH}/{token}")
     err.print("The link works once, for 48 hours; pass it on to the person it is for.", style="dim")
 
 
@@ -145,6 +105,6 @@ def _as_data(one: manage.Listed) -> dict[str, Any]:
         "organization": one.organization,
         "role": one.role,
         "second_factor": person.has_second_factor,
-        "created_at": format_timestamp(person.created_at),
-        "disabled_at": format_timestamp(person.disabled_at) if person.disabled_at else None,
+        "created_at": person.created_at,
+        "disabled_at": person.disabled_at,
     }

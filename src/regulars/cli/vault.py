@@ -17,7 +17,7 @@ from regulars.organizations import sealing
 from regulars.processes import in_use, serve_lock
 from regulars.webhooks.secrets import reseal as reseal_webhooks
 
-app = typer.Typer(no_args_is_help=True, help="Seal secrets of the database, and change their key.")
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()

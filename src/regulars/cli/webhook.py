@@ -2,27 +2,30 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Annotated, Any, TypeVar, get_args
+from functools import partial
+from typing import Annotated, Any, Final, TypeVar, get_args
 from uuid import UUID
 
 import typer
 
-from regulars.accounts.audit.log import OPERATOR, record
-from regulars.cli import database, unlock
-from regulars.cli.output import CommandError, Exit, err, out, print_json, print_table, shown_time
-from regulars.cli.transact import AsJson, OfOrganization, read_id, transact
-from regulars.kit import settings, vault
+from regulars.cli.frame import AsJson, CommandContext, OfOrganization, read_id, run
+from regulars.cli.output import CommandError, Exit, out, print_json, print_outcome, print_rows
+from regulars.kit import settings
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.guard import Guard
-from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE
+from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE, Kind
 from regulars.webhooks import look, manage, post
 from regulars.webhooks import replay as replaying
-from regulars.webhooks.errors import WebhookError
 from regulars.webhooks.model import DEFAULT, Delivery, DeliveryState, Endpoint
 
-app = typer.Typer(no_args_is_help=True, help="Manage webhook endpoints, and look at and repeat their deliveries.")
+app = typer.Typer(no_args_is_help=True)
 
+ENDPOINT_COLUMNS: Final = ("id", "url", "events", "state", "failures", "last_success_at", "description")
+DELIVERY_COLUMNS: Final = (
+    *("id", "event", "state", "attempts", ("ANSWER", "answer_status"), "created_at"),
+    *(("LAST ATTEMPT (UTC)", "attempted_at"), "next_attempt_at"),
+)
 EndpointId = Annotated[str, typer.Argument(metavar="ID", help="The id that `webhook list` shows.", show_default=False)]
 T = TypeVar("T")
 
@@ -39,118 +42,77 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create an endpoint and print its id and the secret that signs what is sent to it."""
-    loaded = settings.load()
     types = [name.strip() for name in events.split(",") if name.strip()]
-    with database.ready(loaded) as address:
-        sealing = vault.of(unlock.unlocked(loaded, address))
+    guard = Guard(settings.load().webhook_allow)
 
-        async def work(tx: Tx, owner: UUID) -> manage.Created:
-            created = await manage.create_endpoint(
-                tx,
-                owner,
-                url=url,
-                description=description,
-                event_types=types,
-                guard=Guard(loaded.webhook_allow),
-                vault=sealing,
-            )
-            after = {"url": created.endpoint.url, "event_types": types}
-            await record(tx, owner, OPERATOR, "webhook.create", WEBHOOK.encode(created.endpoint.id), after=after)
-            return created
+    async def act(it: CommandContext) -> manage.Created:
+        created = await manage.create_endpoint(
+            it.tx,
+            it.organization_id,
+            url=url,
+            description=description,
+            event_types=types,
+            guard=guard,
+            vault=it.vault,
+        )
+        after = {"url": created.endpoint.url, "event_types": types}
+        await it.record("webhook.create", WEBHOOK.encode(created.endpoint.id), after=after)
+        return created
 
-        created = _do(address, organization, work)
-    _show_created(created, as_json=as_json)
+    _show_created(run(organization, act, seals=True), as_json=as_json)
 
 
 @app.command("list")
 def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
     """List the endpoints of an organization."""
-    with database.ready(settings.load()) as url:
-        endpoints = _do(url, organization, manage.list_endpoints)
-    if as_json:
-        print_json([_endpoint_data(endpoint) for endpoint in endpoints])
-        return
-    print_table(
-        ["ID", "URL", "EVENTS", "STATE", "FAILURES", "LAST SUCCESS (UTC)", "DESCRIPTION"],
-        [
-            [
-                WEBHOOK.encode(endpoint.id),
-                endpoint.url,
-                ",".join(endpoint.event_types),
-                endpoint.state,
-                str(endpoint.health.failures),
-                shown_time(endpoint.health.last_success_at),
-                endpoint.description,
-            ]
-            for endpoint in endpoints
-        ],
-    )
+    endpoints = run(organization, lambda it: manage.list_endpoints(it.tx, it.organization_id))
+    print_rows([_endpoint_data(endpoint) for endpoint in endpoints], ENDPOINT_COLUMNS, as_json=as_json)
 
 
 @app.command()
 def show(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Show one endpoint, and why it is disabled if it is."""
     identifier = read_id(WEBHOOK, endpoint_id)
-    with database.ready(settings.load()) as url:
-        endpoint = _do(url, organization, lambda tx, owner: manage.find_endpoint(tx, owner, identifier))
+    endpoint = run(organization, lambda it: manage.find_endpoint(it.tx, it.organization_id, identifier))
     _show_endpoint(endpoint, as_json=as_json)
 
 
 @app.command()
 def disable(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Hold what waits for an endpoint; events from now on are not made for it."""
-    identifier = read_id(WEBHOOK, endpoint_id)
-    with database.ready(settings.load()) as url:
-        act = ("webhook.disable", endpoint_id)
-        endpoint = _do(url, organization, lambda tx, owner: manage.disable_endpoint(tx, owner, identifier), act=act)
-    _show_endpoint(endpoint, as_json=as_json)
+    _show_endpoint(_change(organization, endpoint_id, manage.disable_endpoint, "webhook.disable"), as_json=as_json)
 
 
 @app.command()
 def enable(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Send what was held, and make events for an endpoint again."""
-    identifier = read_id(WEBHOOK, endpoint_id)
-    with database.ready(settings.load()) as url:
-        act = ("webhook.enable", endpoint_id)
-        endpoint = _do(url, organization, lambda tx, owner: manage.enable_endpoint(tx, owner, identifier), act=act)
-    _show_endpoint(endpoint, as_json=as_json)
+    _show_endpoint(_change(organization, endpoint_id, manage.enable_endpoint, "webhook.enable"), as_json=as_json)
 
 
 @app.command()
 def delete(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Delete an endpoint; nothing more is sent to it."""
-    identifier = read_id(WEBHOOK, endpoint_id)
-    with database.ready(settings.load()) as url:
-        act = ("webhook.delete", endpoint_id)
-        _do(url, organization, lambda tx, owner: manage.delete_endpoint(tx, owner, identifier), act=act)
-    if as_json:
-        print_json({"id": endpoint_id, "deleted": True})
-    else:
-        err.print(f"Deleted {endpoint_id}.", markup=False)
+    _change(organization, endpoint_id, manage.delete_endpoint, "webhook.delete")
+    print_outcome({"id": endpoint_id, "deleted": True}, f"Deleted {endpoint_id}.", as_json=as_json)
 
 
 @app.command()
 def rotate(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Make a new secret and print it; the one before signs too for 24 hours."""
     identifier = read_id(WEBHOOK, endpoint_id)
-    loaded = settings.load()
-    with database.ready(loaded) as url:
-        sealing = vault.of(unlock.unlocked(loaded, url))
-        act = ("webhook.rotate", endpoint_id)
-        rotated = _do(
-            url, organization, lambda tx, owner: manage.rotate_secret(tx, owner, identifier, vault=sealing), act=act
-        )
-    _show_created(rotated, as_json=as_json)
+
+    async def act(it: CommandContext) -> manage.Created:
+        rotated = await manage.rotate_secret(it.tx, it.organization_id, identifier, vault=it.vault)
+        await it.record("webhook.rotate", endpoint_id)
+        return rotated
+
+    _show_created(run(organization, act, seals=True), as_json=as_json)
 
 
 @app.command()
 def ping(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Send a test event to an endpoint, and print the id of its delivery."""
-    identifier = read_id(WEBHOOK, endpoint_id)
-    with database.ready(settings.load()) as url:
-        act = ("webhook.ping", endpoint_id)
-        delivery_id = _do(url, organization, lambda tx, owner: post.ping(tx, owner, identifier), act=act)
-    _show_delivery_id(delivery_id, as_json=as_json)
+    _show_delivery_id(_change(organization, endpoint_id, post.ping, "webhook.ping"), as_json=as_json)
 
 
 @app.command()
@@ -167,32 +129,12 @@ def deliveries(
     if state is not None and wanted is None:
         raise CommandError("--state must be pending, delivered, failed or cancelled.", code=Exit.USAGE)
 
-    async def work(tx: Tx, organization_id: UUID) -> list[Delivery]:
+    async def act(it: CommandContext) -> list[Delivery]:
         if endpoint_id is not None:
-            await manage.find_endpoint(tx, organization_id, endpoint_id)
-        return await look.list_deliveries(tx, organization_id, endpoint_id=endpoint_id, state=wanted, limit=limit)
+            await manage.find_endpoint(it.tx, it.organization_id, endpoint_id)
+        return await look.list_deliveries(it.tx, it.organization_id, endpoint_id=endpoint_id, state=wanted, limit=limit)
 
-    with database.ready(settings.load()) as url:
-        found = _do(url, organization, work)
-    if as_json:
-        print_json([_delivery_data(delivery) for delivery in found])
-        return
-    print_table(
-        ["ID", "EVENT", "STATE", "ATTEMPTS", "ANSWER", "CREATED (UTC)", "LAST ATTEMPT (UTC)", "NEXT ATTEMPT (UTC)"],
-        [
-            [
-                WEBHOOK_DELIVERY.encode(delivery.id),
-                delivery.type,
-                delivery.state,
-                str(delivery.attempts),
-                str(delivery.answer_status or ""),
-                shown_time(delivery.created_at),
-                shown_time(delivery.attempted_at),
-                shown_time(delivery.due_at),
-            ]
-            for delivery in found
-        ],
-    )
+    print_rows([_delivery_data(each) for each in run(organization, act)], DELIVERY_COLUMNS, as_json=as_json)
 
 
 @app.command()
@@ -210,41 +152,37 @@ def replay(
 ) -> None:
     """Send one delivery again, or all of an endpoint in a time."""
     if delivery is not None and endpoint is None and since is None and until is None and not failed:
-        identifier = read_id(WEBHOOK_DELIVERY, delivery)
-        with database.ready(settings.load()) as url:
-            act = ("webhook.replay", delivery)
-            new = _do(url, organization, lambda tx, owner: replaying.replay_delivery(tx, owner, identifier), act=act)
+        new = _change(organization, delivery, replaying.replay_delivery, "webhook.replay", kind=WEBHOOK_DELIVERY)
         _show_delivery_id(new, as_json=as_json)
         return
     if delivery is not None or endpoint is None or since is None:
         raise CommandError("Name one delivery, or an endpoint with --endpoint and a time with --from.", code=Exit.USAGE)
-    endpoint_id = read_id(WEBHOOK, endpoint)
     begin, end = _read_time(since), None if until is None else _read_time(until)
-    with database.ready(settings.load()) as url:
-        count = _do(
-            url,
-            organization,
-            lambda tx, owner: replaying.replay_range(
-                tx, owner, endpoint_id, since=begin, until=end, only_failed=failed
-            ),
-            act=("webhook.replay_range", endpoint),
-        )
+    replay_range = partial(replaying.replay_range, since=begin, until=end, only_failed=failed)
+    count = _change(organization, endpoint, replay_range, "webhook.replay_range")
     if as_json:
         print_json({"replayed": count})
     else:
         out.print(f"{count} messages will be sent again.", markup=False)
 
 
-def _do(url: str, name: str, work: Callable[[Tx, UUID], Awaitable[T]], *, act: tuple[str, str] | None = None) -> T:
-    """`act` is what goes into the audit log, and its subject."""
+def _change(
+    organization: str,
+    shown_id: str,
+    change: Callable[[Tx, UUID, UUID], Awaitable[T]],
+    act: str,
+    *,
+    kind: Kind = WEBHOOK,
+) -> T:
+    """Run a use case that changes one endpoint or delivery."""
+    identifier = read_id(kind, shown_id)
 
-    async def recorded(tx: Tx, organization_id: UUID) -> T:
-        answer = await work(tx, organization_id)
-        if act is not None:
-            await record(tx, organization_id, OPERATOR, *act)
+    async def work(it: CommandContext) -> T:
+        answer = await change(it.tx, it.organization_id, identifier)
+        await it.record(act, shown_id)
         return answer
 
-    return transact(url, name, recorded, refusals=(WebhookError,))
+    return run(organization, work)
 
 
 def _read_time(text: str) -> datetime:
@@ -268,6 +206,7 @@ def _show_endpoint(endpoint: Endpoint, *, as_json: bool) -> None:
         return
     for name, value in data.items():
         shown = ", ".join(value) if isinstance(value, list) else value
+        shown = format_timestamp(shown) if isinstance(shown, datetime) else shown
         out.print(f"{name}: {'' if shown is None else shown}", markup=False)
 
 
@@ -287,15 +226,15 @@ def _endpoint_data(endpoint: Endpoint) -> dict[str, Any]:
         "description": endpoint.description,
         "events": list(endpoint.event_types),
         "state": endpoint.state,
-        "disabled_at": _time(endpoint.disabled_at),
+        "disabled_at": endpoint.disabled_at,
         "disabled_by": endpoint.disabled_by,
         "note": endpoint.note,
-        "old_secret_until": _time(endpoint.old_secret_until),
+        "old_secret_until": endpoint.old_secret_until,
         "failures": health.failures,
-        "failing_since": _time(health.failing_since),
-        "last_success_at": _time(health.last_success_at),
-        "next_probe_at": _time(health.probe_at),
-        "created_at": _time(endpoint.created_at),
+        "failing_since": health.failing_since,
+        "last_success_at": health.last_success_at,
+        "next_probe_at": health.probe_at,
+        "created_at": endpoint.created_at,
     }
 
 
@@ -310,11 +249,7 @@ def _delivery_data(delivery: Delivery) -> dict[str, Any]:
         "answer_status": delivery.answer_status,
         "duration_ms": delivery.duration_ms,
         "is_replay": delivery.is_replay,
-        "created_at": _time(delivery.created_at),
-        "attempted_at": _time(delivery.attempted_at),
-        "next_attempt_at": _time(delivery.due_at),
+        "created_at": delivery.created_at,
+        "attempted_at": delivery.attempted_at,
+        "next_attempt_at": delivery.due_at,
     }
-
-
-def _time(moment: datetime | None) -> str | None:
-    return None if moment is None else format_timestamp(moment)

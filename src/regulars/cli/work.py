@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from regulars import worker as worker_process
-from regulars.cli import database, restoring, unlock
+from regulars.cli import database, unlock
 from regulars.kit import log, metrics, vault
 from regulars.kit.releases import Role
 from regulars.kit.settings import load
@@ -17,7 +17,6 @@ def worker(
         int | None, typer.Option(hidden=True, help="File descriptor that ends with the parent.")
     ] = None,
 ) -> None:
-    """Run the jobs until SIGTERM or Ctrl+C; `regulars serve` does it too, unless told --no-worker."""
     settings = load()
     log.configure(settings)
     with database.opened(settings) as url, in_use.shared(url) as presence:
@@ -26,5 +25,5 @@ def worker(
         metrics.PROCESS.share(server_process.metrics_folder(settings), worker="worker")
         settings = unlock.unlocked(settings, url)
         presence.tell_key(vault.of(settings).fingerprint)
-        restoring.finish(url)
+        database.finish_restore(url)
         worker_process.run(settings, url, lifeline=lifeline)

@@ -23,9 +23,9 @@ from regulars.kit.db import Database
 from regulars.kit.guard import Guard
 from regulars.kit.vault import AnyVault, Vault
 from regulars.messaging.find import list_texts
-from regulars.messaging.hours import Rule, Window
 from regulars.messaging.inbox.receive import Incoming, receive
 from regulars.messaging.providers.simulator import Simulator
+from regulars.messaging.rules import Rule, Window
 from regulars.messaging.send import TextQueue
 from regulars.messaging.settings.store import load_texting, lock_texting, save_texting
 from regulars.sales.facts import SalesRecorded

@@ -13,10 +13,9 @@ from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import holidays
-import msgspec
 
-# A text that finds no opening within this time is not sent at all: it would say something old.
-WAIT_MAX: Final = timedelta(hours=96)
+from regulars.messaging.rules import WAIT_MAX, Rule
+
 _DAYS_AHEAD: Final = 6
 _DAY: Final = timedelta(days=1)
 _YEAR: Final = timedelta(days=365)
@@ -26,20 +25,6 @@ _COUNTRYWIDE_ONLY: Final = frozenset({"US"})
 # A day that this share of a country's regions keeps counts as national: Switzerland has Good Friday in 24 of 26 cantons
 # and in no law of the whole country.
 _MOST_REGIONS: Final = 2 / 3
-
-
-class Window(msgspec.Struct, frozen=True):
-    """Local hours of one day, the end not included; `closes` may be 24:00, written as hour 24."""
-
-    opens_minute: int
-    closes_minute: int
-
-
-class Rule(msgspec.Struct, frozen=True):
-    """Seven days from Monday on; None is a closed day."""
-
-    days: tuple[Window | None, ...]
-    on_holidays: bool = False
 
 
 class Interval(NamedTuple):

@@ -3,13 +3,28 @@
 The defaults keep inside the law of each country with a margin. Sources are in docs/texting.md.
 """
 
+from datetime import timedelta
 from typing import Final
 
 import msgspec
 
-from regulars.messaging.hours import Rule, Window
-
+# A text that finds no opening within this time is not sent at all: it would say something old.
+WAIT_MAX: Final = timedelta(hours=96)
 DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Local hours of one day, the end not included; `closes` may be 24:00, written as hour 24."""
+
+    opens_minute: int
+    closes_minute: int
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """Seven days from Monday on; None is a closed day."""
+
+    days: tuple[Window | None, ...]
+    on_holidays: bool = False
 
 
 def _hours(opens: int, closes: int) -> Window:

@@ -18,9 +18,10 @@ from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.messaging import queries
+from regulars.messaging.gate import Candidate, Send, Skip, Wait, decide
 from regulars.messaging.inbox.find import find_suppressed
 from regulars.messaging.keep.retention import forget_ended, lock_texts
-from regulars.messaging.model import EXEMPT, Candidate, OriginKind, Reason, Send, Skip, State, TextRow, Wait, decide
+from regulars.messaging.model import EXEMPT, OriginKind, Reason, State, TextRow
 from regulars.messaging.note import note_changes
 from regulars.messaging.places import Place, place_of
 from regulars.messaging.providers.base import (

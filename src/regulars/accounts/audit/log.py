@@ -7,7 +7,7 @@ until its commit, so a use case records last: acts are rare, and nothing that ru
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 import msgspec
@@ -18,7 +18,6 @@ from regulars.kit.commitments import new_salt
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import API_KEY, new_uuid
 from regulars.kit.keyset import PageRequest, PageRows
-from regulars.web.visit import Visit
 
 COMMAND_LINE: Final = "the command line"
 
@@ -40,7 +39,25 @@ def key_actor(key_id: UUID) -> Actor:
     return Actor(None, API_KEY.encode(key_id), None)
 
 
-def actor_of(visit: Visit) -> Actor:
+class _User(Protocol):
+    @property
+    def id(self) -> UUID: ...
+
+    @property
+    def email(self) -> str: ...
+
+
+class _Visit(Protocol):
+    """As much of a page's visit as the log needs: commands record too, and load nothing of the pages."""
+
+    @property
+    def user(self) -> _User: ...
+
+    @property
+    def client_address(self) -> str: ...
+
+
+def actor_of(visit: _Visit) -> Actor:
     """Whoever is signed in, with the address they come from."""
     return Actor(visit.user.id, visit.user.email, visit.client_address or None)
 

@@ -21,7 +21,8 @@ from regulars.journeys.program import program_of
 from regulars.journeys.runs.decide import WITHDRAWN, Position, Progress, RunContext, RunSubject, find_exit, go_on
 from regulars.journeys.sight.look import seen_sale, seen_segments
 from regulars.journeys.sight.model import SaleRow
-from regulars.messaging.model import EXPIRES_AFTER, Candidate, Reason, Send, Skip, decide
+from regulars.messaging.gate import Candidate, Send, Skip, decide
+from regulars.messaging.model import EXPIRES_AFTER, Reason
 from regulars.messaging.places import place_of
 from regulars.messaging.request import compose_for, reason_to_skip
 from regulars.messaging.settings.store import Texting

@@ -8,10 +8,18 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.messaging.closed_days import find_closed_days
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.hours import Rule, Window
 from regulars.messaging.pages.settings import PATH, texting_of
 from regulars.messaging.places import zones_by_country
-from regulars.messaging.rules import DAYS, DEFAULT_RULES, Cap, default_rule, looser_caps, looser_than_default
+from regulars.messaging.rules import (
+    DAYS,
+    DEFAULT_RULES,
+    Cap,
+    Rule,
+    Window,
+    default_rule,
+    looser_caps,
+    looser_than_default,
+)
 from regulars.messaging.settings.change import (
     CAP_HOURS_MAX,
     CAP_TEXTS_MAX,

@@ -8,9 +8,8 @@ import msgspec
 
 from regulars.kit.db import Tx
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.hours import Rule, Window
 from regulars.messaging.places import zones_by_country
-from regulars.messaging.rules import DAYS, Cap, default_rule, looser_caps, looser_than_default
+from regulars.messaging.rules import DAYS, Cap, Rule, Window, default_rule, looser_caps, looser_than_default
 from regulars.messaging.settings.model import Notice, SmsSettings
 from regulars.messaging.settings.store import Texting, save_texting
 

@@ -6,8 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from regulars.messaging.hours import Rule
-from regulars.messaging.rules import DEFAULT_CAPS, Cap, default_rule
+from regulars.messaging.rules import DEFAULT_CAPS, Cap, Rule, default_rule
 
 ProviderName = Literal["simulator", "twilio"]
 SIMULATED_NOTICE: Final = "Reply STOP to opt out"

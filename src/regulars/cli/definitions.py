@@ -1,0 +1,138 @@
+"""Commands of what is defined by a file and stored in versions: segments, journeys."""
+
+import getpass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Generic, Protocol, TypeVar
+from uuid import UUID
+
+import msgspec
+import typer
+
+from regulars.cli.frame import AsJson, CommandContext, OfOrganization, read_id, run
+from regulars.cli.output import Column, CommandError, Exit, err, out, print_json, print_rows
+from regulars.kit.ids import Kind
+
+Definition = TypeVar("Definition")
+
+TheId = Annotated[str, typer.Argument(metavar="ID", help="The id that `list` shows.", show_default=False)]
+TheFile = Annotated[Path, typer.Argument(metavar="FILE.json", help="The definition.", show_default=False)]
+AVersion = Annotated[int | None, typer.Option(min=1, help="An earlier version.")]
+
+
+class Fault(Protocol):
+    """One thing that is wrong with a definition."""
+
+    @property
+    def place(self) -> str: ...
+
+    @property
+    def message(self) -> str: ...
+
+
+class Stored(Protocol):
+    """A version of a definition, and what is wrong with it now."""
+
+    @property
+    def row(self) -> Any: ...
+
+    @property
+    def definition(self) -> Any: ...
+
+    @property
+    def faults(self) -> Sequence[Fault]: ...
+
+
+Saved = TypeVar("Saved", bound=Stored)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DefinitionCommands(Generic[Definition, Saved]):
+    """`schema`, `create`, `update`, `list` and `show` of one kind of definition."""
+
+    kind: Kind
+    schema: Callable[[], bytes]
+    read: Callable[[bytes], Definition]
+    # (tx, organization_id, [id,] definition, created_by=...), and (tx, organization_id, id, version=...)
+    save_new: Callable[..., Awaitable[Saved]]
+    save_version: Callable[..., Awaitable[Saved]]
+    load: Callable[..., Awaitable[Saved]]
+    find_all: Callable[[CommandContext], Awaitable[list[dict[str, Any]]]]
+    columns: Sequence[Column]
+    row_as_data: Callable[[Any], dict[str, Any]]
+    # What the audit log gets: the acts of creating and updating, and which values of the row.
+    acts: tuple[str, str]
+    recorded: tuple[str, ...]
+    # What a fault means, such as `It cannot run yet`.
+    consequence: str
+
+    def add_to(self, app: typer.Typer, *, create: str, update: str, list_: str, show: str) -> None:
+        """Add the commands, each with its help."""
+        app.command("schema", help="Print the JSON Schema of a definition.")(self._schema)
+        app.command("create", help=create)(self._create)
+        app.command("update", help=update)(self._update)
+        app.command("list", help=list_)(self._list)
+        app.command("show", help=show)(self._show)
+
+    async def record(self, context: CommandContext, act: str, row: Any) -> None:
+        after = {name: getattr(row, name) for name in self.recorded}
+        await context.record(act, self.kind.encode(row.id), after=after)
+
+    def _schema(self) -> None:
+        out.print(self.schema().decode(), markup=False, end="")
+
+    def _create(self, organization: OfOrganization, file: TheFile, as_json: AsJson = False) -> None:
+        self._save(organization, file, self.save_new, act=self.acts[0], as_json=as_json)
+
+    def _update(self, organization: OfOrganization, identifier: TheId, file: TheFile, as_json: AsJson = False) -> None:
+        known = read_id(self.kind, identifier)
+        self._save(organization, file, self.save_version, known, act=self.acts[1], as_json=as_json)
+
+    def _list(self, organization: OfOrganization, as_json: AsJson = False) -> None:
+        print_rows(run(organization, self.find_all), self.columns, as_json=as_json)
+
+    def _show(self, organization: OfOrganization, identifier: TheId, version: AVersion = None) -> None:
+        known = read_id(self.kind, identifier)
+        found = run(organization, lambda it: self.load(it.tx, it.organization_id, known, version=version))
+        definition = msgspec.to_builtins(found.definition)
+        print_json({**self.row_as_data(found.row), "definition": definition, "faults": faults_as_data(found.faults)})
+
+    def _save(
+        self,
+        organization: str,
+        file: Path,
+        save: Callable[..., Awaitable[Saved]],
+        *known: UUID,
+        act: str,
+        as_json: bool,
+    ) -> None:
+        definition = self.read(_read_bytes(file))
+
+        async def work(it: CommandContext) -> Saved:
+            saved = await save(it.tx, it.organization_id, *known, definition, created_by=getpass.getuser())
+            await self.record(it, act, saved.row)
+            return saved
+
+        saved = run(organization, work)
+        if as_json:
+            print_json({**self.row_as_data(saved.row), "faults": faults_as_data(saved.faults)})
+            return
+        out.print(self.kind.encode(saved.row.id), markup=False)
+        print_faults(saved.faults, self.consequence)
+
+
+def faults_as_data(faults: Sequence[Fault]) -> list[dict[str, str]]:
+    return [{"place": fault.place, "message": fault.message} for fault in faults]
+
+
+def print_faults(faults: Sequence[Fault], consequence: str) -> None:
+    for fault in faults:
+        err.print(f"{consequence}: {fault.place}: {fault.message}", style="yellow", markup=False)
+
+
+def _read_bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise CommandError(f"The file {file} cannot be read: {error.strerror}.", code=Exit.USAGE) from error

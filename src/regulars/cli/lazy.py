@@ -1,0 +1,71 @@
+"""Commands whose modules are imported when they are called, so that every command starts quickly."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import typer
+from typer._coercion import RuntimeParam, build_runtime_param
+from typer.core import TyperCommand, TyperGroup
+
+
+class LazyCommand(NamedTuple):
+    """Where a command is, as `module:name`: a function, or a `Typer` for a group of commands."""
+
+    target: str
+    help: str
+    hidden: bool = False
+
+    def load(self, name: str) -> Any:
+        module, _, attribute = self.target.partition(":")
+        found = getattr(importlib.import_module(f"regulars.cli.{module}"), attribute)
+        above = typer.Typer()
+        if isinstance(found, typer.Typer):
+            above.add_typer(found, name=name, help=self.help)
+        else:
+            above.command(name, help=self.help, hidden=self.hidden)(found)
+        return typer.main.get_group(above).commands[name]
+
+
+class _QuickParam(RuntimeParam):
+    """Passes on a text, and a default, as it is. Typer's own way imports pydantic for that, which takes as long as the
+    database driver; it is taken for all other values."""
+
+    def _coerce_value(self, value: Any, param: Any, ctx: Any) -> Any:
+        if type(value) is self.annotation:
+            return value
+        return build_runtime_param(param.type_descriptor)._coerce_value(value, param=param, ctx=ctx)  # noqa: SLF001
+
+
+def _quicken(ctx: Any, command: Any) -> None:
+    for inner in getattr(command, "commands", {}).values():
+        _quicken(ctx, inner)
+    for param in command.get_params(ctx):
+        kind = param.type_descriptor
+        param._runtime_param = _QuickParam(kind.parameter_info, kind.annotation)  # noqa: SLF001
+
+
+class _LazyGroup(TyperGroup):
+    table: ClassVar[Mapping[str, LazyCommand]]
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, lazy in self.table.items():
+            self.add_command(TyperCommand(name, help=lazy.help, hidden=lazy.hidden))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _quicken(ctx, self)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, listed, rest = super().resolve_command(ctx, args)
+        lazy = self.table.get(name or "")
+        command = listed if lazy is None else lazy.load(str(name))
+        if command is not None:
+            _quicken(ctx, command)
+        return name, command, rest
+
+
+def lazy_group(table: Mapping[str, LazyCommand]) -> type[TyperGroup]:
+    """For `Typer(cls=...)`: it lists these commands by their names and help, and loads the one that is called."""
+    return type("LazyGroup", (_LazyGroup,), {"table": table})

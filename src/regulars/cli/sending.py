@@ -1,0 +1,78 @@
+"""`regulars message send`, `resend` and `receive`: by hand, always through the gate."""
+
+from typing import Annotated
+
+import typer
+
+from regulars.cli.frame import AsJson, CommandContext, OfOrganization, read_id, run
+from regulars.cli.output import CommandError, Exit, err, out, print_outcome
+from regulars.cli.texting import load, read_number
+from regulars.kit import ids
+from regulars.messaging.inbox.receive import Incoming, Received
+from regulars.messaging.inbox.receive import receive as take_in
+from regulars.messaging.model import OriginKind
+from regulars.messaging.quiet import wait_until_quiet
+from regulars.messaging.request import Ordered, TextOrder, request_texts
+from regulars.messaging.request import resend as send_again
+from regulars.messaging.template import Missing, TemplateError, parse_template, render
+
+
+def send(
+    organization: OfOrganization,
+    number: Annotated[str, typer.Option(help="Whom to text, in international format.")],
+    text: Annotated[str, typer.Option(help="What to say; the brand and the way to stop are added.")],
+) -> None:
+    to = read_number(number)
+    try:
+        words = render(parse_template(text), {})
+    except TemplateError as error:
+        raise CommandError(str(error), code=Exit.USAGE) from error
+    if isinstance(words, Missing):
+        raise CommandError(f"The text has a place for {words.field}, and this command knows no customer.")
+
+    async def act(it: CommandContext) -> Ordered:
+        order = TextOrder(
+            origin_kind=OriginKind.PERSON, origin_id=ids.new_uuid(), step="command", words=words, phone_number=to
+        )
+        [ordered] = await request_texts(it.tx, it.organization_id, [order], texting=await load(it))
+        await it.record("text.send", ids.TEXT.encode(ordered.id))
+        return ordered
+
+    ordered = run(organization, act)
+    out.print(ids.TEXT.encode(ordered.id), markup=False)
+    err.print("Queued; `regulars message list` shows what becomes of it.", style="dim")
+
+
+def resend(
+    organization: OfOrganization,
+    text_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `message list` shows.", show_default=False)],
+) -> None:
+    identifier = read_id(ids.TEXT, text_id)
+
+    async def act(it: CommandContext) -> None:
+        await send_again(it.tx, it.organization_id, identifier)
+        await it.record("text.resend", text_id)
+
+    run(organization, act)
+    err.print(f"Queued {text_id} again.", markup=False)
+
+
+def receive(
+    organization: OfOrganization,
+    number: Annotated[str, typer.Option("--from", help="Who writes, in international format.")],
+    text: Annotated[str, typer.Option(help="What they write.")],
+    as_json: AsJson = False,
+) -> None:
+    sender = read_number(number)
+
+    async def act(it: CommandContext) -> Received:
+        incoming = Incoming(provider="command", provider_id=str(ids.new_uuid()), phone_number=sender, body=text)
+        received = await take_in(it.tx, it.organization_id, incoming, texting=await load(it))
+        await it.record("reply.receive", ids.REPLY.encode(received.id))
+        return received
+
+    received = run(organization, act, afterwards=wait_until_quiet)
+    meaning, decided = received.meaning.value, received.decided
+    data = {"id": ids.REPLY.encode(received.id), "meaning": meaning, "decided": decided}
+    waits = "it waits for a person (`regulars inbox list`)"
+    print_outcome(data, f"Read as {meaning}: {decided or waits}.", as_json=as_json)

@@ -1,0 +1,110 @@
+"""`regulars consent verify` and `regulars audit verify`: recompute the chains of hashes."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, Final
+
+import typer
+from rich.progress import Progress, TextColumn
+
+from regulars.accounts.audit.verify import AuditProof, verify_log
+from regulars.cli.frame import AsJson, find_organization, run_on_pool
+from regulars.cli.output import CommandError, counted, err, print_rows
+from regulars.consent.verify import Audit, verify_organization
+from regulars.kit import ids
+from regulars.kit.db import Database
+from regulars.kit.settings import Settings
+from regulars.organizations import manage
+from regulars.organizations.model import Organization
+
+consent_app = typer.Typer(no_args_is_help=True)
+audit_app = typer.Typer(no_args_is_help=True)
+
+FAULTS_SHOWN_MAX: Final = 10
+NAME: Final = ("ORGANIZATION", "organization.name")
+
+OfAny = Annotated[
+    str | None,
+    typer.Option("--organization", "-o", help="Name of the organization; default all of them.", show_default=False),
+]
+
+
+@consent_app.command("verify")
+def verify_consent(organization: OfAny = None, as_json: AsJson = False) -> None:
+    """Recompute every hash of the ledger and say what was seen; exit code 1 if anything does not hold."""
+
+    async def work(pool: Database, _settings: Settings) -> list[tuple[Organization, Audit]]:
+        found = []
+        with Progress(
+            TextColumn("{task.description}"), TextColumn("{task.completed:,} numbers"), console=err
+        ) as progress:
+            for each in await _find_organizations(pool, organization):
+                advance = partial(progress.advance, progress.add_task(each.name, total=None))
+                found.append((each, await verify_organization(pool, each.id, on_progress=advance)))
+        return found
+
+    audits = run_on_pool(work)
+    rows: list[dict[str, Any]] = [
+        {
+            "organization": _as_data(each),
+            "numbers": audit.subscriptions,
+            "entries": audit.entries,
+            "payloads_erased": audit.payloads_erased,
+            "faults": [
+                {"subscription": ids.SUBSCRIPTION.encode(it), "fault": fault} for it, fault in audit.faults.items()
+            ],
+        }
+        for each, audit in audits
+    ]
+    erased, faulty = ("ERASED", _count("payloads_erased")), ("FAULTS", lambda row: f"{len(row['faults']):,}")
+    columns = (NAME, ("NUMBERS", _count("numbers")), ("ENTRIES", _count("entries")), erased, faulty)
+    print_rows(rows, columns, as_json=as_json)
+    faults = [(row["organization"]["name"], fault) for row in rows for fault in row["faults"]]
+    for name, fault in faults[:FAULTS_SHOWN_MAX]:
+        err.print(f"{name}, {fault['subscription']}: {fault['fault']}", markup=False)
+    if faults:
+        raise CommandError(f"The ledger does not hold for {counted(len(faults), 'number')}.")
+
+
+@audit_app.command("verify")
+def verify_audit_log(organization: OfAny = None, as_json: AsJson = False) -> None:
+    """Recompute every hash of the audit log and print the end of each chain; exit code 1 if anything does not hold."""
+
+    async def work(pool: Database, _settings: Settings) -> list[tuple[Organization, AuditProof]]:
+        return [(each, await verify_log(pool, each.id)) for each in await _find_organizations(pool, organization)]
+
+    rows: list[dict[str, Any]] = [
+        {
+            "organization": _as_data(each),
+            "rows": proof.rows,
+            "rows_outside": proof.rows_outside,
+            "addresses_deleted": proof.addresses_deleted,
+            "others_deleted": proof.others_deleted,
+            "head": proof.head.hex(),
+            "fault": proof.fault,
+        }
+        for each, proof in run_on_pool(work)
+    ]
+    names = {"ROWS": "rows", "OUTSIDE": "rows_outside", "ADDRESSES DELETED": "addresses_deleted"}
+    counts = [(heading, _count(name)) for heading, name in (*names.items(), ("OTHERS DELETED", "others_deleted"))]
+    print_rows(rows, (NAME, *counts, ("END OF THE CHAIN", "head")), as_json=as_json)
+    faults = [row for row in rows if row["fault"] is not None]
+    for row in faults:
+        err.print(f"{row['organization']['name']}: {row['fault']}.", markup=False)
+    if faults:
+        raise CommandError(f"The audit log does not hold for {counted(len(faults), 'organization')}.")
+
+
+def _count(name: str) -> Callable[[dict[str, Any]], str]:
+    return lambda row: f"{row[name]:,}"
+
+
+async def _find_organizations(pool: Database, name: str | None) -> list[Organization]:
+    async with pool.connection() as connection:
+        if name is not None:
+            return [await find_organization(connection, name)]
+        return await manage.list_organizations(connection)
+
+
+def _as_data(organization: Organization) -> dict[str, str]:
+    return {"id": ids.ORGANIZATION.encode(organization.id), "name": organization.name}

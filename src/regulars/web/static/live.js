@@ -62,8 +62,15 @@ async function send(part, { verb, path }) {
   await htmx.ajax(verb, path, { source: part }).catch(() => null);
 }
 
+// A part that refreshes itself is old as soon as it cannot; the next answer draws it anew, with what comes beside it.
+function markLive(part) {
+  part.classList.add("is-old");
+  mark(part.getAttribute("hx-select-oob"), true);
+}
+
 function onLost({ detail: { elt, requestConfig } }) {
   mark(figuresOf(elt), true);
+  if (elt.matches("[data-live]")) markLive(elt);
   const mayRepeat = requestConfig.verb === "get" || figuresOf(elt);
   // A part that refreshes itself does so without help.
   if (mayRepeat && !elt.matches("[data-live]")) unanswered.set(elt, requestConfig);
@@ -103,5 +110,8 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   showAway(NOT_SENT);
 });
-window.addEventListener("offline", () => showAway(AWAY));
+window.addEventListener("offline", () => {
+  for (const part of document.querySelectorAll("[data-live]")) markLive(part);
+  showAway(AWAY);
+});
 window.addEventListener("online", retry);

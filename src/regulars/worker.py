@@ -31,11 +31,11 @@ from regulars.kit.metrics import PROCESS, PUBLISH_INTERVAL_S
 from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.releases import OutdatedReleaseError, Role, find_refusal
 from regulars.kit.settings import Settings
-from regulars.messaging.ask import InboundQuestions
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.gateways import Gateways, open_gateways
 from regulars.messaging.inbox.decide import OverdueReplies
 from regulars.messaging.inbox.known import HASHES_KEPT_FOR, sweep_hashes
+from regulars.messaging.inbox.poll import InboundQuestions
 from regulars.messaging.keep.retention import KEPT_FOR as TEXTS_KEPT_FOR
 from regulars.messaging.keep.retention import sweep_replies, sweep_texts
 from regulars.messaging.send import TextQueue

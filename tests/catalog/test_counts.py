@@ -3,7 +3,7 @@
 import pytest
 
 from regulars.catalog import find
-from regulars.catalog.counts import ask, bite, read
+from regulars.catalog.counts import batch, request, results
 from regulars.catalog.counts.model import State, Tally
 from regulars.catalog.counts.queue import CountQueue
 from regulars.catalog.model import AttributeType, Catalog
@@ -46,12 +46,12 @@ async def run(queue, database, organization_id) -> int:
 def counted(queue, database, organization_id):
     async def count(catalog=Catalog.ATTRIBUTES) -> dict[str, Tally]:
         async with database.transaction() as tx:
-            await ask.count_every_key(tx, organization_id, catalog)
+            await request.count_every_key(tx, organization_id, catalog)
         await run(queue, database, organization_id)
         async with database.reading() as tx:
-            overviews = await read.find_overviews(tx, organization_id, catalog)
+            overviews = await results.find_overviews(tx, organization_id, catalog)
             assert overviews.current is None
-            return await read.find_tallies(tx, organization_id, overviews.done)
+            return await results.find_tallies(tx, organization_id, overviews.done)
 
     return count
 
@@ -60,13 +60,13 @@ def counted(queue, database, organization_id):
 def previewed(queue, database, organization_id):
     async def preview(declared: AttributeType, *, key="size", allowed_values=()):
         async with database.transaction() as tx:
-            await ask.preview_type(
+            await request.preview_type(
                 tx, organization_id, Catalog.ATTRIBUTES, key, declared=declared, allowed_values=allowed_values
             )
         await run(queue, database, organization_id)
         async with database.reading() as tx:
-            count = await read.find_preview(tx, organization_id, Catalog.ATTRIBUTES, key)
-            tallies = await read.find_tallies(tx, organization_id, count)
+            count = await results.find_preview(tx, organization_id, Catalog.ATTRIBUTES, key)
+            tallies = await results.find_tallies(tx, organization_id, count)
         return count, tallies.get(key, Tally())
 
     return preview
@@ -96,9 +96,9 @@ async def test_counting_again_replaces_the_count_before(customers, counted, data
 
 async def test_asking_twice_is_asking_once(customers, database, organization_id):
     async with database.transaction() as tx:
-        first = await ask.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
-        assert (await ask.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)).id == first.id
-        other = await ask.count_every_key(tx, organization_id, Catalog.PRODUCTS)
+        first = await request.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+        assert (await request.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)).id == first.id
+        other = await request.count_every_key(tx, organization_id, Catalog.PRODUCTS)
     assert other.id != first.id
 
 
@@ -126,21 +126,23 @@ async def test_a_preview_changes_nothing_until_it_is_confirmed(
     count, _ = await previewed(AttributeType.ENUM, allowed_values=["1", "2", "2"])
     async with database.transaction() as tx:
         before = await find.find_entry(tx, organization_id, Catalog.ATTRIBUTES, "size")
-        entry = await ask.confirm(tx, organization_id, count)
+        entry = await request.confirm(tx, organization_id, count)
     assert (before.type, entry.type, entry.allowed_values) == (AttributeType.NUMBER, AttributeType.ENUM, ("1", "2"))
     async with database.reading() as tx:
-        overviews = await read.find_overviews(tx, organization_id, Catalog.ATTRIBUTES)
-        tallies = await read.find_tallies(tx, organization_id, overviews.done)
-        assert await read.find_preview(tx, organization_id, Catalog.ATTRIBUTES, "size") is None
+        overviews = await results.find_overviews(tx, organization_id, Catalog.ATTRIBUTES)
+        tallies = await results.find_tallies(tx, organization_id, overviews.done)
+        assert await results.find_preview(tx, organization_id, Catalog.ATTRIBUTES, "size") is None
     assert (tallies["size"].readable, tallies["size"].samples) == (3, {})
 
 
 async def test_a_preview_that_still_runs_cannot_be_confirmed(customers, database, organization_id):
     async with database.transaction() as tx:
-        count = await ask.preview_type(tx, organization_id, Catalog.ATTRIBUTES, "size", declared=AttributeType.BOOLEAN)
-        assert await ask.confirm(tx, organization_id, count) is None
-        overview = await ask.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
-        assert await ask.confirm(tx, organization_id, overview) is None
+        count = await request.preview_type(
+            tx, organization_id, Catalog.ATTRIBUTES, "size", declared=AttributeType.BOOLEAN
+        )
+        assert await request.confirm(tx, organization_id, count) is None
+        overview = await request.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+        assert await request.confirm(tx, organization_id, overview) is None
         entry = await find.find_entry(tx, organization_id, Catalog.ATTRIBUTES, "size")
     assert entry.type is AttributeType.NUMBER
 
@@ -148,24 +150,24 @@ async def test_a_preview_that_still_runs_cannot_be_confirmed(customers, database
 async def test_an_enum_without_values_is_refused(database, organization_id):
     async with database.transaction() as tx:
         with pytest.raises(ValidationError):
-            await ask.preview_type(tx, organization_id, Catalog.ATTRIBUTES, "x", declared=AttributeType.ENUM)
+            await request.preview_type(tx, organization_id, Catalog.ATTRIBUTES, "x", declared=AttributeType.ENUM)
 
 
 async def test_it_goes_bite_by_bite_with_progress_and_goes_on_after_a_crash(
     customers, database, organization_id, queue, monkeypatch
 ):
-    monkeypatch.setattr(bite, "BITE_ROWS", 2)
+    monkeypatch.setattr(batch, "BITE_ROWS", 2)
     async with database.transaction() as tx:
-        started = await ask.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+        started = await request.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
     assert await queue.take_turn(database, organization_id)
     async with database.reading() as tx:
-        halfway = await read.find_count(tx, organization_id, started.id)
+        halfway = await results.find_count(tx, organization_id, started.id)
     assert (halfway.state, halfway.rows_read, halfway.rows_total) == (State.RUNNING, 2, 5)
     fresh_worker = CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()})
     assert await run(fresh_worker, database, organization_id) == 3
     async with database.reading() as tx:
-        done = await read.find_count(tx, organization_id, started.id)
-        tallies = await read.find_tallies(tx, organization_id, done)
+        done = await results.find_count(tx, organization_id, started.id)
+        tallies = await results.find_tallies(tx, organization_id, done)
     assert (done.state, done.rows_read, tallies["size"].values) == (State.DONE, 5, 5)
 
 
@@ -179,7 +181,7 @@ async def test_a_count_that_keeps_failing_is_parked_and_can_be_asked_for_again(
 ):
     broken = CountQueue({Catalog.ATTRIBUTES: Broken()})
     async with database.transaction() as tx:
-        count = await ask.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+        count = await request.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
     for _ in range(len(broken.schedule.waits_s) + 1):
         await broken.take_turn(database, organization_id)
         async with database.transaction() as tx:
@@ -188,26 +190,26 @@ async def test_a_count_that_keeps_failing_is_parked_and_can_be_asked_for_again(
                 (tx.now, organization_id),
             )
     async with database.reading() as tx:
-        assert (await read.find_count(tx, organization_id, count.id)).state is State.FAILED
+        assert (await results.find_count(tx, organization_id, count.id)).state is State.FAILED
     assert (await counted())["size"].values == 5
 
 
 async def test_a_preview_nobody_confirmed_goes_after_a_day(customers, previewed, database, organization_id, queue):
     count, _ = await previewed(AttributeType.TEXT)
-    assert count.due_at - count.finished_at == bite.PREVIEW_KEPT
+    assert count.due_at - count.finished_at == batch.PREVIEW_KEPT
     async with database.transaction() as tx:
         await tx.execute("UPDATE catalog_counts SET due_at = %s WHERE organization_id = %s", (tx.now, organization_id))
     await run(queue, database, organization_id)
     async with database.reading() as tx:
-        assert await read.find_count(tx, organization_id, count.id) is None
-        assert await read.find_tallies(tx, organization_id, count) == {}
+        assert await results.find_count(tx, organization_id, count.id) is None
+        assert await results.find_tallies(tx, organization_id, count) == {}
 
 
 async def test_an_erasure_takes_the_samples_and_leaves_the_numbers(customers, previewed, database, organization_id):
     count, _ = await previewed(AttributeType.NUMBER)
     async with database.transaction() as tx:
-        await ask.forget_values(tx, organization_id)
-        tallies = await read.find_tallies(tx, organization_id, count)
+        await request.forget_values(tx, organization_id)
+        tallies = await results.find_tallies(tx, organization_id, count)
     assert tallies["size"] == Tally(readable=4, unreadable=1, leading_zeros=1)
 
 

@@ -4,8 +4,8 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from regulars.demo.chain import COUNTRIES
-from regulars.demo.runs.ask import ask_for_demo, find_run
 from regulars.demo.runs.queue import SILENT_MAX, DemoQueue
+from regulars.demo.runs.request import ask_for_demo, find_run
 from regulars.demo.texts import NOTICES
 from regulars.organizations.manage import create_organization
 

@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.messaging.desk import NUMBER, OPEN
 
+from regulars.consent.chain import hash_number
 from regulars.kit.ids import new_uuid
+from regulars.messaging.browse.listing import read_conversation
 from regulars.messaging.erase import erase_texts
 from regulars.messaging.errors import ReplyAlreadyDecided, ReplyNotFound
-from regulars.messaging.find import read_conversation
 from regulars.messaging.inbox.decide import OverdueReplies, answer, decide
 from regulars.messaging.inbox.find import list_replies
 from regulars.messaging.inbox.receive import decide_by
@@ -171,8 +172,8 @@ def test_a_conversation_shows_both_sides_in_order(desk):
     desk.order("Hello")
     desk.turn()
     desk.reply("merci")
-    texting = desk.texting
-    lines = desk.do(lambda tx: read_conversation(tx, desk.organization_id, NUMBER, secret=texting.secret, limit=10))
+    number_hash = hash_number(desk.texting.secret, NUMBER)
+    lines = desk.do(lambda tx: read_conversation(tx, desk.organization_id, number_hash, limit=10))
     assert [line.text.body if line.text else line.reply.body for line in lines] == [
         "Shop: Hello Reply STOP to opt out",
         "merci",

@@ -4,7 +4,7 @@ import pytest
 from tests.sales.desk import ticket
 from tests.support import samples
 
-from regulars.catalog.counts import ask, read
+from regulars.catalog.counts import request, results
 from regulars.catalog.counts.model import START, ValueCount
 from regulars.catalog.counts.queue import CountQueue
 from regulars.catalog.model import AttributeType, Catalog
@@ -43,11 +43,11 @@ async def test_every_line_counts_whatever_type_its_value_was_sent_in(tickets, de
 
 async def test_a_property_is_previewed_like_an_attribute(tickets, desk):
     async with desk.database.transaction() as tx:
-        await ask.preview_type(tx, desk.organization_id, Catalog.PRODUCTS, "size", declared=AttributeType.NUMBER)
+        await request.preview_type(tx, desk.organization_id, Catalog.PRODUCTS, "size", declared=AttributeType.NUMBER)
     queue = CountQueue({Catalog.PRODUCTS: PropertyValues()})
     while await queue.take_turn(desk.database, desk.organization_id):
         pass
     async with desk.database.reading() as tx:
-        count = await read.find_preview(tx, desk.organization_id, Catalog.PRODUCTS, "size")
-        tallies = await read.find_tallies(tx, desk.organization_id, count)
+        count = await results.find_preview(tx, desk.organization_id, Catalog.PRODUCTS, "size")
+        tallies = await results.find_tallies(tx, desk.organization_id, count)
     assert (tallies["size"].readable, tallies["size"].samples) == (2, {"XL": 1})

@@ -23,7 +23,7 @@ from regulars.kit.ids import new_uuid
 from regulars.messaging.inbox.model import ReplyRow
 from regulars.messaging.inbox.queries import insert_reply_if_new
 from regulars.messaging.model import TextRow
-from regulars.messaging.note import note_changes, note_reply
+from regulars.messaging.publish import note_changes, note_reply
 from regulars.messaging.queries import insert_texts_if_new
 from regulars.sales.decode import decode_sale
 from regulars.sales.record import record_sales

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.catalog import find
-from regulars.catalog.counts import ask, read
+from regulars.catalog.counts import request, results
 from regulars.catalog.counts.model import Count, State, Tally
 from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
 from regulars.catalog.retype import ALLOWED_VALUES_MAX
@@ -21,7 +21,7 @@ from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.listing import COUNT_MAX, Filter, cut, read_view
 from regulars.web.listing import Count as Matches
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render, render_form
 from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
 from regulars.web.visit import Visit
 
@@ -119,9 +119,9 @@ class _Desk:
             )
             page = cut(view, found, lambda entry: (entry.key,))
             count = await find.count_entries(tx, visit.organization_id, self.words.catalog, at_most=COUNT_MAX + 1)
-            overviews = await read.find_overviews(tx, visit.organization_id, self.words.catalog)
+            overviews = await results.find_overviews(tx, visit.organization_id, self.words.catalog)
             keys = [entry.key for entry in page.rows]
-            tallies = await read.find_tallies(tx, visit.organization_id, overviews.done, keys)
+            tallies = await results.find_tallies(tx, visit.organization_id, overviews.done, keys)
         return render(
             visit,
             "catalog/list.html",
@@ -139,7 +139,7 @@ class _Desk:
 
     async def count(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
-            await ask.count_every_key(tx, visit.organization_id, self.words.catalog)
+            await request.count_every_key(tx, visit.organization_id, self.words.catalog)
         return redirect(visit, visit.url(self.words.path))
 
     async def preview(self, visit: Visit) -> Response:
@@ -152,7 +152,7 @@ class _Desk:
             return await self._entry_page(visit, form)
         async with visit.database.transaction() as tx:
             await self._entry(tx, visit)
-            await ask.preview_type(
+            await request.preview_type(
                 tx,
                 visit.organization_id,
                 self.words.catalog,
@@ -167,10 +167,10 @@ class _Desk:
         key = visit.references[0]
         async with visit.database.transaction() as tx:
             entry = await self._entry(tx, visit)
-            preview = await read.find_preview(tx, visit.organization_id, self.words.catalog, key)
+            preview = await results.find_preview(tx, visit.organization_id, self.words.catalog, key)
             changed = None
             if preview is not None and str(preview.id) == visit.form.get("preview"):
-                changed = await ask.confirm(tx, visit.organization_id, preview)
+                changed = await request.confirm(tx, visit.organization_id, preview)
             if changed is not None:
                 before, after = {"type": str(entry.type)}, {"type": str(changed.type)}
                 act = f"{self.words.catalog.value}.type"
@@ -184,9 +184,9 @@ class _Desk:
     async def cancel(self, visit: Visit) -> Response:
         key = visit.references[0]
         async with visit.database.transaction() as tx:
-            preview = await read.find_preview(tx, visit.organization_id, self.words.catalog, key)
+            preview = await results.find_preview(tx, visit.organization_id, self.words.catalog, key)
             if preview is not None:
-                await ask.drop(tx, visit.organization_id, [preview.id])
+                await request.drop(tx, visit.organization_id, [preview.id])
         return redirect(visit, visit.url(self.words.path, key))
 
     async def _entry(self, tx: Tx, visit: Visit) -> CatalogEntry:
@@ -198,10 +198,10 @@ class _Desk:
     async def _entry_page(self, visit: Visit, form: FormState) -> Response:
         async with visit.database.reading() as tx:
             entry = await self._entry(tx, visit)
-            preview = await read.find_preview(tx, visit.organization_id, self.words.catalog, entry.key)
-            counted = await read.find_tallies(tx, visit.organization_id, preview)
-            overviews = await read.find_overviews(tx, visit.organization_id, self.words.catalog)
-            tallies = await read.find_tallies(tx, visit.organization_id, overviews.done, [entry.key])
+            preview = await results.find_preview(tx, visit.organization_id, self.words.catalog, entry.key)
+            counted = await results.find_tallies(tx, visit.organization_id, preview)
+            overviews = await results.find_overviews(tx, visit.organization_id, self.words.catalog)
+            tallies = await results.find_tallies(tx, visit.organization_id, overviews.done, [entry.key])
             uses = [
                 use
                 for ask_uses in self._uses
@@ -224,9 +224,7 @@ class _Desk:
             "is_running": preview is not None and preview.state is State.RUNNING,
             "has_failed": preview is not None and preview.state is State.FAILED,
         }
-        if form.is_refused:
-            return refused(visit, "catalog/entry.html", form, **values)
-        return render(visit, "catalog/entry.html", form=form, **values)
+        return render_form(visit, "catalog/entry.html", form, **values)
 
 
 def _read_values(form: FormState) -> tuple[str, ...]:

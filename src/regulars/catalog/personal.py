@@ -3,7 +3,7 @@
 from typing import Final
 from uuid import UUID
 
-from regulars.catalog.counts.ask import forget_values
+from regulars.catalog.counts.request import forget_values
 from regulars.kit.db import Tx
 from regulars.work.personal import ErasedPeople, PersonalData
 

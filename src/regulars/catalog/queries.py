@@ -1,10 +1,9 @@
 """The SQL of the two catalogs."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from psycopg.rows import TupleRow
 from psycopg.sql import SQL
 
 from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
@@ -18,29 +17,31 @@ class NewAttribute(NamedTuple):
     looks_like_code: bool
 
 
-def _entry(row: TupleRow) -> CatalogEntry:
-    key, declared, allowed_values, created_at, updated_at, *rest = row
+_TABLES: Final = {Catalog.ATTRIBUTES: SQL("profile_attributes"), Catalog.PRODUCTS: SQL("product_properties")}
+# Only attributes are ever taken for a code.
+_COLUMNS: Final = {
+    Catalog.ATTRIBUTES: SQL("key, type, allowed_values, looks_like_code, created_at, updated_at"),
+    Catalog.PRODUCTS: SQL("key, type, allowed_values, false, created_at, updated_at"),
+}
+
+
+def _entry(*row: Any) -> CatalogEntry:
+    key, declared, allowed_values, looks_like_code, created_at, updated_at = row
     return CatalogEntry(
         key=key,
         type=AttributeType(declared),
         allowed_values=tuple(allowed_values),
-        looks_like_code=bool(rest and rest[0]),
+        looks_like_code=looks_like_code,
         created_at=created_at,
         updated_at=updated_at,
     )
 
 
-async def find_known_attributes(tx: Tx, organization_id: UUID, keys: Sequence[str]) -> set[str]:
+async def find_known_keys(tx: Tx, organization_id: UUID, catalog: Catalog, keys: Sequence[str]) -> set[str]:
     rows = await tx.fetch(
-        "SELECT key FROM profile_attributes WHERE organization_id = %s AND key = ANY (%s::text[])",
-        (organization_id, list(keys)),
-    )
-    return {row[0] for row in rows}
-
-
-async def find_known_product_keys(tx: Tx, organization_id: UUID, keys: Sequence[str]) -> set[str]:
-    rows = await tx.fetch(
-        "SELECT key FROM product_properties WHERE organization_id = %s AND key = ANY (%s::text[])",
+        SQL("SELECT key FROM {table} WHERE organization_id = %s AND key = ANY (%s::text[])").format(
+            table=_TABLES[catalog]
+        ),
         (organization_id, list(keys)),
     )
     return {row[0] for row in rows}
@@ -80,16 +81,18 @@ async def insert_product_keys_if_new(
     )
 
 
-async def retype_attribute(
-    tx: Tx, organization_id: UUID, key: str, *, declared: AttributeType, allowed_values: Sequence[str]
+async def retype(
+    tx: Tx, organization_id: UUID, catalog: Catalog, key: str, *, declared: AttributeType, allowed_values: Sequence[str]
 ) -> CatalogEntry | None:
     rows = await tx.fetch(
-        """
-        UPDATE profile_attributes
-        SET type = %(type)s, allowed_values = %(allowed_values)s::text[], updated_at = %(now)s
-        WHERE organization_id = %(organization_id)s AND key = %(key)s
-        RETURNING key, type, allowed_values, created_at, updated_at
-        """,
+        SQL(
+            """
+            UPDATE {table}
+            SET type = %(type)s, allowed_values = %(allowed_values)s::text[], updated_at = %(now)s
+            WHERE organization_id = %(organization_id)s AND key = %(key)s
+            RETURNING {columns}
+            """
+        ).format(table=_TABLES[catalog], columns=_COLUMNS[catalog]),
         {
             "organization_id": organization_id,
             "key": key,
@@ -98,53 +101,17 @@ async def retype_attribute(
             "now": tx.now,
         },
     )
-    return _entry(rows[0]) if rows else None
-
-
-async def retype_product_property(
-    tx: Tx, organization_id: UUID, key: str, *, declared: AttributeType, allowed_values: Sequence[str]
-) -> CatalogEntry | None:
-    rows = await tx.fetch(
-        """
-        UPDATE product_properties
-        SET type = %(type)s, allowed_values = %(allowed_values)s::text[], updated_at = %(now)s
-        WHERE organization_id = %(organization_id)s AND key = %(key)s
-        RETURNING key, type, allowed_values, created_at, updated_at
-        """,
-        {
-            "organization_id": organization_id,
-            "key": key,
-            "type": declared.value,
-            "allowed_values": list(allowed_values),
-            "now": tx.now,
-        },
-    )
-    return _entry(rows[0]) if rows else None
+    return _entry(*rows[0]) if rows else None
 
 
 async def find_entries(tx: Tx, organization_id: UUID, catalog: Catalog, keys: Sequence[str]) -> list[CatalogEntry]:
-    find = _find_attributes if catalog is Catalog.ATTRIBUTES else _find_product_properties
-    return [_entry(row) for row in await find(tx, organization_id, keys)]
-
-
-async def _find_attributes(tx: Tx, organization_id: UUID, keys: Sequence[str]) -> list[TupleRow]:
-    return await tx.fetch(
-        """
-        SELECT key, type, allowed_values, created_at, updated_at, looks_like_code FROM profile_attributes
-        WHERE organization_id = %s AND key = ANY (%s::text[])
-        """,
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM {table} WHERE organization_id = %s AND key = ANY (%s::text[])").format(
+            table=_TABLES[catalog], columns=_COLUMNS[catalog]
+        ),
         (organization_id, list(keys)),
     )
-
-
-async def _find_product_properties(tx: Tx, organization_id: UUID, keys: Sequence[str]) -> list[TupleRow]:
-    return await tx.fetch(
-        """
-        SELECT key, type, allowed_values, created_at, updated_at FROM product_properties
-        WHERE organization_id = %s AND key = ANY (%s::text[])
-        """,
-        (organization_id, list(keys)),
-    )
+    return [_entry(*row) for row in rows]
 
 
 _BY_KEY: Final = Keyset({"key": str})
@@ -162,43 +129,33 @@ async def list_entries(
 ) -> PageRows[CatalogEntry]:
     return await _BY_KEY.fetch(
         tx,
-        _LIST_ATTRIBUTES if catalog is Catalog.ATTRIBUTES else _LIST_PRODUCT_PROPERTIES,
+        SQL(
+            """
+            SELECT {columns} FROM {table}
+            WHERE organization_id = %(organization_id)s {narrowed} {beyond}
+            ORDER BY {ordered}
+            LIMIT %(limit)s
+            """
+        ),
         page,
         {
             "organization_id": organization_id,
             "containing": None if containing is None else containing.lower(),
             "type": None if declared is None else declared.value,
         },
-        make=lambda *row: _entry(row),
+        make=_entry,
         filters=_FILTERS,
+        table=_TABLES[catalog],
+        columns=_COLUMNS[catalog],
     )
-
-
-_LIST_ATTRIBUTES = SQL("""
-SELECT key, type, allowed_values, created_at, updated_at, looks_like_code FROM profile_attributes
-WHERE organization_id = %(organization_id)s {narrowed} {beyond}
-ORDER BY {ordered}
-LIMIT %(limit)s
-""")
-_LIST_PRODUCT_PROPERTIES = SQL("""
-SELECT key, type, allowed_values, created_at, updated_at FROM product_properties
-WHERE organization_id = %(organization_id)s {narrowed} {beyond}
-ORDER BY {ordered}
-LIMIT %(limit)s
-""")
 
 
 async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, at_most: int) -> int:
     """How many keys there are, counted up to so many."""
-    count = _COUNT_ATTRIBUTES if catalog is Catalog.ATTRIBUTES else _COUNT_PRODUCT_PROPERTIES
-    [(number,)] = await tx.fetch(count, (organization_id, at_most))
-    counted: int = number
-    return counted
-
-
-_COUNT_ATTRIBUTES = """
-SELECT count(*) FROM (SELECT 1 FROM profile_attributes WHERE organization_id = %s LIMIT %s) AS known
-"""
-_COUNT_PRODUCT_PROPERTIES = """
-SELECT count(*) FROM (SELECT 1 FROM product_properties WHERE organization_id = %s LIMIT %s) AS known
-"""
+    [(number,)] = await tx.fetch(
+        SQL("SELECT count(*) FROM (SELECT 1 FROM {table} WHERE organization_id = %s LIMIT %s) AS known").format(
+            table=_TABLES[catalog]
+        ),
+        (organization_id, at_most),
+    )
+    return int(number)

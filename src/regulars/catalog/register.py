@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from regulars.catalog import queries
-from regulars.catalog.model import AttributeType, infer_type, looks_like_code
+from regulars.catalog.model import AttributeType, Catalog, infer_type, looks_like_code
 from regulars.kit.db import Tx
 
 # Keys are indexed, and an entry of a PostgreSQL index holds some 2,700 bytes. A longer product key is stored with its
@@ -20,7 +20,7 @@ async def register_attributes(tx: Tx, organization_id: UUID, first_values: Mappi
     """
     if not first_values:
         return
-    known = await queries.find_known_attributes(tx, organization_id, sorted(first_values))
+    known = await queries.find_known_keys(tx, organization_id, Catalog.ATTRIBUTES, sorted(first_values))
     unknown = [
         queries.NewAttribute(key, infer_type(value), looks_like_code(value))
         for key, value in first_values.items()
@@ -35,7 +35,7 @@ async def register_product_keys(tx: Tx, organization_id: UUID, keys: Collection[
     indexable = sorted({key for key in keys if len(key.encode()) <= PRODUCT_KEY_BYTES_MAX})
     if not indexable:
         return
-    known = await queries.find_known_product_keys(tx, organization_id, indexable)
+    known = await queries.find_known_keys(tx, organization_id, Catalog.PRODUCTS, indexable)
     unknown = [key for key in indexable if key not in known]
     if unknown:
         await queries.insert_product_keys_if_new(tx, organization_id, unknown, declared=AttributeType.TEXT)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from regulars.catalog import queries
-from regulars.catalog.model import AttributeType, CatalogEntry
+from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
 from regulars.kit.db import Tx
 from regulars.kit.errors import invalid
 
@@ -20,7 +20,7 @@ async def retype_attribute(
 ) -> CatalogEntry | None:
     """Give a profile attribute another type; None if nobody has used the key yet."""
     values = closed_list(declared, allowed_values)
-    return await queries.retype_attribute(tx, organization_id, key, declared=declared, allowed_values=values)
+    return await queries.retype(tx, organization_id, Catalog.ATTRIBUTES, key, declared=declared, allowed_values=values)
 
 
 async def retype_product_property(
@@ -28,7 +28,7 @@ async def retype_product_property(
 ) -> CatalogEntry | None:
     """Give a product property another type; None if nobody has used the key yet."""
     values = closed_list(declared, allowed_values)
-    return await queries.retype_product_property(tx, organization_id, key, declared=declared, allowed_values=values)
+    return await queries.retype(tx, organization_id, Catalog.PRODUCTS, key, declared=declared, allowed_values=values)
 
 
 def closed_list(declared: AttributeType, allowed_values: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.accounts.people import find_memberships, join
-from regulars.demo.runs.ask import TICKETS, ask_for_demo, find_run
+from regulars.demo.runs.request import TICKETS, ask_for_demo, find_run
 from regulars.explore.first_steps import consent_step, store_step, ticket_step
 from regulars.first_run.state import STEPS, read_state
 from regulars.http.address import base_url

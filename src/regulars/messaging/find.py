@@ -8,7 +8,6 @@ from uuid import UUID
 from regulars.consent.chain import hash_number
 from regulars.kit.db import Tx
 from regulars.messaging import queries
-from regulars.messaging.inbox.find import list_replies
 from regulars.messaging.inbox.model import ReplyRow
 from regulars.messaging.model import OriginKind, TextRow
 
@@ -38,7 +37,6 @@ async def list_texts(
     phone_number: str | None = None,
     profile_id: UUID | None = None,
     state: str | None = None,
-    before: UUID | None = None,
     limit: int,
 ) -> Sequence[TextRow]:
     """The newest first."""
@@ -48,7 +46,6 @@ async def list_texts(
         number_hash=None if phone_number is None else hash_number(secret, phone_number),
         profile_id=profile_id,
         state=state,
-        before=before,
         limit=limit,
     )
 
@@ -56,15 +53,3 @@ async def list_texts(
 async def list_texts_of(tx: Tx, organization_id: UUID, origin_kind: OriginKind, origin_id: UUID) -> Sequence[TextRow]:
     """What one origin asked for: a run, a campaign's customer, a person."""
     return await queries.list_texts_of(tx, organization_id, origin_kind.value, origin_id)
-
-
-async def read_conversation(
-    tx: Tx, organization_id: UUID, phone_number: str, *, secret: bytes, limit: int
-) -> list[Line]:
-    """What was said between us and a number, the oldest of the latest lines first."""
-    number_hash = hash_number(secret, phone_number)
-    sent = await queries.list_texts(tx, organization_id, number_hash=number_hash, limit=limit)
-    received = await list_replies(tx, organization_id, number_hash=number_hash, limit=limit)
-    lines = [Line(row.claimed_at or row.created_at, text=row) for row in sent]
-    lines += [Line(row.received_at, reply=row) for row in received]
-    return sorted(lines, key=lambda line: line.at)[-limit:]

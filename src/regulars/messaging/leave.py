@@ -6,7 +6,7 @@ from uuid import UUID
 from regulars.kit.db import Tx
 from regulars.messaging import queries
 from regulars.messaging.model import OriginKind, Reason, State
-from regulars.messaging.note import note_changes
+from regulars.messaging.publish import note_changes
 
 
 async def skip_queued(tx: Tx, organization_id: UUID, kind: OriginKind, origin_ids: Collection[UUID]) -> None:

@@ -1,6 +1,6 @@
 """What texting holds about people: texts, replies, and what a provider said of a text."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -27,18 +27,23 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 def export_texts(database: Database, person: Person) -> AsyncIterator[bytes]:
-    return joined(_texts(database, person))
+    return joined(_walk(database, person, list_texts_of_person, _text))
 
 
 def export_replies(database: Database, person: Person) -> AsyncIterator[bytes]:
-    return joined(_replies(database, person))
+    return joined(_walk(database, person, list_replies_of_person, _reply))
 
 
-async def _texts(database: Database, person: Person) -> AsyncIterator[list[bytes]]:
+async def _walk(
+    database: Database,
+    person: Person,
+    list_rows: Callable[..., Awaitable[Sequence[Any]]],
+    describe: Callable[[Any], dict[str, Any]],
+) -> AsyncIterator[list[bytes]]:
     hashes, after = await _numbers(database, person), _START
     while True:
         async with database.reading() as tx:
-            page = await list_texts_of_person(
+            page = await list_rows(
                 tx,
                 person.organization_id,
                 profile_id=person.profile_id,
@@ -46,25 +51,7 @@ async def _texts(database: Database, person: Person) -> AsyncIterator[list[bytes
                 after=after,
                 limit=PAGE_ROWS,
             )
-        yield [msgspec.json.encode(_text(row)) for row in page]
-        if len(page) < PAGE_ROWS:
-            break
-        after = page[-1].id
-
-
-async def _replies(database: Database, person: Person) -> AsyncIterator[list[bytes]]:
-    hashes, after = await _numbers(database, person), _START
-    while True:
-        async with database.reading() as tx:
-            page = await list_replies_of_person(
-                tx,
-                person.organization_id,
-                profile_id=person.profile_id,
-                number_hashes=hashes,
-                after=after,
-                limit=PAGE_ROWS,
-            )
-        yield [msgspec.json.encode(_reply(row)) for row in page]
+        yield [msgspec.json.encode(describe(row)) for row in page]
         if len(page) < PAGE_ROWS:
             break
         after = page[-1].id

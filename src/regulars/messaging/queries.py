@@ -3,13 +3,14 @@ ANALYZE a list would be planned as a walk through everything the organization ev
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from psycopg.sql import SQL, Composable
+from psycopg.sql import SQL
 
 from regulars.kit.arrays import Bigints, Blobs, Labels, Texts, Timestamps, Uuids
 from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest
 from regulars.messaging.model import TextRow
 
 _COLUMNS = SQL(
@@ -369,32 +370,31 @@ async def list_texts_of(tx: Tx, organization_id: UUID, origin_kind: str, origin_
     return [TextRow(*row) for row in rows]
 
 
+_NEWEST: Final = Keyset({"texts.id": UUID}, is_descending=True)
+_FILTERS: Final = {
+    "number_hash": "texts.number_hash = %(number_hash)s",
+    "profile_id": "texts.profile_id = %(profile_id)s",
+    "state": "texts.state = %(state)s",
+}
+
+
 async def list_texts(
-    tx: Tx,
-    organization_id: UUID,
-    *,
-    number_hash: bytes | None = None,
-    profile_id: UUID | None = None,
-    state: str | None = None,
-    before: UUID | None = None,
-    limit: int,
+    tx: Tx, organization_id: UUID, *, number_hash: bytes | None, profile_id: UUID | None, state: str | None, limit: int
 ) -> list[TextRow]:
     """The newest first."""
-    conditions: list[Composable] = [SQL("texts.organization_id = %(organization_id)s")]
-    given: dict[str, Any] = {"organization_id": organization_id, "limit": limit}
-    for name, value, condition in (
-        ("number_hash", number_hash, SQL("texts.number_hash = %(number_hash)s")),
-        ("profile_id", profile_id, SQL("texts.profile_id = %(profile_id)s")),
-        ("state", state, SQL("texts.state = %(state)s")),
-        ("before", before, SQL("texts.id < %(before)s")),
-    ):
-        if value is not None:
-            conditions.append(condition)
-            given[name] = value
-    rows = await tx.fetch(
-        SQL("SELECT {columns} FROM texts WHERE {conditions} ORDER BY texts.id DESC LIMIT %(limit)s").format(
-            columns=_COLUMNS, conditions=SQL(" AND ").join(conditions)
+    return await _NEWEST.fetch(
+        tx,
+        SQL(
+            """
+            SELECT {columns} FROM texts
+            WHERE texts.organization_id = %(organization_id)s {narrowed}
+            ORDER BY {ordered}
+            LIMIT %(limit)s
+            """
         ),
-        given,
+        PageRequest(limit),
+        {"organization_id": organization_id, "number_hash": number_hash, "profile_id": profile_id, "state": state},
+        make=TextRow,
+        filters=_FILTERS,
+        columns=_COLUMNS,
     )
-    return [TextRow(*row) for row in rows]

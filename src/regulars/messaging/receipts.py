@@ -12,7 +12,7 @@ from regulars.consent.numbers.gate import lock_consents
 from regulars.kit.db import Tx
 from regulars.messaging import queries
 from regulars.messaging.model import Reason, State, TextRow, moves_forward
-from regulars.messaging.note import note_changes
+from regulars.messaging.publish import note_changes
 from regulars.messaging.settings.store import Texting
 
 

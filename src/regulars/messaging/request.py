@@ -14,9 +14,9 @@ from regulars.kit.ids import new_uuid
 from regulars.messaging import queries
 from regulars.messaging.errors import NotUnknown, TextNotFound
 from regulars.messaging.model import EXEMPT, EXEMPT_EXPIRES_AFTER, EXPIRES_AFTER, OriginKind, Reason, State, TextRow
-from regulars.messaging.note import note_changes
 from regulars.messaging.parts import PARTS_MAX, Measured, measure
 from regulars.messaging.places import place_of
+from regulars.messaging.publish import note_changes
 from regulars.messaging.settings.model import Notice
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.template import Missing

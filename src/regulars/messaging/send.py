@@ -22,7 +22,6 @@ from regulars.messaging.gate import Candidate, Send, Skip, Wait, decide
 from regulars.messaging.inbox.find import find_suppressed
 from regulars.messaging.keep.retention import forget_ended, lock_texts
 from regulars.messaging.model import EXEMPT, OriginKind, Reason, State, TextRow
-from regulars.messaging.note import note_changes
 from regulars.messaging.places import Place, place_of
 from regulars.messaging.providers.base import (
     DIAL_WITHIN_S,
@@ -36,6 +35,7 @@ from regulars.messaging.providers.base import (
     Unclear,
 )
 from regulars.messaging.providers.simulator import forget_simulated
+from regulars.messaging.publish import note_changes
 from regulars.messaging.regions import region_of
 from regulars.messaging.settings.store import Texting, hold_for_account, share_texting
 from regulars.stores.find import find_addresses

@@ -39,6 +39,11 @@ def refused(visit: Visit, template: str, form: FormState, **values: Any) -> Resp
     return render(visit, template, status=400, form=form, **values)
 
 
+def render_form(visit: Visit, template: str, form: FormState, **values: Any) -> Response:
+    """The page of a form, as it stands or refused."""
+    return render(visit, template, status=400 if form.is_refused else 200, form=form, **values)
+
+
 def redirect(visit: Visit, url: str, *, done: str | None = None, reveal: str | None = None) -> Response:
     """After a form: to the page that shows what came of it, where `done` is said once.
 

@@ -1,5 +1,7 @@
 """The team: members and their roles, invitations, one-time links."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -122,25 +124,12 @@ async def change_role(visit: Visit) -> Response:
     role = visit.form.get("role", "")
     if role not in set(Role):
         return await _member_page(visit, refusal="Choose one of the roles.")
-    try:
-        async with visit.database.transaction() as tx:
-            member = await team.change_role(
-                tx, visit.organization_id, _user(visit), Role(role), by=actor_of(visit), by_role=visit.place.role
-            )
-    except AccountRefusal as refusal:
-        return await _member_page(visit, refusal=str(refusal))
-    return redirect(visit, visit.url(TEAM_PATH), done=f"{member.name} is {role} now.")
+    change = partial(team.change_role, role=Role(role))
+    return await _change(visit, change, done=f"is {role} now.")
 
 
 async def sign_out(visit: Visit) -> Response:
-    try:
-        async with visit.database.transaction() as tx:
-            member = await team.sign_out_member(
-                tx, visit.organization_id, _user(visit), by=actor_of(visit), by_role=visit.place.role
-            )
-    except AccountRefusal as refusal:
-        return await _member_page(visit, refusal=str(refusal))
-    return redirect(visit, visit.url(TEAM_PATH), done=f"{member.name} is signed out everywhere.")
+    return await _change(visit, team.sign_out_member, done="is signed out everywhere.")
 
 
 async def ask_remove(visit: Visit) -> Response:
@@ -149,14 +138,16 @@ async def ask_remove(visit: Visit) -> Response:
 
 
 async def remove(visit: Visit) -> Response:
+    return await _change(visit, team.remove_member, done="is no longer a member.")
+
+
+async def _change(visit: Visit, change: Callable[..., Awaitable[Member]], *, done: str) -> Response:
     try:
         async with visit.database.transaction() as tx:
-            member = await team.remove_member(
-                tx, visit.organization_id, _user(visit), by=actor_of(visit), by_role=visit.place.role
-            )
+            member = await change(tx, visit.organization_id, _user(visit), by=actor_of(visit), by_role=visit.place.role)
     except AccountRefusal as refusal:
         return await _member_page(visit, refusal=str(refusal))
-    return redirect(visit, visit.url(TEAM_PATH), done=f"{member.name} is no longer a member.")
+    return redirect(visit, visit.url(TEAM_PATH), done=f"{member.name} {done}")
 
 
 async def _member_page(visit: Visit, *, refusal: str = "") -> Response:

@@ -5,9 +5,9 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.catalog.counts import queries
-from regulars.catalog.counts.ask import QUEUE
-from regulars.catalog.counts.bite import take_bite
+from regulars.catalog.counts.batch import take_bite
 from regulars.catalog.counts.model import Count, Values
+from regulars.catalog.counts.request import QUEUE
 from regulars.catalog.model import Catalog
 from regulars.kit.db import Tx
 from regulars.work.queue import Due, RowQueue, Schedule

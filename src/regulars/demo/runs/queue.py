@@ -11,7 +11,7 @@ from regulars.demo.fill import fill
 from regulars.demo.load import Story
 from regulars.demo.people import count_customers
 from regulars.demo.runs import queries
-from regulars.demo.runs.ask import QUEUE
+from regulars.demo.runs.request import QUEUE
 from regulars.kit.db import Database
 from regulars.kit.vault import AnyVault
 from regulars.organizations.manage import find_particulars

@@ -23,7 +23,7 @@ from regulars.kit.ids import JOURNEY, PROFILE, RUN, SEGMENT, SUBSCRIPTION, ById,
 from regulars.messaging.find import list_texts
 from regulars.messaging.inbox.find import list_replies
 from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.words import reason_detail, reason_word
+from regulars.messaging.labels import reason_detail, reason_word
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.browse.history import History, read_history

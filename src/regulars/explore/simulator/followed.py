@@ -15,8 +15,8 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, REPLY, RUN, SUBSCRIPTION, TEXT, WEBHOOK_DELIVERY
 from regulars.messaging.browse.listing import list_answers
 from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.labels import meaning_word, reason_word, state_word
 from regulars.messaging.model import TextRow
-from regulars.messaging.words import meaning_word, reason_word, state_word
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.visit import Visit

@@ -24,7 +24,7 @@ from regulars.profiles.model import Profile
 from regulars.web.access import Action
 from regulars.web.errors import Conflict, PageNotFound
 from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
@@ -108,9 +108,7 @@ async def _show(visit: Visit, reference: str | None, form: FormState) -> Respons
         "quick": QUICK,
         "is_live": texting.provider != "simulator",
     }
-    if form.is_refused:
-        return refused(visit, TEMPLATE, form, **values)
-    return render(visit, TEMPLATE, form=form, **values)
+    return render_form(visit, TEMPLATE, form, **values)
 
 
 async def _open(tx: Tx, visit: Visit, reference: str, texting: Texting) -> Phone:

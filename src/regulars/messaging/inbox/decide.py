@@ -11,7 +11,7 @@ from regulars.messaging.errors import ReplyAlreadyDecided, ReplyNotFound
 from regulars.messaging.inbox import queries
 from regulars.messaging.inbox.model import ReplyRow
 from regulars.messaging.model import OriginKind
-from regulars.messaging.note import note_suppression
+from regulars.messaging.publish import note_suppression
 from regulars.messaging.request import Ordered, TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.work.queue import Due, RowQueue, Schedule, take_free

@@ -19,8 +19,8 @@ from regulars.messaging.inbox import queries
 from regulars.messaging.inbox.known import MessageName, find_known
 from regulars.messaging.inbox.model import ReplyRow
 from regulars.messaging.model import OriginKind
-from regulars.messaging.note import note_reply, note_suppression
 from regulars.messaging.places import place_of
+from regulars.messaging.publish import note_reply, note_suppression
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.store import Texting
 

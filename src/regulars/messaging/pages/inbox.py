@@ -13,18 +13,18 @@ from regulars.messaging.errors import MessagingError
 from regulars.messaging.inbox import decide as deciding
 from regulars.messaging.inbox.find import find_reply, list_waiting
 from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.labels import DECISIONS, ORIGINS
 from regulars.messaging.pages.parts import INBOX, Shown, is_said
 from regulars.messaging.quiet import wait_until_quiet
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.messaging.template import Missing, TemplateError, parse_template
 from regulars.messaging.template import render as fill_in
-from regulars.messaging.words import DECISIONS, ORIGINS
 from regulars.profiles.find import find_profile
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.listing import cut, read_view
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
@@ -72,9 +72,7 @@ async def _show(visit: Visit, form: FormState) -> Response:
         "decisions": DECISIONS,
         "origins": ORIGINS,
     }
-    if form.is_refused:
-        return refused(visit, "messaging/reply.html", form, **values)
-    return render(visit, "messaging/reply.html", form=form, **values)
+    return render_form(visit, "messaging/reply.html", form, **values)
 
 
 async def ask_to_withdraw(visit: Visit) -> Response:

@@ -19,18 +19,18 @@ from regulars.messaging.browse.model import MessageLine, Wanted
 from regulars.messaging.errors import MessagingError
 from regulars.messaging.find import find_text
 from regulars.messaging.inbox.find import find_suppressed
+from regulars.messaging.labels import ORIGINS, REASONS, STATES
 from regulars.messaging.model import TextRow
 from regulars.messaging.pages.parts import INBOX, MESSAGES, NUMBERS, Shown, is_said, read_hash
 from regulars.messaging.request import resend
 from regulars.messaging.settings.store import load_texting
-from regulars.messaging.words import ORIGINS, REASONS, STATES
 from regulars.profiles.find import find_profile
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.listing import Filter, ListView, cut, read_view, walk
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
@@ -165,9 +165,7 @@ async def ask_to_resend(visit: Visit) -> Response:
 
 def _resend_page(visit: Visit, text: TextRow, form: FormState) -> Response:
     values: dict[str, Any] = {"text": text, "shown": Shown(visit), "identifier": TEXT.encode(text.id)}
-    if form.is_refused:
-        return refused(visit, "messaging/resend.html", form, **values)
-    return render(visit, "messaging/resend.html", form=form, **values)
+    return render_form(visit, "messaging/resend.html", form, **values)
 
 
 async def send_again(visit: Visit) -> Response:

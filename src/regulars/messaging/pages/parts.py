@@ -6,7 +6,7 @@ from uuid import UUID
 from regulars.kit.ids import PROFILE, REPLY, TEXT
 from regulars.messaging.browse.model import MessageLine
 from regulars.messaging.find import Line
-from regulars.messaging.words import Word, meaning_word, reason_detail, reason_word, state_word
+from regulars.messaging.labels import Word, meaning_word, reason_detail, reason_word, state_word
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
 from regulars.web.visit import Visit

@@ -13,7 +13,7 @@ from regulars.messaging.find import find_text
 from regulars.messaging.model import OriginKind
 from regulars.messaging.pages.inbox import load_texting_of, read_words
 from regulars.messaging.request import TextOrder, compose_for, request_texts
-from regulars.messaging.words import reason_word
+from regulars.messaging.labels import reason_word
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.web import mask

@@ -26,7 +26,7 @@ from regulars.messaging.settings.store import Texting, change_provider, load_tex
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
@@ -83,9 +83,7 @@ class SettingsPages:
         async with visit.database.reading() as tx:
             texting = await texting_of(tx, visit)
         values: dict[str, Any] = {"texting": texting, "inbound": self._inbound(visit, texting)}
-        if form.is_refused:
-            return refused(visit, "messaging/settings.html", form, **values)
-        return render(visit, "messaging/settings.html", form=form, **values)
+        return render_form(visit, "messaging/settings.html", form, **values)
 
     def _inbound(self, visit: Visit, texting: Texting) -> str | None:
         """Where the provider delivers replies; it holds a part that nobody can guess."""
@@ -101,9 +99,7 @@ class SettingsPages:
 
     def _form(self, visit: Visit, texting: Texting, form: FormState) -> Response:
         values: dict[str, Any] = {"texting": texting, "providers": PROVIDERS, "has_public_url": bool(self._public_url)}
-        if form.is_refused:
-            return refused(visit, "messaging/provider.html", form, **values)
-        return render(visit, "messaging/provider.html", form=form, **values)
+        return render_form(visit, "messaging/provider.html", form, **values)
 
     async def change(self, visit: Visit) -> Response:
         form = FormState(visit.form)

@@ -28,7 +28,7 @@ from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.listing import Filter, cut, read_view, walk
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
@@ -89,9 +89,7 @@ async def _show(visit: Visit, form: FormState) -> Response:
         "here": visit.url(PATH, SALES_EVENT.encode(sale.id)),
         "ticket_url": visit.url("/tickets", sale.told.external_id),
     }
-    if form.is_refused:
-        return refused(visit, "sales/collision.html", form, **values)
-    return render(visit, "sales/collision.html", form=form, **values)
+    return render_form(visit, "sales/collision.html", form, **values)
 
 
 def _masked(visit: Visit, collision: Collision) -> Collision:

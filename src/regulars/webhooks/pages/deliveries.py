@@ -17,7 +17,7 @@ from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.listing import Filter, ListView, cut, read_view, walk
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import look, manage, replay
@@ -123,9 +123,7 @@ class DeliveryPages:
             "attempts_max": len(RETRIES.waits_s) + 1,
             "shown": Shown(visit),
         }
-        if form.is_refused:
-            return refused(visit, "webhooks/delivery.html", form, **values)
-        return render(visit, "webhooks/delivery.html", form=form, **values)
+        return render_form(visit, "webhooks/delivery.html", form, **values)
 
     async def _headers(
         self, tx: Tx, visit: Visit, endpoint: Endpoint, details: Details

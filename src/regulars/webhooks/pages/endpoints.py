@@ -15,7 +15,7 @@ from regulars.kit.vault import AnyVault, VaultError
 from regulars.web.access import Action
 from regulars.web.errors import Conflict
 from regulars.web.form import FormState
-from regulars.web.render import redirect, refused, render
+from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import manage, post
@@ -119,9 +119,7 @@ class EndpointPages:
             "old_until": until if until is not None and until > visit.now else None,
             "counted_max": WAITING_COUNTED_MAX,
         }
-        if form.is_refused:
-            return refused(visit, "webhooks/endpoint.html", form, **values)
-        return render(visit, "webhooks/endpoint.html", form=form, **values)
+        return render_form(visit, "webhooks/endpoint.html", form, **values)
 
     async def edit(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
@@ -244,9 +242,7 @@ def _form_page(visit: Visit, form: FormState, types: Sequence[str], endpoint: En
         "samples": {one.type: one.sentence for one in SAMPLES},
         "shown": Shown(visit),
     }
-    if form.is_refused:
-        return refused(visit, "webhooks/edit.html", form, **values)
-    return render(visit, "webhooks/edit.html", form=form, **values)
+    return render_form(visit, "webhooks/edit.html", form, **values)
 
 
 def _read(visit: Visit, form: FormState) -> tuple[str, str, list[str]]:

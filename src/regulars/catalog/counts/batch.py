@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.catalog import queries as catalog_queries
-from regulars.catalog.counts import ask, queries
+from regulars.catalog.counts import queries, request
 from regulars.catalog.counts.model import Count, Reading, State, Values, tally
 from regulars.catalog.model import Catalog
 from regulars.catalog.register import register_product_keys
@@ -20,7 +20,7 @@ async def take_bite(tx: Tx, organization_id: UUID, count: Count, values: Values)
     """The count's row is locked by the caller, who commits what this does."""
     if count.state is State.DONE:
         # A finished preview that is due again is past its time.
-        await ask.drop(tx, organization_id, [count.id])
+        await request.drop(tx, organization_id, [count.id])
         return
     total = count.rows_total
     if total is None:
@@ -64,4 +64,4 @@ async def _readings(tx: Tx, organization_id: UUID, count: Count, keys: list[str]
 async def _drop_older(tx: Tx, organization_id: UUID, count: Count) -> None:
     """What was counted before is not shown any more."""
     overviews = await queries.list_overviews(tx, organization_id, count.catalog)
-    await ask.drop(tx, organization_id, [one.id for one in overviews if one.id < count.id])
+    await request.drop(tx, organization_id, [one.id for one in overviews if one.id < count.id])

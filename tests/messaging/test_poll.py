@@ -11,7 +11,7 @@ from tests.messaging.desk import NUMBER, OPEN
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN, fake_twilio
 from tests.messaging.test_erasure import customer, erase, rows_with
 
-from regulars.messaging.inbox import poll
+from regulars.messaging.inbox import poll as inbound_poll
 from regulars.messaging.inbox.find import list_replies
 from regulars.messaging.inbox.known import sweep_hashes
 from regulars.messaging.inbox.poll import InboundQuestions
@@ -91,7 +91,7 @@ def test_a_name_gets_no_replies_and_its_list_is_not_read(desk):
 
 
 def test_a_list_that_is_longer_than_a_pass_is_read_on_until_the_mark_and_says_so(desk, monkeypatch):
-    monkeypatch.setattr(poll, "SENDER_PAGES_MAX", 2)
+    monkeypatch.setattr(inbound_poll, "SENDER_PAGES_MAX", 2)
     use_twilio(desk)
     desk.subscribe()
     behind = []
@@ -104,7 +104,7 @@ def test_a_list_that_is_longer_than_a_pass_is_read_on_until_the_mark_and_says_so
             for _ in range(2):
                 await poll()
                 async with desk.database.reading() as tx:
-                    texting = await poll.load_texting(tx, desk.organization_id)
+                    texting = await inbound_poll.load_texting(tx, desk.organization_id)
                     behind.append((texting.marks.is_behind, texting.ask_at - tx.now < timedelta(minutes=1)))
             # The mark is reached: from now on only what is newer is read.
             asked = len(fake.asked)
@@ -127,7 +127,7 @@ def test_a_list_that_cannot_be_read_is_said_on_the_page_until_it_can(desk):
             fake.refuses_to_list = 503
             await poll()
             async with desk.database.reading() as tx:
-                failing = await poll.load_texting(tx, desk.organization_id)
+                failing = await inbound_poll.load_texting(tx, desk.organization_id)
             fake.refuses_to_list = 0
             fake.inbound = [message("SM1")]
             await poll()
@@ -141,7 +141,7 @@ def test_a_list_that_cannot_be_read_is_said_on_the_page_until_it_can(desk):
 
 
 def test_a_sender_whose_list_cannot_be_read_keeps_no_other_from_being_read(desk, monkeypatch):
-    monkeypatch.setattr(poll, "PASS_PAGES_MAX", 2)
+    monkeypatch.setattr(inbound_poll, "PASS_PAGES_MAX", 2)
     use_twilio(desk, "MG1")
     desk.subscribe()
     bad, good, last = "+15005550007", "+15005550008", "54321"
@@ -153,7 +153,7 @@ def test_a_sender_whose_list_cannot_be_read_keeps_no_other_from_being_read(desk,
             fake.inbound = [message("SM1", "merci", to=good)]
             await poll()
             async with desk.database.reading() as tx:
-                marks = (await poll.load_texting(tx, desk.organization_id)).marks
+                marks = (await inbound_poll.load_texting(tx, desk.organization_id)).marks
             # The one that failed comes last: a pass has time for two.
             fake.inbound = [message("SM2", "STOP", to=last)]
             await poll()

@@ -10,10 +10,10 @@ from regulars.consent.numbers.gate import TextNumber, find_text_numbers
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, TEXT, ById, new_uuid
 from regulars.messaging.find import find_text
+from regulars.messaging.labels import reason_word
 from regulars.messaging.model import OriginKind
 from regulars.messaging.pages.inbox import load_texting_of, read_words
 from regulars.messaging.request import TextOrder, compose_for, request_texts
-from regulars.messaging.labels import reason_word
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.web import mask

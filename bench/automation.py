@@ -5,11 +5,10 @@ from typing import Any
 from uuid import UUID
 
 from bulk import Connection, without_indexes
-from regulars.journeys.definition import Definition, Wait
+from regulars.journeys.definition import Definition, Wait, read_definition
 from regulars.journeys.drafts.change import change_draft, fingerprint, load_draft
 from regulars.journeys.drafts.tree import insert_step
 from regulars.journeys.manage import activate, create_journey, pause, update_journey
-from regulars.journeys.read import read_definition
 from regulars.journeys.starts import STARTS
 from regulars.kit.db import Database, Tx
 

@@ -17,8 +17,8 @@ from bulk import prepare
 from database import Cluster, make_templates
 from journeys import DEFINITION
 from processes import cpu_s
+from regulars.journeys.definition import read_definition as read_journey
 from regulars.journeys.manage import activate, create_journey
-from regulars.journeys.read import read_definition as read_journey
 from regulars.kit.db import Database
 from regulars.segments.definition import read_definition as read_segment
 from regulars.segments.kept.manage import create_segment

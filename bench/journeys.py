@@ -17,8 +17,8 @@ import psycopg
 from database import Cluster, Organization, make_templates
 from latency import open_loop
 from processes import Server, cpu_s, free_port, jobs_cpu_s, regulars_command, running_server, wait_until_settled
+from regulars.journeys.definition import read_definition
 from regulars.journeys.manage import activate, create_journey
-from regulars.journeys.read import read_definition
 from regulars.kit.db import Database
 from regulars.work.statistics import Statistics
 from tickets import CUSTOMERS

@@ -13,7 +13,7 @@ from tests.support.aside import run_aside
 
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.journeys import manage as journeys
-from regulars.journeys.read import read_definition
+from regulars.journeys.definition import read_definition
 from regulars.kit.db import Database, Tx
 from regulars.kit.guard import Guard
 from regulars.kit.ids import ByExternalId, new_uuid

@@ -16,7 +16,7 @@ from regulars.consent.facts import SubscriptionsChanged
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.journeys import manage
-from regulars.journeys.read import read_definition
+from regulars.journeys.definition import read_definition
 from regulars.journeys.runs.enter import enter_by_consents, enter_by_sales
 from regulars.journeys.runs.find import list_runs, read_trace
 from regulars.journeys.runs.hear import hear_consents, hear_messages, hear_sales

@@ -23,7 +23,7 @@ from tests.support.tenant import Tenant
 
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.journeys import manage
-from regulars.journeys.read import read_definition
+from regulars.journeys.definition import read_definition
 from regulars.kit.db import Database
 from regulars.kit.ids import ByExternalId
 from regulars.kit.vault import Vault

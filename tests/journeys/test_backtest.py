@@ -14,8 +14,8 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.journeys import manage
 from regulars.journeys.backtest.run import backtest
+from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused, NotPossible
-from regulars.journeys.read import read_definition
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.messaging.rules import Cap, Rule, Window
 from regulars.messaging.settings.model import SmsSettings

@@ -9,12 +9,11 @@ from jsonschema import Draft202012Validator
 from tests.support.project import ROOT
 
 from regulars.catalog.model import AttributeType
+from regulars.conditions.check import Known
 from regulars.journeys.check import find_faults
-from regulars.journeys.condition_check import Known
-from regulars.journeys.definition import Definition
+from regulars.journeys.definition import Definition, read_definition, schema, write_definition
 from regulars.journeys.errors import DefinitionRefused
 from regulars.journeys.program import program_of, walk
-from regulars.journeys.read import read_definition, schema, write_definition
 
 KNOWN = Known(
     attributes={
@@ -49,7 +48,7 @@ def attribute(key, comparison, *values):
     [
         (b"", "not JSON"),
         (b"\xff", "not JSON"),
-        (b"[" * 100_000, "got a list"),
+        (b"[" * 100_000, "not JSON"),
         (b"[]", "expected an object, got a list"),
         (b"{}", "name is missing"),
         (b'{"name": "J", "trigger": "stop", "steps": []}', "trigger: 'stop' is none of the known words"),
@@ -79,18 +78,30 @@ def test_what_cannot_be_read_says_where_and_why(content, reason):
         (({"do": "send_text", "text": "Hi {{ x"},), {}, ("1", "does not end with }}. (character 4)")),
         (({"do": "send_text", "text": "{{ ticket.total }}"},), {"trigger": "opt_in"}, ("1", "has no ticket")),
         ((), {"filter": {"type": "store", "any_of": ["P"]}, "trigger": "opt_in"}, ("filter", "asks about the ticket")),
-        ((), {"filter": {"type": "all", "of": []}}, ("filter", "A group of conditions is empty.")),
-        ((), {"filter": {"type": "amount"}}, ("filter", "The amount has no limit")),
+        ((), {"filter": {"type": "all", "of": []}}, ("filter", "The group is empty.")),
+        ((), {"filter": {"type": "amount"}}, ("filter", "Say at least, at most, or both.")),
         ((), {"filter": {"type": "segment", "id": "s"}}, ("filter", "There is no segment s.")),
         ((), {"filter": {"type": "product"}}, ("filter", "The product has no condition")),
         ((), {"filter": attribute("shoe", "is", "9")}, ("filter", "No attribute is called shoe.")),
-        ((), {"filter": attribute("points", "contains", "9")}, ("filter", "is of type number, which offers")),
+        (
+            (),
+            {"filter": attribute("points", "contains", "9")},
+            ("filter", "is of type number and does not offer contains"),
+        ),
         ((), {"filter": attribute("points", "more", "many")}, ("filter", "'many' cannot be read as the type")),
         ((), {"filter": attribute("points", "more")}, ("filter", "The comparison needs a value.")),
         ((), {"filter": attribute("points", "between", "1")}, ("filter", "Between needs two values.")),
-        ((), {"filter": attribute("tier", "any_of", "silver")}, ("filter", "none of the values of the attribute tier")),
-        ((), {"filter": attribute("birthday", "in_last_days", "x")}, ("filter", "The number of days")),
-        ((), {"filter": attribute("birthday", "in_last_days", "9" * 5000)}, ("filter", "The number of days")),
+        ((), {"filter": attribute("tier", "any_of", "silver")}, ("filter", "none of the values of tier")),
+        (
+            (),
+            {"filter": attribute("birthday", "in_last_days", "x")},
+            ("filter", "The comparison needs a number of days."),
+        ),
+        (
+            (),
+            {"filter": attribute("birthday", "in_last_days", "9" * 5000)},
+            ("filter", "The comparison needs a number of days."),
+        ),
         ((), {"reentry": {"policy": "after_days"}}, ("reentry", "Days go with the policy after_days")),
         (tuple({"do": "wait", "days": 1} for _ in range(101)), {}, ("steps", "at most 100 steps")),
     ],

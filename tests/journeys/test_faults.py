@@ -1,6 +1,6 @@
 """What cannot be judged fails closed: nobody enters, runs wait at the branch, whatever groups stand around the fault."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,9 +8,6 @@ from tests.segments.desk import Desk, line
 
 from regulars.catalog.model import AttributeType
 from regulars.journeys import manage
-from regulars.journeys.conditions import Seen, SeenSegment, evaluate
-from regulars.journeys.definition import All, Nothing, OfAttribute, OfProduct, OfSegment, Subscribed
-from regulars.journeys.definition import Any as AnyOf
 from regulars.journeys.errors import DefinitionRefused
 from regulars.journeys.faults import find_unjudgeable_journeys
 from regulars.kit.ids import SEGMENT
@@ -167,38 +164,3 @@ def test_a_store_that_does_not_exist_keeps_a_journey_from_going_live(shop):
         shop.activate(journey)
     draft = shop.do(lambda tx: manage.load_journey(tx, shop.organization_id, journey))
     assert [fault.place for fault in draft.faults] == ["filter"]
-
-
-UNREADABLE = OfAttribute(key="points", comparison="is", value="5")
-NO_LINE = OfProduct(property="colour", comparison="is", value="red")
-YES, NO = Subscribed(is_=True), Subscribed(is_=False)
-
-
-@pytest.mark.parametrize(
-    ("condition", "answer"),
-    [
-        (UNREADABLE, None),
-        (Nothing(of=(UNREADABLE,)), None),
-        (Nothing(of=(UNREADABLE, YES)), False),
-        (Nothing(of=(UNREADABLE, NO)), None),
-        (All(of=(UNREADABLE, YES)), None),
-        (All(of=(UNREADABLE, NO)), False),
-        (AnyOf(of=(UNREADABLE, YES)), True),
-        (AnyOf(of=(UNREADABLE, NO)), None),
-        (Nothing(of=(Nothing(of=(UNREADABLE,)),)), None),
-        (OfAttribute(key="unknown", comparison="is_set"), None),
-        (OfSegment(id="gone"), None),
-        (Nothing(of=(OfSegment(id="here"),)), True),
-        (NO_LINE, None),
-        (Nothing(of=(NO_LINE,)), None),
-    ],
-)
-def test_an_unknown_value_makes_nothing_hold_for_its_customer(condition, answer):
-    seen = Seen(
-        now=datetime.now(UTC),
-        attributes={"points": "many"},
-        attribute_types={"points": (AttributeType.NUMBER, ())},
-        is_subscribed=True,
-        segments={"here": SeenSegment(version=1, is_in=False)},
-    )
-    assert evaluate(condition, seen) is answer

@@ -18,8 +18,8 @@ from tests.journeys.model import Journey, Sale, World
 from tests.messaging.desk import OPEN
 
 from regulars.journeys import manage
+from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import NotPossible
-from regulars.journeys.read import read_definition
 from regulars.kit import ids
 from regulars.messaging.settings.model import SmsSettings
 

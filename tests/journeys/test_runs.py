@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from regulars.journeys import manage
+from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused, NotPossible
 from regulars.journeys.kept.forget import erase_runs
-from regulars.journeys.read import read_definition
 from regulars.journeys.runs.hear import hear_messages
 from regulars.journeys.runs.resume import resume_run
 from regulars.messaging.facts import MessagesChanged

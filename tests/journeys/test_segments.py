@@ -8,8 +8,8 @@ from tests.segments.desk import Desk, definition
 from regulars.catalog.model import AttributeType
 from regulars.journeys import manage
 from regulars.journeys.backtest.run import backtest
+from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused
-from regulars.journeys.read import read_definition
 from regulars.kit.ids import SEGMENT
 from regulars.segments.errors import InUse
 from regulars.segments.kept import manage as segments

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from regulars.journeys.definition import read_definition
 from regulars.journeys.difference import count_changes, tell_difference
 from regulars.journeys.drafts import tree
-from regulars.journeys.read import read_definition
 
 EXIT = {"do": "exit"}
 WAIT = {"do": "wait", "days": 1}
@@ -73,7 +73,7 @@ def test_conditions_join_into_a_group_and_leave_it_again():
     root = tree.add_part(None, "", first.condition)
     amount = definition(filter=AMOUNT).filter
     both = tree.add_part(root, "", amount)
-    assert [type(it).__name__ for it in both.of] == ["Subscribed", "OfAmount"]
+    assert [type(it).__name__ for it in both.of] == ["Consent", "OfAmount"]
     nested = tree.add_part(both, "", definition(filter={"type": "any", "of": []}).filter)
     nested = tree.add_part(nested, "2", first.condition)
     assert tree.part_at(nested, "2.0") == first.condition
@@ -101,7 +101,7 @@ def test_a_difference_names_what_came_and_what_went():
     lines = tell_difference(before, after)
     signed = [(line.sign, line.text) for line in lines if line.sign]
     assert signed == [
-        ("+", "Only if: may not be texted now"),
+        ("+", "Only if: may not be texted"),
         ("-", "Send a text: “Hello”"),
         ("+", "Send a text: “Good day”"),
         ("+", "Exit"),

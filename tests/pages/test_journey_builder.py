@@ -83,7 +83,7 @@ def test_every_kind_of_step_is_added_changed_and_saved(blank):
         "Buys within 30 days",
         "came_back = true",
         "“We miss you.”",
-        "May be texted now?",
+        "May be texted?",
         "10% of the customers",
         "Exit",
         "1 minute",
@@ -124,7 +124,7 @@ def test_steps_are_moved_and_removed_by_their_buttons(blank):
     blank.add("1", "wait", days="1")
     blank.add("2", "branch")
     assert blank.tool("move", "1", way="down").headers["location"].endswith("#s-1.then.1")
-    assert blank.names() == ["May be texted now?", "1 day"]
+    assert blank.names() == ["May be texted?", "1 day"]
     assert blank.tool("remove", "1").status_code == 200
     assert "1 step stands in its two ways" in blank.tool("remove", "1").text
     assert blank.tool("remove", "1", sure="1").status_code == 303
@@ -188,7 +188,7 @@ def test_comparisons_follow_the_declared_type(api, blank):
     page = html.unescape(blank.page(filter="1"))
     assert "All of these hold" in page
     assert "Any of these holds" in page
-    assert "The ticket is 150.00 or more" in page
+    assert "The ticket is at least 150.00" in page
     assert condition(blank, of="filter", at="1", remove="1").status_code == 303
     assert "150.00" not in blank.page(filter="1")
     assert condition(blank, of="filter", at="", type="group", group="none").status_code == 303
@@ -198,7 +198,7 @@ def test_comparisons_follow_the_declared_type(api, blank):
 def test_a_branch_asks_what_it_is_told(blank):
     blank.add("1", "branch")
     assert condition(blank, of="1", at="", type="subscribed", **{"is": "no"}).status_code == 303
-    assert blank.names() == ["May not be texted now?"]
+    assert blank.names() == ["May not be texted?"]
 
 
 def test_a_segment_is_picked_at_the_entry_and_in_a_branch_and_the_trace_names_it(api, blank, tenant, api_database_url):

@@ -206,7 +206,7 @@ def test_a_condition_that_cannot_be_judged_is_on_the_journey_s_page_and_on_the_h
     api.post("/v1/sales-events", samples.sale(store["id"], profile_id=profile["id"]))
     work_through(api_database_url, tenant.organization_id)
     home = marketer.get("/").text
-    why = "&#39;Gold&#39; cannot be read as the type of the attribute tier"
+    why = "&#39;Gold&#39; cannot be read as the type of tier"
     assert f"At the door: a condition cannot be judged</a><p>Nobody enters. {why}" in home
     assert f"At a branch: a condition cannot be judged</a><p>1 customer waits at a branch. {why}" in home
     assert (
@@ -238,4 +238,4 @@ def test_why_nobody_came_in_is_told_for_each_of_a_customer_s_last_facts(api, buy
     assert "The journey was not live when it was recorded." in page
     assert "It was more than seven days old when it was recorded." in page
     assert "The conditions do not hold." in page
-    assert "The ticket is 50.00 or more: no" in page
+    assert "The ticket is at least 50.00: no" in page

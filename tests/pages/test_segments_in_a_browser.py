@@ -11,8 +11,8 @@ from tests.support.aside import run_aside
 from tests.support.browser import WAIT_MS, context_of
 from tests.support.visitor import Visitor
 
+from regulars.journeys.definition import read_definition
 from regulars.journeys.manage import create_journey
-from regulars.journeys.read import read_definition
 from regulars.kit.db import Database
 from regulars.web.access import Role
 

@@ -9,11 +9,10 @@ from uuid import UUID
 import msgspec
 from tests.support.aside import run_aside
 
-from regulars.journeys.definition import Wait
+from regulars.journeys.definition import Wait, read_definition
 from regulars.journeys.drafts.change import lock_draft, write_draft
 from regulars.journeys.drafts.tree import insert_step
 from regulars.journeys.manage import activate, create_journey
-from regulars.journeys.read import read_definition
 from regulars.kit import vault
 from regulars.kit.db import Database, Tx
 from regulars.kit.guard import Guard

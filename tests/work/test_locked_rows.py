@@ -14,8 +14,8 @@ from psycopg.errors import LockNotAvailable
 from tests.support.draining import SETTINGS
 from tests.support.rows import Raw, insert_rows
 
+from regulars.journeys.definition import read_definition as read_journey
 from regulars.journeys.manage import activate, create_journey
-from regulars.journeys.read import read_definition as read_journey
 from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.guard import Guard

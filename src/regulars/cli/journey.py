@@ -15,8 +15,8 @@ from regulars.journeys import manage
 from regulars.journeys.backtest.model import NOTE, Report, sorted_counts
 from regulars.journeys.backtest.run import DAYS_MAX
 from regulars.journeys.backtest.run import backtest as play_back
+from regulars.journeys.definition import read_definition, schema
 from regulars.journeys.model import JourneyRow
-from regulars.journeys.read import read_definition, schema
 from regulars.journeys.runs.find import list_runs, read_trace
 from regulars.journeys.runs.model import RunRow
 from regulars.journeys.runs.resume import resume_run

@@ -82,7 +82,7 @@ class Evaluator:
     """Judges customers; what is asked of several of them is made ready once."""
 
     def __init__(self, known: Known) -> None:
-        self._known = known
+        self.known = known
         self._tests: dict[tuple[Compared, date], ValueTest | None] = {}
         matches = {segment_id: None if it.faults else it.match for segment_id, it in known.segments.items()}
         asked = All(of=tuple(InSegment(id=segment_id) for segment_id in matches))
@@ -130,7 +130,7 @@ class Evaluator:
                 return self._sales(condition, subject)
 
     def _segment(self, segment_id: str) -> SawSegment | None:
-        known = self._known.segments.get(segment_id)
+        known = self.known.segments.get(segment_id)
         return None if known is None else SawSegment(known.name, known.version, is_faulty=bool(known.faults))
 
     def _attribute(self, condition: OfAttribute, subject: Subject) -> tuple[bool | None, Saw]:
@@ -144,7 +144,7 @@ class Evaluator:
     def _test(self, asked: Compared, today: date) -> ValueTest | None:
         """None: the key is unknown, or its type does not offer the comparison."""
         if (asked, today) not in self._tests:
-            known = self._known
+            known = self.known
             types = known.attributes if isinstance(asked, OfAttribute) else known.properties
             test = None
             if is_askable(asked, types):
@@ -232,7 +232,7 @@ class Evaluator:
                 yield sale
 
     def _stores(self, wanted: Collection[str]) -> set[UUID]:
-        return {self._known.stores[store] for store in wanted if store in self._known.stores}
+        return {self.known.stores[store] for store in wanted if store in self.known.stores}
 
 
 def combine(group: Group, inner: Collection[bool | None]) -> bool | None:

@@ -67,6 +67,12 @@ STATES: Final = {
     "never_asked": "Never asked",
     "do_not_contact": "Do not contact",
 }
+NOT_STATES: Final = {
+    "may_be_texted": "May not be texted",
+    "withdrawn": "Has not withdrawn",
+    "never_asked": "Was asked for consent",
+    "do_not_contact": "Is not “do not contact”",
+}
 KINDS: Final = {
     "attribute": "Attribute",
     "consent": "Texting",
@@ -249,7 +255,7 @@ class Labels:
         return words
 
     def _consent(self, condition: Consent) -> str:
-        words = STATES[condition.state] if condition.is_ else f"Not “{STATES[condition.state]}”"
+        words = (STATES if condition.is_ else NOT_STATES)[condition.state]
         if condition.sources:
             words += f" by {self._some(condition.sources)}"
         if condition.stores:

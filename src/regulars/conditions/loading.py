@@ -49,14 +49,16 @@ async def load_customers(
     zone: tzinfo,
     today: date,
     with_consent: bool = False,
+    sales_max: int | None = None,
 ) -> dict[UUID, Customer]:
-    """The customers that exist, each with what the conditions ask about on this day and later."""
+    """The customers that exist, each with what the conditions ask about on this day and later; of their sales at most
+    so many, those that were recorded last."""
     parts = [part for condition in conditions for _, part in walk(condition)]
     rows = await queries.find_customers(tx, organization_id, ids) if ids else []
     existing = [row.id for row in rows]
     asks_consent = with_consent or any(isinstance(part, Consent) for part in parts)
     standings = await _standings(tx, organization_id, rows, zone) if asks_consent else {}
-    sales = await _find_sales(tx, organization_id, parts, existing, zone=zone, today=today)
+    sales = await _find_sales(tx, organization_id, parts, existing, zone=zone, today=today, sales_max=sales_max)
     texts = await _find_texts(tx, organization_id, parts, existing, zone=zone, today=today)
     return {
         row.id: Customer(
@@ -118,14 +120,23 @@ def _is_only_an_entry(own: Verdict) -> bool:
 
 
 async def _find_sales(
-    tx: Tx, organization_id: UUID, parts: Collection[Condition], ids: Collection[UUID], *, zone: tzinfo, today: date
+    tx: Tx,
+    organization_id: UUID,
+    parts: Collection[Condition],
+    ids: Collection[UUID],
+    *,
+    zone: tzinfo,
+    today: date,
+    sales_max: int | None,
 ) -> dict[UUID, list[Sale]]:
     asking = [part for part in parts if isinstance(part, OfSales)]
     if not asking or not ids:
         return {}
     first = min(_first_day(part, today) for part in asking)
     with_lines = any(is_net_articles(part) or part.products or part.property is not None for part in asking)
-    rows = await queries.find_sales(tx, organization_id, ids, since=_start_of(first), with_lines=with_lines)
+    rows = await queries.find_sales(
+        tx, organization_id, ids, since=_start_of(first), with_lines=with_lines, limit=sales_max
+    )
     found: dict[UUID, list[Sale]] = {}
     for row in rows:
         found.setdefault(row.profile_id, []).append(_sale(row, zone))

@@ -48,9 +48,15 @@ async def find_customers(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
 
 
 async def find_sales(
-    tx: Tx, organization_id: UUID, ids: Collection[UUID], *, since: datetime | None, with_lines: bool
+    tx: Tx,
+    organization_id: UUID,
+    ids: Collection[UUID],
+    *,
+    since: datetime | None,
+    with_lines: bool,
+    limit: int | None = None,
 ) -> list[SaleRow]:
-    """The sales of customers from a moment on, the earliest first."""
+    """The sales of customers from a moment on, the earliest first; of each at most so many, recorded last."""
     rows = await tx.fetch(
         """
         SELECT it.id, sale.id, sale.external_id, sale.type, sale.occurred_at, sale.created_at, sale.store_id,
@@ -62,11 +68,18 @@ async def find_sales(
             FROM sales_events
             WHERE organization_id = %(organization_id)s AND profile_id = it.id
               AND (%(since)s::timestamptz IS NULL OR occurred_at >= %(since)s)
-            OFFSET 0
+            ORDER BY id DESC
+            LIMIT %(limit)s
         ) AS sale
         ORDER BY sale.occurred_at, sale.id
         """,
-        {"organization_id": organization_id, "ids": list(ids), "since": since, "with_lines": with_lines},
+        {
+            "organization_id": organization_id,
+            "ids": list(ids),
+            "since": since,
+            "with_lines": with_lines,
+            "limit": limit,
+        },
     )
     return [SaleRow(*row) for row in rows]
 

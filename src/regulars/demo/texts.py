@@ -5,18 +5,16 @@ from typing import Final
 
 import msgspec
 
+from regulars.conditions.tree import Consent, OfAmount, OfAttribute
 from regulars.demo.chain import COUNTRIES
 from regulars.journeys.definition import (
     Branch,
     Definition,
     Exit,
-    OfAmount,
-    OfAttribute,
     Reentry,
     SendText,
     SetAttribute,
     Step,
-    Subscribed,
     WaitForPurchase,
 )
 from regulars.journeys.starts import find_start
@@ -114,7 +112,7 @@ BIG_TICKET: Final = Definition(
     reentry=Reentry(policy="after_days", days=365),
     steps=(
         Branch(
-            condition=Subscribed(),
+            condition=Consent(state="may_be_texted"),
             then=(
                 _in_languages(_THANKS),
                 WaitForPurchase(days=45, then=(SetAttribute(key="came_back", value="true"),), otherwise=(Exit(),)),

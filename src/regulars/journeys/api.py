@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 from regulars.http.route import Document, Route
-from regulars.journeys.read import schema
+from regulars.journeys.definition import schema
 
 _schema = cache(schema)
 

@@ -3,7 +3,9 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from regulars.journeys.condition_check import Fault, Known, find_condition_excess, find_condition_faults
+from regulars.conditions import check as conditions
+from regulars.conditions.check import Fault, Known
+from regulars.conditions.tree import Condition
 from regulars.journeys.definition import (
     Branch,
     Definition,
@@ -16,7 +18,7 @@ from regulars.journeys.definition import (
 )
 from regulars.journeys.needs import FILTER, needs_of
 from regulars.journeys.program import Forking, walk
-from regulars.messaging.template import ATTRIBUTE_PREFIX, TemplateError, check_fields, parse_template
+from regulars.messaging.template import TemplateError, check_fields, parse_template
 
 STEPS_MAX: Final = 100
 FAULTS_MAX: Final = 50
@@ -33,18 +35,23 @@ def find_excess(definition: Definition) -> Fault | None:
     return next(_excess(definition), None)
 
 
-def _excess(definition: Definition) -> Iterator[Fault]:
+def _excess_of_steps(definition: Definition) -> Iterator[Fault]:
     count = sum(1 for _ in walk(definition.steps))
     if count > STEPS_MAX:
         yield Fault("steps", f"A journey has at most {STEPS_MAX} steps, and this one has {count}.")
+
+
+def _excess(definition: Definition) -> Iterator[Fault]:
+    yield from _excess_of_steps(definition)
     for place, condition in needs_of(definition).conditions:
-        yield from find_condition_excess(place, condition)
+        yield from conditions.find_excess(condition, place)
 
 
 def _faults(definition: Definition, known: Known) -> Iterator[Fault]:
-    yield from _excess(definition)
+    yield from _excess_of_steps(definition)
     yield from _faults_of_reentry(definition)
-    yield from find_condition_faults(FILTER, definition.filter, known, has_sale=_has_sale(definition))
+    if definition.filter is not None:
+        yield from _faults_of_condition(FILTER, definition.filter, definition, known)
     steps = list(walk(definition.steps))
     if not steps:
         yield Fault("steps", "A journey needs at least one step.")
@@ -70,7 +77,7 @@ def _faults_of_step(place: str, step: Step, definition: Definition, known: Known
         case WaitForPurchase() if not (step.hours or step.days):
             yield Fault(place, "Waiting for a purchase needs an end; say hours or days.")
         case Branch(condition=condition):
-            yield from find_condition_faults(place, condition, known, has_sale=_has_sale(definition))
+            yield from _faults_of_condition(place, condition, definition, known)
         case SendText(text=text):
             yield from _faults_of_text(place, text, definition, known)
         case SetAttribute(key=key) if "\0" in key or "\0" in step.value:
@@ -108,34 +115,21 @@ def _unreachable(steps: tuple[Step, ...], prefix: str) -> Iterator[Fault]:
 def find_unjudgeable(definition: Definition, known: Known) -> dict[str, str]:
     """Why the filter or a branch cannot be judged now, by place; nothing where all can."""
     faults = (
-        next(find_condition_faults(place, condition, known, has_sale=_has_sale(definition)), None)
+        next(_faults_of_condition(place, condition, definition, known), None)
         for place, condition in needs_of(definition).conditions
     )
     return {fault.place: fault.message for fault in faults if fault is not None}
 
 
+def _faults_of_condition(place: str, condition: Condition, definition: Definition, known: Known) -> Iterator[Fault]:
+    """Each named by its step."""
+    no_ticket = None if _has_sale(definition) else "a journey that begins with a consent has none"
+    for fault in conditions.find_faults(condition, known, root=place, no_ticket=no_ticket):
+        yield Fault(place, fault.message)
+
+
 def _has_sale(definition: Definition) -> bool:
     return definition.trigger != "opt_in"
-
-
-def keys_of(definition: Definition) -> tuple[set[str], set[str]]:
-    """The keys of attributes and of product properties that a definition names, in its texts too."""
-    needs = needs_of(definition)
-    in_texts = (_keys_of_text(step.text) for _, step in walk(definition.steps) if isinstance(step, SendText))
-    return set(needs.attributes).union(*in_texts), set(needs.properties)
-
-
-def segments_of(definition: Definition) -> frozenset[str]:
-    """The ids of the segments that a definition asks for."""
-    return needs_of(definition).segments
-
-
-def _keys_of_text(text: str) -> set[str]:
-    try:
-        fields = parse_template(text).fields
-    except TemplateError:
-        return set()
-    return {field.removeprefix(ATTRIBUTE_PREFIX) for field in fields if field.startswith(ATTRIBUTE_PREFIX)}
 
 
 def as_data(faults: Collection[Fault]) -> list[Mapping[str, str]]:

@@ -1,108 +1,27 @@
 """What a journey is, as a file says it. `docs/journeys.md` describes it; its JSON Schema is made from these types."""
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Meta
 
+from regulars.conditions.documents import Unreadable, read_document, schema_of
+from regulars.conditions.tree import Condition
+from regulars.conditions.upgrade import upgrade
+from regulars.journeys.errors import DefinitionRefused
 from regulars.kit.wire import Name
 from regulars.profiles.model import AttributeKey as Key
-from regulars.sales.model import Currency
 
 StepId = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
 Days = Annotated[int, Meta(ge=1, le=3_650)]
-Cents = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
 Clock = Annotated[str, Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="Local time, such as 10:00.")]
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
-Comparison = Literal[
-    "is", "is_not", "contains", "starts_with", "any_of", "none_of", "is_set", "is_not_set",
-    "less", "at_most", "more", "at_least", "between", "before", "after", "in_last_days",
-]  # fmt: skip
+FILE_BYTES_MAX: Final = 256 << 10
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     pass
-
-
-class _Condition(_Strict, frozen=True, tag_field="type"):
-    pass
-
-
-class All(_Condition, frozen=True, tag="all"):
-    of: tuple["Condition", ...]
-
-
-class Any(_Condition, frozen=True, tag="any"):
-    of: tuple["Condition", ...]
-
-
-class Nothing(_Condition, frozen=True, tag="none"):
-    """None of them holds."""
-
-    of: tuple["Condition", ...]
-
-
-class OfStore(_Condition, frozen=True, tag="store"):
-    """The sale was made in one of these stores, by external_id or canonical id."""
-
-    any_of: Annotated[tuple[str, ...], Meta(min_length=1, max_length=200)]
-
-
-class OfAmount(_Condition, frozen=True, tag="amount"):
-    """What was paid, or paid back."""
-
-    at_least_cents: Cents | None = None
-    at_most_cents: Cents | None = None
-
-
-class OfCurrency(_Condition, frozen=True, tag="currency"):
-    any_of: Annotated[tuple[Currency, ...], Meta(min_length=1)]
-
-
-class OfProduct(_Condition, frozen=True, tag="product"):
-    """A line of the sale has one of these products, or a property that compares so."""
-
-    any_of: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
-    property: Key | None = None
-    comparison: Comparison | None = None
-    value: str | None = None
-    values: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
-
-
-class OfAttribute(_Condition, frozen=True, tag="attribute"):
-    """The customer's attribute, read by its declared type."""
-
-    key: Key
-    comparison: Comparison
-    value: str | None = None
-    values: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
-
-
-class Subscribed(_Condition, frozen=True, tag="subscribed"):
-    """Whether the customer may be texted now."""
-
-    is_: bool = msgspec.field(name="is", default=True)
-
-
-class Purchases(_Condition, frozen=True, tag="purchases"):
-    """Earlier purchases of the customer in the last days, the triggering one left out: none (0) or at least so many."""
-
-    in_days: Days
-    at_least: Annotated[int, Meta(ge=0, le=1_000)] = 1
-    none: bool = False
-
-
-class OfSegment(_Condition, frozen=True, tag="segment"):
-    """The customer is in a segment, by its version of that moment (`"is": false`: is not)."""
-
-    id: Annotated[str, Meta(min_length=1, max_length=64)]
-    is_: bool = msgspec.field(name="is", default=True)
-
-
-Condition = (
-    All | Any | Nothing | OfStore | OfAmount | OfCurrency | OfProduct | OfAttribute | Subscribed | Purchases | OfSegment
-)
 
 
 class _Step(_Strict, frozen=True, tag_field="do", kw_only=True):
@@ -180,3 +99,37 @@ class Definition(_Strict, frozen=True, kw_only=True):
     # A withdrawal always ends a run.
     exit_on: tuple[ExitOn, ...] = ()
     steps: tuple[Step, ...]
+
+
+def read_definition(content: bytes) -> Definition:
+    """The definition, or `DefinitionRefused` with the place that cannot be read."""
+    try:
+        return read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
+    except Unreadable as error:
+        raise DefinitionRefused(str(error)) from None
+
+
+def _upgrade(data: dict[str, Any]) -> dict[str, Any]:
+    """Older spellings of conditions, in the filter and in every branch."""
+    upgraded = {**data, "steps": _upgrade_steps(data["steps"])} if "steps" in data else data
+    return {**upgraded, "filter": upgrade(data["filter"], of_journey=True)} if "filter" in data else upgraded
+
+
+def _upgrade_steps(steps: Any) -> Any:
+    return [_upgrade_step(step) for step in steps] if isinstance(steps, list) else steps
+
+
+def _upgrade_step(step: Any) -> Any:
+    if not isinstance(step, dict):
+        return step
+    ways = {name: _upgrade_steps(step[name]) for name in ("then", "else") if name in step}
+    condition = {"if": upgrade(step["if"], of_journey=True)} if "if" in step else {}
+    return {**step, **ways, **condition}
+
+
+def write_definition(definition: Definition) -> bytes:
+    return msgspec.json.encode(definition)
+
+
+def schema() -> bytes:
+    return schema_of(Definition, "A journey of Regulars")

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from regulars.journeys.check import find_unjudgeable
-from regulars.journeys.known import load_known
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.runs.definitions import load_definitions
+from regulars.journeys.sight.look import load_known
 from regulars.kit.db import Tx
 
 

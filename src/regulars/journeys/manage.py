@@ -7,17 +7,17 @@ from uuid import UUID
 
 import msgspec
 
+from regulars.conditions.check import Fault
 from regulars.journeys import queries
-from regulars.journeys.check import find_faults, segments_of
-from regulars.journeys.condition_check import Fault
-from regulars.journeys.definition import Definition
+from regulars.journeys.check import find_faults
+from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.errors import DefinitionRefused, JourneyNotFound, NotPossible
 from regulars.journeys.interests import need_facts
-from regulars.journeys.known import load_known
 from regulars.journeys.model import JourneyRow
-from regulars.journeys.read import read_definition, write_definition
+from regulars.journeys.needs import needs_of
 from regulars.journeys.runs.end import end_all_runs, hold_all_runs, release_all_runs
 from regulars.journeys.runs.find import is_any_run_active
+from regulars.journeys.sight.look import load_known
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.segments.kept.uses import register_uses
@@ -146,9 +146,9 @@ async def _save_version(
 async def _register_uses(tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition) -> None:
     """The segments of the newest version and of every version that runs still follow are not deleted meanwhile."""
     texts = await queries.find_followed_definitions(tx, organization_id, row.id)
-    wanted = segments_of(definition)
+    wanted = needs_of(definition).segments
     for text in texts:
-        wanted |= segments_of(read_definition(text.encode()))
+        wanted |= needs_of(read_definition(text.encode())).segments
     ids = [identifier for it in wanted if (identifier := SEGMENT.decode(it)) is not None]
     await register_uses(tx, organization_id, ids, kind=KIND, user_id=row.id)
 

@@ -1,21 +1,14 @@
-"""What the conditions of a definition have to know before they can be judged."""
+"""What the conditions and texts of a definition name."""
 
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from regulars.journeys.conditions import parts
-from regulars.journeys.definition import (
-    Branch,
-    Condition,
-    Definition,
-    OfAttribute,
-    OfProduct,
-    OfSegment,
-    OfStore,
-    Purchases,
-)
+from regulars.conditions.needs import segments_of
+from regulars.conditions.tree import Condition
+from regulars.journeys.definition import Branch, Definition, SendText
 from regulars.journeys.program import walk
+from regulars.messaging.template import ATTRIBUTE_PREFIX, TemplateError, parse_template
 
 FILTER = "filter"
 
@@ -23,27 +16,18 @@ FILTER = "filter"
 class Needs(NamedTuple):
     # The filter and every branch, each with its place: `filter`, or the id of the step.
     conditions: tuple[tuple[str, Condition], ...]
-    attributes: frozenset[str]
-    properties: frozenset[str]
     segments: frozenset[str]
-    stores: frozenset[str]
-    # The numbers of days in which earlier purchases are counted.
-    windows: frozenset[int]
+    # The attributes that texts name.
+    attributes: frozenset[str]
 
 
 @lru_cache(maxsize=1_024)
 def needs_of(definition: Definition) -> Needs:
     conditions = tuple(_conditions(definition))
-    every = [part for _, condition in conditions for part in parts(condition)]
     return Needs(
         conditions=conditions,
-        attributes=frozenset(part.key for part in every if isinstance(part, OfAttribute)),
-        properties=frozenset(
-            part.property for part in every if isinstance(part, OfProduct) and part.property is not None
-        ),
-        segments=frozenset(part.id for part in every if isinstance(part, OfSegment)),
-        stores=frozenset(store for part in every if isinstance(part, OfStore) for store in part.any_of),
-        windows=frozenset(part.in_days for part in every if isinstance(part, Purchases)),
+        segments=frozenset(it for _, condition in conditions for it in segments_of(condition)),
+        attributes=frozenset(key for _, step in walk(definition.steps) for key in _attributes(step)),
     )
 
 
@@ -53,3 +37,11 @@ def _conditions(definition: Definition) -> Iterator[tuple[str, Condition]]:
     for place, step in walk(definition.steps):
         if isinstance(step, Branch):
             yield place, step.condition
+
+
+def _attributes(step: object) -> Iterator[str]:
+    try:
+        fields = parse_template(step.text).fields if isinstance(step, SendText) else ()
+    except TemplateError:
+        return
+    yield from (field.removeprefix(ATTRIBUTE_PREFIX) for field in fields if field.startswith(ATTRIBUTE_PREFIX))

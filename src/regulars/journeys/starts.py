@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
+from regulars.conditions.tree import Bought, Consent, Window
 from regulars.journeys.definition import (
     Branch,
     Definition,
-    Purchases,
     Reentry,
     SendText,
-    Subscribed,
     Wait,
     WaitUntil,
 )
@@ -31,14 +30,14 @@ STARTS: Final = (
         Definition(
             name="Thank you after a first purchase",
             trigger="purchase",
-            filter=Purchases(in_days=365, none=True),
+            filter=Bought(none=True, window=Window(last_days=365)),
             reentry=Reentry(policy="never"),
             exit_on=("return",),
             steps=(
                 Wait(days=1),
                 WaitUntil(time="10:00"),
                 Branch(
-                    condition=Subscribed(),
+                    condition=Consent(state="may_be_texted"),
                     then=(SendText(text=f"Thank you for your visit, {_NAME}. See you soon at {{{{ store.name }}}}."),),
                 ),
             ),

@@ -4,22 +4,23 @@ Every step is decided by the code that decides for live runs (`runs/decide.py`).
 would have done: when it is woken, what the gate says to its text, and what ends it.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from regulars.catalog.model import day_of
+from regulars.conditions.customers import Customer
+from regulars.conditions.evaluation import Evaluator
 from regulars.consent.numbers.gate import TextNumber
 from regulars.journeys.backtest.story import Story
 from regulars.journeys.check import find_unjudgeable
-from regulars.journeys.condition_check import Known
 from regulars.journeys.conditions import Seen
 from regulars.journeys.definition import Definition
-from regulars.journeys.needs import needs_of
 from regulars.journeys.program import program_of
 from regulars.journeys.runs.decide import WITHDRAWN, Position, Progress, RunContext, RunSubject, find_exit, go_on
-from regulars.journeys.sight.look import seen_sale, seen_segments
+from regulars.journeys.sight.look import ticket_of, unasked_customer
 from regulars.journeys.sight.model import SaleRow
 from regulars.messaging.gate import Candidate, Send, Skip, decide
 from regulars.messaging.model import EXPIRES_AFTER, Reason
@@ -27,7 +28,6 @@ from regulars.messaging.places import place_of
 from regulars.messaging.request import compose_for, reason_to_skip
 from regulars.messaging.settings.store import Texting
 from regulars.messaging.template import Missing
-from regulars.segments.explain import Memberships
 
 STILL_WAITING: Final = "still waiting"
 
@@ -39,35 +39,27 @@ class Stage:
     journey_id: UUID
     definition: Definition
     texting: Texting
-    known: Known
-    zone: str
+    evaluator: Evaluator
     now: datetime
     suppressed: set[bytes] = field(default_factory=set)
     # As they are now: who was in a segment earlier is not known.
-    memberships: Memberships = field(default_factory=lambda: Memberships({}))
+    customers: Mapping[UUID, Customer] = field(default_factory=dict)
     unjudgeable: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.unjudgeable = find_unjudgeable(self.definition, self.known)
+        self.unjudgeable = find_unjudgeable(self.definition, self.evaluator.known)
 
     def seen(self, story: Story, sale: SaleRow | None, moment: datetime) -> Seen:
-        needs = needs_of(self.definition)
-        person = story.person
+        person, zone = story.person, self.evaluator.known.zone
+        current = replace(self.customers.get(person.id) or unasked_customer(person), attributes=person.attributes)
         return Seen(
             now=moment,
-            zone=self.zone,
-            sale=None if sale is None else seen_sale(sale),
-            attributes=person.attributes,
-            attribute_types=self.known.attributes,
-            property_types=self.known.properties,
+            evaluator=self.evaluator,
+            customer=story.customer_at(moment, current, zone),
+            current=current,
+            today=day_of(self.now, zone),
+            ticket=ticket_of(sale),
             is_subscribed=story.number_at(moment) is not None,
-            purchases={
-                days: story.count_purchases(
-                    since=moment - timedelta(days=days), recorded_by=moment, but=None if sale is None else sale.id
-                )
-                for days in needs.windows
-            },
-            segments=seen_segments(self.memberships, person.id, needs.segments, attributes=person.attributes),
             unjudgeable=self.unjudgeable,
         )
 
@@ -133,7 +125,6 @@ class _Run:
     def _context(self, at: datetime) -> RunContext:
         stage, story = self._stage, self._story
         number = story.number_at(at)
-        segments = needs_of(stage.definition).segments
         return RunContext(
             seen=stage.seen(story, self._sale, at),
             person=story.person,
@@ -141,9 +132,6 @@ class _Run:
             sales=story.recorded_by(at, but=None if self._sale is None else self._sale.id),
             phone_number=None if number is None else number.phone_number,
             brand=stage.texting.brand,
-            find_segments=lambda attributes: seen_segments(
-                stage.memberships, story.person.id, segments, attributes=attributes
-            ),
         )
 
     def _next_look(self, progress: Progress, at: datetime) -> datetime:

@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from regulars.catalog.model import day_of
+from regulars.conditions.evaluation import Evaluator
 from regulars.journeys.backtest import queries
 from regulars.journeys.backtest.model import Report
 from regulars.journeys.backtest.play import Stage, play
@@ -17,16 +19,14 @@ from regulars.journeys.backtest.story import Story, load_stories
 from regulars.journeys.conditions import CannotJudge, judge
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import NotPossible
-from regulars.journeys.known import load_known
 from regulars.journeys.manage import load_journey, refuse_faults
-from regulars.journeys.needs import FILTER, needs_of
+from regulars.journeys.needs import FILTER
 from regulars.journeys.runs.enter import TRIGGERS, Arrival, arrival_of_sale, may_enter_again
-from regulars.journeys.sight.look import find_sales, organization_zone
+from regulars.journeys.sight.look import find_sales, load_asked_customers, load_known
 from regulars.journeys.sight.model import RecordedRow, SaleRow
 from regulars.kit.db import Tx
 from regulars.messaging.inbox.find import find_suppressed
 from regulars.messaging.settings.store import Texting
-from regulars.segments.explain import find_memberships
 
 DAYS_MAX: Final = 90
 FACTS_MAX: Final = 100_000
@@ -108,16 +108,15 @@ class _Player:
         days: int,
         version: int,
     ) -> "_Player":
-        zone = await organization_zone(tx, organization_id)
+        known = await load_known(tx, organization_id, [definition])
         stage = Stage(
             journey_id=journey_id,
             definition=definition,
             texting=texting,
-            known=await load_known(tx, organization_id, [definition]),
-            zone=zone,
+            evaluator=Evaluator(known),
             now=tx.now,
         )
-        report = Report.begin(version, since=tx.now - timedelta(days=days), until=tx.now, zone=zone)
+        report = Report.begin(version, since=tx.now - timedelta(days=days), until=tx.now, zone=known.zone.key)
         return cls(tx, organization_id, stage, report)
 
     def pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:
@@ -125,15 +124,20 @@ class _Player:
         return self._consenting(facts_max) if kind is None else self._buying(kind, facts_max)
 
     async def play_customers(self, profile_ids: Collection[UUID]) -> None:
-        """Stories reach back as far as a condition looks."""
-        needs = needs_of(self.stage.definition)
-        longest = max(needs.windows, default=0)
-        since = self.report.since - timedelta(days=longest)
-        stories = await load_stories(self.tx, self.organization_id, profile_ids, since=since)
+        """What conditions ask about reaches back as far as they look on the first day."""
+        stories = await load_stories(self.tx, self.organization_id, profile_ids, since=self.report.since)
         hashes = {number.number_hash for story in stories for number in story.numbers}
         if hashes:
             self.stage.suppressed = await find_suppressed(self.tx, self.organization_id, hashes)
-        self.stage.memberships = await find_memberships(self.tx, self.organization_id, needs.segments, profile_ids)
+        known = self.stage.evaluator.known
+        self.stage.customers = await load_asked_customers(
+            self.tx,
+            self.organization_id,
+            [self.stage.definition],
+            profile_ids,
+            known=known,
+            today=day_of(self.report.since, known.zone),
+        )
         wanted = {sale.id for story in stories for sale in story.sales if self._is_trigger(sale)}
         sales = {sale.id: sale for sale in await find_sales(self.tx, self.organization_id, wanted)}
         for story in stories:

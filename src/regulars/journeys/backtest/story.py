@@ -1,11 +1,13 @@
 """What is known of a customer, and what was known at each moment of the past."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, tzinfo
 from typing import Final
 from uuid import UUID
 
+from regulars.catalog.model import day_of
+from regulars.conditions.customers import Customer, Standing
 from regulars.consent.browse.over_time import NumberHistory, load_histories
 from regulars.consent.model import Outcome, opt_in_automation
 from regulars.consent.numbers.gate import TextNumber
@@ -15,7 +17,6 @@ from regulars.journeys.sight.look import find_people
 from regulars.journeys.sight.model import PersonRow, RecordedRow
 from regulars.kit.db import Tx
 
-# As many as conditions count at most.
 SALES_MAX: Final = 1_000
 
 
@@ -44,12 +45,30 @@ class Story:
     def may_text(self, number_hash: bytes, moment: datetime) -> bool:
         return any(it.number_hash == number_hash and it.consented_at(moment) is not None for it in self.numbers)
 
-    def count_purchases(self, *, since: datetime, recorded_by: datetime, but: UUID | None) -> int:
-        """By business date, among those that had been recorded."""
-        return sum(
-            sale.type == "PURCHASE" and sale.occurred_at >= since and sale.created_at <= recorded_by and sale.id != but
-            for sale in self.sales
+    def customer_at(self, moment: datetime, current: Customer, zone: tzinfo) -> Customer:
+        """The customer as conditions would have seen them: sales that had been recorded, texts and consents until then.
+        The rest is as it is now."""
+        day = day_of(moment, zone)
+        return replace(
+            current,
+            standing=self._standing_at(moment, current.standing),
+            sales=tuple(sale for sale in current.sales if sale.recorded_at <= moment),
+            texts=tuple(text for text in current.texts if text.day <= day),
         )
+
+    def _standing_at(self, moment: datetime, current: Standing) -> Standing:
+        """A number that must not be texted now counts as one then, as for the texts of a backtest."""
+        may_be_texted = self.number_at(moment) is not None
+        if current.state == "do_not_contact" or (current.state == "may_be_texted") is may_be_texted:
+            return current
+        if may_be_texted:
+            return Standing("may_be_texted")
+        withdrawn = any(
+            entry.outcome == Outcome.UNSUBSCRIBED and entry.received_at <= moment
+            for it in self.numbers
+            for entry in it.entries
+        )
+        return Standing("withdrawn" if withdrawn else "never_asked")
 
     def recorded_by(self, moment: datetime, *, but: UUID | None) -> list[RecordedRow]:
         """The sales that a run could see at a moment."""

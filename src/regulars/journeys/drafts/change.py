@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from regulars.conditions.check import Fault
 from regulars.journeys import queries as journeys
-from regulars.journeys.check import find_excess, segments_of
-from regulars.journeys.condition_check import Fault
-from regulars.journeys.definition import Definition
+from regulars.journeys.check import find_excess
+from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.drafts import queries
 from regulars.journeys.drafts.queries import DraftRow
 from regulars.journeys.errors import DraftTooLarge, JourneyNotFound, NotPossible
 from regulars.journeys.manage import Journey, check_definition, load_journey, update_journey
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.names import find_segment_names
-from regulars.journeys.read import read_definition, write_definition
+from regulars.journeys.needs import needs_of
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of, require_etag
 
@@ -100,5 +100,5 @@ async def _draft(tx: Tx, organization_id: UUID, row: JourneyRow, found: DraftRow
         revision=found.revision,
         changed_at=found.changed_at,
         changed_by=found.changed_by,
-        segments=await find_segment_names(tx, organization_id, segments_of(definition)),
+        segments=await find_segment_names(tx, organization_id, needs_of(definition).segments),
     )

@@ -8,11 +8,11 @@ from typing import Final, Literal, cast
 
 from msgspec.structs import replace
 
-from regulars.journeys.definition import All, Any, Branch, Condition, Definition, Nothing, Step
+from regulars.conditions.tree import All, Any, Condition, Group, Nothing
+from regulars.journeys.definition import Branch, Definition, Step
 from regulars.journeys.program import Forking
 
 FILTER: Final = "filter"
-Group = All | Any | Nothing
 GROUPS: Final[dict[str, type[Group]]] = {"all": All, "any": Any, "none": Nothing}
 Way = Literal["up", "down"]
 _WAYS: Final = {"then": "then", "else": "otherwise"}
@@ -104,7 +104,7 @@ def part_at(root: Condition | None, way: str) -> Condition | None:
     """`way` is like `0.2`; "" is the root."""
     found = root
     for index in _indexes(way):
-        if not isinstance(found, All | Any | Nothing) or not 0 <= index < len(found.of):
+        if not isinstance(found, Group) or not 0 <= index < len(found.of):
             raise NoSuchPlace(way)
         found = found.of[index]
     return found
@@ -115,7 +115,7 @@ def add_part(root: Condition | None, way: str, part: Condition) -> Condition:
     there = part_at(root, way)
     if there is None:
         return part
-    if isinstance(there, All | Any | Nothing):
+    if isinstance(there, Group):
         return _replaced(root, _indexes(way), replace(there, of=(*there.of, part)))
     return _replaced(root, _indexes(way), All(of=(there, part)))
 
@@ -134,7 +134,7 @@ def remove_part(root: Condition | None, way: str) -> Condition | None:
     if not indexes or root is None:
         return None
     above = part_at(root, ".".join(map(str, indexes[:-1])))
-    if not isinstance(above, All | Any | Nothing):
+    if not isinstance(above, Group):
         raise NoSuchPlace(way)
     left = (*above.of[: indexes[-1]], *above.of[indexes[-1] + 1 :])
     parent = ".".join(map(str, indexes[:-1]))
@@ -147,7 +147,7 @@ def remove_part(root: Condition | None, way: str) -> Condition | None:
 def regroup(root: Condition | None, way: str, kind: str) -> Condition:
     """All, any or none of the same."""
     there = part_at(root, way)
-    if not isinstance(there, All | Any | Nothing) or kind not in GROUPS:
+    if not isinstance(there, Group) or kind not in GROUPS:
         raise NoSuchPlace(way)
     return _replaced(root, _indexes(way), GROUPS[kind](of=there.of))
 
@@ -195,7 +195,7 @@ def _indexes(way: str) -> list[int]:
 def _replaced(root: Condition | None, indexes: list[int], part: Condition) -> Condition:
     if not indexes:
         return part
-    if not isinstance(root, All | Any | Nothing) or not 0 <= indexes[0] < len(root.of):
+    if not isinstance(root, Group) or not 0 <= indexes[0] < len(root.of):
         raise NoSuchPlace(".".join(map(str, indexes)))
     first, rest = indexes[0], indexes[1:]
     inner = _replaced(root.of[first], rest, part)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from regulars.journeys.condition_check import Fault
+from regulars.conditions.check import Fault
 from regulars.journeys.definition import Definition, Step
 from regulars.journeys.figures.read import JourneyFigures, StepFigures
 from regulars.journeys.names import name_segments

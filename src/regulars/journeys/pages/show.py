@@ -6,12 +6,11 @@ from starlette.responses import Response
 
 from regulars.journeys.browse.model import SpanRow
 from regulars.journeys.browse.read import list_spans
-from regulars.journeys.check import segments_of
 from regulars.journeys.drafts.change import load_draft
 from regulars.journeys.faults import find_unjudgeable_journeys
 from regulars.journeys.figures.read import JourneyFigures, count_at_fault, count_parked, read_figures
 from regulars.journeys.names import find_segment_names, name_segments
-from regulars.journeys.needs import FILTER
+from regulars.journeys.needs import FILTER, needs_of
 from regulars.journeys.pages.flow import Card, draw, faults_at
 from regulars.journeys.pages.listing import PARKED_COUNTED_MAX
 from regulars.journeys.pages.parts import STATES, find_journey, journey_url, read_version
@@ -36,7 +35,7 @@ async def show_journey(visit: Visit) -> Response:
         shown = asked if asked is not None and asked <= row.version else row.live_version or row.version
         if shown != row.version:
             journey = await find_journey(tx, visit, version=shown)
-        segments = await find_segment_names(tx, visit.organization_id, segments_of(journey.definition))
+        segments = await find_segment_names(tx, visit.organization_id, needs_of(journey.definition).segments)
     of_version = figures.get(shown, JourneyFigures())
     cards = draw(journey.definition, journey.faults, segments=segments, figures=of_version, formats=visit.format)
     asked_first = journey.definition.filter

@@ -1,18 +1,13 @@
 """Runs go on, in batches: look up what they may see, let `decide` decide, and write what was decided together."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from uuid import UUID
 
 from regulars.consent.numbers.gate import find_text_numbers
-from regulars.journeys.conditions import SeenSegment
 from regulars.journeys.definition import Definition
-from regulars.journeys.needs import needs_of
 from regulars.journeys.runs import queries
 from regulars.journeys.runs.decide import (
     CUSTOMER_GONE,
-    Attributes,
     Position,
     Progress,
     RunContext,
@@ -24,7 +19,7 @@ from regulars.journeys.runs.decide import (
 from regulars.journeys.runs.definitions import load_definitions
 from regulars.journeys.runs.model import Noted, RunRow
 from regulars.journeys.runs.note import count
-from regulars.journeys.sight.look import Sight, Subject, look, recorded_since, seen_segments
+from regulars.journeys.sight.look import Sight, Subject, look, recorded_since
 from regulars.journeys.sight.model import RecordedRow
 from regulars.journeys.trace import keep as trace
 from regulars.kit.db import Tx
@@ -115,10 +110,9 @@ class _Batch:
         seen = self._sight.seen(Subject(profile_id, row.sale_id, definition), self._tx.now)
         if seen is None:
             return None
-        find_segments = partial(_find_segments, self._sight, profile_id, definition)
         attributes = self._attributes[profile_id]
         if profile_id in self._changes:
-            seen = replace(seen, attributes=attributes, segments=find_segments(attributes))
+            seen = seen.with_attributes(attributes)
         return RunContext(
             seen=seen,
             person=self._sight.people[profile_id]._replace(attributes=attributes),
@@ -126,7 +120,6 @@ class _Batch:
             sales=self._recorded[row.id],
             phone_number=self._numbers.get(profile_id),
             brand=self._texting.brand,
-            find_segments=find_segments,
         )
 
     def _record(self, row: RunRow, progress: Progress) -> None:
@@ -175,12 +168,6 @@ class _Batch:
 
 def _position(row: RunRow) -> Position:
     return Position(row.step, row.waits_for, row.waiting_since, row.seen_sales or ())
-
-
-def _find_segments(
-    sight: Sight, profile_id: UUID, definition: Definition, attributes: Attributes
-) -> dict[str, SeenSegment]:
-    return seen_segments(sight.memberships, profile_id, needs_of(definition).segments, attributes=attributes)
 
 
 async def _set_attributes(tx: Tx, organization_id: UUID, changes: dict[UUID, dict[str, str]]) -> None:

@@ -3,14 +3,14 @@
 The caller looks up what the run may see at that moment and writes down, or counts, what was decided.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from regulars.journeys.chance import share_of
-from regulars.journeys.conditions import CannotJudge, Seen, SeenSegment, judge
+from regulars.journeys.conditions import CannotJudge, Seen, describe_context, judge
 from regulars.journeys.definition import (
     Branch,
     Definition,
@@ -22,9 +22,10 @@ from regulars.journeys.definition import (
     WaitForPurchase,
     WaitUntil,
 )
+from regulars.journeys.needs import needs_of
 from regulars.journeys.program import Node, program_of
 from regulars.journeys.runs.when import after_wait, choose_zone, end_of_wait, next_local_time
-from regulars.journeys.runs.words import shown_segments, values_of
+from regulars.journeys.runs.words import values_of
 from regulars.journeys.sight.model import PersonRow, RecordedRow, RecordedSale, SaleRow
 from regulars.kit.errors import ValidationError
 from regulars.messaging.model import EXPIRES_AFTER
@@ -82,8 +83,6 @@ class RunContext:
     sales: Sequence[RecordedRow]
     phone_number: str | None
     brand: str
-    # In which segments the customer would be with other attributes.
-    find_segments: Callable[[Attributes], Mapping[str, SeenSegment]]
 
 
 class StepNote(NamedTuple):
@@ -236,7 +235,8 @@ class _Walk:
     def _branch(self, node: Node, step: Branch) -> None:
         answer = judge(node.id, step.condition, self._seen)
         if not isinstance(answer, CannotJudge):
-            return self._fork(node, is_then=answer, why=_shown(self._seen))
+            segments = needs_of(self._run.definition).segments
+            return self._fork(node, is_then=answer, why=describe_context(self._seen, step.condition, segments))
         position = self._progress.position
         since = position.waiting_since if position.waits_for == "fault" else None
         if since is None:
@@ -271,8 +271,7 @@ class _Walk:
         self._progress.attributes = attributes
         self._progress.changes[step.key] = step.value
         # What the run has just set counts at its next branch, in segments too.
-        segments = self._context.find_segments(attributes) if self._seen.segments else {}
-        self._seen = replace(self._seen, attributes=attributes, segments=segments)
+        self._seen = self._seen.with_attributes(attributes)
         return self._to(node.next)
 
     def _zone(self) -> str:
@@ -297,9 +296,3 @@ class _Walk:
 
     def _note(self, node: Node, event: str, detail: dict[str, Any]) -> None:
         self._progress.notes.append(StepNote(node.id, event, detail))
-
-
-def _shown(seen: Seen) -> dict[str, Any]:
-    """What a branch saw, without the customer's own words."""
-    shown = {"subscribed": seen.is_subscribed, "purchases": {str(days): it for days, it in seen.purchases.items()}}
-    return {**shown, **shown_segments(seen)}

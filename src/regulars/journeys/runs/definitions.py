@@ -5,9 +5,8 @@ from typing import Final
 from uuid import UUID
 
 from regulars.journeys import queries
-from regulars.journeys.definition import Definition
+from regulars.journeys.definition import Definition, read_definition
 from regulars.journeys.errors import JourneyNotFound
-from regulars.journeys.read import read_definition
 from regulars.kit.db import Tx
 
 KNOWN_MAX: Final = 1_024

@@ -12,17 +12,15 @@ from uuid import UUID
 
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.journeys import queries as journeys
-from regulars.journeys.conditions import judge
-from regulars.journeys.definition import Definition, Reentry
+from regulars.journeys.conditions import describe_segments, judge
+from regulars.journeys.definition import Definition, Reentry, read_definition
 from regulars.journeys.interests import need_facts
 from regulars.journeys.model import ActivationRow
-from regulars.journeys.needs import FILTER
+from regulars.journeys.needs import FILTER, needs_of
 from regulars.journeys.program import program_of
-from regulars.journeys.read import read_definition
 from regulars.journeys.runs import queries
 from regulars.journeys.runs.model import NewRun, Noted
 from regulars.journeys.runs.note import count_entries
-from regulars.journeys.runs.words import shown_segments
 from regulars.journeys.sight.look import Sight, Subject, find_sales, look
 from regulars.journeys.sight.model import SaleRow
 from regulars.journeys.trace import keep as trace
@@ -199,7 +197,7 @@ async def _begin(
 def _entered(run: NewRun, definition: Definition, sight: Sight, now: datetime) -> dict[str, Any]:
     """What the trace says of an entry: the fact, the version, and the segments that the filter asked for."""
     seen = sight.seen(Subject(run.profile_id, run.sale_id, definition), now)
-    shown = {} if seen is None else shown_segments(seen)
+    shown = {} if seen is None else describe_segments(seen, needs_of(definition).segments)
     return {"by": run.fact_id, "version": run.version, **shown}
 
 

@@ -1,8 +1,5 @@
-"""What a text of a journey may say of a customer and the ticket, and what a trace says of segments."""
+"""What a text of a journey may say of a customer and the ticket."""
 
-from typing import Any
-
-from regulars.journeys.conditions import Seen
 from regulars.journeys.sight.model import PersonRow, SaleRow
 from regulars.messaging.template import ATTRIBUTE_PREFIX
 
@@ -17,17 +14,6 @@ def values_of(person: PersonRow, sale: SaleRow | None, *, brand: str) -> dict[st
         "store.name": None if sale is None else sale.store_name or sale.store_external_id,
         "ticket.total": None if sale is None else _money(sale.amount_cents, sale.currency),
         **{ATTRIBUTE_PREFIX + key: value for key, value in person.attributes.items()},
-    }
-
-
-def shown_segments(seen: Seen) -> dict[str, Any]:
-    """Which segments were asked about, each with the version that decided."""
-    if not seen.segments:
-        return {}
-    return {
-        "segments": {
-            segment_id: {"version": it.version, "in": it.is_in} for segment_id, it in sorted(seen.segments.items())
-        }
     }
 
 

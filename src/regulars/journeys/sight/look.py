@@ -1,21 +1,28 @@
 """Look up everything that a group of decisions needs, with a few statements for all of them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime
+from typing import Final
 from uuid import UUID
 
+from regulars.catalog.model import day_of
+from regulars.conditions.check import Known
+from regulars.conditions.customers import Customer, Standing, Ticket
+from regulars.conditions.evaluation import Evaluator
+from regulars.conditions.loading import lines_of, load_customers
+from regulars.conditions.tree import Condition
 from regulars.journeys.check import find_unjudgeable
-from regulars.journeys.condition_check import Known
-from regulars.journeys.conditions import Seen, SeenSale, SeenSegment
+from regulars.journeys.conditions import Seen
 from regulars.journeys.definition import Definition
-from regulars.journeys.known import load_known
 from regulars.journeys.needs import needs_of
 from regulars.journeys.sight import queries
 from regulars.journeys.sight.model import PersonRow, RecordedRow, SaleRow
 from regulars.kit.db import Tx
-from regulars.kit.ids import STORE
-from regulars.segments.explain import Memberships, find_memberships
+from regulars.segments.kept.resolve import load_known as load_known_conditions
+
+# One card may be shared by all customers at the till: of each customer the sales that were recorded last count.
+SALES_MAX: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +36,10 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    people: dict[UUID, PersonRow]
-    sales: dict[UUID, SaleRow]
-    known: Known
-    counts: dict[tuple[UUID, UUID | None, int], int]
-    zone: str
-    memberships: Memberships
+    people: Mapping[UUID, PersonRow]
+    sales: Mapping[UUID, SaleRow]
+    customers: Mapping[UUID, Customer]
+    evaluator: Evaluator
     # By definition, judged once for all its customers.
     _unjudgeable: dict[Definition, dict[str, str]] = field(default_factory=dict)
 
@@ -43,18 +48,15 @@ class Sight:
         person = self.people.get(subject.profile_id)
         if person is None:
             return None
-        sale = self.sales.get(subject.sale_id) if subject.sale_id is not None else None
-        needs = needs_of(subject.definition)
+        customer = self.customers.get(person.id) or unasked_customer(person)
         return Seen(
             now=now,
-            zone=self.zone,
-            sale=None if sale is None else seen_sale(sale),
-            attributes=person.attributes,
-            attribute_types=self.known.attributes,
-            property_types=self.known.properties,
+            evaluator=self.evaluator,
+            customer=customer,
+            current=customer,
+            today=day_of(now, self.evaluator.known.zone),
+            ticket=None if subject.sale_id is None else ticket_of(self.sales.get(subject.sale_id)),
             is_subscribed=person.is_subscribed,
-            purchases={days: self.counts.get((subject.profile_id, subject.sale_id, days), 0) for days in needs.windows},
-            segments=seen_segments(self.memberships, subject.profile_id, needs.segments),
             unjudgeable=self.unjudgeable(subject.definition),
         )
 
@@ -62,48 +64,79 @@ class Sight:
         """Why its filter or a branch cannot be judged now, by place."""
         found = self._unjudgeable.get(definition)
         if found is None:
-            found = self._unjudgeable[definition] = find_unjudgeable(definition, self.known)
+            found = self._unjudgeable[definition] = find_unjudgeable(definition, self.evaluator.known)
         return found
 
 
 async def look(tx: Tx, organization_id: UUID, subjects: Sequence[Subject]) -> Sight:
     sale_ids = {subject.sale_id for subject in subjects if subject.sale_id is not None}
     sales = await queries.find_sales(tx, organization_id, sale_ids) if sale_ids else []
-    people = await queries.find_people(tx, organization_id, {subject.profile_id for subject in subjects})
-    asked = [
-        (subject.profile_id, subject.sale_id, days)
-        for subject in subjects
-        for days in needs_of(subject.definition).windows
-    ]
-    counted = (
-        await queries.count_purchases(
-            tx, organization_id, [(it, sale, tx.now - timedelta(days=days)) for it, sale, days in asked]
-        )
-        if asked
-        else []
-    )
+    profile_ids = {subject.profile_id for subject in subjects}
+    people = await queries.find_people(tx, organization_id, profile_ids)
     definitions = {subject.definition for subject in subjects}
-    wanted = {segment_id for definition in definitions for segment_id in needs_of(definition).segments}
-    memberships = await find_memberships(tx, organization_id, wanted, {subject.profile_id for subject in subjects})
+    known = await load_known(tx, organization_id, definitions)
+    today = day_of(tx.now, known.zone)
     return Sight(
         people={person.id: person for person in people},
         sales={sale.id: sale for sale in sales},
-        known=await load_known(tx, organization_id, definitions, segments=memberships.others),
-        counts=dict(zip(asked, counted, strict=True)),
-        zone=await queries.find_time_zone(tx, organization_id),
-        memberships=memberships,
+        customers=await load_asked_customers(tx, organization_id, definitions, profile_ids, known=known, today=today),
+        evaluator=Evaluator(known),
     )
 
 
-def seen_segments(
-    memberships: Memberships, profile_id: UUID, ids: Collection[str], *, attributes: Mapping[str, str] | None = None
-) -> dict[str, SeenSegment]:
-    """Those that exist; with attributes, as if the customer had these."""
-    return {
-        segment_id: SeenSegment(version=other.version, is_in=memberships.is_in(profile_id, segment_id, attributes))
-        for segment_id in ids
-        if (other := memberships.others.get(segment_id)) is not None
-    }
+async def load_known(tx: Tx, organization_id: UUID, definitions: Collection[Definition]) -> Known:
+    """What the definitions stand on as it is now, the attributes of their texts too."""
+    attributes = {key for definition in definitions for key in needs_of(definition).attributes}
+    return await load_known_conditions(tx, organization_id, list(_conditions(definitions)), attributes=attributes)
+
+
+async def load_asked_customers(
+    tx: Tx,
+    organization_id: UUID,
+    definitions: Collection[Definition],
+    profile_ids: Collection[UUID],
+    *,
+    known: Known,
+    today: date,
+) -> dict[UUID, Customer]:
+    """What the conditions ask about; nothing where there are none."""
+    conditions = list(_conditions(definitions))
+    segments = [segment.match for segment in known.segments.values()]
+    if not conditions:
+        return {}
+    # Who is in a segment is known exactly.
+    sales_max = None if segments else SALES_MAX
+    return await load_customers(
+        tx,
+        organization_id,
+        [*conditions, *segments],
+        profile_ids,
+        zone=known.zone,
+        today=today,
+        sales_max=sales_max,
+    )
+
+
+def _conditions(definitions: Iterable[Definition]) -> Iterable[Condition]:
+    return (condition for definition in definitions for _, condition in needs_of(definition).conditions)
+
+
+def unasked_customer(person: PersonRow) -> Customer:
+    """Of whom no condition asks anything."""
+    return Customer(
+        id=person.id,
+        attributes=person.attributes,
+        created=date.min,
+        is_named=False,
+        country=None,
+        standing=Standing("never_asked"),
+    )
+
+
+def ticket_of(sale: SaleRow | None) -> Ticket | None:
+    if sale is None:
+        return None
+    return Ticket(sale.id, sale.store_id, sale.amount_cents, sale.currency, lines_of(sale.line_items))
 
 
 async def find_people(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[PersonRow]:
@@ -116,19 +149,5 @@ async def recorded_since(
     return await queries.find_recorded_since(tx, organization_id, asked) if asked else []
 
 
-async def organization_zone(tx: Tx, organization_id: UUID) -> str:
-    return await queries.find_time_zone(tx, organization_id)
-
-
 async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[SaleRow]:
     return await queries.find_sales(tx, organization_id, ids) if ids else []
-
-
-def seen_sale(sale: SaleRow) -> SeenSale:
-    return SeenSale(
-        store_id=STORE.encode(sale.store_id),
-        store_external_id=sale.store_external_id,
-        amount_cents=sale.amount_cents,
-        currency=sale.currency,
-        lines=tuple(sale.line_items or ()),
-    )

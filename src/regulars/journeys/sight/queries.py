@@ -53,35 +53,6 @@ async def find_people(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> l
     return [PersonRow(*row) for row in rows]
 
 
-async def count_purchases(
-    tx: Tx, organization_id: UUID, asked: Sequence[tuple[UUID, UUID | None, datetime]]
-) -> list[int]:
-    """For each (profile, sale to leave out, since): how many purchases, by business date, a thousand at most."""
-    rows = await tx.fetch(
-        """
-        SELECT it.place, found.times
-        FROM unnest(%(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(sinces)s::timestamptz[])
-             WITH ORDINALITY AS it (profile_id, sale_id, since, place)
-        CROSS JOIN LATERAL (
-            SELECT count(*) AS times FROM (
-                SELECT 1 FROM sales_events
-                WHERE organization_id = %(organization_id)s AND profile_id = it.profile_id AND type = 'PURCHASE'
-                  AND occurred_at >= it.since AND id IS DISTINCT FROM it.sale_id
-                LIMIT 1000
-            ) AS capped
-        ) AS found
-        """,
-        {
-            "organization_id": organization_id,
-            "profile_ids": [it[0] for it in asked],
-            "sale_ids": [it[1] for it in asked],
-            "sinces": [it[2] for it in asked],
-        },
-    )
-    times = {row[0]: row[1] for row in rows}
-    return [times.get(place, 0) for place in range(1, len(asked) + 1)]
-
-
 async def find_recorded_since(
     tx: Tx, organization_id: UUID, asked: Sequence[tuple[UUID, UUID | None, datetime]]
 ) -> list[list[RecordedRow]]:
@@ -115,8 +86,3 @@ async def find_recorded_since(
     for place, *sale in rows:
         found[place - 1].append(RecordedRow(*sale))
     return found
-
-
-async def find_time_zone(tx: Tx, organization_id: UUID) -> str:
-    rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
-    return str(rows[0][0]) if rows else "UTC"

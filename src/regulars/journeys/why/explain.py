@@ -9,14 +9,15 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from regulars.conditions import customers as conditions
+from regulars.conditions.tree import Group, kind_of
 from regulars.consent.browse.ledger import list_last_entries
 from regulars.consent.browse.listing import list_of_customer
 from regulars.consent.model import Kind
 from regulars.journeys.browse.model import SpanRow
 from regulars.journeys.browse.read import list_spans
-from regulars.journeys.conditions import CannotJudge, Seen, evaluate, judge
-from regulars.journeys.definition import All, Condition, Definition, Nothing
-from regulars.journeys.definition import Any as AnyOf
+from regulars.journeys.conditions import CannotJudge, Seen, judge
+from regulars.journeys.definition import Definition
 from regulars.journeys.manage import Journey
 from regulars.journeys.needs import FILTER
 from regulars.journeys.runs.definitions import load_definitions
@@ -99,7 +100,7 @@ async def _definition(tx: Tx, organization_id: UUID, journey: Journey, live: Spa
 def _explain(
     fact: _Fact, live: SpanRow | None, definition: Definition, seen: Seen | None, *, run_id: UUID | None
 ) -> Explained:
-    answers = () if seen is None or definition.filter is None else (_answer(definition.filter, seen),)
+    answers = () if seen is None or definition.filter is None else (_answer(seen.explain(definition.filter)),)
     return Explained(
         recorded_at=fact.recorded_at,
         sale=fact.sale,
@@ -148,10 +149,9 @@ async def _consents(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: 
     return facts
 
 
-def _answer(condition: Condition, seen: Seen) -> Answer:
-    is_yes = evaluate(condition, seen) is True
-    if isinstance(condition, All | AnyOf | Nothing):
-        words = GROUP_WORDS[str(condition.__struct_config__.tag)]
-        return Answer(words, is_yes, tuple(_answer(one, seen) for one in condition.of))
+def _answer(explained: conditions.Explained) -> Answer:
+    condition, is_yes = explained.condition, explained.holds is True
+    if isinstance(condition, Group):
+        return Answer(GROUP_WORDS[kind_of(condition)], is_yes, tuple(_answer(one) for one in explained.inner))
     words = tell_condition(condition)
     return Answer(words[:1].upper() + words[1:], is_yes)

@@ -4,8 +4,7 @@ from uuid import UUID
 
 from regulars.journeys.backtest.asked import queries
 from regulars.journeys.backtest.asked.model import AskedRow
-from regulars.journeys.definition import Definition
-from regulars.journeys.read import write_definition
+from regulars.journeys.definition import Definition, write_definition
 from regulars.kit.db import Tx
 
 QUEUE = "journey_backtests"

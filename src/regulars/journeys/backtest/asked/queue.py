@@ -12,8 +12,8 @@ from regulars.journeys.backtest.asked.ask import QUEUE
 from regulars.journeys.backtest.asked.model import AskedRow
 from regulars.journeys.backtest.model import Report
 from regulars.journeys.backtest.run import play_definition
+from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import JourneyError
-from regulars.journeys.read import read_definition
 from regulars.kit.db import Database
 from regulars.messaging.settings.store import load_texting
 from regulars.work.queue import Due, Queue, Schedule, log_failure

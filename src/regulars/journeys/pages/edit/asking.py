@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from regulars.journeys.definition import Condition
+from regulars.conditions.tree import Condition
 from regulars.journeys.drafts import tree
 from regulars.journeys.drafts.change import Draft
 from regulars.journeys.pages.edit import builder

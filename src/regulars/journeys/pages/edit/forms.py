@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from regulars.conditions.tree import Consent
 from regulars.journeys.definition import (
     WEEKDAYS,
     Branch,
@@ -13,7 +14,6 @@ from regulars.journeys.definition import (
     SetAttribute,
     Split,
     Step,
-    Subscribed,
     Wait,
     WaitForPurchase,
     WaitUntil,
@@ -98,7 +98,7 @@ def _read(form: FormState, kind: str) -> Step | None:
         case "wait_for_purchase":
             return WaitForPurchase(days=_amount(form, "days", DAYS_MAX), hours=_amount(form, "hours", HOURS_MAX))
         case "branch":
-            return Branch(condition=Subscribed())
+            return Branch(condition=Consent(state="may_be_texted"))
         case "split":
             return Split(percent=min(max(form.whole("percent", minimum=1, maximum=99), 1), 99))
         case "send_text":

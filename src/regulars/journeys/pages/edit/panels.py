@@ -6,24 +6,26 @@ from uuid import UUID
 
 from regulars.catalog.find import find_entry, list_entries
 from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
-from regulars.journeys.compare import NO_VALUE, OFFERED
-from regulars.journeys.definition import (
-    All,
+from regulars.conditions.comparisons import OFFERED
+from regulars.conditions.labels import COMPARISONS, spell_cents
+from regulars.conditions.tree import (
+    Bought,
+    Compared,
     Condition,
-    Definition,
-    Nothing,
+    Consent,
+    Group,
+    InSegment,
     OfAmount,
     OfAttribute,
     OfCurrency,
     OfProduct,
-    OfSegment,
     OfStore,
-    Purchases,
-    Subscribed,
+    Window,
+    kind_of,
 )
-from regulars.journeys.definition import Any as AnyOf
+from regulars.journeys.definition import Definition
 from regulars.journeys.names import name_segments
-from regulars.journeys.words import COMPARISONS, GROUP_WORDS, spell_cents, tell_condition
+from regulars.journeys.words import GROUP_WORDS, tell_condition
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
 from regulars.segments.kept.manage import list_segments
@@ -45,7 +47,6 @@ KINDS: Final = (
     ("product", "Product on the ticket", True),
     ("group", "A group of conditions", False),
 )
-ORDER: Final = tuple(COMPARISONS)
 
 
 class Branchlet(NamedTuple):
@@ -68,10 +69,10 @@ def kinds_for(definition: Definition) -> list[tuple[str, str]]:
 
 
 def _line(part: Condition, way: str, segments: Mapping[str, str]) -> Branchlet:
-    if not isinstance(part, All | AnyOf | Nothing):
+    if not isinstance(part, Group):
         words = name_segments(tell_condition(part), segments)
         return Branchlet(way, words[:1].upper() + words[1:], "", [])
-    kind = str(part.__struct_config__.tag)
+    kind = kind_of(part)
     prefix = f"{way}." if way else ""
     inside = [_line(one, f"{prefix}{place}", segments) for place, one in enumerate(part.of)]
     return Branchlet(way, GROUP_WORDS[kind], kind, inside)
@@ -96,7 +97,7 @@ async def ask(tx: Tx, organization_id: UUID, form: FormState) -> Asked:
         known = await list_entries(tx, organization_id, catalog, limit=KEYS_OFFERED_MAX)
         entry = await find_entry(tx, organization_id, catalog, form.value("key")) if form.value("key") else None
         declared = AttributeType.TEXT if entry is None else entry.type
-        offered = [(one, COMPARISONS[one]) for one in ORDER if one in OFFERED[declared]]
+        offered = [(one, COMPARISONS[one]) for one in OFFERED[declared]]
         keys = [(one.key, f"{one.key} ({one.type.value})") for one in known]
         return Asked(kind, keys=keys, entry=entry, comparisons=offered)
     if kind == "store":
@@ -109,13 +110,15 @@ async def ask(tx: Tx, organization_id: UUID, form: FormState) -> Asked:
 
 
 def fill_condition(part: Condition) -> FormState:
-    values: dict[str, str] = {"type": str(part.__struct_config__.tag)}
+    values: dict[str, str] = {"type": kind_of(part)}
     match part:
-        case Subscribed(is_=wanted):
-            values["is"] = "yes" if wanted else "no"
-        case Purchases(in_days=days):
-            values |= {"in_days": str(days), "purchases": "none" if part.none else "at_least"}
-            values["at_least"] = str(part.at_least)
+        case Consent(is_=wanted) if part == Consent(state="may_be_texted", is_=wanted):
+            values |= {"type": "subscribed", "is": "yes" if wanted else "no"}
+        case Bought(window=Window(last_days=int() as days), none=none, at_least=least) if part == Bought(
+            window=Window(last_days=days), none=none, at_least=least
+        ):
+            values |= {"type": "purchases", "purchases": "none" if none else "at_least"}
+            values |= {"in_days": str(days), "at_least": str(least or 1)}
         case OfAmount(at_least_cents=least, at_most_cents=most):
             values |= {"least": "" if least is None else spell_cents(least)}
             values |= {"most": "" if most is None else spell_cents(most)}
@@ -123,15 +126,16 @@ def fill_condition(part: Condition) -> FormState:
             values |= {f"currency_{one}": "on" for one in currencies}
         case OfStore(any_of=stores):
             values["stores"] = "\n".join(stores)
-        case OfAttribute(key=key, comparison=comparison):
-            values |= {"key": key, "comparison": comparison, **_values(part.value, part.values)}
-        case OfSegment(id=segment_id, is_=wanted):
+        case OfAttribute():
+            values |= _compared(part)
+        case InSegment(id=segment_id, is_=wanted):
             values |= {"segment": segment_id, "is": "yes" if wanted else "no"}
-        case OfProduct(property=key, comparison=comparison):
-            values |= {"products": "\n".join(part.any_of), "key": key or "", "comparison": comparison or ""}
-            values |= _values(part.value, part.values)
-        case _:
+        case OfProduct(property=asked):
+            values |= {"products": "\n".join(part.any_of), **({} if asked is None else _compared(asked))}
+        case _ if isinstance(part, Group):
             values |= {"type": "group", "group": values["type"]}
+        case _:
+            pass
     return FormState(values)
 
 
@@ -142,9 +146,17 @@ def new_condition(kind: str, query: Mapping[str, str]) -> FormState:
 
 
 def needs_no_value(comparison: str) -> bool:
-    return comparison in NO_VALUE
+    return comparison in {"is_set", "is_not_set"}
 
 
-def _values(value: str | None, values: tuple[str, ...]) -> dict[str, str]:
-    first, second = (*values, "", "")[:2]
-    return {"value": value if value is not None else first, "until": second, "values": "\n".join(values)}
+def _compared(asked: Compared) -> dict[str, str]:
+    first, second = (*asked.values, "", "")[:2]
+    value = str(asked.days) if asked.days is not None else asked.value
+    return {
+        "key": asked.key,
+        "comparison": asked.comparison,
+        "value": value if value is not None else first,
+        "until": second,
+        "values": "\n".join(asked.values),
+        "without": "yes" if asked.without_value else "no",
+    }

@@ -2,24 +2,25 @@
 
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Final, cast
+from typing import Any, Final
 
-from regulars.journeys.compare import NO_VALUE, SEVERAL
-from regulars.journeys.definition import (
-    Comparison,
+from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, SEVERAL_VALUES
+from regulars.conditions.labels import COMPARISONS
+from regulars.conditions.tree import (
+    Bought,
     Condition,
+    Consent,
+    InSegment,
     OfAmount,
     OfAttribute,
     OfCurrency,
     OfProduct,
-    OfSegment,
+    OfProperty,
     OfStore,
-    Purchases,
-    Subscribed,
+    Window,
 )
 from regulars.journeys.drafts.tree import GROUPS
-from regulars.journeys.pages.edit.panels import CURRENCIES
-from regulars.journeys.words import COMPARISONS
+from regulars.journeys.pages.edit.panels import CURRENCIES, needs_no_value
 from regulars.web.form import FormState
 
 DAYS_MAX: Final = 3_650
@@ -39,7 +40,7 @@ def read_condition(form: FormState, stores: Sequence[str]) -> Condition | None:
 def _read(form: FormState, stores: Sequence[str]) -> Condition | None:
     match form.value("type"):
         case "subscribed":
-            return Subscribed(is_=form.choice("is", ("yes", "no")) == "yes")
+            return Consent(state="may_be_texted", is_=form.choice("is", ("yes", "no")) == "yes")
         case "purchases":
             return _purchases(form)
         case "amount":
@@ -62,12 +63,12 @@ def _read(form: FormState, stores: Sequence[str]) -> Condition | None:
             return None
 
 
-def _purchases(form: FormState) -> Purchases:
+def _purchases(form: FormState) -> Bought:
     days = min(max(form.whole("in_days", minimum=1, maximum=DAYS_MAX), 1), DAYS_MAX)
     if form.choice("purchases", ("none", "at_least")) == "none":
-        return Purchases(in_days=days, none=True)
+        return Bought(window=Window(last_days=days), none=True)
     least = form.whole("at_least", minimum=1, maximum=TIMES_MAX)
-    return Purchases(in_days=days, at_least=min(max(least, 1), TIMES_MAX))
+    return Bought(window=Window(last_days=days), at_least=min(max(least, 1), TIMES_MAX))
 
 
 def _amount(form: FormState) -> OfAmount:
@@ -94,13 +95,13 @@ def _store(form: FormState, stores: Sequence[str]) -> OfStore | None:
     return OfStore(any_of=tuple(stores))
 
 
-def _segment(form: FormState) -> OfSegment | None:
+def _segment(form: FormState) -> InSegment | None:
     """Whether it exists is said by the check of the draft."""
     chosen, is_in = form.value("segment"), form.choice("is", ("yes", "no")) == "yes"
     if not 0 < len(chosen) <= SEGMENT_CHARACTERS_MAX:
         form.refuse("segment", "Choose a segment.")
         return None
-    return OfSegment(id=chosen, is_=is_in)
+    return InSegment(id=chosen, is_=is_in)
 
 
 def _cents(form: FormState, name: str) -> int | None:
@@ -119,11 +120,8 @@ def _cents(form: FormState, name: str) -> int | None:
 
 
 def _attribute(form: FormState) -> OfAttribute | None:
-    key = form.text("key", characters_max=KEY_CHARACTERS_MAX)
-    comparison, value, values = _comparison(form)
-    if form.is_refused:
-        return None
-    return OfAttribute(key=key, comparison=comparison, value=value, values=values)
+    compared = _comparison(form)
+    return None if form.is_refused else OfAttribute(**compared)
 
 
 def _product(form: FormState) -> OfProduct | None:
@@ -132,26 +130,28 @@ def _product(form: FormState) -> OfProduct | None:
         if not products:
             form.refuse("products", "Name products, or choose a property.")
         return OfProduct(any_of=products)
-    key = form.text("key", characters_max=KEY_CHARACTERS_MAX)
-    comparison, value, values = _comparison(form)
-    if form.is_refused:
-        return None
-    return OfProduct(any_of=products, property=key, comparison=comparison, value=value, values=values)
+    compared = _comparison(form)
+    return None if form.is_refused else OfProduct(any_of=products, property=OfProperty(**compared))
 
 
-def _comparison(form: FormState) -> tuple[Comparison, str | None, tuple[str, ...]]:
+def _comparison(form: FormState) -> dict[str, Any]:
     """Which fields count depends on the comparison; whether its type offers it is said by the check of the draft."""
-    comparison = cast("Comparison", form.choice("comparison", tuple(COMPARISONS)))
-    if comparison in NO_VALUE:
-        return comparison, None, ()
-    if comparison == "between":
-        return comparison, None, (form.text("value"), form.text("until"))
-    if comparison in SEVERAL:
-        values = _lines(form, "values")
-        if not values:
+    key = form.text("key", characters_max=KEY_CHARACTERS_MAX)
+    comparison = form.choice("comparison", tuple(COMPARISONS))
+    compared: dict[str, Any] = {"key": key, "comparison": comparison}
+    if comparison in NEGATIVE:
+        compared["without_value"] = form.value("without") == "yes"
+    if comparison in OF_DAYS:
+        compared["days"] = min(max(form.whole("value", minimum=1, maximum=DAYS_MAX), 1), DAYS_MAX)
+    elif comparison == "between":
+        compared["values"] = (form.text("value"), form.text("until"))
+    elif comparison in SEVERAL_VALUES:
+        compared["values"] = _lines(form, "values")
+        if not compared["values"]:
             form.refuse("values", "Write one at least, each on a line of its own.")
-        return comparison, None, values
-    return comparison, form.text("value"), ()
+    elif not needs_no_value(comparison):
+        compared["value"] = form.text("value")
+    return compared
 
 
 def _lines(form: FormState, name: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""From an empty server to the first ticket, in a browser."""
+"""From an empty server to a STOP, in a browser: the walk of a new user, and the same without a script."""
 
 import re
 import time
@@ -7,17 +7,26 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import psycopg
 import pytest
-from tests.support import database
+from playwright.sync_api import Page, expect
+from tests.pages.test_journeys_in_a_browser import write_journey
+from tests.support import database, samples
+from tests.support.analysis import running_analysis
 from tests.support.aside import run_aside
 from tests.support.browser import DESKTOP, WAIT_MS
-from tests.support.server import running_server
+from tests.support.draining import work_through
+from tests.support.journeys import text_at_all_hours
+from tests.support.server import Server, running_server
 
 from regulars.accounts.welcome import offer_first_owner
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
+from regulars.kit.settings import Settings
 from regulars.web.access import Role
 
 PASSWORD = "four words in a row"
+# Without a key there are no webhook endpoints, whose host would have to be looked up.
+NOBODY_LISTENS = Settings()
+expect.set_options(timeout=WAIT_MS)
 
 
 def offer(database_url):
@@ -39,11 +48,10 @@ def offer(database_url):
 def new_server(shared_database):
     url, template = shared_database
     with database.new_database(url, template=template) as fresh, running_server(fresh) as running:
-        yield running, offer(fresh)
+        yield running, fresh, offer(fresh)
 
 
-def set_up(page, server, token):
-    page.goto(f"{server.url}/link/{token}")
+def fill_in(page):
     page.get_by_label("Name of the organization").fill("Maison Corvelle")
     page.get_by_label("Your name").fill("Claire Démo")
     page.get_by_label("Email").fill("claire@corvelle.example")
@@ -52,41 +60,177 @@ def set_up(page, server, token):
     page.get_by_role("button", name="Create the organization").click()
 
 
-def test_the_link_leads_to_the_first_ticket(chromium, new_server):
-    server, token = new_server
-    context = chromium.new_context(viewport=DESKTOP)
+class Walk:
+    """One person at one browser, and the server and the worker behind the pages."""
+
+    def __init__(self, tab: Page, server: Server, database_url: str) -> None:
+        self.tab, self.server, self.database_url = tab, server, database_url
+        self.key = ""
+
+    def url(self, path: str) -> str:
+        return f"{self.server.url}/o/maison-corvelle{path}"
+
+    def reads(self, *words: str) -> None:
+        """What stands on the page, in whatever part of it."""
+        for one in words:
+            expect(self.tab.locator("main")).to_contain_text(one)
+
+    def send(self, command: str, *, status: int = 201) -> None:
+        """What the curl line does."""
+        url = re.search(r"curl -s (\S+)", command)[1]
+        body = re.search(r"-d '(.*)'", command, re.DOTALL)[1]
+        headers = {"x-api-key": self.key, "content-type": "application/json"}
+        assert httpx.post(url, content=body, headers=headers, trust_env=False).status_code == status
+
+    def command(self, path: str) -> str:
+        return self.tab.locator("pre", has_text=path).first.inner_text()
+
+    def work(self, slug: str = "maison-corvelle") -> None:
+        with psycopg.connect(self.database_url) as connection:
+            found = connection.execute("SELECT organization_id FROM organization_slugs WHERE slug = %s", (slug,))
+            [organization_id] = found.fetchone()
+        for _ in range(2):
+            work_through(self.database_url, organization_id, NOBODY_LISTENS)
+
+
+@pytest.mark.timeout(300)
+def test_the_walk_from_a_fresh_server_to_a_stop(chromium, new_server):
+    """Every step as a new user takes it, with what they read."""
+    server, database_url, token = new_server
+    context = chromium.new_context(viewport=DESKTOP, locale="fr-FR", timezone_id="Europe/Zurich")
     context.set_default_timeout(WAIT_MS)
-    page = context.new_page()
-    set_up(page, server, token)
-    assert page.url == f"{server.url}/o/maison-corvelle/first-steps"
-    page.get_by_text("Waiting for your first ticket").wait_for()
-    page.get_by_role("button", name="Create the first key").click()
-    key = page.locator(".copy code").first.inner_text()
-    assert key.startswith("rgl_")
-    send(page.locator("pre", has_text="/v1/stores").inner_text(), key)
-    send(page.locator("pre", has_text="/v1/sales-events").inner_text(), key)
-    # Nobody touches the page: it looks by itself.
-    page.get_by_text("Your first ticket is here").wait_for()
-    assert "€19.90 at Rue de Rivoli" in page.locator("#first-ticket").inner_text()
-    page.reload()
-    assert key not in page.content()
-    assert page.get_by_text("3 of 4 steps to connect a till are done").is_visible()
-    used = httpx.get(f"{server.url}/link/{token}", trust_env=False)
-    assert used.status_code == 410
-    context.close()
+    with context:
+        walk = Walk(context.new_page(), server, database_url)
+        sign_up(walk, token)
+        see_a_demo(walk)
+        connect_a_till(walk)
+        count_a_segment(walk)
+        text_and_stop(walk)
+        dismiss_first_steps(walk)
 
 
-def send(command, key):
-    """What the curl line does."""
-    url = re.search(r"curl -s (\S+)", command)[1]
-    body = re.search(r"-d '(.*)'", command, re.DOTALL)[1]
-    headers = {"x-api-key": key, "content-type": "application/json"}
-    assert httpx.post(url, content=body, headers=headers, trust_env=False).status_code == 201
+def sign_up(walk: Walk, token: str) -> None:
+    tab = walk.tab
+    tab.goto(f"{walk.server.url}/")
+    walk.reads("Set up this server", "The server printed a link for the first owner when it started")
+    tab.goto(f"{walk.server.url}/link/{token}")
+    # The browser's time zone says more than its language.
+    expect(tab.get_by_label("Time zone")).to_have_value("Europe/Zurich")
+    expect(tab.get_by_label("Country")).to_have_value("CH")
+    fill_in(tab)
+    walk.reads("Connect a till", "See a demo", "Take in a file", "0 of 4 steps to connect a till are done")
+    walk.reads('regulars import sales tickets.csv --organization "Maison Corvelle" --dry-run')
+    assert httpx.get(f"{walk.server.url}/link/{token}", trust_env=False).status_code == 410
+
+
+def see_a_demo(walk: Walk) -> None:
+    tab = walk.tab
+    tab.get_by_role("button", name="Fill a demo organization").click()
+    walk.reads("Filling Demo", "Sample data; no real people")
+    with psycopg.connect(walk.database_url) as connection:
+        connection.execute("UPDATE demo_runs SET tickets = 300")
+    walk.work("demo")
+    walk.reads("Your demo is ready", "300 tickets of two years are in and counted")
+    tab.get_by_role("link", name="Look around").click()
+    walk.reads("Net sales per day", "Needs attention")
+    expect(tab.locator("main")).not_to_contain_text("No ticket in the last 30 days")
+    tab.get_by_role("link", name="Customers", exact=True).first.click()
+    expect(tab.locator("tbody tr").first).not_to_contain_text("No name yet")
+    tab.goto(f"{walk.server.url}/o/demo/demo")
+    tab.get_by_role("link", name="First steps of Maison Corvelle").click()
+
+
+def connect_a_till(walk: Walk) -> None:
+    tab = walk.tab
+    tab.get_by_role("button", name="Create the first key").click()
+    walk.key = tab.locator(".copy code").first.inner_text()
+    assert walk.key.startswith("rgl_")
+    walk.reads("1 of 4 steps", "Shown this once", "Waiting for your first ticket")
+    # A refusal is here with its reason, and nobody touches the page: it looks by itself.
+    walk.send(walk.command("/v1/sales-events"), status=404)
+    walk.reads("404 POST /v1/sales-events", "STORE_NOT_FOUND")
+    walk.send(walk.command("/v1/stores"))
+    walk.send(walk.command("/v1/sales-events"))
+    walk.reads("Your first ticket is here", "€19.90 at Rue de Rivoli", "3 of 4 steps", "What to do next", walk.key)
+    walk.send(walk.command("/v1/subscriptions/opt-in"))
+    walk.reads("4 of 4 steps")
+    tab.reload()
+    expect(tab.locator("body")).not_to_contain_text(walk.key)
+    expect(tab.get_by_role("link", name="Lost it? Create a new key")).to_be_visible()
+    tab.get_by_role("link", name="See the ticket").click()
+    walk.reads("€19.90 in Rue de Rivoli", "a journey may start. None has started")
+    tab.get_by_role("link", name="Consent", exact=True).first.click()
+    walk.work()
+    expect(tab.get_by_role("link", name=re.compile("^Subscribed 1"))).to_be_visible()
+    expect(tab.get_by_role("link", name=re.compile("^Weak proofs 0"))).to_be_visible()
+
+
+def count_a_segment(walk: Walk) -> None:
+    """The analysis process starts with the first segment: it is waited for, and nobody reads of an exception."""
+    tab = walk.tab
+    tab.goto(walk.url("/segments/new"))
+    tab.get_by_role("button", name=re.compile("^(Begin to count|Count)$")).first.click()
+    walk.work()
+    expect(tab.locator("#count")).to_contain_text("The analysis process is starting")
+    with running_analysis(walk.server):
+        expect(tab.locator("#count output")).to_have_text("1")
+        expect(tab.locator("#count")).to_contain_text("Exact, of 1 customer")
+    expect(tab.locator("main")).not_to_contain_text("Error")
+
+
+def text_and_stop(walk: Walk) -> None:
+    tab = walk.tab
+    with psycopg.connect(walk.database_url) as connection:
+        [organization_id] = connection.execute(
+            "SELECT organization_id FROM organization_slugs WHERE slug = 'maison-corvelle'"
+        ).fetchone()
+    text_at_all_hours(walk.database_url, organization_id)
+    headers = {"x-api-key": walk.key}
+    profile = {"external_id": "C-100", "first_name": "Odile", "last_name": "Fictive"}
+    httpx.post(f"{walk.server.url}/v1/profiles", json=profile, headers=headers, trust_env=False)
+    journey = write_journey(tab, walk.url("/journeys"), name="Thank you after a purchase", trigger="purchase")
+    tab.get_by_role("link", name="Activate…").click()
+    tab.get_by_role("button", name=re.compile("^Activate version")).click()
+    walk.reads("live since")
+    ticket = {
+        **samples.sale("PARIS-1"), "external_id": "PARIS-1:4712", "profile_id": "C-100", "occurred_at": samples.ago(minutes=1),
+    }  # fmt: skip
+    sent = httpx.post(f"{walk.server.url}/v1/sales-events", json=ticket, headers=headers, trust_env=False)
+    assert sent.status_code == 201
+    walk.work()
+    tab.goto(walk.url("/tickets/PARIS-1%3A4712"))
+    walk.reads("Started 1", "Thank you after a purchase")
+    tab.goto(walk.url("/simulator"))
+    expect(tab.get_by_role("log")).to_contain_text("Welcome Odile, it's good to have you.")
+    tab.get_by_role("button", name="STOP", exact=True).click()
+    walk.work()
+    # The phone, what the reply did and the list of phones come together, and keep the name.
+    did = tab.locator("#followed")
+    for words in ("ledger entry 2", "Ended the run in Thank you after a purchase", "Confirmation: sent", "Withdrawn"):
+        expect(did).to_contain_text(words)
+    expect(tab.get_by_role("log")).to_contain_text("Consent withdrawn at")
+    expect(tab.locator("#threads li").first).to_contain_text("Odile Fictive")
+    tab.goto(f"{journey}/runs")
+    expect(tab.get_by_role("cell", name="Left by a withdrawal")).to_be_visible()
+    tab.goto(walk.url("/customers"))
+    expect(tab.locator("tbody tr").first).to_contain_text("+33 6 39 98 00 00")
+    expect(tab.locator("tbody tr").first).to_contain_text("Withdrawn")
+    tab.get_by_role("link", name="Odile Fictive").click()
+    walk.reads("Customer since", "Replied")
+
+
+def dismiss_first_steps(walk: Walk) -> None:
+    """A way back stays until it is dismissed."""
+    tab = walk.tab
+    tab.get_by_role("link", name="First steps").click()
+    tab.get_by_role("button", name="Dismiss first steps").click()
+    expect(tab.get_by_role("heading", name="Home")).to_be_visible()
+    expect(tab.get_by_role("link", name="First steps")).to_have_count(0)
 
 
 def test_it_works_without_javascript_and_a_refused_form_comes_back_whole(chromium, new_server):
-    server, token = new_server
-    context = chromium.new_context(viewport=DESKTOP, java_script_enabled=False)
+    server, database_url, token = new_server
+    context = chromium.new_context(viewport=DESKTOP, java_script_enabled=False, locale="fr-BE")
     context.set_default_timeout(WAIT_MS)
     page = context.new_page()
     page.goto(f"{server.url}/link/{token}")
@@ -99,12 +243,17 @@ def test_it_works_without_javascript_and_a_refused_form_comes_back_whole(chromiu
     assert page.get_by_role("alert").get_by_role("link", name="one of the first that others would try").is_visible()
     assert page.get_by_label("Your name").input_value() == "Claire Démo"
     assert page.get_by_label("Password", exact=True).input_value() == ""
-    set_up(page, server, token)
+    # Without a script the languages of the browser say where it is.
+    expect(page.get_by_label("Country")).to_have_value("BE")
+    expect(page.get_by_label("Time zone")).to_have_value("Europe/Brussels")
+    fill_in(page)
     page.get_by_role("button", name="Create the first key").click()
-    key = page.locator(".copy code").first.inner_text()
-    send(page.locator("pre", has_text="/v1/stores").inner_text(), key)
-    send(page.locator("pre", has_text="/v1/sales-events").inner_text(), key)
-    page.get_by_role("link", name="check again").click()
+    walk = Walk(page, server, database_url)
+    walk.key = page.locator(".copy code").first.inner_text()
+    check_again = page.get_by_role("link", name="check again").get_attribute("href")
+    walk.send(walk.command("/v1/stores"))
+    walk.send(walk.command("/v1/sales-events"))
+    page.goto(f"{server.url}{check_again}")
     assert page.get_by_text("Your first ticket is here").is_visible()
     context.close()
 

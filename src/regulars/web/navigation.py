@@ -27,7 +27,8 @@ class Area:
 FIRST_STEPS: Final = "/first-steps"
 # The whole house, in its order: what is not built is left out by itself, and appears when its page is served.
 AREAS: Final = (
-    Area("Home", "home", (Entry("Home", "/"), Entry("First steps", FIRST_STEPS))),
+    Area("Home", "home", (Entry("Home", "/"),)),
+    Area("First steps", "check", (Entry("First steps", FIRST_STEPS),)),
     Area("Customers", "people", (Entry("Customers", "/customers"), Entry("Segments", "/segments"))),
     Area("Consent", "consent", (Entry("Consent", "/consent"),)),
     Area("Sales", "ticket", (Entry("Tickets", "/tickets"), Entry("Collisions", "/collisions"))),

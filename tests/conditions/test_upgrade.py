@@ -7,6 +7,9 @@ import pytest
 
 from regulars.conditions.tree import Condition
 from regulars.conditions.upgrade import upgrade
+from regulars.journeys.definition import read_definition as read_journey
+from regulars.journeys.definition import write_definition as write_journey
+from regulars.journeys.program import walk as walk_steps
 from regulars.segments.definition import read_definition, write_definition
 
 ATTRIBUTE = {"type": "attribute", "key": "k"}
@@ -98,6 +101,37 @@ def test_what_journeys_stored_is_read(stored, today):
 def test_what_is_written_today_is_read_as_it_is(today):
     for of_journey in (True, False):
         assert msgspec.to_builtins(read(today, of_journey=of_journey)) == msgspec.to_builtins(read(today))
+
+
+def test_a_journey_of_an_older_release_is_read_with_the_same_steps():
+    """Its runs stand at steps by their ids: those of the old form are those of the new one."""
+    stored = {
+        "name": "J",
+        "trigger": "purchase",
+        "filter": {"type": "purchases", "in_days": 365, "none": True},
+        "steps": [
+            {"do": "wait", "hours": 1, "id": "first"},
+            {
+                "do": "branch",
+                "if": {"type": "none", "of": [{"type": "subscribed"}]},
+                "then": [{"do": "exit"}],
+                "else": [
+                    {"do": "branch", "id": "x", "if": {"type": "subscribed", "is": False}, "then": [{"do": "exit"}]},
+                    {"do": "wait_for_purchase", "days": 3, "then": [{"do": "exit"}]},
+                ],
+            },
+        ],
+    }
+    journey = read_journey(json.dumps(stored).encode())
+    assert [place for place, _ in walk_steps(journey.steps)] == [
+        "first", "2", "2.then.1", "x", "2.else.1.then.1", "2.else.2", "2.else.2.then.1",
+    ]  # fmt: skip
+    assert read_journey(write_journey(journey)) == journey
+    written = json.loads(write_journey(journey))
+    assert written["filter"] == {"type": "bought", "none": True, "window": {"last_days": 365}}
+    may_be_texted = {"type": "consent", "state": "may_be_texted"}
+    assert written["steps"][1]["if"] == {"type": "none", "of": [may_be_texted]}
+    assert written["steps"][1]["else"][0]["if"] == {**may_be_texted, "is": False}
 
 
 def test_conditions_are_upgraded_wherever_they_stand():

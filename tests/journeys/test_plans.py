@@ -6,7 +6,10 @@ import pytest
 from tests.journeys.desk import Desk
 from tests.support.plans import rows_thrown, watch
 
-from regulars.journeys.sight.look import recorded_since
+from regulars.conditions.tree import Bought, Window
+from regulars.journeys.conditions import judge
+from regulars.journeys.definition import Definition, Exit
+from regulars.journeys.sight.look import SALES_MAX, Subject, look, recorded_since
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 
@@ -28,11 +31,30 @@ def test_the_sales_since_a_moment_are_read_from_that_moment_on(desk: Desk, monke
     desk.do(lambda tx: tx.execute(OLD_TICKETS, given))
     thrown = watch(monkeypatch, rows_thrown)
 
-    async def look(tx: Tx) -> None:
+    async def read(tx: Tx) -> None:
         since = [tx.now - timedelta(minutes=20), tx.now]
         found = await recorded_since(tx, desk.organization_id, [(profile_id, None, moment) for moment in since])
         assert [len(sales) for sales in found] == [20, 0]
 
-    desk.do(look)
+    desk.do(read)
     # Of each, those of the hour by which clocks may differ.
     assert max(thrown.values()) <= 2 * 61
+
+
+def test_conditions_of_a_journey_look_at_the_sales_that_were_recorded_last(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    profile_id = desk.customer("shared")
+    given = {"organization_id": desk.organization_id, "profile_id": profile_id, "tickets": TICKETS}
+    desk.do(lambda tx: tx.execute(OLD_TICKETS, given))
+    asked = Bought(at_least=1_000, window=Window(last_days=365))
+    definition = Definition(name="J", trigger="purchase", filter=asked, steps=(Exit(),))
+    thrown = watch(monkeypatch, rows_thrown)
+
+    async def see(tx: Tx) -> None:
+        subject = Subject(profile_id, None, definition)
+        seen = (await look(tx, desk.organization_id, [subject])).seen(subject, tx.now)
+        assert seen is not None
+        assert len(seen.customer.sales) == SALES_MAX < TICKETS
+        assert judge("filter", asked, seen) is True
+
+    desk.do(see)
+    assert max(thrown.values()) == 0

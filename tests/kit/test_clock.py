@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -8,6 +9,7 @@ from regulars.kit.clock import (
     is_in_future,
     monotonic,
     parse_timestamp,
+    start_of_last,
     truncate_to_milliseconds,
 )
 
@@ -170,3 +172,11 @@ def test_an_answer_that_took_long_corrects_a_clock_that_does_not_fit_it(told, kn
     clock.set(datetime.now(UTC) + 5 * HOUR, asked_at=monotonic())
     clock.set(datetime.now(UTC) + told * HOUR, asked_at=monotonic() - 3600)
     assert hours_ahead(clock) == known
+
+
+def test_the_last_days_begin_at_a_local_midnight_and_today_is_one_of_them():
+    paris = ZoneInfo("Europe/Paris")
+    now = datetime(2026, 10, 26, 0, 30, tzinfo=UTC)
+    assert start_of_last(1, now, paris) == datetime(2026, 10, 25, 23, 0, tzinfo=UTC)
+    # The clocks went back the day before, so two days begin 25 hours earlier.
+    assert start_of_last(2, now, paris) == datetime(2026, 10, 24, 22, 0, tzinfo=UTC)

@@ -12,6 +12,7 @@ from typing import Final
 
 from regulars.catalog.model import AttributeType, Interpreted, day_of, fold_text, interpret
 from regulars.conditions.tree import Compared, Comparison, When, Window
+from regulars.kit.clock import first_of_last
 
 _SET: Final[tuple[Comparison, ...]] = ("is_set", "is_not_set")
 _NUMBER: Final[tuple[Comparison, ...]] = ("at_least", "at_most", "between", "is", "is_not", "more", "less", *_SET)
@@ -94,7 +95,7 @@ def span_of_when(when: When, today: date) -> Span:
         case "between":
             return when.from_ or date.max, when.to or date.min, True
         case _:
-            return first_of_last(when.days, today), today, when.comparison == "in_last_days"
+            return first_of_last(when.days or 1, today), today, when.comparison == "in_last_days"
 
 
 def days_of(window: Window | None, today: date) -> tuple[date, date]:
@@ -111,11 +112,6 @@ def anniversary_in(day: date, year: int) -> date:
     if (day.month, day.day) == (FEBRUARY, LEAP_DAY) and not calendar.isleap(year):
         return date(year, FEBRUARY, LEAP_DAY - 1)
     return day.replace(year=year)
-
-
-def first_of_last(days: int | None, today: date) -> date:
-    """The first of the last N days: they are N calendar days, and today is one of them."""
-    return today - timedelta(days=(days or 1) - 1)
 
 
 def last_of_next(days: int | None, today: date) -> date:
@@ -199,7 +195,7 @@ def span_of(asked: Compared, today: date, zone: tzinfo) -> Span:
         case "in_next_days":
             return today, last_of_next(asked.days, today), True
         case _:
-            return first_of_last(asked.days, today), today, asked.comparison == "in_last_days"
+            return first_of_last(asked.days or 1, today), today, asked.comparison == "in_last_days"
 
 
 def _before(day: date) -> Span:

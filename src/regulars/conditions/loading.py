@@ -9,7 +9,7 @@ import phonenumbers
 
 from regulars.catalog.model import day_of
 from regulars.conditions import queries
-from regulars.conditions.comparisons import days_of, first_of_last
+from regulars.conditions.comparisons import days_of
 from regulars.conditions.customers import Customer, Line, Sale, Standing, Text
 from regulars.conditions.netting import millionths
 from regulars.conditions.tree import (
@@ -25,6 +25,7 @@ from regulars.conditions.tree import (
 )
 from regulars.consent.check import Asked, Verdict, check
 from regulars.consent.model import Reason, Status
+from regulars.kit.clock import first_of_last
 from regulars.kit.db import Tx
 from regulars.kit.ids import ById
 from regulars.messaging.inbox.find import find_suppressed

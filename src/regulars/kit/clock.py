@@ -2,7 +2,8 @@
 
 import re
 import time
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import time as clock_time
 
 import msgspec
 
@@ -95,6 +96,16 @@ def format_timestamp(moment: datetime) -> str:
 
 def truncate_to_milliseconds(moment: datetime) -> datetime:
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def first_of_last(days: int, today: date) -> date:
+    """The first of the last N days: they are N calendar days, and today is one of them."""
+    return today - timedelta(days=days - 1)
+
+
+def start_of_last(days: int, now: datetime, zone: tzinfo) -> datetime:
+    """The moment at which the last N days begin in a zone."""
+    return datetime.combine(first_of_last(days, in_zone(now, zone).date()), clock_time(), zone)
 
 
 def is_in_future(moment: datetime, *, now: datetime, tolerance: timedelta) -> bool:

@@ -16,12 +16,12 @@ import msgspec
 from regulars.consent.browse import queries
 from regulars.consent.browse.model import StoreConsents
 from regulars.consent.model import Status
-from regulars.kit.clock import monotonic
+from regulars.kit.clock import monotonic, start_of_last
 from regulars.kit.db import Database, Tx
 from regulars.work.queue import Due, Queue
 
 WEEKS: Final = 26
-BY_STORE_SINCE: Final = timedelta(days=30)
+BY_STORE_DAYS: Final = 30
 FRESH_S_MIN: Final = 30.0
 # Counting takes at most this part of the time while somebody keeps looking.
 FRESH_PER_COUNTING: Final = 50
@@ -112,7 +112,7 @@ async def count_figures(database: Database, organization_id: UUID) -> None:
         zone = ZoneInfo(time_zone)
         since = tx.now - timedelta(weeks=WEEKS)
         changes = await queries.count_changes(tx, organization_id, since=since, time_zone=time_zone)
-        stores = await queries.count_by_store(tx, organization_id, since=tx.now - BY_STORE_SINCE)
+        stores = await queries.count_by_store(tx, organization_id, since=start_of_last(BY_STORE_DAYS, tx.now, zone))
         figures = _figures(counts, stores, changes, zone)
         took_ms = int((monotonic() - started) * 1000)
         await queries.keep_figures(

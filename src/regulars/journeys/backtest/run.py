@@ -24,6 +24,7 @@ from regulars.journeys.needs import FILTER
 from regulars.journeys.runs.enter import TRIGGERS, Arrival, arrival_of_sale, may_enter_again
 from regulars.journeys.sight.look import find_sales, load_asked_customers, load_known
 from regulars.journeys.sight.model import RecordedRow, SaleRow
+from regulars.kit.clock import start_of_last
 from regulars.kit.db import Tx
 from regulars.messaging.inbox.find import find_suppressed
 from regulars.messaging.settings.store import Texting
@@ -116,7 +117,7 @@ class _Player:
             evaluator=Evaluator(known),
             now=tx.now,
         )
-        report = Report.begin(version, since=tx.now - timedelta(days=days), until=tx.now, zone=known.zone.key)
+        report = Report.begin(version, since=start_of_last(days, tx.now, known.zone), until=tx.now, zone=known.zone.key)
         return cls(tx, organization_id, stage, report)
 
     def pages(self, facts_max: int) -> AsyncIterator[set[UUID]]:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from regulars.journeys.chance import share_of
+from regulars.journeys.runs.decide import share_of
 
 CLAIM_FOR = timedelta(seconds=15)
 TEXT_WAITS = timedelta(hours=97)

@@ -33,12 +33,14 @@ COLUMNS = """
 
 
 def declarations() -> dict[str, PersonalData]:
-    """By the name of the room."""
+    """By the name of the room. A short one stands in the model of the room."""
     found = {}
     for package in pkgutil.iter_modules(regulars.__path__, "regulars."):
-        if package.ispkg and any(one.name == "personal" for one in pkgutil.iter_modules([_folder(package.name)])):
-            data = importlib.import_module(f"{package.name}.personal").PERSONAL_DATA
-            found[package.name.removeprefix("regulars.")] = data
+        modules = {one.name for one in pkgutil.iter_modules([_folder(package.name)])} if package.ispkg else set()
+        for name in {"personal", "model"} & modules:
+            data = getattr(importlib.import_module(f"{package.name}.{name}"), "PERSONAL_DATA", None)
+            if data is not None:
+                found[package.name.removeprefix("regulars.")] = data
     return found
 
 

@@ -14,9 +14,8 @@ from regulars.catalog.model import AttributeType
 from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES, ValueTest
 from regulars.conditions.tree import OfAttribute
 from regulars.segments.analysis.engine import attribute
-from regulars.segments.analysis.engine.attribute import Read
+from regulars.segments.analysis.engine.attribute import Read, Reading
 from regulars.segments.analysis.engine.numbers import Numbers
-from regulars.segments.analysis.engine.reading import Reading
 
 ZONE = "Europe/Paris"
 LEAP, OTHER_YEAR = date(2028, 2, 28), date(2026, 2, 21)

@@ -4,11 +4,13 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 import msgspec
 
 from regulars.idempotency.errors import InvalidIdempotencyKey
 from regulars.kit.errors import Headers
+from regulars.work.personal import PersonalData
 
 RETENTION = timedelta(hours=24)
 KEY_CHARACTERS_MAX = 255
@@ -86,3 +88,13 @@ def change_results(body: bytes, change: Callable[[bytes], bytes]) -> bytes:
     """The answer of a batch request with each of its results changed."""
     results = [change(bytes(result)) for result in _results_decoder.decode(body).results]
     return BATCH_BEGINNING + b",".join(results) + b"]}"
+
+
+PERSONAL_DATA: Final = PersonalData(
+    columns=("idempotency_keys.body",),
+    harmless={
+        "idempotency_keys.key": "chosen by the caller to name a request; it goes after 24 hours",
+        "idempotency_keys.fingerprint": "a hash of a whole request; it goes after 24 hours",
+        "idempotency_keys.headers": "names of fields that were ignored",
+    },
+)

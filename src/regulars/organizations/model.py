@@ -6,7 +6,10 @@ import zlib
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 from uuid import UUID
+
+from regulars.work.personal import PersonalData
 
 KEY_PREFIX = "rgl_"
 RANDOM_CHARACTERS = 30
@@ -90,3 +93,12 @@ def checksum(random: str) -> str:
 def hash_key(key: str) -> bytes:
     """What is kept of a key. It has 178 bits of its own randomness, so a plain hash is enough."""
     return hashlib.sha256(key.encode()).digest()
+
+
+PERSONAL_DATA: Final = PersonalData(
+    harmless={
+        "organizations": "about the retailer",
+        "organization_slugs": "about the retailer",
+        "api_keys": "about the retailer's systems",
+    }
+)

@@ -5,7 +5,7 @@ from typing import Final
 
 from regulars.catalog.personal import PERSONAL_DATA as CATALOG
 from regulars.consent.personal import PERSONAL_DATA as CONSENT
-from regulars.idempotency.personal import PERSONAL_DATA as IDEMPOTENCY
+from regulars.idempotency.model import PERSONAL_DATA as IDEMPOTENCY
 from regulars.journeys.personal import PERSONAL_DATA as JOURNEYS
 from regulars.messaging.personal import PERSONAL_DATA as MESSAGING
 from regulars.profiles.personal import PERSONAL_DATA as PROFILES

@@ -1,13 +1,14 @@
 """What a store is, and how an upsert changes it."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from regulars.kit.errors import ApiError
+from regulars.work.personal import PersonalData
 
 # The officially assigned codes of ISO 3166-1 alpha-2.
 _CODES = """
@@ -94,3 +95,6 @@ def begin(upsert: StoreUpsert, *, identifier: UUID, now: datetime) -> Store:
         created_at=now,
         updated_at=now,
     )
+
+
+PERSONAL_DATA: Final = PersonalData(harmless={"stores": "about the retailer's shops"})

@@ -6,8 +6,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
-from regulars.journeys.browse.model import SpanRow, VersionRow
-from regulars.journeys.runs.model import RunRow
+from regulars.journeys.runs.model import RunRow, SpanRow, VersionRow
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 

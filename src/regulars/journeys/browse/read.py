@@ -5,8 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.journeys.browse import queries
-from regulars.journeys.browse.model import SpanRow, VersionRow
-from regulars.journeys.runs.model import RunRow
+from regulars.journeys.runs.model import RunRow, SpanRow, VersionRow
 from regulars.kit.db import Tx
 from regulars.kit.ids import SALES_EVENT
 from regulars.kit.keyset import PageRequest, PageRows

@@ -4,7 +4,6 @@ from datetime import datetime
 
 from starlette.responses import Response
 
-from regulars.journeys.browse.model import SpanRow
 from regulars.journeys.browse.read import list_spans
 from regulars.journeys.drafts.change import load_draft
 from regulars.journeys.faults import find_unjudgeable_journeys
@@ -14,6 +13,7 @@ from regulars.journeys.needs import FILTER, needs_of
 from regulars.journeys.pages.flow import Card, draw, faults_at
 from regulars.journeys.pages.listing import PARKED_COUNTED_MAX
 from regulars.journeys.pages.parts import STATES, find_journey, journey_url, read_version
+from regulars.journeys.runs.model import SpanRow
 from regulars.journeys.words import TRIGGERS, tell_condition, tell_entry, tell_exits
 from regulars.kit.ids import JOURNEY
 from regulars.web.render import render

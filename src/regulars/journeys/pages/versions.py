@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
-from regulars.journeys.browse.model import SpanRow, VersionRow
 from regulars.journeys.browse.read import list_spans, list_versions
 from regulars.journeys.difference import count_changes, tell_difference
 from regulars.journeys.drafts.change import load_draft
 from regulars.journeys.figures.read import JourneyFigures, read_figures
 from regulars.journeys.pages.parts import STATES, find_journey, journey_url, read_version
+from regulars.journeys.runs.model import SpanRow, VersionRow
 from regulars.web.render import render
 from regulars.web.visit import Visit
 

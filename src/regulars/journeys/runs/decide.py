@@ -3,13 +3,13 @@
 The caller looks up what the run may see at that moment and writes down, or counts, what was decided.
 """
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from regulars.journeys.chance import share_of
 from regulars.journeys.conditions import CannotJudge, Seen, describe_context, judge
 from regulars.journeys.definition import (
     Branch,
@@ -49,6 +49,8 @@ WITHDRAWN: Final = "left by a withdrawal"
 NOT_JUDGED: Final = "the branch could not be judged for 30 days"
 
 Attributes = Mapping[str, str]
+
+_HUNDREDTHS: Final = 10_000
 
 
 class RunSubject(NamedTuple):
@@ -296,3 +298,9 @@ class _Walk:
 
     def _note(self, node: Node, event: str, detail: dict[str, Any]) -> None:
         self._progress.notes.append(StepNote(node.id, event, detail))
+
+
+def share_of(journey_id: UUID, profile_id: UUID) -> float:
+    """From 0 to 100, always the same for a customer and a journey."""
+    digest = hashlib.sha256(journey_id.bytes + profile_id.bytes).digest()
+    return int.from_bytes(digest[:8], "big") % _HUNDREDTHS / 100

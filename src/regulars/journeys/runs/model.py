@@ -61,3 +61,17 @@ class TraceRow(NamedTuple):
     step: str | None
     event: str
     detail: Any
+
+
+class VersionRow(NamedTuple):
+    version: int
+    created_at: datetime
+    created_by: str | None
+
+
+class SpanRow(NamedTuple):
+    """When a version was live."""
+
+    version: int
+    since: datetime
+    until: datetime | None

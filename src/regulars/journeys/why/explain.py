@@ -14,7 +14,6 @@ from regulars.conditions.tree import Group, kind_of
 from regulars.consent.browse.ledger import list_last_entries
 from regulars.consent.browse.listing import list_of_customer
 from regulars.consent.model import Kind
-from regulars.journeys.browse.model import SpanRow
 from regulars.journeys.browse.read import list_spans
 from regulars.journeys.conditions import CannotJudge, Seen, judge
 from regulars.journeys.definition import Definition
@@ -22,6 +21,7 @@ from regulars.journeys.manage import Journey
 from regulars.journeys.needs import FILTER
 from regulars.journeys.runs.definitions import load_definitions
 from regulars.journeys.runs.enter import arrival_of_entry, arrival_of_sale
+from regulars.journeys.runs.model import SpanRow
 from regulars.journeys.sight.look import Subject, find_sales, look
 from regulars.journeys.sight.model import SaleRow
 from regulars.journeys.why import queries

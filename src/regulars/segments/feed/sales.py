@@ -10,7 +10,6 @@ from regulars.kit.db import Tx
 from regulars.segments import queries as columns
 from regulars.segments.columns.model import WHOLE, Run, SalesPack, State, pack_sales
 from regulars.segments.feed.customers import feed_customers
-from regulars.segments.feed.netting import sign_of
 from regulars.segments.feed.queries import SaleRow
 
 
@@ -99,3 +98,8 @@ def _add_lines(pack: SalesPack, lines: Sequence[_Line], products: dict[bytes, in
     pack.product.extend(codes)
     pack.quantity.extend(quantities)
     pack.total.extend(totals)
+
+
+def sign_of(values: Sequence[int], *, is_return: bool) -> int:
+    """By what the values of a sale's lines are multiplied: those of a return that sum below 0 are signed already."""
+    return -1 if is_return and sum(values) >= 0 else 1

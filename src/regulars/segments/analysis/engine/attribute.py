@@ -2,6 +2,7 @@
 
 import calendar
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from sys import getsizeof
 from typing import Final
@@ -16,7 +17,15 @@ from regulars.segments.analysis.engine.blobs import Array, Dictionary
 from regulars.segments.analysis.engine.dates import NO_DAY, read_days
 from regulars.segments.analysis.engine.days import EPOCH_ORDINAL, Zone, number_of
 from regulars.segments.analysis.engine.numbers import Numbers
-from regulars.segments.analysis.engine.reading import Reading
+
+
+@dataclass(slots=True)
+class Reading:
+    """How many values there are to read, and how many are read."""
+
+    total: int = 0
+    done: int = 0
+
 
 YES, NO, UNREADABLE = np.int8(1), np.int8(0), np.int8(-1)
 # Fewer values than this are asked one by one: the test of one value is what everything else is held against.

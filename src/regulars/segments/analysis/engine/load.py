@@ -9,12 +9,12 @@ import numpy as np
 
 from regulars.kit.db import Tx
 from regulars.segments.analysis.engine import queries
+from regulars.segments.analysis.engine.attribute import Reading
 from regulars.segments.analysis.engine.customers import Column, apply, empty, place_block
 from regulars.segments.analysis.engine.days import Zone
 from regulars.segments.analysis.engine.memory import Held
 from regulars.segments.analysis.engine.need import Need
 from regulars.segments.analysis.engine.parts import read_part, stored_as, unpack_grouped
-from regulars.segments.analysis.engine.reading import Reading
 from regulars.segments.analysis.engine.sales import SalesRun, is_told
 from regulars.segments.columns.model import WHOLE, Run, unpack_customers, unpack_sales
 

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import numpy as np
 
+from regulars.segments.analysis.engine.attribute import Reading
 from regulars.segments.analysis.engine.blobs import Array
 from regulars.segments.analysis.engine.customers import PROFILE, Column, apply, grown, last_of_each
 from regulars.segments.analysis.engine.queries import Snapshot
-from regulars.segments.analysis.engine.reading import Reading
 from regulars.segments.analysis.engine.sales import SalesRun, Words, is_told
 from regulars.segments.columns.model import CustomerState, Run
 

@@ -132,6 +132,19 @@ async def list_spans(tx: Tx, organization_id: UUID, journey_id: UUID, *, limit: 
     return [SpanRow(*row) for row in rows]
 
 
+async def find_journeys_of_runs(tx: Tx, organization_id: UUID, runs: Collection[UUID]) -> dict[UUID, tuple[UUID, str]]:
+    rows = await tx.fetch(
+        """
+        SELECT r.id, j.id, j.name
+        FROM journey_runs r
+        JOIN journeys j ON j.organization_id = r.organization_id AND j.id = r.journey_id
+        WHERE r.organization_id = %s AND r.id = ANY (%s::uuid[])
+        """,
+        (organization_id, list(runs)),
+    )
+    return {row[0]: (row[1], row[2]) for row in rows}
+
+
 async def name_journeys(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
     rows = await tx.fetch(
         "SELECT id, name FROM journeys WHERE organization_id = %s AND id = ANY (%s::uuid[])",

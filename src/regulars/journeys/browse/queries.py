@@ -7,13 +7,11 @@ from uuid import UUID
 from psycopg.sql import SQL
 
 from regulars.journeys.runs.model import RunRow, SpanRow, VersionRow
+from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
-_COLUMNS = SQL(
-    """id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, state, step, waits_for, waiting_since,
-       due_at, attempts, outcome, reason, entered_at, ended_at, fact_at, seen_sales"""
-)
+_COLUMNS = SQL(names_of(RunRow))
 
 
 _NEWEST: Final = Keyset({"id": UUID}, is_descending=True)

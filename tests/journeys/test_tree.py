@@ -68,25 +68,6 @@ def test_a_branch_moves_with_everything_in_it():
     assert (place, kinds(moved.steps)) == ("2", ["Wait", ("Branch", ["Wait"], ["Exit"])])
 
 
-def test_conditions_join_into_a_group_and_leave_it_again():
-    [first] = definition(branch()).steps
-    root = tree.add_part(None, "", first.condition)
-    amount = definition(filter=AMOUNT).filter
-    both = tree.add_part(root, "", amount)
-    assert [type(it).__name__ for it in both.of] == ["Consent", "OfAmount"]
-    nested = tree.add_part(both, "", definition(filter={"type": "any", "of": []}).filter)
-    nested = tree.add_part(nested, "2", first.condition)
-    assert tree.part_at(nested, "2.0") == first.condition
-    assert tree.regroup(nested, "2", "none").of[2].of == nested.of[2].of
-    # The empty group goes with its last condition, and a group of one becomes it.
-    assert tree.remove_part(nested, "2.0") == both
-    assert tree.remove_part(both, "0") == amount
-    assert tree.remove_part(amount, "") is None
-    for way in ("5", "0.0", "x", "2.7"):
-        with pytest.raises(tree.NoSuchPlace):
-            tree.part_at(nested, way)
-
-
 def test_a_branch_that_lost_its_question_asks_nothing_and_the_filter_may_be_missing():
     one = tree.with_condition(definition(branch()), "1", None)
     assert tree.condition_of(one, "1").of == ()

@@ -35,7 +35,7 @@ def test_a_segment_marks_its_count_as_old_and_counts_when_the_server_is_back(
     expect(count.locator("output")).to_have_text("1")
     tab.context.set_offline(True)
     expect(away).to_contain_text("The server does not answer")
-    tab.locator("#r-0-days").fill("400")
+    tab.locator("#r-0-days").fill("401")
     expect(count).to_have_class(OLD, timeout=200)
     expect(tab.locator("#fig-r-0")).to_have_class(OLD)
     expect(count.locator("output")).to_have_text("1")
@@ -46,13 +46,13 @@ def test_a_segment_marks_its_count_as_old_and_counts_when_the_server_is_back(
     expect(count.locator("output")).to_have_text("3")
     expect(count).not_to_have_class(OLD)
     expect(away).to_have_count(0)
-    expect(tab.locator("#r-0-days")).to_have_value("400")
+    expect(tab.locator("#r-0-days")).to_have_value("401")
 
 
 def test_a_button_that_was_pressed_without_a_server_does_its_work_once_it_is_back(tab: Page, marketer: Visitor):
     tab.goto(marketer.url("/segments/new"))
     tab.context.set_offline(True)
-    tab.get_by_role("button", name="Condition", exact=True).click()
+    tab.get_by_role("button", name="Attribute", exact=True).click()
     expect(tab.locator("#away")).to_be_visible()
     tab.context.set_offline(False)
     expect(tab.locator("#c-r-1")).to_be_visible()

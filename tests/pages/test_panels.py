@@ -19,7 +19,6 @@ PANELS = (
     "step=1.then.1",
     "step=1.then.2",
     "add=1.then.1&kind=send_text",
-    "of=filter&into=&type=attribute&key=size",
 )
 
 

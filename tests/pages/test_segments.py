@@ -46,9 +46,7 @@ def test_everything_works_by_sending_the_form(marketer, crowd):
     picked = {**GOLD, "r.0~more_values": "Gold"}
     figure = '<span class="condition-count" id="fig-r-0">3</span>'
     assert ask_until(figure, lambda: marketer.post("/segments/draft", name="Gold", **picked))
-    added = marketer.post(
-        "/segments/draft", name="Gold", act="add r", **GOLD, **{"r.0~values": "Gold", "r~new": "bought"}
-    )
+    added = marketer.post("/segments/draft", name="Gold", act="add r bought", **GOLD, **{"r.0~values": "Gold"})
     assert 'name="r.1~low"' in added.text
     incomplete = marketer.post("/segments/draft", name="Gold", act="add r", **GOLD, **{"r.0~values": "Gold"})
     assert "1 condition says too little yet" in incomplete.text

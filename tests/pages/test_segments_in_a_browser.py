@@ -107,13 +107,15 @@ class Builder:
         return self.tab.locator(f"#{member}")
 
     def add(self, group: str, kind: str, place: str) -> None:
-        self.at(f"{group}-new").select_option(label=kind)
-        row = self.tab.locator(f"#c-{group} > .group-list > .row")
-        self.hand.press(row.get_by_role("button", name="Condition", exact=True))
+        row = self.tab.locator(f"#c-{group} > .group-list > .adder")
+        button = row.get_by_role("button", name=kind, exact=True)
+        if not button.is_visible():
+            self.hand.press(row.locator("summary"))
+        self.hand.press(button)
         expect(self.at(f"c-{place}")).to_be_visible()
 
     def add_group(self, group: str, place: str, kind: str) -> None:
-        row = self.tab.locator(f"#c-{group} > .group-list > .row")
+        row = self.tab.locator(f"#c-{group} > .group-list > .adder")
         self.hand.press(row.get_by_role("button", name="Group", exact=True))
         expect(self.at(f"c-{place}")).to_be_visible()
         if kind != "Any of these":

@@ -5,14 +5,14 @@ import json
 import pytest
 
 from regulars.conditions.comparisons import OFFERED
+from regulars.conditions.forms import draft
+from regulars.conditions.forms.draft import Node, apply, read_tree, walk
+from regulars.conditions.forms.fields import Incomplete, condition_of, node_of, settle
+from regulars.conditions.forms.view import build
 from regulars.conditions.labels import COMPARISONS, HIDDEN, Labels, Names
 from regulars.conditions.tree import CONDITIONS_MAX
 from regulars.segments.definition import read_definition
-from regulars.segments.pages import draft
 from regulars.segments.pages.changes import changes
-from regulars.segments.pages.draft import Node, apply, read_tree, walk
-from regulars.segments.pages.fields import Incomplete, condition_of, node_of, settle
-from regulars.segments.pages.tree import build
 from regulars.web.format import Format
 
 PROPERTY = {"key": "collection", "comparison": "is", "value": "Lin lavé"}
@@ -24,6 +24,12 @@ CONDITIONS = [
     {"type": "attribute", "key": "newsletter", "comparison": "is_true"},
     {"type": "attribute", "key": "birthday", "comparison": "anniversary_in_next_days", "days": 7},
     {"type": "attribute", "key": "city", "comparison": "is_not_set"},
+    {"type": "store", "any_of": ["LYO", "PAR"]},
+    {"type": "amount", "at_least_cents": 100, "at_most_cents": 1990},
+    {"type": "currency", "any_of": ["EUR"]},
+    {"type": "product", "any_of": ["A"], "property": PROPERTY},
+    {"type": "segment", "id": "seg_1", "is": False},
+    {"type": "consent", "state": "may_be_texted", "is": False},
     {"type": "consent", "state": "may_be_texted", "sources": ["EVENT"], "stores": ["LYO"], "since": {"comparison": "after", "date": "2026-01-02"}},
     {"type": "consent", "state": "never_asked"},
     {"type": "bought", "at_least": 1, "window": {"last_days": 60}, "stores": ["LYO"]},
@@ -104,8 +110,7 @@ def test_every_comparison_is_offered_and_has_words():
 
 def test_buttons_add_remove_and_drop():
     root = Node("all")
-    root.set("new", "spend")
-    assert apply(root, "add r") == (0,)
+    assert apply(root, "add r spend") == (0,)
     assert [node.kind for _, node in walk(root)] == ["all", "spend"]
     assert apply(root, "group r") == (1,)
     assert apply(root, "add r.1") == (1, 0)

@@ -28,4 +28,6 @@ class IdempotencyInProgress(ApiError):
     cause = "The first request with this Idempotency-Key has not finished."
     fix = "Wait as long as `Retry-After` says."
     retry = f"Yes, {SAME_KEY}."
-    own_headers = RETRY_SOON
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, headers=RETRY_SOON)

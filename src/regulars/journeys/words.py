@@ -16,6 +16,7 @@ from regulars.journeys.definition import (
     WaitForPurchase,
     WaitUntil,
 )
+from regulars.messaging.template import describe_template
 
 TRIGGERS: Final = {
     "purchase": "A purchase is recorded",
@@ -106,7 +107,7 @@ def _tell(step: Step) -> tuple[str, str]:
         case Split(percent=percent):
             return f"{percent}% of the customers", "by chance, always the same way for the same customer"
         case SendText(text=text):
-            return f"“{text}”", "consent, hours and caps are asked when it leaves"
+            return f"“{describe_template(text)}”", "consent, hours and caps are asked when it leaves"
         case SetAttribute(key=key, value=value):
             return f"{key} = {value}", ""
         case Exit():

@@ -1,8 +1,10 @@
 """What states, reasons and meanings are called, in words for people."""
 
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from regulars.messaging.model import OriginKind, Reason, State
+from regulars.messaging.rules import Rule
 
 
 class Word(NamedTuple):
@@ -52,6 +54,7 @@ MEANINGS: Final = {
     "perhaps_stop": Word("May ask to stop", "No keyword, but it may ask to stop: the number gets nothing.", "warn"),
     "other": Word("Reply", "No keyword; a person reads it.", "none"),
 }
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 DECISIONS: Final = {
     "withdrew": "Withdrew",
     "revived": "Subscribed again",
@@ -59,6 +62,21 @@ DECISIONS: Final = {
     "not_stop": "Not a withdrawal",
     "ignored": "Changed nothing",
 }
+
+
+def describe_hours(rule: Rule) -> str:
+    """A week in one line: days with the same hours together."""
+    told = []
+    for window, days in groupby(zip(rule.days, _DAYS, strict=True), key=lambda one: one[0]):
+        names = [name for _, name in days]
+        span = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+        hours = "closed" if window is None else f"{_clock(window.opens_minute)} to {_clock(window.closes_minute)}"
+        told.append(f"{span} {hours}")
+    return f"{', '.join(told)}; {'open' if rule.on_holidays else 'closed'} on public holidays"
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60}:{minute % 60:02d}"
 
 
 def state_word(state: str) -> Word:

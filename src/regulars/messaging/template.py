@@ -109,6 +109,20 @@ def render(template: Template, values: Mapping[str, str | None]) -> str | Missin
     return "".join(written)
 
 
+def describe_template(text: str) -> str:
+    """For people: each place by its name in brackets. A text that cannot be read stays as it is."""
+    try:
+        pieces = parse_template(text).pieces
+    except TemplateError:
+        return text
+    return "".join(piece if isinstance(piece, str) else f"[{_name_of(piece.field)}]" for piece in pieces)
+
+
+def _name_of(field: str) -> str:
+    name = PLAIN_FIELDS.get(field) or field.removeprefix(ATTRIBUTE_PREFIX)
+    return name.removeprefix("the ").removeprefix("customer's ")
+
+
 def clean_value(value: str) -> str:
     """What a stored value may put into a text: one line, no braces, nothing invisible, and not endlessly long."""
     return _SPACES.sub(" ", _UNFIT.sub(" ", value)).strip()[:VALUE_CHARACTERS_MAX].strip()

@@ -1,6 +1,6 @@
 """Personal data by role: what a person without the right sees instead. Pages and exports go through here."""
 
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 import phonenumbers
 
@@ -8,6 +8,32 @@ from regulars.web.visit import Visit
 
 HIDDEN: Final = "•••"
 _SHOWN_DIGITS: Final = 2
+
+
+class Person(Protocol):
+    """A customer, as far as pages name one."""
+
+    @property
+    def external_id(self) -> str: ...
+    @property
+    def first_name(self) -> str | None: ...
+    @property
+    def last_name(self) -> str | None: ...
+    @property
+    def phone_number(self) -> str | None: ...
+
+
+class Candidate(NamedTuple):
+    """One of several customers whom a user may mean: how to ask for this one, and how two of one name differ."""
+
+    reference: str
+    name: str
+    hint: str
+
+
+def candidate(visit: Visit, person: Person) -> Candidate:
+    hint = phone(visit, person.phone_number) or text(visit, person.external_id) or ""
+    return Candidate(person.external_id, name(visit, person.first_name, person.last_name) or "No name yet", hint)
 
 
 def name(visit: Visit, first: str | None, last: str | None) -> str | None:

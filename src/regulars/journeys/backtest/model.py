@@ -5,14 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.kit.clock import format_timestamp, in_zone
+from regulars.kit.ids import PROFILE
 
 NOTE: Final = (
     "It uses today's attributes, segments, links of numbers to customers, suppressed numbers and texting settings;"
     " consents and sales are those that had been recorded at each moment."
 )
+# Of each figure so many customers are named.
+PEOPLE_MAX: Final = 50
 
 
 @dataclass(slots=True)
@@ -47,6 +51,8 @@ class Report:
     still_waiting: int = 0
     facts: int = 0
     is_cut: bool = False
+    # By figure: some of the customers behind it, first come first.
+    people: dict[str, dict[UUID, None]] = field(default_factory=dict)
 
     @classmethod
     def begin(cls, version: int, *, since: datetime, until: datetime, zone: str) -> "Report":
@@ -56,6 +62,12 @@ class Report:
 
     def day(self, moment: datetime) -> Day:
         return self.by_day[_day(moment, self.zone)]
+
+    def name(self, figure: str, profile_id: UUID) -> None:
+        """Remember who is behind a figure: `entries`, `texts`, or the reason for staying out or for no text."""
+        people = self.people.setdefault(figure, {})
+        if len(people) < PEOPLE_MAX:
+            people[profile_id] = None
 
     @property
     def total(self) -> Day:
@@ -80,6 +92,7 @@ class Report:
             "outcomes": sorted_counts(self.outcomes),
             "still_waiting": self.still_waiting,
             "by_day": [{"day": day.isoformat(), **counted.as_data()} for day, counted in self.by_day.items()],
+            "people": {figure: [PROFILE.encode(it) for it in people] for figure, people in sorted(self.people.items())},
             "note": NOTE,
         }
 

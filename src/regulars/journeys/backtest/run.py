@@ -31,6 +31,8 @@ from regulars.messaging.settings.store import Texting
 
 DAYS_MAX: Final = 90
 FACTS_MAX: Final = 100_000
+# Facts older than seven days when they were recorded bring no customer in.
+TOO_OLD: Final = "too old"
 _PAGE: Final = 200
 _KINDS: Final = {trigger: kind for kind, trigger in TRIGGERS.items()}
 _NO_ID: Final = UUID(int=0)
@@ -152,13 +154,15 @@ class _Player:
             sale = None if arrival.sale_id is None else sales[arrival.sale_id]
             reason = self._reason_to_stay_out(story, sale, at, entered_at, ended_at)
             if reason is not None:
-                self.report.day(at).not_entered[reason] += 1
+                self._stay_out(story, reason, at)
                 continue
             played = play(self.stage, story, sale, at)
             entered_at, ended_at = at, played.ended_at
             self.report.day(at).entries += 1
+            self.report.name("entries", story.person.id)
             for text in played.texts:
                 day = self.report.day(text.at)
+                self.report.name(text.reason or "texts", story.person.id)
                 if text.reason is None:
                     day.texts += 1
                     day.parts += text.parts
@@ -168,6 +172,10 @@ class _Player:
                 self.report.still_waiting += 1
             else:
                 self.report.outcomes[played.outcome] += 1
+
+    def _stay_out(self, story: Story, reason: str, at: datetime) -> None:
+        self.report.day(at).not_entered[reason] += 1
+        self.report.name(reason, story.person.id)
 
     def _reason_to_stay_out(
         self,
@@ -191,8 +199,12 @@ class _Player:
         if self.stage.definition.trigger == "opt_in":
             found = list(story.consents())
         else:
-            rows = (sales[sale.id] for sale in story.sales if sale.id in sales)
-            found = [arrival for row in rows if (arrival := arrival_of_sale(row)) is not None]
+            found = []
+            for row in (sales[sale.id] for sale in story.sales if sale.id in sales):
+                if (arrival := arrival_of_sale(row)) is not None:
+                    found.append(arrival)
+                else:
+                    self._stay_out(story, TOO_OLD, row.created_at)
         within = [it for it in found if self.report.since <= it.recorded_at <= self.report.until]
         return sorted(within, key=lambda it: (it.recorded_at, it.id))
 

@@ -1,4 +1,4 @@
-"""Changing a definition at a place: steps by where they stand (`3.else.1`), conditions by their way from the root.
+"""Changing a definition at a place: steps by where they stand (`3.else.1`), conditions by the step that has them.
 
 Pure functions. A place that is not there gives `NoSuchPlace`: somebody else may have changed the steps meanwhile.
 """
@@ -8,12 +8,11 @@ from typing import Final, Literal, cast
 
 from msgspec.structs import replace
 
-from regulars.conditions.tree import All, Any, Condition, Group, Nothing
+from regulars.conditions.tree import All, Condition
 from regulars.journeys.definition import Branch, Definition, Step
 from regulars.journeys.program import Forking
 
 FILTER: Final = "filter"
-GROUPS: Final[dict[str, type[Group]]] = {"all": All, "any": Any, "none": Nothing}
 Way = Literal["up", "down"]
 _WAYS: Final = {"then": "then", "else": "otherwise"}
 _PLACE_CHARACTERS_MAX: Final = 400
@@ -100,58 +99,6 @@ def with_condition(definition: Definition, owner: str, condition: Condition | No
     return replace_step(definition, owner, replace(step, condition=All(of=()) if condition is None else condition))
 
 
-def part_at(root: Condition | None, way: str) -> Condition | None:
-    """`way` is like `0.2`; "" is the root."""
-    found = root
-    for index in _indexes(way):
-        if not isinstance(found, Group) or not 0 <= index < len(found.of):
-            raise NoSuchPlace(way)
-        found = found.of[index]
-    return found
-
-
-def add_part(root: Condition | None, way: str, part: Condition) -> Condition:
-    """Into the group that stands there; beside what is no group."""
-    there = part_at(root, way)
-    if there is None:
-        return part
-    if isinstance(there, Group):
-        return _replaced(root, _indexes(way), replace(there, of=(*there.of, part)))
-    return _replaced(root, _indexes(way), All(of=(there, part)))
-
-
-def replace_part(root: Condition | None, way: str, part: Condition) -> Condition:
-    if part_at(root, way) is None:
-        raise NoSuchPlace(way)
-    return _replaced(root, _indexes(way), part)
-
-
-def remove_part(root: Condition | None, way: str) -> Condition | None:
-    """A group that loses its last condition goes too, and one that keeps a single one becomes it."""
-    if part_at(root, way) is None:
-        raise NoSuchPlace(way)
-    indexes = _indexes(way)
-    if not indexes or root is None:
-        return None
-    above = part_at(root, ".".join(map(str, indexes[:-1])))
-    if not isinstance(above, Group):
-        raise NoSuchPlace(way)
-    left = (*above.of[: indexes[-1]], *above.of[indexes[-1] + 1 :])
-    parent = ".".join(map(str, indexes[:-1]))
-    if not left:
-        return remove_part(root, parent)
-    is_needless = len(left) == 1 and not isinstance(above, Nothing)
-    return _replaced(root, indexes[:-1], left[0] if is_needless else replace(above, of=left))
-
-
-def regroup(root: Condition | None, way: str, kind: str) -> Condition:
-    """All, any or none of the same."""
-    there = part_at(root, way)
-    if not isinstance(there, Group) or kind not in GROUPS:
-        raise NoSuchPlace(way)
-    return _replaced(root, _indexes(way), GROUPS[kind](of=there.of))
-
-
 def split_place(place: str) -> tuple[str, int]:
     """The way a step stands in, and its index there."""
     container, _, number = place.rpartition(".")
@@ -183,20 +130,3 @@ def _walk(steps: tuple[Step, ...], prefix: str) -> Iterator[tuple[str, Step]]:
         if isinstance(step, Forking):
             yield from _walk(step.then, f"{prefix}{number}.then.")
             yield from _walk(step.otherwise, f"{prefix}{number}.else.")
-
-
-def _indexes(way: str) -> list[int]:
-    parts = way.split(".") if way else []
-    if len(way) > _PLACE_CHARACTERS_MAX or not all(part.isascii() and part.isdigit() for part in parts):
-        raise NoSuchPlace(way)
-    return [int(part) for part in parts]
-
-
-def _replaced(root: Condition | None, indexes: list[int], part: Condition) -> Condition:
-    if not indexes:
-        return part
-    if not isinstance(root, Group) or not 0 <= indexes[0] < len(root.of):
-        raise NoSuchPlace(".".join(map(str, indexes)))
-    first, rest = indexes[0], indexes[1:]
-    inner = _replaced(root.of[first], rest, part)
-    return replace(root, of=(*root.of[:first], inner, *root.of[first + 1 :]))

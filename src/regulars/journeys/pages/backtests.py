@@ -14,23 +14,35 @@ from regulars.journeys.figures.read import read_sums
 from regulars.journeys.pages.flow import SKIPS
 from regulars.journeys.pages.parts import STATES, journey_url, read_journey_id, refusals
 from regulars.kit.clock import parse_timestamp
-from regulars.kit.ids import JOURNEY
+from regulars.kit.db import Tx
+from regulars.kit.ids import JOURNEY, PROFILE
+from regulars.profiles.browse.search import find_by_ids
+from regulars.web import mask
 from regulars.web.errors import Conflict
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
 from regulars.web.visit import Visit
 
 DAYS: Final = 30
+FACTS: Final = {
+    "purchase": "Purchases of known customers",
+    "return": "Returns of known customers",
+    "opt_in": "Changes of consent",
+}
+OPENED: Final = {"entries": "Would enter", "texts": "Would be texted"}
 STAYED_OUT: Final = {
+    "too old": "Older than seven days when recorded",
     "filter": "The conditions did not hold",
+    "filter cannot be judged": "The conditions cannot be judged",
     "already in it": "Were in it already",
     "reentry": "Had been in it before",
 }
 
 
 class Share(NamedTuple):
-    """A piece of the bar and its line below."""
+    """A piece of the bar and its line below; `figure` is how the report names the customers behind it."""
 
+    figure: str
     words: str
     number: int
     kind: str
@@ -44,8 +56,19 @@ async def show_backtest(visit: Visit) -> Response:
             draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
         asked = await find_backtest(tx, visit.organization_id, draft.row.id)
         sums = await read_sums(tx, visit.organization_id, [draft.row.id])
+        people = await _find_people(tx, visit, asked)
     form = FormState({"days": str(asked.days if asked else DAYS), "of": visit.query.get("of", "")})
-    return render(visit, "journeys/backtest.html", form=form, **_shown(visit, draft, asked, sums[draft.row.id].entered))
+    shown = _shown(visit, draft, asked, sums[draft.row.id].entered)
+    return render(visit, "journeys/backtest.html", form=form, **{**shown, "people": people})
+
+
+async def _find_people(tx: Tx, visit: Visit, asked: AskedRow | None) -> list[tuple[str, str]]:
+    """The ids and names of those behind the figure that was opened."""
+    report = {} if asked is None or asked.report is None else asked.report
+    named = report.get("people", {}).get(visit.query.get("people", ""), [])
+    ids = [identifier for it in named if (identifier := PROFILE.decode(it)) is not None]
+    found = await find_by_ids(tx, visit.organization_id, ids)
+    return [(PROFILE.encode(one.id), mask.candidate(visit, one).name) for one in found]
 
 
 async def ask(visit: Visit) -> Response:
@@ -76,6 +99,7 @@ async def ask(visit: Visit) -> Response:
 
 def _shown(visit: Visit, draft: Draft, asked: AskedRow | None, entered: int) -> dict[str, Any]:
     report: Mapping[str, Any] | None = asked.report if asked is not None else None
+    opened = visit.query.get("people", "")
     return {
         "row": draft.row,
         "states": STATES,
@@ -84,7 +108,10 @@ def _shown(visit: Visit, draft: Draft, asked: AskedRow | None, entered: int) -> 
         "asked": asked,
         "report": report,
         "is_running": asked is not None and asked.ended_at is None,
-        "is_old": asked is not None and not _is_of(asked, draft),
+        "is_old": asked is not None and not is_of(asked, draft),
+        "facts_played": FACTS[draft.definition.trigger],
+        "people": [],
+        "opened": OPENED.get(opened, STAYED_OUT.get(opened, f"Skipped: {SKIPS.get(opened.partition(':')[0], opened)}")),
         "shares": [] if report is None else _shares(report),
         "stayed_out": [] if report is None else _stayed_out(report),
         "since": None if report is None else parse_timestamp(report["since"]),
@@ -93,7 +120,7 @@ def _shown(visit: Visit, draft: Draft, asked: AskedRow | None, entered: int) -> 
     }
 
 
-def _is_of(asked: AskedRow, draft: Draft) -> bool:
+def is_of(asked: AskedRow, draft: Draft) -> bool:
     """Whether what was played is what would be saved or activated now."""
     if draft.is_new:
         return asked.revision == draft.revision
@@ -102,22 +129,22 @@ def _is_of(asked: AskedRow, draft: Draft) -> bool:
 
 def _shares(report: Mapping[str, Any]) -> list[Share]:
     """Texts that would have been asked for: sent, and skipped by reason."""
-    parts = [("Would be sent", int(report["texts"]), "")]
+    parts = [("texts", "Would be sent", int(report["texts"]), "")]
     kinds = ("is-past", "is-2", "is-3", "is-4")
     skipped = sorted(report["skipped"].items(), key=lambda one: -one[1])
     parts += [
-        (f"Skipped: {SKIPS.get(reason.partition(':')[0], reason)}", times, kinds[min(place, 3)])
+        (reason, f"Skipped: {SKIPS.get(reason.partition(':')[0], reason)}", times, kinds[min(place, 3)])
         for place, (reason, times) in enumerate(skipped)
     ]
-    total = sum(number for _, number, _ in parts) or 1
+    total = sum(number for _, _, number, _ in parts) or 1
     shares, x = [], 0.0
-    for words, number, kind in parts:
+    for figure, words, number, kind in parts:
         width = round(100 * number / total, 2)
-        shares.append(Share(words, number, kind, round(x, 2), width))
+        shares.append(Share(figure, words, number, kind, round(x, 2), width))
         x += width
     return shares
 
 
-def _stayed_out(report: Mapping[str, Any]) -> list[tuple[str, int]]:
+def _stayed_out(report: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     found = sorted(report["not_entered"].items(), key=lambda one: -one[1])
-    return [(STAYED_OUT.get(reason, reason), times) for reason, times in found]
+    return [(reason, STAYED_OUT.get(reason, reason), times) for reason, times in found]

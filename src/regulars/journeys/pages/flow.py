@@ -7,6 +7,7 @@ from regulars.conditions.check import Fault
 from regulars.journeys.definition import Definition, Step
 from regulars.journeys.figures.read import JourneyFigures, StepFigures
 from regulars.journeys.names import name_segments
+from regulars.journeys.needs import FILTER
 from regulars.journeys.program import Forking
 from regulars.journeys.words import Told, kind_of, tell_step, tell_ways
 from regulars.kit.etag import etag_of
@@ -44,9 +45,10 @@ class Card:
 
     place: str
     id: str
+    # What people read of the place, such as 3, Yes, 2.
+    label: str
     kind: str
     told: Told
-    number: int
     is_last: bool
     figure: str = ""
     figure_word: str = ""
@@ -71,7 +73,17 @@ def draw(
     formats: Format | None = None,
 ) -> list[Card]:
     """Without figures it is the builder's. `segments` are the names of those that it asks for."""
-    return _Drawing(faults, segments, figures, formats).cards(definition.steps, "")
+    return _Drawing(faults, segments, figures, formats).cards(definition.steps, "", "")
+
+
+def step_labels(cards: list[Card]) -> dict[str, str]:
+    """What the places of faults are called, and the steps that a run may stand at."""
+    labels = {FILTER: "Only if", "reentry": "Trigger", "steps": "Steps"}
+    for card in cards:
+        labels[card.id] = f"{card.label}. {card.told.kind}"
+        for way in card.ways:
+            labels |= step_labels(way.steps)
+    return labels
 
 
 def faults_at(faults: list[Fault], *places: str) -> list[str]:
@@ -85,33 +97,33 @@ class _Drawing:
     figures: JourneyFigures | None
     formats: Format | None
 
-    def cards(self, steps: tuple[Step, ...], prefix: str) -> list[Card]:
+    def cards(self, steps: tuple[Step, ...], prefix: str, label: str) -> list[Card]:
         return [
-            self._card(step, f"{prefix}{number}", number, is_last=number == len(steps))
+            self._card(step, f"{prefix}{number}", f"{label}{number}", is_last=number == len(steps))
             for number, step in enumerate(steps, start=1)
         ]
 
-    def _card(self, step: Step, place: str, number: int, *, is_last: bool) -> Card:
+    def _card(self, step: Step, place: str, label: str, *, is_last: bool) -> Card:
         identifier = step.id or place
         figure, word, notes, waiting = self._figures(step, identifier)
         told = tell_step(step)
         return Card(
             place=place,
             id=identifier,
+            label=label,
             kind=kind_of(step),
             told=told._replace(name=name_segments(told.name, self.segments)),
-            number=number,
             is_last=is_last,
             figure=figure,
             figure_word=word,
             notes=notes,
             waiting=waiting,
-            ways=self._ways(step, identifier, place),
+            ways=self._ways(step, identifier, place, label),
             faults=faults_at(self.faults, identifier),
             was=etag_of(step),
         )
 
-    def _ways(self, step: Step, identifier: str, place: str) -> list[Way]:
+    def _ways(self, step: Step, identifier: str, place: str, label: str) -> list[Way]:
         if not isinstance(step, Forking):
             return []
         names = tell_ways(step)
@@ -119,7 +131,7 @@ class _Drawing:
             Way(
                 key=key,
                 name=self._way_name(name, identifier, key),
-                steps=self.cards(steps, f"{place}.{key}."),
+                steps=self.cards(steps, f"{place}.{key}.", f"{label}, {name}, "),
                 place=f"{place}.{key}",
             )
             for key, name, steps in (("then", names[0], step.then), ("else", names[1], step.otherwise))

@@ -6,14 +6,20 @@ from typing import Final, cast
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
+from regulars.journeys.backtest.asked.ask import find_backtest
 from regulars.journeys.definition import Definition
 from regulars.journeys.figures.read import read_sums
 from regulars.journeys.manage import ASK_AFTER, Journey, Waiting, activate, archive, create_journey, pause
+from regulars.journeys.names import find_segment_names, name_segments
+from regulars.journeys.needs import needs_of
+from regulars.journeys.pages.flow import draw, step_labels
 from regulars.journeys.pages.parts import STATES, find_journey, journey_url, refusals
 from regulars.journeys.starts import STARTS, find_start
-from regulars.journeys.words import TRIGGERS, tell_step
+from regulars.journeys.words import TRIGGERS, tell_condition, tell_entry, tell_step
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY
+from regulars.messaging.labels import describe_hours
+from regulars.messaging.settings.store import load_texting
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
 from regulars.web.visit import Visit
@@ -41,7 +47,8 @@ async def create(visit: Visit) -> Response:
         subject, after = JOURNEY.encode(made.row.id), {"name": definition.name, "start": visit.form["start"]}
         await record(tx, visit.organization_id, actor_of(visit), "journey.create", subject, after=after)
     done = "A draft: nobody enters before it is activated."
-    return redirect(visit, journey_url(visit, made.row, "edit"), done=done)
+    edit = journey_url(visit, made.row, "edit")
+    return redirect(visit, edit if definition.steps else f"{edit}?entry=1", done=done)
 
 
 async def duplicate(visit: Visit) -> Response:
@@ -67,7 +74,7 @@ async def duplicate(visit: Visit) -> Response:
 async def ask_to_activate(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
-    return _activation(visit, journey, FormState({"waiting": "continue"}))
+        return await _activation(tx, visit, journey, FormState({"waiting": "continue"}))
 
 
 async def make_live(visit: Visit) -> Response:
@@ -76,7 +83,7 @@ async def make_live(visit: Visit) -> Response:
         journey = await find_journey(tx, visit)
         waiting = form.choice("waiting", ("continue", "end")) if _is_long(visit, journey) else None
         if form.is_refused:
-            return _activation(visit, journey, form, status=400)
+            return await _activation(tx, visit, journey, form, status=400)
         with refusals():
             await activate(tx, visit.organization_id, journey.row.id, waiting=cast("Waiting | None", waiting))
         await _note(visit, tx, journey, "journey.activate", "live")
@@ -119,7 +126,15 @@ async def _ask(visit: Visit, template: str) -> Response:
     return render(visit, template, journey=journey, row=journey.row, figures=figures, form=FormState(), here=here)
 
 
-def _activation(visit: Visit, journey: Journey, form: FormState, *, status: int = 200) -> Response:
+async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *, status: int = 200) -> Response:
+    """What will happen: who enters, how many by the backtest, through which steps, by which provider, at what hours."""
+    organization_id, definition = visit.organization_id, journey.definition
+    segments = await find_segment_names(tx, organization_id, needs_of(definition).segments)
+    texting = await load_texting(tx, organization_id)
+    backtest = await find_backtest(tx, organization_id, journey.row.id)
+    is_played = backtest is not None and backtest.version == journey.row.version and backtest.report is not None
+    country = visit.place.default_country
+    cards = draw(definition, journey.faults, segments=segments)
     return render(
         visit,
         "journeys/activate.html",
@@ -131,7 +146,15 @@ def _activation(visit: Visit, journey: Journey, form: FormState, *, status: int 
         form=form,
         is_long=_is_long(visit, journey),
         waiting=WAITING,
-        trigger=TRIGGERS[journey.definition.trigger],
+        trigger=TRIGGERS[definition.trigger],
+        condition=None if definition.filter is None else name_segments(tell_condition(definition.filter), segments),
+        entry=tell_entry(definition),
+        cards=cards,
+        labels=step_labels(cards),
+        backtest=backtest if is_played else None,
+        texting=texting,
+        hours=None if texting is None or country is None else describe_hours(texting.settings.rule_of(country)),
+        country=country,
     )
 
 

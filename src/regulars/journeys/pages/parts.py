@@ -37,7 +37,9 @@ def refusals() -> Iterator[None]:
         raise PageNotFound(str(error)) from None
     except DraftTooLarge as error:
         raise FormTooLarge(str(error)) from None
-    except (NotPossible, DefinitionRefused) as error:
+    except DefinitionRefused:
+        raise Conflict("It cannot run as it stands: what needs a change is named in the builder.") from None
+    except NotPossible as error:
         raise Conflict(str(error)) from None
 
 

@@ -10,6 +10,7 @@ from regulars.journeys.browse.read import list_runs
 from regulars.journeys.figures.read import read_sums
 from regulars.journeys.manage import Journey
 from regulars.journeys.names import find_segment_names
+from regulars.journeys.pages.flow import draw, step_labels
 from regulars.journeys.pages.parts import PATH, STATES, find_journey, journey_url, refusals
 from regulars.journeys.pages.trace import WAITS, Around, segments_seen, tell_reason, tell_trace
 from regulars.journeys.program import program_of
@@ -21,11 +22,11 @@ from regulars.journeys.sight.look import find_people, find_sales
 from regulars.journeys.why.explain import Explained, explain
 from regulars.journeys.words import tell_step
 from regulars.kit.db import Tx
-from regulars.kit.ids import JOURNEY, PROFILE, RUN, read_reference
+from regulars.kit.ids import JOURNEY, PROFILE, RUN
 from regulars.kit.keyset import PageRows
 from regulars.messaging.find import list_texts_of
 from regulars.messaging.model import OriginKind
-from regulars.profiles.find import find_profile
+from regulars.profiles.browse.search import find_candidates
 from regulars.sales.listing import find_sale
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
@@ -45,12 +46,17 @@ class RunLine(NamedTuple):
     standing: str
 
 
-def filters(visit: Visit) -> list[Filter]:
-    words = "External id or prof_…" if visit.sees_personal else "prof_…"
+def filters(visit: Visit, journey: Journey) -> list[Filter]:
+    words = "Name, number or id" if visit.sees_personal else "prof_…"
+    cards = draw(journey.definition, [], segments={})
+    steps = [(one, label) for one, label in step_labels(cards).items() if one in program_of(journey.definition).nodes]
+    asked = visit.query.get("step", "")
+    if asked and asked not in dict(steps):
+        steps.append((asked, "A step of another version"))
     return [
         Filter("who", "Search customers", kind="search", placeholder=words),
         Filter("state", "State", choices=tuple(RUN_STATES.items())),
-        Filter("step", "Stands at step", placeholder="3.else.1"),
+        Filter("step", "Stands at", choices=tuple(steps)),
     ]
 
 
@@ -58,8 +64,15 @@ async def show_runs(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         journey = await find_journey(tx, visit)
         path = f"{PATH}/{JOURNEY.encode(journey.row.id)}/runs"
-        view = read_view(visit, "runs", path, filters=filters(visit))
-        customer = await _find_customer(tx, visit, view)
+        view = read_view(visit, "runs", path, filters=filters(visit, journey))
+        people = await find_candidates(
+            tx,
+            visit.organization_id,
+            view.value("who"),
+            default_country=visit.place.default_country,
+            sees_personal=visit.sees_personal,
+        )
+        customer = people[0].id if len(people) == 1 else None
         is_known = customer is not None or not view.value("who")
         found = await _find(tx, visit, journey, view, customer) if is_known else PageRows()
         explained: list[Explained] = []
@@ -79,19 +92,10 @@ async def show_runs(visit: Visit) -> Response:
         here=journey_url(visit, journey.row),
         figures=sums[journey.row.id],
         is_known=is_known,
+        people=[mask.candidate(visit, one) for one in people] if len(people) > 1 else [],
         explained=explained,
         run_id=RUN.encode,
     )
-
-
-async def _find_customer(tx: Tx, visit: Visit, view: ListView) -> UUID | None:
-    """Whom the view names, if anybody."""
-    who = view.value("who")
-    profile = await find_profile(tx, visit.organization_id, read_reference(PROFILE, who)) if who else None
-    # An external id tells who somebody is: who may not see one may not try one either.
-    if profile is None or not (visit.sees_personal or who == PROFILE.encode(profile.id)):
-        return None
-    return profile.id
 
 
 async def _find(tx: Tx, visit: Visit, journey: Journey, view: ListView, customer: UUID | None) -> PageRows[RunRow]:

@@ -3,8 +3,9 @@
 from functools import partial
 from typing import Final
 
+from regulars.conditions.forms.draft import FIELDS_MAX
 from regulars.journeys.pages import backtests, life, listing, runs, show, versions
-from regulars.journeys.pages.edit import act, asking, builder, save
+from regulars.journeys.pages.edit import act, builder, save
 from regulars.journeys.pages.parts import PATH
 from regulars.web.access import Action
 from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
@@ -39,7 +40,12 @@ PAGES: Final[tuple[Page, ...]] = (
     _do(path=f"{_ONE}/edit/measure", handle=act.measure_step),
     _do(path=f"{_ONE}/edit/move", handle=act.move_step),
     _do(path=f"{_ONE}/edit/remove", handle=act.remove_step),
-    _do(path=f"{_ONE}/edit/condition", handle=asking.change_condition, bytes_max=LARGE_FORM_BYTES_MAX),
+    _do(
+        path=f"{_ONE}/edit/condition",
+        handle=act.change_rules,
+        fields_max=FIELDS_MAX,
+        bytes_max=LARGE_FORM_BYTES_MAX,
+    ),
     _do(path=f"{_ONE}/edit/save", handle=save.save),
     _ask(path=f"{_ONE}/edit/discard", handle=save.ask_to_discard),
     _do(path=f"{_ONE}/edit/discard", handle=save.discard),

@@ -20,7 +20,7 @@ from regulars.journeys.needs import FILTER, needs_of
 from regulars.journeys.program import program_of
 from regulars.journeys.runs import queries
 from regulars.journeys.runs.model import NewRun, Noted
-from regulars.journeys.runs.note import count_entries
+from regulars.journeys.runs.note import count_entries, count_refused
 from regulars.journeys.sight.look import Sight, Subject, find_sales, look
 from regulars.journeys.sight.model import SaleRow
 from regulars.journeys.trace import keep as trace
@@ -115,11 +115,10 @@ async def _enter_journey(
     if not subjects:
         return
     sight = await look(tx, organization_id, subjects)
-    wanted = [
-        (arrival, activation, definition)
-        for (arrival, activation, definition), subject in zip(matched, subjects, strict=True)
-        if _passes(sight, subject, tx.now)
-    ]
+    passed = [_passes(sight, subject, tx.now) for subject in subjects]
+    wanted = [one for one, is_in in zip(matched, passed, strict=True) if is_in]
+    refused = [activation.version for (_, activation, _), is_in in zip(matched, passed, strict=True) if not is_in]
+    await count_refused(tx, organization_id, journey_id, refused)
     if wanted:
         await _begin(tx, organization_id, journey_id, wanted, sight)
 

@@ -23,7 +23,6 @@ class MessageLine(NamedTuple):
     origin_kind: str
     state: str
     reason: str | None
-    origin_id: UUID | None = None
 
 
 class Wanted(NamedTuple):

@@ -14,6 +14,8 @@ from regulars.profiles.queries import find_profiles_by_id
 
 # A number that more profiles share is a switchboard, and no way to find a person.
 SAME_NUMBER_MAX: Final = 50
+# So many customers of one name are offered to choose from.
+CANDIDATES_MAX: Final = 8
 
 
 class Hit(NamedTuple):
@@ -46,6 +48,21 @@ async def search_by_name(tx: Tx, organization_id: UUID, text: str, page: PageReq
         return PageRows()
     found = await queries.list_profiles_by_name(tx, organization_id, beginning, page)
     return PageRows(Hit(profile, (folded, str(profile.id))) for folded, profile in found)
+
+
+async def find_candidates(
+    tx: Tx, organization_id: UUID, text: str, *, default_country: str | None, sees_personal: bool
+) -> list[Profile]:
+    """Whom a user may mean who looks for one customer: by an id or a number, else by the beginning of a name."""
+    if not text:
+        return []
+    found = await search_exactly(
+        tx, organization_id, text, default_country=default_country, sees_personal=sees_personal
+    )
+    if not found and sees_personal:
+        page = PageRequest(limit=CANDIDATES_MAX)
+        found = [hit.profile for hit in await search_by_name(tx, organization_id, text, page)]
+    return found[:CANDIDATES_MAX]
 
 
 async def find_by_ids(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:

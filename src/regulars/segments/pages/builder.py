@@ -1,6 +1,6 @@
 """The builder: a segment as it is written, with figures beside every condition."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -11,6 +11,11 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.catalog.find import find_types
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.conditions.check import EMPTY_GROUP, Fault, Types
+from regulars.conditions.forms import draft
+from regulars.conditions.forms.draft import Node
+from regulars.conditions.forms.fields import node_of
+from regulars.conditions.forms.offered import Choices, Offered, find_offered
+from regulars.conditions.forms.view import Built, Scene, build, faults_by_path, settle_tree, view
 from regulars.conditions.labels import GROUPS, KINDS, STATES, Labels
 from regulars.conditions.tree import Group, Path
 from regulars.kit.db import Tx
@@ -29,15 +34,10 @@ from regulars.segments.kept.model import Segment, SizeRow
 from regulars.segments.kept.resolve import Resolved, resolve
 from regulars.segments.kept.sizes import keep_size, list_sizes
 from regulars.segments.kept.uses import DescribeUses, Use
-from regulars.segments.pages import draft
 from regulars.segments.pages.changes import Change, changes
-from regulars.segments.pages.draft import Node
-from regulars.segments.pages.fields import node_of, settle
 from regulars.segments.pages.figures import AT_ONCE_S, Counted, Patience, ask_difference, count, find_difference
-from regulars.segments.pages.offered import ListJourneys, Offered, find_offered
 from regulars.segments.pages.people import Person, find_people
 from regulars.segments.pages.somebody import tell_why
-from regulars.segments.pages.tree import Built, Scene, build, faults_by_path, view
 from regulars.segments.pages.uses import PATH, list_uses
 from regulars.stores.find import list_stores
 from regulars.web.errors import FormTooLarge, PageNotFound
@@ -80,6 +80,10 @@ class _Known:
     changes: list[Change]
     difference: tuple[Asked, Asked] | None
     progress: Progress | None
+
+
+# The journeys that a condition about texts may name.
+ListJourneys = Callable[[Tx, UUID], Awaitable[Choices]]
 
 
 class Builder:
@@ -258,13 +262,18 @@ class Builder:
         return render(visit, "segments/builder.html", status=status, **values)
 
     async def _look(self, tx: Tx, visit: Visit, work: Work) -> "_Known":
-        attributes, properties = await _types(tx, visit.organization_id, work.root)
-        for _, node in draft.walk(work.root):
-            settle(node, attributes, properties)
-        draft.number(work.root)
+        attributes, properties = await settle_tree(tx, visit.organization_id, work.root)
         built = build(work.root)
         resolved = await resolve(tx, visit.organization_id, built.match)
-        offered = await find_offered(tx, visit, work.segment, self._journeys)
+        others = await manage.list_segments(tx, visit.organization_id)
+        own = None if work.segment is None else work.segment.row.id
+        offered = await find_offered(
+            tx,
+            visit.organization_id,
+            visit.format.locale.territories,
+            segments=[(SEGMENT.encode(it.id), it.name) for it in others if it.id != own],
+            journeys=[] if self._journeys is None else await self._journeys(tx, visit.organization_id),
+        )
         words = Labels(visit.format, offered.names)
         is_changed = _is_changed(work, built.match, is_complete=not built.incomplete)
         segment = work.segment if is_changed else None
@@ -345,14 +354,6 @@ async def find_segment(tx: Tx, visit: Visit) -> Segment:
         return await manage.load_segment(tx, visit.organization_id, identifier)
     except SegmentNotFound as error:
         raise PageNotFound("No segment of this organization has this id; it may have been deleted.") from error
-
-
-async def _types(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Types]:
-    nodes = [node for _, node in draft.walk(root)]
-    return (
-        await find_types(tx, organization_id, Catalog.ATTRIBUTES, {node.one("key") for node in nodes} - {""}),
-        await find_types(tx, organization_id, Catalog.PRODUCTS, {node.one("pkey") for node in nodes} - {""}),
-    )
 
 
 def _work_of(definition: Definition, *, segment: Segment | None = None) -> Work:

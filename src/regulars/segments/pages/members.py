@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
+from regulars.conditions.forms.draft import path_of
 from regulars.conditions.labels import STATES
 from regulars.conditions.tree import ConsentState, OfAttribute, OfSales, Path, walk
 from regulars.kit.clock import format_timestamp
@@ -20,7 +21,6 @@ from regulars.segments.kept.resolve import resolve
 from regulars.segments.kept.sizes import list_sizes
 from regulars.segments.kept.uses import DescribeUses
 from regulars.segments.pages.builder import find_segment
-from regulars.segments.pages.draft import path_of
 from regulars.segments.pages.figures import AT_ONCE_S, count
 from regulars.segments.pages.people import Person, find_people
 from regulars.segments.pages.uses import PATH, list_uses

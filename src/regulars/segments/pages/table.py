@@ -5,19 +5,16 @@ from functools import partial
 
 from starlette.responses import Response
 
+from regulars.conditions.forms.draft import FIELDS_MAX
 from regulars.segments.analysis.ask import Analysis
 from regulars.segments.kept.uses import DescribeUses
-from regulars.segments.pages.builder import Builder
+from regulars.segments.pages.builder import Builder, ListJourneys
 from regulars.segments.pages.listing import Listing
 from regulars.segments.pages.members import MemberPages
-from regulars.segments.pages.offered import ListJourneys
 from regulars.segments.pages.uses import PATH, describe_segments
 from regulars.web.access import Action
 from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
 from regulars.web.visit import Visit
-
-# Fifty conditions have more fields than an ordinary form.
-FIELDS_MAX = 3_000
 
 
 def pages(

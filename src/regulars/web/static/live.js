@@ -20,7 +20,8 @@ function mark(figures, isOld) {
   for (const figure of figures ? document.querySelectorAll(figures) : []) figure.classList.toggle("is-old", isOld);
 }
 
-const figuresOf = (part) => part.closest("[data-outdates]")?.dataset.outdates;
+// Of a field, and of a form around such an element.
+const figuresOf = (part) => (part.closest("[data-outdates]") ?? part.querySelector("[data-outdates]"))?.dataset.outdates;
 
 function onChange({ target }) {
   if (!figuresOf(target)) return;
@@ -108,6 +109,8 @@ document.addEventListener("htmx:afterSettle", ({ detail: { xhr } }) => {
 document.addEventListener("submit", (event) => {
   if (!isAway || event.defaultPrevented || event.target.method !== "post") return;
   event.preventDefault();
+  // htmx would send its next request of this form where the button in focus leads.
+  event.submitter?.blur();
   showAway(NOT_SENT);
 });
 window.addEventListener("offline", () => {

@@ -1,4 +1,4 @@
-"""What the forms of the entry and of steps do; each makes one change of the draft."""
+"""What the forms of the entry, of steps and of conditions do; each makes one change of the draft."""
 
 from dataclasses import replace
 from typing import Literal, cast
@@ -6,6 +6,9 @@ from typing import Literal, cast
 import msgspec
 from starlette.responses import Response
 
+from regulars.conditions.forms.draft import TooManyNodes, apply, read_tree
+from regulars.conditions.forms.view import build, settle_tree
+from regulars.conditions.tree import Condition, Group, Nothing
 from regulars.journeys.definition import Reentry, Step
 from regulars.journeys.drafts import tree
 from regulars.journeys.drafts.change import Draft
@@ -13,11 +16,12 @@ from regulars.journeys.pages.edit import builder
 from regulars.journeys.pages.edit.forms import KINDS, read_step
 from regulars.journeys.pages.edit.making import Edit, builder_url, edit
 from regulars.journeys.pages.edit.message import replace_character
+from regulars.journeys.pages.edit.panel import rules_panel
 from regulars.journeys.program import Forking, walk
-from regulars.journeys.words import TRIGGERS, tell_step
+from regulars.journeys.words import TRIGGERS, tell_condition, tell_step
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
-from regulars.web.errors import PageNotFound
+from regulars.web.errors import FormTooLarge, PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
@@ -47,6 +51,7 @@ async def change_entry(visit: Visit) -> Response:
             changed=changed,
             panel=lambda: builder.entry_panel(draft, form=form),
             now=f"It is called “{draft.definition.name}” now.",
+            then="" if draft.definition.steps else "?add=1",
         )
 
     return await edit(visit, plan)
@@ -160,6 +165,40 @@ async def remove_step(visit: Visit) -> Response:
     return await edit(visit, plan)
 
 
+async def change_rules(visit: Visit) -> Response:
+    """Keep the conditions; every other button, and a list in which something was chosen, brings the form again."""
+    owner = visit.form.get("of", "")
+    try:
+        root = read_tree(visit.form_lists)
+    except TooManyNodes as error:
+        raise FormTooLarge(str(error)) from None
+    if "keep" not in visit.form:
+        new = apply(root, visit.form.get("act", ""))
+        async with visit.database.reading() as tx:
+            draft = await builder.find_draft(tx, visit)
+            with builder.places():
+                panel = await rules_panel(tx, visit, draft, owner, root=root, new=new)
+        return builder.render_builder(visit, draft, replace(panel, was=visit.form.get("was", "")))
+    form = FormState(visit.form)
+
+    async def plan(tx: Tx, draft: Draft) -> Edit:
+        there = tree.condition_of(draft.definition, owner)
+        await settle_tree(tx, visit.organization_id, root)
+        built = build(root)
+        for message in built.incomplete.values():
+            form.refuse("rules", message)
+        return Edit(
+            piece=there,
+            changed=None if built.incomplete else tree.with_condition(draft.definition, owner, _simplest(built.match)),
+            panel=lambda: rules_panel(tx, visit, draft, owner, root=root, form=form),
+            now="Nothing is asked any more." if there is None else tell_condition(there),
+            then=f"#s-{owner}",
+            done="Kept in the draft: conditions.",
+        )
+
+    return await edit(visit, plan)
+
+
 def _find_moved(draft: Draft, place: str, was: str) -> tuple[str, Step] | None:
     """The step that the form is about: at its place, or where the only one like it stands after others were added or
     removed before it. None: it was removed."""
@@ -172,3 +211,10 @@ def _find_moved(draft: Draft, place: str, was: str) -> tuple[str, Step] | None:
 def _count(step: Step) -> int:
     """How many steps hang on it."""
     return sum(1 for _ in walk((step,))) - 1
+
+
+def _simplest(match: Group) -> Condition | None:
+    """One condition needs no group around it, and none is no condition."""
+    if not match.of:
+        return None
+    return match.of[0] if len(match.of) == 1 and not isinstance(match, Nothing) else match

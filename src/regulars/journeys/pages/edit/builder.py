@@ -1,28 +1,25 @@
 """The builder's page: the flow with its tools at the left, the form of what is chosen at the right."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.responses import Response
 
-from regulars.journeys.definition import Definition, SendText
+from regulars.journeys.definition import Branch, Definition, SendText
 from regulars.journeys.drafts.change import Draft, load_draft
 from regulars.journeys.drafts.tree import (
     FILTER,
     NoSuchPlace,
-    condition_of,
-    part_at,
     split_place,
     step_at,
     steps_in,
 )
 from regulars.journeys.names import name_segments
-from regulars.journeys.pages.edit import panels
 from regulars.journeys.pages.edit.forms import CHOICES, KINDS, fill_form, new_form
 from regulars.journeys.pages.edit.message import Measure, measure_text, pick_fields
-from regulars.journeys.pages.flow import draw, faults_at
+from regulars.journeys.pages.edit.panel import Panel, rules_panel
+from regulars.journeys.pages.flow import draw, faults_at, step_labels
 from regulars.journeys.pages.parts import STATES, journey_url, read_journey_id, refusals
 from regulars.journeys.words import TRIGGERS, tell_condition, tell_entry, tell_exits, tell_step
 from regulars.kit.db import Tx
@@ -31,17 +28,6 @@ from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import render
 from regulars.web.visit import Visit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """What stands at the right, and the form in it. `was` is the etag of the piece it is about."""
-
-    name: str
-    form: FormState
-    was: str = ""
-    place: str = ""
-    more: Mapping[str, Any]
 
 
 async def show_builder(visit: Visit) -> Response:
@@ -70,12 +56,8 @@ async def find_draft(tx: Tx, visit: Visit) -> Draft:
 async def choose_panel(tx: Tx, visit: Visit, draft: Draft) -> Panel:
     """By the address: a step, a place for a new one, the entry, the filter, a condition."""
     query = visit.query
-    if "of" in query:
-        panel = await condition_panel(tx, visit, draft, query)
-        # Whoever chooses another key goes on with the form that they opened, whatever was changed since.
-        return replace(panel, was=query.get("was", panel.was))
     if query.get("step") == FILTER or "filter" in query:
-        return rules_panel(draft, FILTER)
+        return await rules_panel(tx, visit, draft, FILTER)
     if "step" in query:
         return await step_panel(tx, visit, draft, query["step"])
     if "add" in query:
@@ -89,15 +71,13 @@ async def step_panel(
     tx: Tx, visit: Visit, draft: Draft, place: str, *, form: FormState | None = None, who: str = ""
 ) -> Panel:
     step = step_at(draft.definition, place)
+    if isinstance(step, Branch):
+        return await rules_panel(tx, visit, draft, place)
     shown = form or fill_form(step)
     more: dict[str, Any] = {"told": tell_step(step), "kind": shown.value("kind")}
     if isinstance(step, SendText):
         more |= await message_parts(tx, visit, draft, shown, who=who)
-    panel = Panel(name="step", form=shown, was=etag_of(step), place=place, more=more)
-    if more["kind"] == "branch":
-        rules = rules_panel(draft, place)
-        return Panel(name="rules", form=shown, was=rules.was, place=place, more={**more, **rules.more})
-    return panel
+    return Panel(name="step", form=shown, was=etag_of(step), place=place, more=more)
 
 
 async def add_panel(
@@ -131,41 +111,6 @@ def entry_of(definition: Definition) -> object:
     return (definition.name, definition.trigger, definition.reentry, definition.exit_on)
 
 
-def rules_panel(draft: Draft, owner: str) -> Panel:
-    """The conditions of the filter or of a branch, as a tree."""
-    root = condition_of(draft.definition, owner)
-    more = {"tree": panels.tree_of(root, draft.segments), "owner": owner, "kinds": panels.kinds_for(draft.definition)}
-    return Panel(name="rules", form=FormState(), was=etag_of(root), place=owner, more=more)
-
-
-async def condition_panel(
-    tx: Tx, visit: Visit, draft: Draft, given: Mapping[str, str], *, form: FormState | None = None
-) -> Panel:
-    """Of the condition that stands `at` a way, or of a new one to go `into` a group."""
-    owner = given.get("of", "")
-    root = condition_of(draft.definition, owner)
-    if "into" in given:
-        part_at(root, given["into"])
-        shown = form or panels.new_condition(given.get("type", ""), given)
-    else:
-        there = part_at(root, given.get("at", ""))
-        if there is None:
-            raise NoSuchPlace(owner)
-        shown = form or panels.fill_condition(there)
-        if given.get("key") and form is None:
-            shown = FormState({**shown.values, "key": given["key"]})
-    more = {
-        "asked": await panels.ask(tx, visit.organization_id, shown),
-        "owner": owner,
-        "into": given.get("into"),
-        "at": given.get("at", ""),
-        "kinds": dict(panels.kinds_for(draft.definition)),
-        "currencies": panels.CURRENCIES,
-        "chosen_stores": shown.value("stores").split("\n"),
-    }
-    return Panel(name="condition", form=shown, was=etag_of(root), place=owner, more=more)
-
-
 async def message_parts(tx: Tx, visit: Visit, draft: Draft, form: FormState, *, who: str = "") -> dict[str, Any]:
     measure: Measure = await measure_text(tx, visit, draft.definition, form.value("text"), who=who)
     return {
@@ -178,6 +123,7 @@ async def message_parts(tx: Tx, visit: Visit, draft: Draft, form: FormState, *, 
 
 def render_builder(visit: Visit, draft: Draft, panel: Panel, *, status: int = 200) -> Response:
     definition = draft.definition
+    cards = draw(definition, draft.faults, segments=draft.segments)
     return render(
         visit,
         "journeys/edit.html",
@@ -189,11 +135,12 @@ def render_builder(visit: Visit, draft: Draft, panel: Panel, *, status: int = 20
         edit=journey_url(visit, draft.row, "edit"),
         panel=panel,
         form=panel.form,
-        cards=draw(definition, draft.faults, segments=draft.segments),
+        cards=cards,
+        labels=step_labels(cards),
         end=len(definition.steps) + 1,
         whole=etag_of(definition),
         trigger=TRIGGERS[definition.trigger],
-        triggers=tuple(TRIGGERS.items()),
+        triggers=[(key, words, "") for key, words in TRIGGERS.items()],
         entry=tell_entry(definition),
         exits=tell_exits(definition),
         condition=None

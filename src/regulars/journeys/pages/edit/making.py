@@ -9,7 +9,8 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.journeys.definition import Definition
 from regulars.journeys.drafts.change import Draft, lock_draft, write_draft
 from regulars.journeys.drafts.tree import NoSuchPlace
-from regulars.journeys.pages.edit.builder import Panel, render_builder
+from regulars.journeys.pages.edit.builder import render_builder
+from regulars.journeys.pages.edit.panel import Panel
 from regulars.journeys.pages.parts import PATH, read_journey_id, refusals
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of

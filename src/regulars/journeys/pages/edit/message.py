@@ -13,7 +13,7 @@ from regulars.journeys.preview.find import Sample, find_samples
 from regulars.journeys.runs.words import values_of
 from regulars.journeys.sight.look import find_people, find_sales
 from regulars.kit.db import Tx
-from regulars.kit.ids import PROFILE, read_reference
+from regulars.kit.ids import PROFILE
 from regulars.messaging.parts import Forcing, Measured, make_plainer, measure
 from regulars.messaging.request import compose_for, reason_to_skip
 from regulars.messaging.settings.store import Texting, load_texting
@@ -27,7 +27,8 @@ from regulars.messaging.template import (
     parse_template,
     render,
 )
-from regulars.profiles.find import find_profile
+from regulars.profiles.browse.search import find_candidates
+from regulars.profiles.model import Profile
 from regulars.web import mask
 from regulars.web.visit import Visit
 
@@ -56,6 +57,8 @@ class Measure:
     fault: str = ""
     shown: Sequence[Shown] = ()
     who_is_unknown: bool = False
+    # Several customers of the name that was asked for: one of them is chosen.
+    people: Sequence[mask.Candidate] = ()
 
     @property
     def longest(self) -> Measured:
@@ -77,10 +80,20 @@ async def measure_text(tx: Tx, visit: Visit, definition: Definition, text: str, 
         template = parse_template(text)
     except TemplateError as error:
         return Measure(measured=measure(text), forcing=forcing, fault=f"{error} (character {error.position + 1})")
-    samples, is_known = await _samples(tx, visit, definition, who)
-    shown = await _show(tx, visit, template, samples, texting)
+    people = await find_candidates(
+        tx,
+        visit.organization_id,
+        who,
+        default_country=visit.place.default_country,
+        sees_personal=visit.sees_personal,
+    )
+    samples = await _samples(tx, visit, definition, people) if people or not who else []
     return Measure(
-        measured=compose_for(text, None, texting).measured, forcing=forcing, shown=shown, who_is_unknown=not is_known
+        measured=compose_for(text, None, texting).measured,
+        forcing=forcing,
+        shown=await _show(tx, visit, template, samples, texting),
+        who_is_unknown=bool(who) and not people,
+        people=[mask.candidate(visit, one) for one in people] if len(people) > 1 else (),
     )
 
 
@@ -109,15 +122,14 @@ def _place(name: str, key: str | None = None) -> str:
     return f"{{{{ {name}{default} }}}}"
 
 
-async def _samples(tx: Tx, visit: Visit, definition: Definition, who: str) -> tuple[list[Sample], bool]:
+async def _samples(tx: Tx, visit: Visit, definition: Definition, people: Sequence[Profile]) -> list[Sample]:
     """The customer asked for, else some who were lately concerned by what triggers the journey."""
-    if not who:
-        return await find_samples(tx, visit.organization_id, definition.trigger, limit=SAMPLES), True
-    profile = await find_profile(tx, visit.organization_id, read_reference(PROFILE, who))
-    if profile is None:
-        return [], False
-    found = await find_samples(tx, visit.organization_id, definition.trigger, limit=1, profile_id=profile.id)
-    return found or [Sample(profile.id, None)], True
+    if not people:
+        return await find_samples(tx, visit.organization_id, definition.trigger, limit=SAMPLES)
+    if len(people) > 1:
+        return []
+    found = await find_samples(tx, visit.organization_id, definition.trigger, limit=1, profile_id=people[0].id)
+    return found or [Sample(people[0].id, None)]
 
 
 async def _show(tx: Tx, visit: Visit, template: Template, samples: Sequence[Sample], texting: Texting) -> list[Shown]:

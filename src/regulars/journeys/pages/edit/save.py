@@ -27,6 +27,8 @@ async def save(visit: Visit) -> Response:
             await record(tx, visit.organization_id, actor_of(visit), "journey.save_version", subject, after=after)
     except EtagMismatch:
         return await _show_both(visit)
+    if visit.form.get("activate"):
+        return redirect(visit, journey_url(visit, row, "activate"), done=f"Version {row.version} is saved.")
     done = f"Version {row.version} is saved" + (
         " and live: whoever enters from now on follows it." if row.state == "live" else "."
     )

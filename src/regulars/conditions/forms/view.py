@@ -4,14 +4,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from uuid import UUID
 
+from regulars.catalog.find import find_types
+from regulars.catalog.model import AttributeType, Catalog
 from regulars.conditions.check import Fault, Types
 from regulars.conditions.comparisons import OFFERED
-from regulars.conditions.labels import COMPARISONS, KINDS
+from regulars.conditions.forms import draft
+from regulars.conditions.forms.draft import Node
+from regulars.conditions.forms.fields import CHOSEN, Incomplete, condition_of, settle
+from regulars.conditions.labels import COMPARISONS, KINDS, TICKET_KINDS
 from regulars.conditions.tree import DEPTH_MAX, All, Any, Condition, Group, Nothing, Path
-from regulars.segments.pages import draft
-from regulars.segments.pages.draft import Node
-from regulars.segments.pages.fields import Incomplete, condition_of
+from regulars.kit.db import Tx
 
 _GROUPS: Final[dict[str, type[All] | type[Any] | type[Nothing]]] = {"all": All, "any": Any, "none": Nothing}
 _STEP: Final = re.compile(r"\.of\[([0-9]+)\]")
@@ -24,6 +28,17 @@ ICONS: Final = {
     "country": "people",
     "segment": "filter",
 }
+
+
+async def settle_tree(tx: Tx, organization_id: UUID, root: Node) -> tuple[Types, Types]:
+    """Make the fields of each condition fit the declared type of its key; those types, of attributes and properties."""
+    nodes = [node for _, node in draft.walk(root)]
+    attributes = await find_types(tx, organization_id, Catalog.ATTRIBUTES, {it.one("key") for it in nodes} - {""})
+    properties = await find_types(tx, organization_id, Catalog.PRODUCTS, {it.one("pkey") for it in nodes} - {""})
+    for node in nodes:
+        settle(node, attributes, properties)
+    draft.number(root)
+    return attributes, properties
 
 
 @dataclass(slots=True)
@@ -78,6 +93,8 @@ class Key:
     key: str
     type: str | None
     values: tuple[str, ...]
+    # Whether its values are chosen from a list.
+    is_chosen: bool = False
     comparison: str
     comparisons: list[tuple[str, str]]
 
@@ -142,7 +159,7 @@ def view(node: Node, scene: Scene, path: Path = ()) -> NodeView:
         node=node,
         place=place,
         kind=node.kind,
-        label=KINDS.get(node.kind, ""),
+        label={**KINDS, **TICKET_KINDS}.get(node.kind, ""),
         icon=ICONS.get(node.kind, "ticket"),
         count=count,
         unreadable=unreadable,
@@ -168,7 +185,8 @@ def _key(node: Node, prefix: str, types: Types) -> Key:
     return Key(
         key=key,
         type=declared.value,
-        values=tuple(values),
+        values=("true", "false") if declared is AttributeType.BOOLEAN else tuple(values),
+        is_chosen=declared in CHOSEN,
         comparison=comparison,
         comparisons=[(it, COMPARISONS.get(it, it)) for it in offered],
     )

@@ -7,8 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from regulars.catalog.model import AttributeType
 from regulars.conditions.check import BOTH_ENDS, Types
 from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE
+from regulars.conditions.forms.draft import SAVED, Node
+from regulars.conditions.labels import TICKET_KINDS
 from regulars.conditions.tree import (
     Bought,
     Compared,
@@ -21,8 +24,13 @@ from regulars.conditions.tree import (
     InSegment,
     LastPurchase,
     Named,
+    OfAmount,
     OfAttribute,
+    OfCurrency,
+    OfProduct,
     OfSales,
+    OfStore,
+    OfTicket,
     Spend,
     Texts,
     TicketValue,
@@ -32,7 +40,6 @@ from regulars.conditions.tree import (
     kind_of,
 )
 from regulars.kit.misread import in_words
-from regulars.segments.pages.draft import SAVED, Node
 
 CENTS: Final = 100
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
@@ -40,6 +47,8 @@ _MONEY: Final = re.compile(r"-?[0-9]{1,14}(?:\.[0-9]{1,2})?")
 _WHOLE: Final = re.compile(r"[0-9]{1,7}")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMES: Final = ("bought", "returned")
+# Types whose values are chosen from a list.
+CHOSEN: Final = frozenset({AttributeType.BOOLEAN, AttributeType.ENUM})
 # A form offers the two ways to count what was bought side by side.
 ARTICLES: Final = "articles"
 
@@ -57,8 +66,14 @@ def settle(node: Node, attributes: Types, properties: Types) -> None:
             node.set(f"{prefix}values")
             node.set(f"{prefix}value")
             node.set(f"{SAVED}{prefix}value")
-        if key in types and not node.one(f"{prefix}cmp"):
-            node.set(f"{prefix}cmp", OFFERED[types[key][0]][0])
+        if key not in types:
+            continue
+        declared, values = types[key]
+        if not node.one(f"{prefix}cmp"):
+            node.set(f"{prefix}cmp", OFFERED[declared][0])
+        # A list to choose from shows its first value, so that is what it says.
+        if declared in CHOSEN and node.one(f"{prefix}cmp") in ONE_VALUE and not node.one(f"{prefix}value"):
+            node.set(f"{prefix}value", "true" if declared is AttributeType.BOOLEAN else next(iter(values), ""))
 
 
 def condition_of(node: Node) -> Condition:
@@ -100,8 +115,34 @@ def _data(node: Node) -> dict[str, Any]:
             if not node.one("segment"):
                 raise Incomplete("Choose a segment.")
             return {"type": "segment", "id": node.one("segment"), "is": node.one("is", "yes") == "yes"}
-        case _:
-            return _sales(node)
+        case kind:
+            return _ticket(node) if kind in TICKET_KINDS else _sales(node)
+
+
+def _ticket(node: Node) -> dict[str, Any]:
+    """About the ticket that triggered a journey."""
+    match node.kind:
+        case "amount":
+            return {"type": "amount", **_bounds(node, _cents, "_cents")}
+        case "product":
+            if not (node.several("products") or node.one("pkey")):
+                raise Incomplete("Name products, or choose a property.")
+            data: dict[str, Any] = {"type": "product", "any_of": node.several("products")}
+            return {**data, "property": _comparison(node, "p", "")} if node.one("pkey") else data
+        case kind:
+            chosen = node.several("stores" if kind == "store" else "currencies")
+            if not chosen:
+                raise Incomplete(f"Choose a {kind}.")
+            return {"type": kind, "any_of": chosen}
+
+
+def _bounds(node: Node, read: Callable[[Node, str], float], ending: str) -> dict[str, float]:
+    bound, data = node.one("bound", "at_least"), {}
+    if bound in {"at_least", "between"}:
+        data[f"at_least{ending}"] = read(node, "low")
+    if bound in {"at_most", "between"}:
+        data[f"at_most{ending}"] = read(node, "high")
+    return data
 
 
 def _sales(node: Node) -> dict[str, Any]:
@@ -115,20 +156,15 @@ def _sales(node: Node) -> dict[str, Any]:
     window = _window(node)
     if window is not None:
         data["window"] = window
-    bound = node.one("bound", "at_least")
     if node.kind in {"spend", "ticket_value"}:
         data["currency"] = node.one("currency", "EUR")
-    if bound == "none" and node.kind != "ticket_value":
+    if node.one("bound") == "none" and node.kind != "ticket_value":
         return {**data, "none": True}
     read: Callable[[Node, str], float] = _times
     if node.kind not in _TIMES:
         read = _quantity if node.kind == ARTICLES else _cents
     ending = "_cents" if node.kind in {"spend", "ticket_value"} else ""
-    if bound in {"at_least", "between"}:
-        data[f"at_least{ending}"] = read(node, "low")
-    if bound in {"at_most", "between"}:
-        data[f"at_most{ending}"] = read(node, "high")
-    return data
+    return {**data, **_bounds(node, read, ending)}
 
 
 def _comparison(node: Node, prefix: str, missing: str) -> dict[str, Any]:
@@ -231,7 +267,12 @@ def node_of(condition: Condition) -> Node:
     if isinstance(condition, Group):
         return Node(kind_of(condition), inner=[node_of(inner) for inner in condition.of])
     node = Node(ARTICLES if is_net_articles(condition) else kind_of(condition))
-    _fill(node, condition)
+    if isinstance(condition, OfSales):
+        _fill_sales(node, condition)
+    elif isinstance(condition, OfTicket):
+        _fill_ticket(node, condition)
+    else:
+        _fill(node, condition)
     return node
 
 
@@ -259,10 +300,22 @@ def _fill(node: Node, condition: Condition) -> None:
         case InSegment():
             node.set("segment", condition.id)
             node.set("is", "yes" if condition.is_ else "no")
-        case _ if isinstance(condition, OfSales):
-            _fill_sales(node, condition)
         case _:
             pass
+
+
+def _fill_ticket(node: Node, condition: OfTicket) -> None:
+    match condition:
+        case OfStore(any_of=stores):
+            node.set("stores", *stores)
+        case OfCurrency(any_of=currencies):
+            node.set("currencies", *currencies)
+        case OfAmount(at_least_cents=low, at_most_cents=high):
+            _fill_bounds(node, _money_text(low), _money_text(high))
+        case OfProduct(any_of=products, property=asked):
+            node.set("products", *products)
+            if asked is not None:
+                _fill_comparison(node, "p", asked)
 
 
 def _fill_sales(node: Node, condition: OfSales) -> None:
@@ -281,8 +334,13 @@ def _fill_sales(node: Node, condition: OfSales) -> None:
         low, high = (_quantity_text(it) for it in (condition.at_least, condition.at_most))
     else:
         low, high = (None if it is None else str(it) for it in (condition.at_least, condition.at_most))
-    is_none = not isinstance(condition, TicketValue) and condition.none
-    bound = "none" if is_none else "between" if low and high else "at_most" if high else "at_least"
+    _fill_bounds(node, low, high)
+    if not isinstance(condition, TicketValue) and condition.none:
+        node.set("bound", "none")
+
+
+def _fill_bounds(node: Node, low: str | None, high: str | None) -> None:
+    bound = "between" if low and high else "at_most" if high else "at_least"
     node.set("bound", bound)
     node.set("low", low or ("1" if bound == "at_least" else ""))
     node.set("high", high or "")

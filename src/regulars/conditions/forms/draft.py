@@ -1,4 +1,4 @@
-"""A segment while somebody writes it: a tree of conditions as a form has them, complete or not.
+"""A condition tree while it is edited: as a form holds it, complete or not.
 
 A field is named after the place of its condition: `r.0.1~key` is the key of the second condition in the first group.
 Whoever has no script sends the whole tree with every button; the tree comes back changed.
@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
+from regulars.conditions.labels import KINDS, TICKET_KINDS
 from regulars.conditions.tree import CONDITIONS_MAX, DEPTH_MAX, Path
 
 ROOT: Final = "r"
 GROUPS: Final = ("all", "any", "none")
-LEAVES: Final = (
-    "attribute", "consent", "bought", "returned", "spend", "articles", "ticket_value", "first_purchase",
-    "last_purchase", "texts", "created", "named", "country", "segment",
-)  # fmt: skip
+LEAVES: Final = frozenset({*KINDS, *TICKET_KINDS})
 # What is picked joins the list it belongs to with the next request, whichever button sends it.
 _PICKED: Final = {
     "more_values": "values",
@@ -26,12 +24,15 @@ _PICKED: Final = {
     "more_sources": "sources",
     "more_products": "products",
     "more_countries": "countries",
+    "more_currencies": "currencies",
 }
 # Before the name of a field: what was saved in it, where the field cannot show it.
 SAVED: Final = "saved_"
 _VALUES_MAX: Final = 200
 # The outermost group, and every condition alone in as many as may be nested: no tree that can be saved has more.
 NODES_MAX: Final = CONDITIONS_MAX * DEPTH_MAX + 1
+# Fifty conditions have more fields than an ordinary form.
+FIELDS_MAX: Final = 3_000
 _NUMBER: Final = re.compile(r"[0-9]{1,4}")
 # What a new condition begins with, so that it says something at once.
 _FIRST: Final = {
@@ -48,7 +49,7 @@ _FIRST: Final = {
 
 
 class TooManyNodes(Exception):
-    """The form holds more conditions and groups than a segment may have; it is not read any further."""
+    """The form holds more conditions and groups than can be saved; it is not read any further."""
 
 
 @dataclass(slots=True)
@@ -93,7 +94,7 @@ def read_tree(form: Mapping[str, list[str]]) -> Node:
     # Before anything is sorted, checked or drawn: each of those takes time for every pair of them.
     if len(kinds) > NODES_MAX:
         raise TooManyNodes(
-            f"A segment has at most {CONDITIONS_MAX} conditions, nested {DEPTH_MAX} deep; this form has {len(kinds)}"
+            f"There are at most {CONDITIONS_MAX} conditions, nested {DEPTH_MAX} deep; this form has {len(kinds)}"
             " conditions and groups. Nothing was changed."
         )
     return _read_node(ROOT, kinds, fields, depth=1) or Node("all")
@@ -164,9 +165,9 @@ def apply(root: Node, act: str) -> Path | None:
         return None
     match verb:
         case "add" if node.is_group and sum(not it.is_group for _, it in walk(root)) < CONDITIONS_MAX:
-            kind = node.one("new", "attribute")
+            kind = rest if rest in LEAVES else "attribute"
             first = {name: [value] for name, value in _FIRST.get(kind, {}).items()}
-            node.inner.append(Node(kind if kind in LEAVES else "attribute", first))
+            node.inner.append(Node(kind, first))
             return (*path, len(node.inner) - 1)
         case "group" if node.is_group and len(path) + 1 < DEPTH_MAX and sum(1 for _ in walk(root)) < NODES_MAX:
             node.inner.append(Node("any"))

@@ -32,7 +32,7 @@ def test_every_example_of_the_documentation_can_run(regulars, tmp_path, example)
     assert run(regulars, "show", identifier).data["definition"] == json.loads(example)
     assert run(regulars, "runs", identifier, "--json").data == []
     played = run(regulars, "backtest", identifier, "--days", "7", "--json").data
-    assert (played["entries"], played["texts"], len(played["by_day"])) == (0, 0, 8)
+    assert (played["entries"], played["texts"], len(played["by_day"])) == (0, 0, 7)
     shown = run(regulars, "backtest", identifier)
     assert "today's attributes" in played["note"]
     assert "today's attributes" in shown.err

@@ -14,7 +14,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT
 from regulars.segments.columns import life
 from regulars.segments.definition import Definition, read_definition
-from regulars.segments.explain import Why, explain, find_memberships
+from regulars.segments.explain import Why, explain, find_segments_of
 from regulars.segments.feed.build import take_bite
 from regulars.segments.kept import manage
 
@@ -46,8 +46,7 @@ class Desk(JourneyDesk):
 
     def is_in(self, profile_id: UUID, segment_id: UUID) -> bool:
         wanted = SEGMENT.encode(segment_id)
-        found = self.do(lambda tx: find_memberships(tx, self.organization_id, [wanted], [profile_id]))
-        return found.is_in(profile_id, wanted)
+        return bool(self.do(lambda tx: find_segments_of(tx, self.organization_id, [wanted], profile_id)))
 
     def journey_id(self, journey_id: UUID) -> str:
         return JOURNEY.encode(journey_id)

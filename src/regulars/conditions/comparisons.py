@@ -124,7 +124,8 @@ def _predicate(asked: Compared, declared: AttributeType, today: date, zone: tzin
         return lambda _: is_set
     match declared:
         case AttributeType.TEXT | AttributeType.ENUM:
-            return _of_text(asked)
+            holds_of_text = text_predicate(asked)
+            return lambda read: holds_of_text(fold_text(str(read)))
         case AttributeType.NUMBER | AttributeType.CURRENCY:
             return _of_number(asked)
         case AttributeType.BOOLEAN:
@@ -135,23 +136,23 @@ def _predicate(asked: Compared, declared: AttributeType, today: date, zone: tzin
             return lambda read: isinstance(read, date) and holds(day_of(read, zone))
 
 
-def _of_text(asked: Compared) -> Predicate:
-    """Enums and texts alike."""
+def text_predicate(asked: Compared) -> Callable[[str], bool]:
+    """Of folded texts; enums and texts alike."""
     one = fold_text(asked.value or "")
     among = frozenset(fold_text(value) for value in asked.values)
     match asked.comparison:
         case "is":
-            return lambda read: fold_text(str(read)) == one
+            return one.__eq__
         case "is_not":
-            return lambda read: fold_text(str(read)) != one
+            return one.__ne__
         case "contains":
-            return lambda read: one in fold_text(str(read))
+            return lambda text: one in text
         case "starts_with":
-            return lambda read: fold_text(str(read)).startswith(one)
+            return lambda text: text.startswith(one)
         case "none_of":
-            return lambda read: fold_text(str(read)) not in among
+            return lambda text: text not in among
         case _:
-            return lambda read: fold_text(str(read)) in among
+            return among.__contains__
 
 
 def _of_number(asked: Compared) -> Predicate:

@@ -1,17 +1,14 @@
 """Whether customers are in a segment, and why: their rows straight from the tables, with the values that were seen."""
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import date
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from uuid import UUID
 
-from regulars.conditions.check import KnownSegment
 from regulars.conditions.customers import Customer, Explained
 from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.loading import load_customers
 from regulars.conditions.tree import All, Group, InSegment
 from regulars.kit.db import Tx
-from regulars.kit.ids import SEGMENT
 from regulars.segments.kept.resolve import Resolved, resolve
 
 
@@ -45,34 +42,14 @@ async def find_members(tx: Tx, organization_id: UUID, match: Group, profile_ids:
     return {customer.id for customer, tree in judge(resolved, customers.values()) if tree.holds is True}
 
 
-@dataclass(frozen=True, slots=True)
-class Memberships:
-    """Which customers are in which segments, by the ids that were asked for; one that does not exist has nobody."""
-
-    others: Mapping[str, KnownSegment]
-    evaluator: Evaluator | None = None
-    today: date = date.min
-    customers: Mapping[UUID, Customer] = field(default_factory=dict)
-
-    def is_in(self, profile_id: UUID, segment_id: str, attributes: Mapping[str, str] | None = None) -> bool:
-        """With attributes: if they had these."""
-        customer = self.customers.get(profile_id)
-        if self.evaluator is None or customer is None:
-            return False
-        changed = customer if attributes is None else replace(customer, attributes=attributes)
-        return self.evaluator.find_segments(changed, self.today).get(segment_id) is True
-
-
-async def find_memberships(
-    tx: Tx, organization_id: UUID, segment_ids: Collection[str], profile_ids: Collection[UUID]
-) -> Memberships:
-    """Of several customers in several segments, with one look for all of them."""
-    wanted = sorted({segment_id for segment_id in segment_ids if SEGMENT.decode(segment_id) is not None})
-    if not wanted or not profile_ids:
-        return Memberships({})
-    resolved = await resolve(tx, organization_id, All(of=tuple(InSegment(id=it) for it in wanted)))
-    customers = await load_members(tx, organization_id, resolved, set(profile_ids))
-    return Memberships(resolved.known.segments, Evaluator(resolved.known), resolved.today, customers)
+async def find_segments_of(tx: Tx, organization_id: UUID, segment_ids: Iterable[str], profile_id: UUID) -> set[str]:
+    """Those of the segments that a customer is in."""
+    resolved = await resolve(tx, organization_id, All(of=tuple(InSegment(id=it) for it in segment_ids)))
+    customers = await load_members(tx, organization_id, resolved, [profile_id])
+    if profile_id not in customers:
+        return set()
+    inside = Evaluator(resolved.known).find_segments(customers[profile_id], resolved.today)
+    return {segment_id for segment_id in segment_ids if inside.get(segment_id) is True}
 
 
 def judge(resolved: Resolved, customers: Iterable[Customer]) -> Iterable[tuple[Customer, Explained]]:

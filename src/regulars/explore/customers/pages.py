@@ -28,7 +28,7 @@ from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.browse.history import History, read_history
 from regulars.sales.browse.tickets import CUSTOMER_TICKETS_MAX, list_customer_tickets
-from regulars.segments.explain import find_memberships
+from regulars.segments.explain import find_segments_of
 from regulars.segments.kept.manage import list_segments
 from regulars.stores.find import name_stores
 from regulars.web import mask
@@ -194,8 +194,8 @@ async def _segments(tx: Tx, visit: Visit, profile: Profile) -> list[SegmentOf]:
     """Which segments they are in, by their own rows; those come first."""
     rows = await list_segments(tx, visit.organization_id)
     ids = {SEGMENT.encode(row.id): row.name for row in rows}
-    found = await find_memberships(tx, visit.organization_id, ids.keys(), [profile.id])
-    all_of_them = [SegmentOf(it, name, found.is_in(profile.id, it)) for it, name in ids.items()]
+    inside = await find_segments_of(tx, visit.organization_id, ids.keys(), profile.id)
+    all_of_them = [SegmentOf(it, name, it in inside) for it, name in ids.items()]
     return sorted(all_of_them, key=lambda one: (not one.is_in, one.name))
 
 

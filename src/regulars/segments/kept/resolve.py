@@ -53,15 +53,6 @@ async def load_known(
     return replace(known, segments=_with_faults(found, known))
 
 
-async def find_segments(tx: Tx, organization_id: UUID, segment_ids: Collection[str]) -> dict[str, KnownSegment]:
-    """The segments of these ids that exist, each with what is wrong with it."""
-    if not segment_ids:
-        return {}
-    asked = All(of=tuple(InSegment(id=it) for it in sorted(segment_ids)))
-    known = await load_known(tx, organization_id, [asked])
-    return {segment_id: known.segments[segment_id] for segment_id in segment_ids if segment_id in known.segments}
-
-
 async def _find_segments(tx: Tx, organization_id: UUID, wanted: Collection[str]) -> dict[str, KnownSegment]:
     """Level by level, each once: what is saved has no circles, and one that had would end here too."""
     found: dict[str, KnownSegment] = {}

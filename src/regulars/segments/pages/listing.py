@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
+from regulars.conditions.tree import All, InSegment
 from regulars.kit.clock import monotonic
 from regulars.kit.ids import SEGMENT
 from regulars.segments.analysis.ask import Analysis
@@ -12,7 +13,7 @@ from regulars.segments.columns import life
 from regulars.segments.kept import manage
 from regulars.segments.kept.asked import asked_of
 from regulars.segments.kept.model import SegmentRow, SizeRow
-from regulars.segments.kept.resolve import find_segments, resolve
+from regulars.segments.kept.resolve import load_known, resolve
 from regulars.segments.kept.sizes import find_last_sizes, keep_size
 from regulars.segments.kept.uses import DescribeUses, Use
 from regulars.segments.pages.builder import suggestions
@@ -48,7 +49,8 @@ class Listing:
             ids = [row.id for row in segments]
             sizes = await find_last_sizes(tx, visit.organization_id, ids)
             uses = await list_uses(tx, visit.organization_id, ids, self._describe)
-            known = await find_segments(tx, visit.organization_id, [SEGMENT.encode(it) for it in ids])
+            every = All(of=tuple(InSegment(id=SEGMENT.encode(it)) for it in ids))
+            known = (await load_known(tx, visit.organization_id, [every])).segments
             progress = await life.find_progress(tx, visit.organization_id)
             given = await suggestions(tx, visit.organization_id) if visit.may(Action.EDIT_SEGMENTS) else ()
         rows = []

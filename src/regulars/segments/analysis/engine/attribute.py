@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from regulars.catalog.model import AttributeType, day_of, fold_text, interpret
-from regulars.conditions.comparisons import FEBRUARY, LEAP_DAY, ValueTest, span_of
+from regulars.conditions.comparisons import FEBRUARY, LEAP_DAY, ValueTest, span_of, text_predicate
 from regulars.conditions.tree import Compared
 from regulars.segments.analysis.engine.blobs import Array, Dictionary
 from regulars.segments.analysis.engine.dates import NO_DAY, read_days
@@ -86,22 +86,7 @@ class Read:
         more = [fold_text(value) for value in values[len(self._texts) :]]
         self._texts += more
         self._bytes_of_texts += sum(map(getsizeof, more)) + 8 * len(more)
-        one = fold_text(asked.value or "")
-        among = frozenset(fold_text(value) for value in asked.values)
-        match asked.comparison:
-            case "is":
-                held = [text == one for text in self._texts]
-            case "is_not":
-                held = [text != one for text in self._texts]
-            case "contains":
-                held = [one in text for text in self._texts]
-            case "starts_with":
-                held = [text.startswith(one) for text in self._texts]
-            case "none_of":
-                held = [text not in among for text in self._texts]
-            case _:
-                held = [text in among for text in self._texts]
-        return np.array(held)
+        return np.fromiter(map(text_predicate(asked), self._texts), bool, len(self._texts))
 
 
 class Values:

@@ -44,7 +44,7 @@ from regulars.http.service import Readiness, service_routes
 from regulars.http.writes import Writes
 from regulars.integrate.pages import keys, reference, requests
 from regulars.journeys import api as journeys_api
-from regulars.journeys.browse.read import list_runs_of_sale
+from regulars.journeys.browse.read import find_journeys_of_runs, list_runs_of_sale
 from regulars.journeys.figures.read import count_parked
 from regulars.journeys.manage import KIND as JOURNEY_KIND
 from regulars.journeys.pages import table as journeys
@@ -176,7 +176,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *collisions.PAGES,
         *shops.PAGES,
         *journeys.PAGES,
-        *messages.PAGES,
+        *messages.pages(find_journeys=journeys_sending),
         *inbox.PAGES,
         *simulator.PAGES,
         *SettingsPages(sealing, public_url=settings.public_url).pages(),
@@ -200,6 +200,17 @@ async def journeys_started(tx: Tx, organization_id: UUID, sale: StoredSale) -> l
         tickets.StartedJourney(name, (JOURNEYS_PATH, JOURNEY.encode(journey_id), "runs", RUN.encode(run_id)), state)
         for journey_id, name, run_id, state in found
     ]
+
+
+async def journeys_sending(
+    tx: Tx, organization_id: UUID, runs: Collection[UUID]
+) -> dict[UUID, messages.SendingJourney]:
+    """The journeys that texts came from, by their runs."""
+    found = await find_journeys_of_runs(tx, organization_id, runs)
+    return {
+        run_id: messages.SendingJourney(name, (JOURNEYS_PATH, JOURNEY.encode(journey_id), "runs", RUN.encode(run_id)))
+        for run_id, (journey_id, name) in found.items()
+    }
 
 
 async def segments_reading(tx: Tx, organization_id: UUID, of: Catalog, key: str) -> list[catalog.Use]:

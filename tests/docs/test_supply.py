@@ -23,6 +23,7 @@ def test_the_bill_of_materials_names_everything_that_is_pinned_or_carried():
     assert pinned <= found
     assert {each["bom-ref"] for each in document["components"] if "purl" not in each} == {
         "vendor/htmx",
+        "vendor/inter",
         "vendor/zxcvbn",
     }
     hashes = [each["content"] for one in document["components"] for each in one["hashes"] if "purl" in one]

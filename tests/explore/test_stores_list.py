@@ -3,15 +3,21 @@
 import html
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import psycopg
+import pytest
 from tests.support import samples
 from tests.support.draining import work_through
 
 from regulars.explore.shops.figures import RANKED_MAX
 from regulars.kit.ids import SEGMENT
+from regulars.sales.totals.read import Rhythm
 from regulars.web.access import Role
+from regulars.web.format import Format
 from regulars.web.listing import PAGE_ROWS
+from regulars.web.render import _TEMPLATES
 
 NAME = re.compile(r'<a class="name" href="[^"]*/stores/([^"]+)"')
 NEXT = re.compile(r'rel="next" href="/o/[^/]+([^"]+)"')
@@ -89,3 +95,39 @@ def test_search_finds_segments_for_who_may_read_them(visitor_as):
     developer = visitor_as(Role.DEVELOPER)
     assert identifier not in developer.get("/search", q="coats").text
     assert developer.get("/search", q=identifier).status_code == 200
+
+
+def test_home_draws_one_currency_and_offers_the_others(visitor_as, api_database_url, tenant, api):
+    add_stores(api_database_url, tenant, 2)
+    for currency in ("EUR", "GBP"):
+        assert api.post("/v1/sales-events", samples.sale("S00001", currency=currency)).status == 201
+    work_through(api_database_url, tenant.organization_id)
+    owner = visitor_as(Role.OWNER)
+    for chosen, address in (("EUR", "/?currency=EUR"), ("GBP", "/?currency=GBP")):
+        text = owner.get(address).text
+        assert re.findall(r'class="bars"[^>]*aria-label="([^"]+)"', text) == [f"Net sales per day in {chosen}"]
+        assert re.search(rf'aria-current="true">{chosen}</a>', text)
+    assert owner.get("/?currency=XYZ").text.count('class="bars"') == 1
+    states = re.findall(r'class="badge[^>]*>.*?</svg>([^<]+)</span>', text.partition('id="ingestion"')[2])
+    assert sorted(states) == ["Live", "No ticket yet"]
+
+
+@pytest.mark.parametrize(
+    ("before", "expected", "missing", "shown"),
+    [
+        (timedelta(minutes=59), 0.0, "failing", "Live"),
+        (timedelta(hours=3), 0.0, "failing", "No tickets since 11:00"),
+        (timedelta(hours=3), 99.0, "is-none", "No tickets since 11:00"),
+        (timedelta(days=2), 0.0, "failing", "No tickets since 12 Nov, 14:00"),
+    ],
+)
+def test_a_store_is_live_or_says_since_when_nothing_comes(before, expected, missing, shown):
+    now = datetime(2026, 11, 14, 14, tzinfo=UTC)
+    rhythm = Rhythm(store_id=uuid4(), today={}, usual={}, last_received_at=now - before, expected_since_last=expected)
+    state = str(
+        _TEMPLATES.get_template("explore/drawings.html").module.store_state(
+            Format("en-GB", "UTC", now=now), rhythm, now
+        )
+    )
+    assert shown in state
+    assert missing not in state

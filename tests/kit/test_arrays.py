@@ -9,7 +9,11 @@ import pytest
 from regulars.kit.arrays import (
     Bigints,
     Blobs,
+    Booleans,
+    Ids,
+    Jsonbs,
     Jsons,
+    JsonTexts,
     Labels,
     Texts,
     Timestamps,
@@ -39,6 +43,8 @@ VALUES = {
     "labels": ("text", Labels, ["", "a", None, "é😀", "a", "NULL", None, "a"]),
     "blobs": ("bytea", Blobs, [b"", b"\x00\xff", bytes(range(256)), b"\xff\xff\xff\xff"]),
     "uuids": ("uuid", _uuids, [UUID(int=0), None, UUID(int=2**128 - 1)]),
+    "ids": ("uuid", Ids, [UUID(int=0), None, UUID(int=2**128 - 1)]),
+    "booleans": ("boolean", Booleans, [True, None, False]),
     "bigints": ("bigint", Bigints, [0, -1, None, 2**63 - 1, -(2**63)]),
     "timestamps": (
         "timestamptz",
@@ -46,7 +52,7 @@ VALUES = {
         MOMENTS,
     ),
 }
-NULLABLE = {"labels", "uuids", "bigints"}
+NULLABLE = {"labels", "uuids", "ids", "booleans", "bigints"}
 NULLS = [[None], [None, None, None]]
 
 
@@ -103,7 +109,13 @@ async def test_json_is_kept_to_the_letter(database):
     documents = [b'{"b": 1.50,  "a":[1e5,"\xc3\xa9\\u00e9"]}', None, b"null", b"[]"]
     async with database.reading() as tx:
         rows = await tx.fetch("SELECT j::text FROM unnest(%s) AS j", (Jsons(documents),))
-    assert [row[0] for row in rows] == [None if document is None else document.decode() for document in documents]
+        texts = [None if document is None else document.decode() for document in documents]
+        assert [row[0] for row in rows] == texts
+        assert await tx.fetch("SELECT j::text FROM unnest(%s) AS j", (JsonTexts(texts),)) == rows
+        apart = await tx.fetch(
+            "SELECT j, k::jsonb FROM unnest(%s, %s) AS it (j, k)", (Jsonbs(documents), Jsons(documents))
+        )
+        assert [row[0] for row in apart] == [row[1] for row in apart]
 
 
 async def test_random_arrays_survive(database):

@@ -19,7 +19,8 @@ from regulars.worker import LISTENERS
 
 # Would run, break out of an attribute, out of a script, out of a template or out of a title.
 MARKER = "planted"
-PLANTED = "\"'><img src=x onerror=alert('planted')></title></script>{{7*7}}"
+# Its last word is longer than any column.
+PLANTED = "\"'><img src=x onerror=alert('planted')></title></script>{{7*7}}" + "Wordiness" * 5
 # Stands in every field that tells of a customer, and in no other.
 PRIVATE_MARKER = "confidential"
 PRIVATE = f"{PLANTED} {PRIVATE_MARKER}"

@@ -18,9 +18,12 @@ from regulars.web.route import Door
 TABLE = page_table(Settings())
 # No link leads to these: they are sent to people, or opened by typing.
 WITHOUT_A_LINK = re.compile(r"/link/.*|/sign-in.*|/search|/first-run.*|.*\{token\}.*")
-# The elements that make a page wider than its window, the innermost last.
-TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
-    .filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".table-wrap, pre, .copy, .tabs"))
+WIDTHS = (390, 768, 1280, 1920)
+# The elements that make a page wider than its window, the innermost last, and tables that hide their last column.
+TOO_WIDE = """() => [...document.querySelectorAll("body *")].filter((one) => one.matches(".table-wrap")
+        ? one.scrollWidth > one.clientWidth + 1
+        : document.documentElement.scrollWidth > innerWidth && one.getBoundingClientRect().right > innerWidth + 1
+            && !one.closest(".table-wrap, pre, .copy, .tabs"))
     .map((one) => one.outerHTML.slice(0, 150)).slice(-3)"""
 # There only while the demo is being made.
 SOMETIMES = {"/demo"}
@@ -139,6 +142,27 @@ def test_no_page_keeps_people_out_or_leaves_its_screen(full_house, seen, chromiu
     assert ran == []
 
 
+def test_chart_text_keeps_its_size_and_only_controls_have_a_ring(full_house, chromium):
+    visitor = full_house[1]
+    with context_of(chromium, visitor) as context:
+        tab = context.new_page()
+        tab.goto(visitor.url("/"))
+        sizes = set()
+        for width in WIDTHS:
+            tab.set_viewport_size({**DESKTOP, "width": width})
+            sizes.add(tab.locator(".bars text").first.bounding_box()["height"])
+            assert tab.locator(".bars").bounding_box()["width"] > width / 4
+        assert len(sizes) == 1
+        tab.keyboard.press("Tab")
+        ring = "() => getComputedStyle(document.activeElement).outlineStyle"
+        assert tab.evaluate(ring) == "solid"
+        tab.evaluate("document.querySelector('#heading').focus()")
+        assert tab.evaluate(ring) == "none"
+        assert tab.evaluate(
+            "document.fonts.check('14px Inter') && [...document.fonts].some((one) => one.status == 'loaded')"
+        )
+
+
 def examine(tab: Page, address: str) -> Iterator[tuple[str, ...]]:
     """What is wrong with a page, in either theme and at either width. It is opened once, as switching needs no more."""
     tab.set_viewport_size(DESKTOP)
@@ -147,6 +171,10 @@ def examine(tab: Page, address: str) -> Iterator[tuple[str, ...]]:
     tab.evaluate(AXE.read_text(encoding="utf-8"))
     # Colours are looked at when they have changed, and not on their way.
     tab.add_style_tag(content="* { transition: none !important; animation: none !important }")
+    for width in WIDTHS:
+        tab.set_viewport_size({**DESKTOP, "width": width})
+        for element in tab.evaluate(TOO_WIDE):
+            yield f"{width} wide", "does not fit", element
     for viewport in (DESKTOP, PHONE):
         tab.set_viewport_size(viewport)
         for theme, rules in LOOKED_AT.items():
@@ -154,5 +182,3 @@ def examine(tab: Page, address: str) -> Iterator[tuple[str, ...]]:
             for one in tab.evaluate(RUN_AXE, rules):
                 for node in one["nodes"][:3]:
                     yield theme, one["id"], node["html"][:200], node["failureSummary"][:300]
-        for element in tab.evaluate(TOO_WIDE):
-            yield f"{viewport['width']} wide", "leaves the window", element

@@ -2,7 +2,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from regulars.web.format import LOCALES, Format, short_id
+from regulars.web.format import LOCALES, Format, short_external_id, short_id
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 MOMENT = datetime(2026, 11, 14, 15, 42, 7, tzinfo=UTC)
@@ -105,3 +105,5 @@ def test_a_page_of_a_list_says_from_when_to_when():
 def test_an_id_is_shortened_in_the_middle():
     assert short_id("prof_01h455vb4pex5vsknk084sn02q") == "prof_01h4…n02q"
     assert short_id("C-100482") == "C-100482"
+    assert short_external_id("LYON-01/2026-11-14/000431") == "LYON-01/2026-11-14/000431"
+    assert short_external_id("https://shop.example/customers/4711-0815") == "https://shop.example…711-0815"

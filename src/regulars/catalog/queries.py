@@ -7,6 +7,8 @@ from uuid import UUID
 from psycopg.sql import SQL
 
 from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
+from regulars.kit.arrays import Booleans, Labels, Texts
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
@@ -47,22 +49,20 @@ async def find_known_keys(tx: Tx, organization_id: UUID, catalog: Catalog, keys:
     return {row[0] for row in rows}
 
 
+_ATTRIBUTES: Final = Columns(key=Texts, type=(Labels, "type.value"), looks_like_code=Booleans)
+_INSERT_ATTRIBUTES: Final = _ATTRIBUTES.write(
+    """
+    INSERT INTO profile_attributes (organization_id, created_at, updated_at, {columns})
+    SELECT %(organization_id)s, %(now)s, %(now)s, it.* FROM {rows}
+    ORDER BY it.key
+    ON CONFLICT (organization_id, key) DO NOTHING
+    """
+)
+
+
 async def insert_attributes_if_new(tx: Tx, organization_id: UUID, attributes: Sequence[NewAttribute]) -> None:
     await tx.execute(
-        """
-        INSERT INTO profile_attributes (organization_id, key, type, looks_like_code, created_at, updated_at)
-        SELECT %(organization_id)s, row.key, row.type, row.looks_like_code, %(now)s, %(now)s
-        FROM unnest(%(keys)s::text[], %(types)s::text[], %(codes)s::boolean[]) AS row (key, type, looks_like_code)
-        ORDER BY row.key
-        ON CONFLICT (organization_id, key) DO NOTHING
-        """,
-        {
-            "organization_id": organization_id,
-            "now": tx.now,
-            "keys": [attribute.key for attribute in attributes],
-            "types": [attribute.type.value for attribute in attributes],
-            "codes": [attribute.looks_like_code for attribute in attributes],
-        },
+        _INSERT_ATTRIBUTES, {"organization_id": organization_id, "now": tx.now, **_ATTRIBUTES.of(attributes)}
     )
 
 

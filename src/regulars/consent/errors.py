@@ -1,6 +1,6 @@
 """What the room of consent refuses."""
 
-from regulars.kit.errors import NO_RETRY, ApiError
+from regulars.kit.errors import ApiError
 
 
 class ConsentedAtInFuture(ApiError):
@@ -14,11 +14,9 @@ class InvalidPhoneNumber(ApiError):
     status, code, title = 400, "INVALID_PHONE_NUMBER", "The phone number cannot be read"
     cause = "A consent is about one number, and this text is not one in international format."
     fix = "Send a plus, the country code and the number: `+33612345678`. Extensions are not allowed."
-    retry = NO_RETRY
 
 
 class SubscriptionNotFound(ApiError):
     status, code, title = 404, "SUBSCRIPTION_NOT_FOUND", "No such subscription"
     cause = "There is no such subscription, or an opt-out by profile found no number to withdraw."
     fix = "Opt out by `phone_number`, which also records a number that was never seen before."
-    retry = NO_RETRY

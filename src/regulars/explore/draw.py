@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-WIDTH: Final = 640.0
-LEFT: Final = 46.0
+WHOLE: Final = 100.0  # the width of a chart is per cent, so that its text is not scaled with it
 TOP: Final = 8.0
 FLOOR: Final = 144.0
 STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
@@ -49,18 +48,18 @@ class Chart:
 def bar_chart(values: Sequence[float], *, titles: Sequence[str], labels: Sequence[str], is_last_open: bool) -> Chart:
     """Bars from 0; a day that nets below 0 hangs under the floor in the colour of returns."""
     top = nice_top(max([*values, 0.0]))
-    slot = (WIDTH - LEFT) / max(1, len(values))
+    slot = WHOLE / max(1, len(values))
     bars = []
     for n, value in enumerate(values):
         height = min(abs(value) / top * (FLOOR - TOP), FLOOR - TOP)
         y = FLOOR - height if value >= 0 else FLOOR
         is_open = is_last_open and n == len(values) - 1
         kind = "c4" if value < 0 else "c1 is-open" if is_open else "c1"
-        x = LEFT + slot * n + slot * 0.16
-        bars.append(Bar(_c(x), _c(y), _c(slot * 0.68), _c(max(height, 0.0)), kind, titles[n]))
+        x = slot * (n + 0.16)
+        bars.append(Bar(_percent(x), _c(y), _percent(slot * 0.68), _c(max(height, 0.0)), kind, titles[n]))
     rules = [Rule(_c(y), _c(y + 4), short(top * part)) for part in (0, 0.5, 1) for y in [FLOOR - part * (FLOOR - TOP)]]
     every = max(1, math.ceil(len(values) / LABELS_MAX))
-    shown = [Label(_c(LEFT + slot * (n + 0.5)), text) for n, text in enumerate(labels) if n % every == 0]
+    shown = [Label(_percent(slot * (n + 0.5)), text) for n, text in enumerate(labels) if n % every == 0]
     return Chart(bars, rules, shown)
 
 
@@ -154,6 +153,10 @@ def consent_strip(changes: Sequence[Change], *, start: datetime, end: datetime, 
     x = place(asked)
     anchor = "start" if x < STRIP_WIDTH * 0.15 else "end" if x > STRIP_WIDTH * 0.85 else "middle"
     return Strip(spans, _c(x), anchor)
+
+
+def _percent(value: float) -> str:
+    return f"{value:.2f}%"
 
 
 def _c(value: float) -> str:

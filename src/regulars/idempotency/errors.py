@@ -28,6 +28,4 @@ class IdempotencyInProgress(ApiError):
     cause = "The first request with this Idempotency-Key has not finished."
     fix = "Wait as long as `Retry-After` says."
     retry = f"Yes, {SAME_KEY}."
-
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail, headers=RETRY_SOON)
+    own_headers = RETRY_SOON

@@ -2,9 +2,12 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from regulars.idempotency.model import BATCH_BEGINNING, Record, read_headers, write_headers
+from regulars.kit.arrays import Bigints, Blobs, Texts
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 
 
@@ -23,21 +26,17 @@ async def find_records(tx: Tx, organization_id: UUID, keys: Collection[str]) -> 
     ]
 
 
+_RECORDS: Final = Columns(key=Texts, fingerprint=Blobs, status=Bigints, body=Blobs, headers=(Texts, write_headers))
+_INSERT_RECORDS: Final = _RECORDS.write(
+    "INSERT INTO idempotency_keys (organization_id, created_at, {columns})"
+    " SELECT %(organization_id)s, %(created_at)s, it.* FROM {rows}"
+)
+
+
 async def insert_records(tx: Tx, organization_id: UUID, records: Sequence[Record]) -> None:
     await tx.execute(
-        "INSERT INTO idempotency_keys (organization_id, key, fingerprint, status, body, headers, created_at)"
-        " SELECT %s, key, fingerprint, status, body, headers, %s"
-        " FROM unnest(%s::text[], %s::bytea[], %s::smallint[], %s::bytea[], %s::text[])"
-        "   AS r (key, fingerprint, status, body, headers)",
-        (
-            organization_id,
-            records[0].created_at,
-            [record.key for record in records],
-            [record.fingerprint for record in records],
-            [record.status for record in records],
-            [record.body for record in records],
-            [write_headers(record.headers) for record in records],
-        ),
+        _INSERT_RECORDS,
+        {"organization_id": organization_id, "created_at": records[0].created_at, **_RECORDS.of(records)},
     )
 
 

@@ -4,10 +4,11 @@ The driver dumps a list element by element through its adapters, which costs mor
 path. These classes carry finished bytes, and the driver passes them on.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from struct import Struct
-from typing import ClassVar
+from typing import Any, ClassVar, LiteralString
+from uuid import UUID
 
 import psycopg
 from psycopg.adapt import Dumper
@@ -17,23 +18,32 @@ _HEADER = Struct(">iiIii")
 _LENGTH = Struct(">i")
 _INT8 = Struct(">iq")
 _LONG = Struct(">q")
+_pack_header = _HEADER.pack
 _pack_length = _LENGTH.pack
 _NULL = _pack_length(-1)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _UUID_LENGTH = _pack_length(16)
+_BOOLEANS = {True: _pack_length(1) + b"\x01", False: _pack_length(1) + b"\x00", None: _NULL}
+
+
+def _join(element_oid: int, elements: list[bytes]) -> bytes:
+    # One dimension, and there may be nulls: PostgreSQL looks for itself.
+    return _pack_header(1, 1, element_oid, len(elements), 1) + b"".join(elements)
 
 
 class BinaryArray:
     """A one-dimensional array, ready for the wire."""
 
     __slots__ = ("payload",)
+    # Of an element, as SQL calls it.
+    type: ClassVar[LiteralString]
     oid: ClassVar[int]
     element_oid: ClassVar[int]
+    payload: bytes
 
-    def __init__(self, elements: list[bytes]) -> None:
-        # One dimension, and there may be nulls: PostgreSQL looks for itself.
-        self.payload = _HEADER.pack(1, 1, self.element_oid, len(elements), 1) + b"".join(elements)
+    def __init__(self, values: Iterable[Any]) -> None:
+        raise NotImplementedError
 
     def only(self) -> bytes | None:
         """The only element, as a value of its own."""
@@ -42,62 +52,111 @@ class BinaryArray:
 
 
 class Texts(BinaryArray):
-    oid, element_oid = 1009, 25
+    __slots__ = ()
+    type, oid, element_oid = "text", 1009, 25
 
     def __init__(self, values: Iterable[str | None]) -> None:
-        super().__init__(
-            [_NULL if value is None else _pack_length(len(text := value.encode())) + text for value in values]
+        self.payload = _join(
+            self.element_oid,
+            [_NULL if value is None else _pack_length(len(text := value.encode())) + text for value in values],
         )
 
 
 class Labels(BinaryArray):
     """Texts of which many are equal, or null."""
 
-    oid, element_oid = Texts.oid, Texts.element_oid
+    __slots__ = ()
+    type, oid, element_oid = Texts.type, Texts.oid, Texts.element_oid
 
-    def __init__(self, values: list[str | None]) -> None:
+    def __init__(self, values: Collection[str | None]) -> None:
         sized = {
             value: _NULL if value is None else _pack_length(len(text := value.encode())) + text for value in set(values)
         }
-        super().__init__([sized[value] for value in values])
+        self.payload = _join(self.element_oid, [sized[value] for value in values])
 
 
 class Blobs(BinaryArray):
-    oid, element_oid = 1001, 17
+    __slots__ = ()
+    type, oid, element_oid = "bytea", 1001, 17
 
     def __init__(self, values: Iterable[bytes | None]) -> None:
-        super().__init__([_NULL if value is None else _pack_length(len(value)) + value for value in values])
+        self.payload = _join(
+            self.element_oid, [_NULL if value is None else _pack_length(len(value)) + value for value in values]
+        )
 
 
 class Jsons(Blobs):
     """JSON documents as bytes."""
 
-    oid, element_oid = 199, 114
+    __slots__ = ()
+    type, oid, element_oid = "json", 199, 114
+
+
+class Jsonbs(BinaryArray):
+    """JSON documents as bytes, for columns that keep them taken apart."""
+
+    __slots__ = ()
+    type, oid, element_oid = "jsonb", 3807, 3802
+
+    def __init__(self, values: Iterable[bytes | None]) -> None:
+        elements = [_NULL if value is None else _pack_length(len(value) + 1) + b"\x01" + value for value in values]
+        self.payload = _join(self.element_oid, elements)
+
+
+class JsonTexts(Texts):
+    """JSON documents as text."""
+
+    __slots__ = ()
+    type, oid, element_oid = Jsons.type, Jsons.oid, Jsons.element_oid
 
 
 class Uuids(BinaryArray):
     """UUIDs as their sixteen bytes."""
 
-    oid, element_oid = 2951, 2950
+    __slots__ = ()
+    type, oid, element_oid = "uuid", 2951, 2950
 
     def __init__(self, values: Iterable[bytes | None]) -> None:
-        super().__init__([_NULL if value is None else _UUID_LENGTH + value for value in values])
+        self.payload = _join(self.element_oid, [_NULL if value is None else _UUID_LENGTH + value for value in values])
+
+
+class Ids(BinaryArray):
+    """UUIDs as objects."""
+
+    __slots__ = ()
+    type, oid, element_oid = Uuids.type, Uuids.oid, Uuids.element_oid
+
+    def __init__(self, values: Iterable[UUID | None]) -> None:
+        self.payload = _join(
+            self.element_oid, [_NULL if value is None else _UUID_LENGTH + value.bytes for value in values]
+        )
 
 
 class Bigints(BinaryArray):
-    oid, element_oid = 1016, 20
+    __slots__ = ()
+    type, oid, element_oid = "bigint", 1016, 20
 
     def __init__(self, values: Iterable[int | None]) -> None:
-        super().__init__([_NULL if value is None else _INT8.pack(8, value) for value in values])
+        self.payload = _join(self.element_oid, [_NULL if value is None else _INT8.pack(8, value) for value in values])
 
 
 class Timestamps(BinaryArray):
-    oid, element_oid = 1185, 1184
+    __slots__ = ()
+    type, oid, element_oid = "timestamptz", 1185, 1184
 
     def __init__(self, values: Iterable[datetime | None]) -> None:
-        super().__init__(
-            [_NULL if value is None else _INT8.pack(8, (value - _EPOCH) // _MICROSECOND) for value in values]
+        self.payload = _join(
+            self.element_oid,
+            [_NULL if value is None else _INT8.pack(8, (value - _EPOCH) // _MICROSECOND) for value in values],
         )
+
+
+class Booleans(BinaryArray):
+    __slots__ = ()
+    type, oid, element_oid = "boolean", 1000, 16
+
+    def __init__(self, values: Iterable[bool | None]) -> None:
+        self.payload = _join(self.element_oid, [_BOOLEANS[value] for value in values])
 
 
 def timestamp(value: datetime) -> bytes:
@@ -132,7 +191,7 @@ def read_uuids(payload: bytes) -> list[bytes | None]:
 
 def register(adapters: psycopg.adapt.AdaptersMap) -> None:
     """Teach a connection to send these arrays."""
-    for kind in (Texts, Labels, Jsons, Blobs, Uuids, Bigints, Timestamps):
+    for kind in (Texts, Labels, JsonTexts, Jsons, Jsonbs, Blobs, Uuids, Ids, Bigints, Timestamps, Booleans):
         adapters.register_dumper(kind, type(f"{kind.__name__}Dumper", (_Finished,), {"oid": kind.oid}))
 
 

@@ -17,6 +17,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, LiteralString, NamedTuple
 
 import psycopg
@@ -286,7 +287,8 @@ def _read(query: str) -> _Statement:
 
     text = _PLACE.sub(number, query)
     if names:
-        return _Statement(text, lambda params: [params[name] for name in names], [PyFormat.AUTO] * len(names))  # type: ignore[call-overload]  # named places come with a mapping
+        order = itemgetter(*names) if len(names) > 1 else lambda params: (params[names[0]],)
+        return _Statement(text, order, [PyFormat.AUTO] * len(names))
 
     def check_count(params: Params) -> Sequence[Any]:
         # The driver's C code reads past the end of the formats when there are more values than places.

@@ -11,7 +11,6 @@ import msgspec
 Headers = tuple[tuple[bytes, bytes], ...]
 RETRY_SOON = ((b"retry-after", b"1"),)
 # What a page says about sending the request again.
-NO_RETRY = "No. The same request will be refused again."
 SAME_KEY = "with the same Idempotency-Key and the same bytes"
 
 
@@ -30,19 +29,15 @@ class ApiError(Exception):
     # For the person who meets it.
     cause: ClassVar[str]
     fix: ClassVar[str]
-    retry: ClassVar[str]
+    retry: ClassVar[str] = "No. The same request will be refused again."
+    # Of every response with it.
+    own_headers: ClassVar[Headers] = ()
 
-    def __init__(
-        self,
-        detail: str,
-        *,
-        errors: tuple[FieldError, ...] = (),
-        headers: Headers = (),
-    ) -> None:
+    def __init__(self, detail: str, *, errors: tuple[FieldError, ...] = (), headers: Headers = ()) -> None:
         super().__init__(detail)
         self.detail = detail
         self.errors = errors
-        self.headers = headers
+        self.headers = self.own_headers + headers
 
 
 class InvalidJson(ApiError):
@@ -53,7 +48,6 @@ class InvalidJson(ApiError):
         " digits."
     )
     fix = "Serialise the body with a JSON library. `detail` says where reading stopped."
-    retry = NO_RETRY
 
 
 class ValidationError(ApiError):
@@ -63,14 +57,12 @@ class ValidationError(ApiError):
         " length, form or range. Query parameters that an operation does not have, or that are given twice, count too."
     )
     fix = "Look at `errors`: each entry names its field, such as `line_items[0].quantity`."
-    retry = NO_RETRY
 
 
 class ReservedExternalId(ApiError):
     status, code, title = 400, "RESERVED_EXTERNAL_ID", "The external_id starts with a reserved prefix"
     cause = "An `external_id` starts with `prof_`, `sub_`, `store_` or `evt_`. These are canonical ids."
     fix = "Send your own identifier. To refer to an existing resource, use a reference field such as `profile_id`."
-    retry = NO_RETRY
 
 
 class InvalidCursor(ApiError):
@@ -87,17 +79,14 @@ class Unauthorized(ApiError):
     )
     fix = "Send a live key of your organization in `x-api-key`. A revoked key stops within a second."
     retry = "Yes, with a valid key: nothing ran."
-
-    def __init__(self, detail: str) -> None:
-        # RFC 9110 asks for it, and the JDK's client throws without it.
-        super().__init__(detail, headers=((b"www-authenticate", b"ApiKey"),))
+    # RFC 9110 asks for it, and the JDK's client throws without it.
+    own_headers = ((b"www-authenticate", b"ApiKey"),)
 
 
 class Forbidden(ApiError):
     status, code, title = 403, "FORBIDDEN", "The caller may not do this"
     cause = "The key is valid but may only ingest: write, and read stores."
     fix = "Call with a key that has the permission `full`; an owner or admin of the organization can create one."
-    retry = NO_RETRY
 
 
 class RouteNotFound(ApiError):
@@ -107,14 +96,12 @@ class RouteNotFound(ApiError):
         " decoded."
     )
     fix = "Compare the path with `GET /v1/openapi.json`."
-    retry = NO_RETRY
 
 
 class MethodNotAllowed(ApiError):
     status, code, title = 405, "METHOD_NOT_ALLOWED", "The route does not take this method"
     cause = "The path exists, but not with this method."
     fix = "Use one of the methods in the `Allow` header."
-    retry = NO_RETRY
 
 
 class RequestTimeout(ApiError):
@@ -133,14 +120,12 @@ class PayloadTooLarge(ApiError):
         "The body has more than 1 MiB (8 MiB for batches, also when they come compressed and are smaller on the way)."
     )
     fix = "Send fewer items, or leave out what is not needed."
-    retry = NO_RETRY
 
 
 class UriTooLong(ApiError):
     status, code, title = 414, "URI_TOO_LONG", "The URL is too long"
     cause = "The path and the query have more than 8 KB."
     fix = "A reference has at most 255 characters and a cursor at most 1,024; something else got into the URL."
-    retry = NO_RETRY
 
 
 class UnsupportedMediaType(ApiError):
@@ -164,7 +149,6 @@ class HeadersTooLarge(ApiError):
     status, code, title = 431, "HEADERS_TOO_LARGE", "The headers are too large"
     cause = "All headers together have more than 16 KB."
     fix = "Send fewer or smaller headers; cookies are not needed."
-    retry = NO_RETRY
 
 
 class InternalError(ApiError):
@@ -182,9 +166,7 @@ class Unavailable(ApiError):
     )
     fix = "Wait as long as `Retry-After` says. The key and the `external_id` make sure that nothing is written twice."
     retry = f"Yes, {SAME_KEY}, with growing pauses."
-
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail, headers=RETRY_SOON)
+    own_headers = RETRY_SOON
 
 
 def invalid(field: str, code: str, message: str) -> ValidationError:

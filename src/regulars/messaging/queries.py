@@ -8,56 +8,32 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
-from regulars.kit.arrays import Bigints, Blobs, Labels, Texts, Timestamps, Uuids
+from regulars.kit.arrays import Bigints, Blobs, Ids, Labels, Texts, Timestamps, Uuids
+from regulars.kit.columns import Columns, names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest
 from regulars.messaging.model import TextRow
 
-_COLUMNS = SQL(
-    """texts.id, texts.origin_kind, texts.origin_id, texts.step, texts.profile_id, texts.number_hash,
-       texts.phone_number, texts.body, texts.parts, texts.state, texts.reason, texts.due_at, texts.expires_at,
-       texts.attempts, texts.provider, texts.provider_id, texts.created_at, texts.claimed_at, texts.ended_at"""
+_COLUMN_LIST: Final = names_of(TextRow, "texts")
+_COLUMNS: Final = SQL(_COLUMN_LIST)
+_NEW_TEXTS: Final = Columns(
+    id=Ids, origin_kind=Labels, origin_id=Ids, step=Labels, profile_id=Ids, number_hash=Blobs, phone_number=Texts,
+    body=Texts, parts=Bigints, state=Labels, reason=Labels, due_at=Timestamps, expires_at=Timestamps,
+    ended_at=Timestamps,
+)  # fmt: skip
+_INSERT_TEXTS: Final = _NEW_TEXTS.write(
+    """
+    INSERT INTO texts (organization_id, created_at, {columns})
+    SELECT %(organization_id)s, %(now)s, it.* FROM {rows}
+    ON CONFLICT (organization_id, origin_kind, origin_id, step) DO NOTHING
+    RETURNING id
+    """
 )
 
 
 async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[TextRow]) -> set[UUID]:
     """The ids of those that were not asked for before: the key is (origin, step)."""
-    rows = await tx.fetch(
-        """
-        INSERT INTO texts
-            (organization_id, id, origin_kind, origin_id, step, profile_id, number_hash, phone_number, body, parts,
-             state, reason, due_at, expires_at, created_at, ended_at)
-        SELECT %(organization_id)s, it.id, it.origin_kind, it.origin_id, it.step, it.profile_id, it.number_hash,
-               it.phone_number, it.body, it.parts, it.state, it.reason, it.due_at, it.expires_at, %(now)s,
-               it.ended_at
-        FROM unnest(%(ids)s::uuid[], %(origin_kinds)s::text[], %(origin_ids)s::uuid[], %(steps)s::text[],
-                    %(profile_ids)s::uuid[], %(number_hashes)s::bytea[], %(phone_numbers)s::text[], %(bodies)s::text[],
-                    %(parts)s::bigint[], %(states)s::text[], %(reasons)s::text[], %(dues)s::timestamptz[],
-                    %(expiries)s::timestamptz[], %(ends)s::timestamptz[])
-             AS it (id, origin_kind, origin_id, step, profile_id, number_hash, phone_number, body, parts, state,
-                    reason, due_at, expires_at, ended_at)
-        ON CONFLICT (organization_id, origin_kind, origin_id, step) DO NOTHING
-        RETURNING id
-        """,
-        {
-            "organization_id": organization_id,
-            "now": tx.now,
-            "ids": Uuids(it.id.bytes for it in texts),
-            "origin_kinds": Labels([it.origin_kind for it in texts]),
-            "origin_ids": Uuids(it.origin_id.bytes for it in texts),
-            "steps": Labels([it.step for it in texts]),
-            "profile_ids": Uuids(None if it.profile_id is None else it.profile_id.bytes for it in texts),
-            "number_hashes": Blobs(it.number_hash for it in texts),
-            "phone_numbers": Texts(it.phone_number for it in texts),
-            "bodies": Texts(it.body for it in texts),
-            "parts": Bigints(it.parts for it in texts),
-            "states": Labels([it.state for it in texts]),
-            "reasons": Labels([it.reason for it in texts]),
-            "dues": Timestamps(it.due_at for it in texts),
-            "expiries": Timestamps(it.expires_at for it in texts),
-            "ends": Timestamps(it.ended_at for it in texts),
-        },
-    )
+    rows = await tx.fetch(_INSERT_TEXTS, {"organization_id": organization_id, "now": tx.now, **_NEW_TEXTS.of(texts)})
     return {row[0] for row in rows}
 
 
@@ -163,26 +139,23 @@ class Put(NamedTuple):
     attempt: int = 0
 
 
+_WAITS: Final = Columns(id=Ids, due_at=Timestamps, attempt=Bigints)
+_POSTPONE: Final = _WAITS.write(
+    """
+    UPDATE texts
+    SET state = 'queued', owner = NULL, claimed_at = NULL,
+        due_at = CASE WHEN NOT texts.is_paused THEN it.due_at END
+    FROM {rows}
+    WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
+      AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))
+    """
+)
+
+
 async def postpone_texts(tx: Tx, organization_id: UUID, waits: Sequence[Put], *, owner: UUID | None = None) -> None:
     """Back to the queue until a moment each; nothing of them has left. With an owner, only where that claim stands. One
     that was paused meanwhile waits until it is resumed."""
-    await tx.execute(
-        """
-        UPDATE texts
-        SET state = 'queued', owner = NULL, claimed_at = NULL,
-            due_at = CASE WHEN NOT texts.is_paused THEN it.due_at END
-        FROM unnest(%(ids)s::uuid[], %(dues)s::timestamptz[], %(attempts)s::integer[]) AS it (id, due_at, attempt)
-        WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
-          AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))
-        """,
-        {
-            "organization_id": organization_id,
-            "ids": [it.id for it in waits],
-            "dues": [it.due_at for it in waits],
-            "attempts": [it.attempt for it in waits],
-            "owner": owner,
-        },
-    )
+    await tx.execute(_POSTPONE, {"organization_id": organization_id, "owner": owner, **_WAITS.of(waits)})
 
 
 async def postpone_all_due(tx: Tx, organization_id: UUID, *, until: datetime, limit: int) -> int:
@@ -230,36 +203,27 @@ class Ended(NamedTuple):
     attempt: int = 0
 
 
+_ENDED: Final = Columns(id=Ids, state=Labels, reason=Labels, provider_id=Texts, attempt=Bigints)
+_END_TEXTS: Final = _ENDED.write(
+    """
+    UPDATE texts
+    SET state = it.state, reason = it.reason, provider_id = COALESCE(it.provider_id, texts.provider_id),
+        due_at = NULL, owner = NULL, ended_at = %(now)s
+    FROM {rows}
+    WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
+      AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))
+    RETURNING {changed}
+    """,
+    changed=_COLUMN_LIST,
+)
+
+
 async def end_texts(
     tx: Tx, organization_id: UUID, ended: Sequence[Ended], *, owner: UUID | None = None
 ) -> list[TextRow]:
     """Write outcomes; with an owner, only where its claim still stands. Gives the rows that changed."""
-    rows = await tx.fetch(
-        SQL(
-            """
-            UPDATE texts
-            SET state = it.state, reason = it.reason, provider_id = COALESCE(it.provider_id, texts.provider_id),
-                due_at = NULL, owner = NULL, ended_at = %(now)s
-            FROM unnest(%(ids)s::uuid[], %(states)s::text[], %(reasons)s::text[], %(provider_ids)s::text[],
-                        %(attempts)s::bigint[])
-                 AS it (id, state, reason, provider_id, attempt)
-            WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
-              AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))
-            RETURNING {columns}
-            """
-        ).format(columns=_COLUMNS),
-        {
-            "organization_id": organization_id,
-            "now": tx.now,
-            "ids": Uuids(it.id.bytes for it in ended),
-            "states": Labels([it.state for it in ended]),
-            "reasons": Labels([it.reason for it in ended]),
-            "provider_ids": Texts(it.provider_id for it in ended),
-            "attempts": Bigints(it.attempt for it in ended),
-            "owner": owner,
-        },
-    )
-    return [TextRow(*row) for row in rows]
+    values = {"organization_id": organization_id, "now": tx.now, "owner": owner, **_ENDED.of(ended)}
+    return [TextRow(*row) for row in await tx.fetch(_END_TEXTS, values)]
 
 
 async def lock_queued_of(

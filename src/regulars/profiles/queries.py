@@ -5,26 +5,26 @@ organization for a few rows, and a plan it then makes for `= ANY` reads the whol
 """
 
 from collections.abc import Sequence
-from typing import Any, LiteralString
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 import msgspec
 from psycopg.rows import TupleRow
 
+from regulars.kit.arrays import Booleans, Ids, Jsonbs, Texts, Timestamps
 from regulars.kit.changes import Since
+from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
 from regulars.profiles.model import Profile, ProfileRef
 
 # Below every UUIDv7: a list without a cursor begins after it.
 _BEFORE_ALL = UUID(int=0)
-_LIST = """
-SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
-FROM profiles WHERE organization_id = %(organization_id)s AND """
+_NAMES: Final = names_of(Profile)
+_LIST = fill("SELECT {names} FROM profiles WHERE organization_id = %(organization_id)s AND ", names=_NAMES)
 # Locks the named profiles in the order of their ids; how strongly, and the closing bracket, follow.
-_LOCK = """
-SELECT
-    locked.id, locked.external_id, locked.phone_number, locked.phone_reachable, locked.first_name,
-    locked.last_name, locked.attributes, locked.created_at, locked.updated_at
+_LOCK = fill(
+    """
+SELECT {locked}
 FROM (
     SELECT (
         SELECT id FROM profiles WHERE organization_id = %(organization_id)s AND external_id = named.external_id
@@ -35,12 +35,13 @@ FROM (
     ORDER BY id
 ) AS wanted
 CROSS JOIN LATERAL (
-    SELECT
-        id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at,
-        updated_at
+    SELECT {names}
     FROM profiles
     WHERE organization_id = %(organization_id)s AND id = wanted.id
-"""
+""",
+    names=_NAMES,
+    locked=names_of(Profile, "locked"),
+)
 
 
 def profile_in(row: TupleRow) -> Profile:
@@ -57,34 +58,26 @@ def profile_in(row: TupleRow) -> Profile:
     )
 
 
+_EACH: LiteralString = """
+SELECT found.* FROM unnest(%s::{type}[]) AS wanted (key)
+CROSS JOIN LATERAL (SELECT {names} FROM profiles WHERE organization_id = %s AND {key} = wanted.key LIMIT 1) AS found
+"""
+_EACH_BY_ID: Final = fill(_EACH, type="uuid", key="id")
+_EACH_BY_EXTERNAL_ID: Final = fill(_EACH, type="text", key="external_id")
+_REFS_BY_ID: Final = fill(_EACH_BY_ID, names="id, external_id")
+_REFS_BY_EXTERNAL_ID: Final = fill(_EACH_BY_EXTERNAL_ID, names="id, external_id")
+_BY_ID: Final = fill(_EACH_BY_ID, names=_NAMES)
+_BY_EXTERNAL_ID: Final = fill(_EACH_BY_EXTERNAL_ID, names=_NAMES)
+
+
 async def find_profile_refs_by_id(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[ProfileRef]:
-    rows = await tx.fetch(
-        """
-        SELECT found.id, found.external_id
-        FROM unnest(%s::uuid[]) AS wanted (id)
-        CROSS JOIN LATERAL (
-            SELECT id, external_id FROM profiles WHERE organization_id = %s AND id = wanted.id LIMIT 1
-        ) AS found
-        """,
-        (list(ids), organization_id),
-    )
-    return [ProfileRef(*row) for row in rows]
+    return [ProfileRef(*row) for row in await tx.fetch(_REFS_BY_ID, (list(ids), organization_id))]
 
 
 async def find_profile_refs_by_external_id(
     tx: Tx, organization_id: UUID, external_ids: Sequence[str]
 ) -> list[ProfileRef]:
-    rows = await tx.fetch(
-        """
-        SELECT found.id, found.external_id
-        FROM unnest(%s::text[]) AS wanted (external_id)
-        CROSS JOIN LATERAL (
-            SELECT id, external_id FROM profiles WHERE organization_id = %s AND external_id = wanted.external_id LIMIT 1
-        ) AS found
-        """,
-        (list(external_ids), organization_id),
-    )
-    return [ProfileRef(*row) for row in rows]
+    return [ProfileRef(*row) for row in await tx.fetch(_REFS_BY_EXTERNAL_ID, (list(external_ids), organization_id))]
 
 
 async def find_profile_refs_by_phone(
@@ -109,33 +102,11 @@ async def find_profile_refs_by_phone(
 
 
 async def find_profiles_by_id(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
-    rows = await tx.fetch(
-        """
-        SELECT
-            found.id, found.external_id, found.phone_number, found.phone_reachable, found.first_name, found.last_name,
-            found.attributes, found.created_at, found.updated_at
-        FROM unnest(%s::uuid[]) AS wanted (id)
-        CROSS JOIN LATERAL (SELECT * FROM profiles WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS found
-        """,
-        (list(ids), organization_id),
-    )
-    return [profile_in(row) for row in rows]
+    return [profile_in(row) for row in await tx.fetch(_BY_ID, (list(ids), organization_id))]
 
 
 async def find_profiles_by_external_id(tx: Tx, organization_id: UUID, external_ids: Sequence[str]) -> list[Profile]:
-    rows = await tx.fetch(
-        """
-        SELECT
-            found.id, found.external_id, found.phone_number, found.phone_reachable, found.first_name, found.last_name,
-            found.attributes, found.created_at, found.updated_at
-        FROM unnest(%s::text[]) AS wanted (external_id)
-        CROSS JOIN LATERAL (
-            SELECT * FROM profiles WHERE organization_id = %s AND external_id = wanted.external_id LIMIT 1
-        ) AS found
-        """,
-        (list(external_ids), organization_id),
-    )
-    return [profile_in(row) for row in rows]
+    return [profile_in(row) for row in await tx.fetch(_BY_EXTERNAL_ID, (list(external_ids), organization_id))]
 
 
 async def list_profiles(
@@ -231,48 +202,35 @@ def _wanted(organization_id: UUID, ids: Sequence[UUID], external_ids: Sequence[s
     return {"organization_id": organization_id, "ids": list(ids), "external_ids": list(external_ids)}
 
 
+_CHANGEABLE: Final = Columns(
+    phone_number=Texts, phone_reachable=Booleans, first_name=Texts, last_name=Texts, attributes=Jsonbs
+)
+_INSERT: Final = (Columns(id=Ids, external_id=Texts) | _CHANGEABLE).write(
+    """
+    INSERT INTO profiles (organization_id, created_at, updated_at, {columns})
+    SELECT %(organization_id)s, %(now)s, %(now)s, it.* FROM {records}
+    ORDER BY it.external_id
+    ON CONFLICT (organization_id, external_id) DO NOTHING
+    RETURNING id
+    """
+)
+_UPDATE: Final = (Columns(id=Ids, updated_at=Timestamps) | _CHANGEABLE).write(
+    """
+    UPDATE profiles SET updated_at = it.updated_at, {changed} FROM {records}
+    WHERE profiles.organization_id = %(organization_id)s AND profiles.id = it.id
+    """,
+    changed=_CHANGEABLE.assign("it"),
+)
+
+
 async def insert_profiles_if_new(tx: Tx, organization_id: UUID, profiles: Sequence[Profile]) -> set[UUID]:
     """Insert, in the order of their external_id, the profiles nobody else has inserted; give the ids that went in."""
-    rows = await tx.fetch(
-        """
-        INSERT INTO profiles (
-            organization_id, id, external_id, phone_number, phone_reachable, first_name, last_name, attributes,
-            created_at, updated_at
-        )
-        SELECT
-            %(organization_id)s, row.id, row.external_id, row.phone_number, row.phone_reachable, row.first_name,
-            row.last_name, row.attributes, %(now)s, %(now)s
-        FROM json_to_recordset(%(records)s::json) AS row (
-            id uuid, external_id text, phone_number text, phone_reachable boolean, first_name text, last_name text,
-            attributes jsonb
-        )
-        ORDER BY row.external_id
-        ON CONFLICT (organization_id, external_id) DO NOTHING
-        RETURNING id
-        """,
-        {"organization_id": organization_id, "now": tx.now, "records": _records(profiles)},
-    )
-    return {row[0] for row in rows}
+    values = {"organization_id": organization_id, "now": tx.now, "records": _records(profiles)}
+    return {row[0] for row in await tx.fetch(_INSERT, values)}
 
 
 async def update_profiles(tx: Tx, organization_id: UUID, profiles: Sequence[Profile]) -> None:
-    await tx.execute(
-        """
-        UPDATE profiles
-        SET phone_number = row.phone_number,
-            phone_reachable = row.phone_reachable,
-            first_name = row.first_name,
-            last_name = row.last_name,
-            attributes = row.attributes,
-            updated_at = row.updated_at
-        FROM json_to_recordset(%(records)s::json) AS row (
-            id uuid, phone_number text, phone_reachable boolean, first_name text, last_name text, attributes jsonb,
-            updated_at timestamptz
-        )
-        WHERE profiles.organization_id = %(organization_id)s AND profiles.id = row.id
-        """,
-        {"organization_id": organization_id, "records": _records(profiles)},
-    )
+    await tx.execute(_UPDATE, {"organization_id": organization_id, "records": _records(profiles)})
 
 
 async def delete_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> None:
@@ -282,8 +240,7 @@ async def delete_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) ->
 
 
 def _records(profiles: Sequence[Profile]) -> str:
-    records: list[dict[str, Any]] = [msgspec.structs.asdict(profile) for profile in profiles]
-    return msgspec.json.encode(records).decode()
+    return msgspec.json.encode(profiles).decode()
 
 
 async def count_profiles(tx: Tx, organization_id: UUID) -> int:

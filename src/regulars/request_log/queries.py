@@ -7,61 +7,40 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
+from regulars.kit.arrays import Bigints, Ids, JsonTexts, Labels, Texts, Timestamps
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.request_log.model import Counts, Entry
 
+_ENTRIES: Final = Columns(
+    id=Ids, api_key_id=Ids, answered_at=Timestamps, method=Labels, target=Texts, status=Bigints, code=Labels,
+    duration_us=Bigints, request_id=Texts, profile_id=Ids, problem=JsonTexts,
+)  # fmt: skip
+_INSERT_ENTRIES: Final = _ENTRIES.write(
+    "INSERT INTO request_log (organization_id, {columns}) SELECT %(organization_id)s, it.* FROM {rows}"
+)
+
 
 async def insert_entries(tx: Tx, organization_id: UUID, entries: Sequence[Entry]) -> None:
-    await tx.execute(
-        """
-        INSERT INTO request_log (organization_id, id, api_key_id, answered_at, method, target, status, code,
-            duration_us, request_id, profile_id, problem)
-        SELECT %(organization_id)s, row.id, row.api_key_id, row.answered_at, row.method, row.target, row.status,
-            row.code, row.duration_us, row.request_id, row.profile_id, row.problem::json
-        FROM unnest(%(ids)s::uuid[], %(keys)s::uuid[], %(times)s::timestamptz[], %(methods)s::text[],
-            %(targets)s::text[], %(statuses)s::smallint[], %(codes)s::text[], %(durations)s::bigint[],
-            %(request_ids)s::text[], %(profiles)s::uuid[], %(problems)s::text[])
-            AS row (id, api_key_id, answered_at, method, target, status, code, duration_us, request_id, profile_id,
-            problem)
-        """,
-        {
-            "organization_id": organization_id,
-            "ids": [entry.id for entry in entries],
-            "keys": [entry.api_key_id for entry in entries],
-            "times": [entry.answered_at for entry in entries],
-            "methods": [entry.method for entry in entries],
-            "targets": [entry.target for entry in entries],
-            "statuses": [entry.status for entry in entries],
-            "codes": [entry.code for entry in entries],
-            "durations": [entry.duration_us for entry in entries],
-            "request_ids": [entry.request_id for entry in entries],
-            "profiles": [entry.profile_id for entry in entries],
-            "problems": [entry.problem for entry in entries],
-        },
-    )
+    await tx.execute(_INSERT_ENTRIES, {"organization_id": organization_id, **_ENTRIES.of(entries)})
+
+
+_COUNTS: Final = Columns(api_key_id=Ids, answers=Bigints, refusals=Bigints)
+_ADD_COUNTS: Final = _COUNTS.write(
+    """
+    INSERT INTO request_counts (organization_id, hour, {columns})
+    SELECT %(organization_id)s, %(hour)s, it.* FROM {rows}
+    ON CONFLICT (organization_id, hour, api_key_id) DO UPDATE
+    SET answers = request_counts.answers + excluded.answers, refusals = request_counts.refusals + excluded.refusals
+    """
+)
 
 
 async def add_counts(tx: Tx, organization_id: UUID, counts: Mapping[UUID, Counts], *, hour: datetime) -> None:
     """Add to the hour's counts, in the order of keys, so that two processes do not wait for each other crosswise."""
-    in_order = sorted(counts.items())
-    await tx.execute(
-        """
-        INSERT INTO request_counts (organization_id, hour, api_key_id, answers, refusals)
-        SELECT %(organization_id)s, %(hour)s, row.api_key_id, row.answers, row.refusals
-        FROM unnest(%(keys)s::uuid[], %(answers)s::bigint[], %(refusals)s::bigint[])
-            AS row (api_key_id, answers, refusals)
-        ON CONFLICT (organization_id, hour, api_key_id) DO UPDATE
-        SET answers = request_counts.answers + excluded.answers, refusals = request_counts.refusals + excluded.refusals
-        """,
-        {
-            "organization_id": organization_id,
-            "hour": hour,
-            "keys": [api_key_id for api_key_id, _ in in_order],
-            "answers": [count.answers for _, count in in_order],
-            "refusals": [count.refusals for _, count in in_order],
-        },
-    )
+    rows = [(api_key_id, count.answers, count.refusals) for api_key_id, count in sorted(counts.items())]
+    await tx.execute(_ADD_COUNTS, {"organization_id": organization_id, "hour": hour, **_COUNTS.of_tuples(rows)})
 
 
 async def sum_counts(tx: Tx, organization_id: UUID, *, since: datetime) -> Counts:

@@ -73,4 +73,4 @@ def _text(value: str) -> str:
 
 
 _WRITERS: Final[Mapping[Any, Callable[[Any], str]]] = {Texts: _text, Labels: _text, Jsons: _json}
-_FIELDS: Final = [(attrgetter(column.name), _WRITERS.get(column.array, str)) for column in SALE_COLUMNS]
+_FIELDS: Final = [(attrgetter(name), _WRITERS.get(array, str)) for name, array in SALE_COLUMNS.kinds.items()]

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from regulars.kit.errors import NO_RETRY, ApiError, Headers, invalid
+from regulars.kit.errors import ApiError, Headers, invalid
 from regulars.kit.faults import Spelled
 from regulars.kit.ids import Reference
 from regulars.kit.json import INTEGER_MAX, encode
@@ -261,4 +261,3 @@ class SalesEventNotFound(ApiError):
     status, code, title = 404, "SALES_EVENT_NOT_FOUND", "No such sales event"
     cause = "No sales event of your organization has this `external_id` or `evt_` id."
     fix = "Check the reference; percent-encode it as one path segment."
-    retry = NO_RETRY

@@ -5,10 +5,11 @@ organization for a few rows, and its plan for `= ANY` or for a join then reads t
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from regulars.kit.arrays import Jsons, Uuids
+from regulars.kit.arrays import Bigints, Blobs, Ids, Jsons, Uuids
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.kit.ids import ById
 from regulars.profiles.model import ProfileRef
@@ -17,7 +18,7 @@ from regulars.sales.statements import COLUMNS, SALE_COLUMNS, arrays
 from regulars.stores.model import StoreRef
 
 _TOLD: LiteralString = ", ".join(
-    ["e." + column.name + ("::text" if column.array is Jsons else "") for column in SALE_COLUMNS]
+    ["e." + name + ("::text" if array is Jsons else "") for name, array in SALE_COLUMNS.kinds.items()]
 )
 _COLUMNS: LiteralString = (
     "SELECT e.id, " + _TOLD + ", s.id, s.external_id, p.id, p.external_id, e.created_at, e.anonymised_at IS NOT NULL"
@@ -124,33 +125,26 @@ async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[Sto
     return {row[0] for row in rows}
 
 
+_COLLISIONS: Final = Columns(sales_event_id=Ids, content_hash=Blobs, attempt=Jsons, times_seen=Bigints)
+_INSERT_COLLISIONS: Final = _COLLISIONS.write(
+    "INSERT INTO ticket_collisions AS c (organization_id, first_seen_at, last_seen_at, {columns})"
+    " SELECT %(organization)s, %(now)s, %(now)s, it.* FROM {rows}"
+    " WHERE EXISTS (SELECT FROM ticket_collisions k WHERE k.organization_id = %(organization)s"
+    "   AND k.sales_event_id = it.sales_event_id AND k.content_hash = it.content_hash)"
+    " OR (SELECT count(*) FROM ticket_collisions k WHERE k.organization_id = %(organization)s"
+    "   AND k.sales_event_id = it.sales_event_id) < %(most)s"
+    " ORDER BY it.sales_event_id, it.content_hash"
+    " ON CONFLICT (organization_id, sales_event_id, content_hash)"
+    " DO UPDATE SET times_seen = c.times_seen + excluded.times_seen, last_seen_at = excluded.last_seen_at"
+)
+
+
 async def insert_collisions(
     tx: Tx, organization_id: UUID, collisions: Sequence[tuple[UUID, bytes, bytes, int]]
 ) -> None:
     """Note attempts of (sale, content hash, content, times), one a sale; beyond ten a sale only the total counts."""
-    await tx.execute(
-        "INSERT INTO ticket_collisions AS c (organization_id, sales_event_id, content_hash, attempt, first_seen_at,"
-        " last_seen_at, times_seen)"
-        " SELECT %(organization)s, i.sale, i.hash, i.attempt::json, %(now)s, %(now)s, i.times"
-        " FROM unnest(%(sales)s::uuid[], %(hashes)s::bytea[], %(attempts)s::text[], %(times)s::bigint[])"
-        "   AS i (sale, hash, attempt, times)"
-        " WHERE EXISTS (SELECT FROM ticket_collisions k WHERE k.organization_id = %(organization)s"
-        "   AND k.sales_event_id = i.sale AND k.content_hash = i.hash)"
-        " OR (SELECT count(*) FROM ticket_collisions k WHERE k.organization_id = %(organization)s"
-        "   AND k.sales_event_id = i.sale) < %(most)s"
-        " ORDER BY i.sale, i.hash"
-        " ON CONFLICT (organization_id, sales_event_id, content_hash)"
-        " DO UPDATE SET times_seen = c.times_seen + excluded.times_seen, last_seen_at = excluded.last_seen_at",
-        {
-            "organization": organization_id,
-            "now": tx.now,
-            "sales": [collision[0] for collision in collisions],
-            "hashes": [collision[1] for collision in collisions],
-            "attempts": [collision[2].decode() for collision in collisions],
-            "times": [collision[3] for collision in collisions],
-            "most": COLLISIONS_PER_SALE_MAX,
-        },
-    )
+    values = {"organization": organization_id, "now": tx.now, "most": COLLISIONS_PER_SALE_MAX}
+    await tx.execute(_INSERT_COLLISIONS, {**values, **_COLLISIONS.of_tuples(collisions)})
 
 
 async def count_collisions(tx: Tx, organization_id: UUID, times: Sequence[tuple[UUID, int]]) -> None:

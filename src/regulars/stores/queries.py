@@ -1,19 +1,22 @@
 """The SQL of stores."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import msgspec
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL
 
+from regulars.kit.arrays import Ids, Jsons, Texts, Timestamps
+from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.stores.model import Address, NamedStore, Store, StoreRef
 
 # Below every UUIDv7: a list without a cursor begins after it.
 _BEFORE_ALL = UUID(int=0)
+_FIND: Final = fill("SELECT {names} FROM stores WHERE organization_id = %s AND ", names=names_of(Store))
 
 
 def _store(row: TupleRow) -> Store:
@@ -70,11 +73,7 @@ async def find_addresses_in(tx: Tx, organization_id: UUID, country: str, *, limi
 
 async def find_store_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> Store | None:
     rows = await tx.fetch(
-        """
-        SELECT id, external_id, name, address, created_at, updated_at
-        FROM stores
-        WHERE organization_id = %s AND id = %s
-        """,
+        _FIND + "id = %s",
         (organization_id, identifier),
     )
     return _store(rows[0]) if rows else None
@@ -82,11 +81,7 @@ async def find_store_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> S
 
 async def find_store_by_external_id(tx: Tx, organization_id: UUID, external_id: str) -> Store | None:
     rows = await tx.fetch(
-        """
-        SELECT id, external_id, name, address, created_at, updated_at
-        FROM stores
-        WHERE organization_id = %s AND external_id = %s
-        """,
+        _FIND + "external_id = %s",
         (organization_id, external_id),
     )
     return _store(rows[0]) if rows else None
@@ -94,13 +89,7 @@ async def find_store_by_external_id(tx: Tx, organization_id: UUID, external_id: 
 
 async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limit: int) -> list[Store]:
     rows = await tx.fetch(
-        """
-        SELECT id, external_id, name, address, created_at, updated_at
-        FROM stores
-        WHERE organization_id = %s AND id > %s
-        ORDER BY id
-        LIMIT %s
-        """,
+        _FIND + "id > %s ORDER BY id LIMIT %s",
         (organization_id, after or _BEFORE_ALL, limit),
     )
     return [_store(row) for row in rows]
@@ -177,34 +166,34 @@ async def lock_stores(tx: Tx, organization_id: UUID, external_ids: Sequence[str]
     return [_store(row) for row in rows]
 
 
+_CHANGEABLE: Final = Columns(name=Texts, address=Jsons)
+_INSERT: Final = (Columns(id=Ids, external_id=Texts) | _CHANGEABLE).write(
+    """
+    INSERT INTO stores (organization_id, created_at, updated_at, {columns})
+    SELECT %(organization_id)s, %(now)s, %(now)s, it.* FROM {records}
+    ORDER BY it.external_id
+    ON CONFLICT (organization_id, external_id) DO NOTHING
+    RETURNING id
+    """
+)
+_UPDATE: Final = (Columns(id=Ids, updated_at=Timestamps) | _CHANGEABLE).write(
+    """
+    UPDATE stores SET updated_at = it.updated_at, {changed} FROM {records}
+    WHERE stores.organization_id = %(organization_id)s AND stores.id = it.id
+    """,
+    changed=_CHANGEABLE.assign("it"),
+)
+
+
 async def insert_stores_if_new(tx: Tx, organization_id: UUID, stores: Sequence[Store]) -> set[UUID]:
     """Insert, in the order of their external_id, the stores nobody else has inserted; give the ids that went in."""
-    rows = await tx.fetch(
-        """
-        INSERT INTO stores (organization_id, id, external_id, name, address, created_at, updated_at)
-        SELECT %s, row.id, row.external_id, row.name, row.address, %s, %s
-        FROM json_to_recordset(%s::json) AS row (id uuid, external_id text, name text, address json)
-        ORDER BY row.external_id
-        ON CONFLICT (organization_id, external_id) DO NOTHING
-        RETURNING id
-        """,
-        (organization_id, tx.now, tx.now, _records(stores)),
-    )
-    return {row[0] for row in rows}
+    values = {"organization_id": organization_id, "now": tx.now, "records": _records(stores)}
+    return {row[0] for row in await tx.fetch(_INSERT, values)}
 
 
 async def update_stores(tx: Tx, organization_id: UUID, stores: Sequence[Store]) -> None:
-    await tx.execute(
-        """
-        UPDATE stores
-        SET name = row.name, address = row.address, updated_at = row.updated_at
-        FROM json_to_recordset(%s::json) AS row (id uuid, name text, address json, updated_at timestamptz)
-        WHERE stores.organization_id = %s AND stores.id = row.id
-        """,
-        (_records(stores), organization_id),
-    )
+    await tx.execute(_UPDATE, {"organization_id": organization_id, "records": _records(stores)})
 
 
 def _records(stores: Sequence[Store]) -> str:
-    records: list[dict[str, Any]] = [msgspec.structs.asdict(store) for store in stores]
-    return msgspec.json.encode(records).decode()
+    return msgspec.json.encode(stores).decode()

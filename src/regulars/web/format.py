@@ -134,6 +134,10 @@ class Format:
     def full_moment(self, moment: datetime, *, seconds: bool = False) -> str:
         return f"{self.full_day(moment)}, {self.clock(moment, seconds=seconds)}"
 
+    def since(self, moment: datetime) -> str:
+        """A moment after "since": the time of day, with the day when it is not today."""
+        return self.clock(moment) if self._local_day(moment) == self._today else self.moment(moment)
+
     def ago(self, moment: datetime) -> str:
         """How long ago, in its largest unit; it only ever stands beside the exact time."""
         seconds = max(0, int((self.now - moment).total_seconds()))
@@ -168,6 +172,11 @@ class Format:
 def short_id(identifier: str, *, head: int = 9, tail: int = 4) -> str:
     """A canonical id shortened in the middle; it is copied whole."""
     return identifier if len(identifier) <= head + tail + 1 else f"{identifier[:head]}…{identifier[-tail:]}"
+
+
+def short_external_id(identifier: str) -> str:
+    """An id of the user's own system in a list: it is known by its beginning, and told apart by its end."""
+    return short_id(identifier, head=20, tail=8)
 
 
 def _signed(is_negative: bool, text: str) -> str:

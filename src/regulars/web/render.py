@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from regulars.web import cookies, csrf, flash, mask
 from regulars.web.access import Action, Role
 from regulars.web.form import FormState
-from regulars.web.format import short_id
+from regulars.web.format import short_external_id, short_id
 from regulars.web.line_breaks import LineBreaks
 from regulars.web.navigation import Navigation, entry_of
 from regulars.web.static import NOT_KEPT, ONE_YEAR_HTTPS, SECURITY_HEADERS, asset_url
@@ -126,7 +126,7 @@ def _loader() -> PrefixLoader:
 
 
 _TEMPLATES: Final = Environment(loader=_loader(), autoescape=True, undefined=StrictUndefined, extensions=[LineBreaks])
-_TEMPLATES.filters.update(segment=segment, short_id=short_id, initials=initials)
+_TEMPLATES.filters.update(segment=segment, short_id=short_id, short_external_id=short_external_id, initials=initials)
 _TEMPLATES.globals.update(
     asset_url=asset_url, version=installed_version(), Action=Action, Role=Role, token_field=csrf.FIELD
 )

@@ -16,8 +16,14 @@ FOLDER: Final = Path(__file__).parent / "static"
 VENDOR: Final = Path(__file__).parent.parent / "vendor"
 ASSETS_PATH: Final = "/assets/"
 HASH_CHARACTERS: Final = 12
+CARRIED: Final = {
+    "htmx.js": "htmx/htmx.min.js",
+    "inter.woff2": "inter/inter-latin-wght-normal.woff2",
+    "inter-more.woff2": "inter/inter-latin-ext-wght-normal.woff2",
+}
 # One file per component is served as one style sheet, in this order: later rules win.
 STYLES: Final = (
+    "font",
     "tokens",
     "base",
     "shell",
@@ -90,7 +96,8 @@ def _asset(name: str, content: bytes) -> Asset:
 
 def _read_all() -> dict[str, Asset]:
     assets = {path.name: _asset(path.name, path.read_bytes()) for path in FOLDER.iterdir() if path.suffix != ".css"}
-    assets["htmx.js"] = _asset("htmx.js", (VENDOR / "htmx" / "htmx.min.js").read_bytes())
+    for name, path in CARRIED.items():
+        assets[name] = _asset(name, (VENDOR / path).read_bytes())
     styles = "".join((FOLDER / f"{name}.css").read_text(encoding="utf-8") for name in STYLES)
     styles = _REFERENCE.sub(lambda match: f'url("{assets[match[1]].path}")', styles)
     assets["app.css"] = _asset("app.css", styles.encode())

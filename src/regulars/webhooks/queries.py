@@ -2,11 +2,13 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from psycopg.sql import SQL
 
+from regulars.kit.arrays import Booleans, Ids, Labels, Texts
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.webhooks.delivery.schedule import Health
 from regulars.webhooks.model import Attempt, Delivery, Endpoint, Message, Replayable
@@ -156,48 +158,35 @@ async def find_takers(tx: Tx, organization_id: UUID) -> list[tuple[UUID, list[st
     return [(row[0], row[1]) for row in rows]
 
 
+_MESSAGES: Final = Columns(id=Ids, type=Labels, body=Texts, profile_id=Ids, subscription_id=Ids, of_erasure=Booleans)
+_INSERT_MESSAGES: Final = _MESSAGES.write(
+    """
+    INSERT INTO webhook_messages (organization_id, created_at, {columns})
+    SELECT %(organization_id)s, %(now)s, it.* FROM {rows}
+    """
+)
+
+
 async def insert_messages(tx: Tx, organization_id: UUID, messages: Sequence[Message]) -> None:
-    await tx.execute(
-        """
-        INSERT INTO webhook_messages
-            (organization_id, id, type, body, profile_id, subscription_id, of_erasure, created_at)
-        SELECT %(organization_id)s, m.id, m.type, m.body, m.profile_id, m.subscription_id, m.of_erasure, %(now)s
-        FROM unnest(%(ids)s::uuid[], %(types)s::text[], %(bodies)s::text[], %(profiles)s::uuid[],
-                    %(subscriptions)s::uuid[], %(of_erasure)s::boolean[])
-            AS m (id, type, body, profile_id, subscription_id, of_erasure)
-        """,
-        {
-            "organization_id": organization_id,
-            "now": tx.now,
-            "ids": [message.id for message in messages],
-            "types": [message.type for message in messages],
-            "bodies": [message.body for message in messages],
-            "profiles": [message.profile_id for message in messages],
-            "subscriptions": [message.subscription_id for message in messages],
-            "of_erasure": [message.of_erasure for message in messages],
-        },
-    )
+    await tx.execute(_INSERT_MESSAGES, {"organization_id": organization_id, "now": tx.now, **_MESSAGES.of(messages)})
+
+
+_DELIVERIES: Final = Columns(id=Ids, endpoint_id=Ids, message_id=Ids)
+_INSERT_DELIVERIES: Final = _DELIVERIES.write(
+    """
+    INSERT INTO webhook_deliveries (organization_id, state, due_at, created_at, is_replay, {columns})
+    SELECT %(organization_id)s, 'pending', %(now)s, %(now)s, %(is_replay)s, it.* FROM {rows}
+    """
+)
 
 
 async def insert_deliveries(
     tx: Tx, organization_id: UUID, deliveries: Sequence[tuple[UUID, UUID, UUID]], *, is_replay: bool = False
 ) -> None:
     """Deliveries of (id, endpoint, message), due now."""
+    values = _DELIVERIES.of_tuples(deliveries)
     await tx.execute(
-        """
-        INSERT INTO webhook_deliveries
-            (organization_id, id, endpoint_id, message_id, state, due_at, created_at, is_replay)
-        SELECT %(organization_id)s, d.id, d.endpoint_id, d.message_id, 'pending', %(now)s, %(now)s, %(is_replay)s
-        FROM unnest(%(ids)s::uuid[], %(endpoints)s::uuid[], %(messages)s::uuid[]) AS d (id, endpoint_id, message_id)
-        """,
-        {
-            "organization_id": organization_id,
-            "now": tx.now,
-            "is_replay": is_replay,
-            "ids": [identifier for identifier, _, _ in deliveries],
-            "endpoints": [endpoint_id for _, endpoint_id, _ in deliveries],
-            "messages": [message_id for _, _, message_id in deliveries],
-        },
+        _INSERT_DELIVERIES, {"organization_id": organization_id, "now": tx.now, "is_replay": is_replay, **values}
     )
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import LiteralString, NamedTuple
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL
 
-from regulars.kit.arrays import Texts, Uuids
+from regulars.kit.arrays import Booleans, Ids, JsonTexts, Labels, Uuids
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 
 
@@ -33,6 +34,19 @@ class NewOutboxRow(NamedTuple):
     on_interest: bool
 
 
+_OUTBOX: Final = Columns(id=Ids, topic=Labels, payload=JsonTexts, on_interest=Booleans)
+_INSERT_OUTBOX: Final = _OUTBOX.write(
+    """
+    INSERT INTO outbox (organization_id, id, topic, payload, created_at, due_at, not_before)
+    SELECT %(organization_id)s, it.id, it.topic, it.payload, %(now)s, COALESCE(%(due_at)s, %(now)s), %(due_at)s
+    FROM {rows}
+    WHERE NOT it.on_interest OR EXISTS (
+        SELECT FROM interests WHERE organization_id = %(organization_id)s AND topic = it.topic
+    )
+    """
+)
+
+
 async def insert_outbox_rows(
     tx: Tx, organization_id: UUID, rows: Sequence[NewOutboxRow], *, due_at: datetime | None
 ) -> int:
@@ -40,28 +54,8 @@ async def insert_outbox_rows(
 
     A worker of the release before knows only `not_before`, so a row that has to wait says so there too.
     """
-    return await tx.execute(
-        """
-        INSERT INTO outbox (organization_id, id, topic, payload, created_at, due_at, not_before)
-        SELECT %(organization_id)s, row.id, row.topic, row.payload::json, %(now)s,
-               COALESCE(%(due_at)s, %(now)s), %(due_at)s
-        FROM unnest(%(ids)s::uuid[], %(topics)s::text[], %(payloads)s::text[], %(on_interest)s::boolean[])
-            AS row (id, topic, payload, on_interest)
-        WHERE NOT row.on_interest OR EXISTS (
-            SELECT FROM interests WHERE organization_id = %(organization_id)s AND topic = row.topic
-        )
-        """,
-        {
-            "organization_id": organization_id,
-            "now": tx.now,
-            "due_at": due_at,
-            "ids": [row.id for row in rows],
-            "topics": [row.topic for row in rows],
-            # Finished bytes: the driver would escape every quotation mark of the JSON.
-            "payloads": Texts(row.payload for row in rows),
-            "on_interest": [row.on_interest for row in rows],
-        },
-    )
+    values = {"organization_id": organization_id, "now": tx.now, "due_at": due_at, **_OUTBOX.of(rows)}
+    return await tx.execute(_INSERT_OUTBOX, values)
 
 
 async def take_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str], *, limit: int) -> list[OutboxRow]:

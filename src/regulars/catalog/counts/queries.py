@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Final, LiteralString
 from uuid import UUID
 
 import msgspec
@@ -9,6 +10,8 @@ from psycopg.rows import TupleRow
 
 from regulars.catalog.counts.model import Count, Tally
 from regulars.catalog.model import AttributeType, Catalog
+from regulars.kit.arrays import Bigints, JsonTexts, Texts
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 
 
@@ -187,31 +190,23 @@ def _pairs(values: Mapping[str, int]) -> str:
     return msgspec.json.encode(list(values.items())).decode()
 
 
+_TALLIES: Final = Columns(
+    readable=Bigints, unreadable=Bigints, leading_zeros=Bigints, samples=(JsonTexts, _pairs), common=(JsonTexts, _pairs)
+)
+_KEYS: Final = Columns(key=Texts)
+_UPSERT_TALLIES: Final[LiteralString] = (_KEYS | _TALLIES).write(
+    """
+    INSERT INTO catalog_tallies (organization_id, count_id, {columns})
+    SELECT %(organization_id)s, %(count_id)s, it.* FROM {rows}
+    ON CONFLICT (organization_id, count_id, key) DO UPDATE SET {counted}
+    """,
+    counted=_TALLIES.assign("excluded"),
+)
+
+
 async def upsert_tallies(tx: Tx, organization_id: UUID, count_id: UUID, tallies: Mapping[str, Tally]) -> None:
-    await tx.execute(
-        """
-        INSERT INTO catalog_tallies
-            (organization_id, count_id, key, readable, unreadable, leading_zeros, samples, common)
-        SELECT %(organization_id)s, %(count_id)s, row.key, row.readable, row.unreadable, row.leading_zeros,
-            row.samples::jsonb, row.common::jsonb
-        FROM unnest(%(keys)s::text[], %(readable)s::bigint[], %(unreadable)s::bigint[], %(leading_zeros)s::bigint[],
-            %(samples)s::text[], %(common)s::text[])
-            AS row (key, readable, unreadable, leading_zeros, samples, common)
-        ON CONFLICT (organization_id, count_id, key) DO UPDATE
-        SET readable = excluded.readable, unreadable = excluded.unreadable, leading_zeros = excluded.leading_zeros,
-            samples = excluded.samples, common = excluded.common
-        """,
-        {
-            "organization_id": organization_id,
-            "count_id": count_id,
-            "keys": list(tallies),
-            "readable": [one.readable for one in tallies.values()],
-            "unreadable": [one.unreadable for one in tallies.values()],
-            "leading_zeros": [one.leading_zeros for one in tallies.values()],
-            "samples": [_pairs(one.samples) for one in tallies.values()],
-            "common": [_pairs(one.common) for one in tallies.values()],
-        },
-    )
+    values = {"key": Texts(tallies), **_TALLIES.of(tallies.values())}
+    await tx.execute(_UPSERT_TALLIES, {"organization_id": organization_id, "count_id": count_id, **values})
 
 
 async def blank_values(tx: Tx, organization_id: UUID) -> None:

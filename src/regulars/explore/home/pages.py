@@ -68,6 +68,9 @@ async def show_home(visit: Visit) -> Response:
     if not overview.stores and not overview.total.tickets:
         return render(visit, "explore/home_empty.html")
     first = overview.days[-PERIODS[period]].day
+    currencies = _currencies(overview)
+    currency = visit.query.get("currency", "")
+    currency = currency if currency in currencies else next(iter(currencies), "")
     return render(
         visit,
         "explore/home.html",
@@ -78,7 +81,8 @@ async def show_home(visit: Visit) -> Response:
         first=first,
         today=overview.days[-1].day.isoformat(),
         money=_money(visit, overview, first.isoformat()),
-        figures=[_figure(visit.format, overview, currency) for currency, _ in _currencies(overview)],
+        currencies=currencies,
+        figure=_figure(visit.format, overview, currency) if currency else None,
         tickets_url=visit.url("/tickets") + f"?from={first.isoformat()}",
         attention=attention(visit, overview, consent),
         consent=consent,
@@ -87,12 +91,11 @@ async def show_home(visit: Visit) -> Response:
     )
 
 
-def _currencies(overview: Overview) -> list[tuple[str, object]]:
-    """Those of the period, and of the days that are drawn."""
+def _currencies(overview: Overview) -> list[str]:
+    """Those of the period, the larger first, and those of the other days that are drawn."""
     drawn = {currency for day in overview.days for currency in day.total.sums}
-    known = overview.total.by_size()
-    names = {currency for currency, _ in known}
-    return [*known, *((currency, None) for currency in sorted(drawn - names))]
+    known = [currency for currency, _ in overview.total.by_size()]
+    return [*known, *sorted(drawn - set(known))]
 
 
 def _money(visit: Visit, overview: Overview, first: str) -> list[MoneyStat]:

@@ -7,13 +7,11 @@ from uuid import UUID
 from psycopg.sql import SQL
 
 from regulars.journeys.runs.model import RunRow, SpanRow, VersionRow
+from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 
-_COLUMNS = SQL(
-    """id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, state, step, waits_for, waiting_since,
-       due_at, attempts, outcome, reason, entered_at, ended_at, fact_at, seen_sales"""
-)
+_COLUMNS = SQL(names_of(RunRow))
 
 
 _NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
@@ -130,6 +128,19 @@ async def list_spans(tx: Tx, organization_id: UUID, journey_id: UUID, *, limit: 
         (organization_id, journey_id, limit),
     )
     return [SpanRow(*row) for row in rows]
+
+
+async def find_journeys_of_runs(tx: Tx, organization_id: UUID, runs: Collection[UUID]) -> dict[UUID, tuple[UUID, str]]:
+    rows = await tx.fetch(
+        """
+        SELECT r.id, j.id, j.name
+        FROM journey_runs r
+        JOIN journeys j ON j.organization_id = r.organization_id AND j.id = r.journey_id
+        WHERE r.organization_id = %s AND r.id = ANY (%s::uuid[])
+        """,
+        (organization_id, list(runs)),
+    )
+    return {row[0]: (row[1], row[2]) for row in rows}
 
 
 async def name_journeys(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:

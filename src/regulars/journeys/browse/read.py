@@ -51,6 +51,11 @@ async def name_journeys(tx: Tx, organization_id: UUID, ids: Collection[UUID]) ->
     return await queries.name_journeys(tx, organization_id, ids) if ids else {}
 
 
+async def find_journeys_of_runs(tx: Tx, organization_id: UUID, runs: Collection[UUID]) -> dict[UUID, tuple[UUID, str]]:
+    """The journey of each run, and its name."""
+    return await queries.find_journeys_of_runs(tx, organization_id, runs) if runs else {}
+
+
 async def list_runs_of_person(
     tx: Tx, organization_id: UUID, profile_id: UUID, *, after: UUID, limit: int
 ) -> list[RunRow]:

@@ -2,20 +2,17 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Final, LiteralString
 from uuid import UUID
 
 from psycopg.sql import SQL
 
 from regulars.journeys.runs.model import NewRun, RunRow
+from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
+from regulars.kit.columns import Columns, names_of
 from regulars.kit.db import Tx
 
-_COLUMNS = SQL(
-    """journey_runs.id, journey_runs.journey_id, journey_runs.version, journey_runs.fact_kind, journey_runs.fact_id,
-       journey_runs.profile_id, journey_runs.sale_id, journey_runs.state, journey_runs.step, journey_runs.waits_for,
-       journey_runs.waiting_since, journey_runs.due_at, journey_runs.attempts, journey_runs.outcome,
-       journey_runs.reason, journey_runs.entered_at, journey_runs.ended_at, journey_runs.fact_at,
-       journey_runs.seen_sales"""
-)
+_COLUMNS = SQL(names_of(RunRow, "journey_runs"))
 
 
 async def lock_customers(
@@ -56,39 +53,26 @@ async def _find_open(tx: Tx, organization_id: UUID, run_ids: Sequence[UUID]) -> 
     return {row[0] for row in rows}
 
 
+_NEW_RUNS: Final = Columns(
+    id=Ids, journey_id=Ids, version=Bigints, fact_kind=Labels, fact_id=Texts, profile_id=Ids, sale_id=Ids, step=Labels,
+    fact_at=Timestamps,
+)  # fmt: skip
+_INSERT_RUNS: Final = _NEW_RUNS.write(
+    """
+    INSERT INTO journey_runs (organization_id, state, due_at, held_due_at, entered_at, {columns})
+    SELECT %(organization_id)s, 'active', CASE WHEN NOT %(is_paused)s THEN %(now)s::timestamptz END,
+           CASE WHEN %(is_paused)s THEN %(now)s::timestamptz END, %(now)s, it.*
+    FROM {rows}
+    ON CONFLICT (organization_id, journey_id, fact_kind, fact_id) DO NOTHING
+    RETURNING id
+    """
+)
+
+
 async def insert_runs_if_new(tx: Tx, organization_id: UUID, runs: Sequence[NewRun], *, is_paused: bool) -> set[UUID]:
     """Those of a journey that was paused meanwhile wait until it goes on."""
-    rows = await tx.fetch(
-        """
-        INSERT INTO journey_runs
-            (organization_id, id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, state, step,
-             due_at, held_due_at, entered_at, fact_at)
-        SELECT %(organization_id)s, it.id, it.journey_id, it.version, it.fact_kind, it.fact_id, it.profile_id,
-               it.sale_id, 'active', it.step, CASE WHEN NOT %(is_paused)s THEN %(now)s::timestamptz END,
-               CASE WHEN %(is_paused)s THEN %(now)s::timestamptz END, %(now)s, it.fact_at
-        FROM unnest(%(ids)s::uuid[], %(journey_ids)s::uuid[], %(versions)s::integer[], %(fact_kinds)s::text[],
-                    %(fact_ids)s::text[], %(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(steps)s::text[],
-                    %(fact_times)s::timestamptz[])
-             AS it (id, journey_id, version, fact_kind, fact_id, profile_id, sale_id, step, fact_at)
-        ON CONFLICT (organization_id, journey_id, fact_kind, fact_id) DO NOTHING
-        RETURNING id
-        """,
-        {
-            "organization_id": organization_id,
-            "now": tx.now,
-            "is_paused": is_paused,
-            "ids": [it.id for it in runs],
-            "journey_ids": [it.journey_id for it in runs],
-            "versions": [it.version for it in runs],
-            "fact_kinds": [it.fact_kind for it in runs],
-            "fact_ids": [it.fact_id for it in runs],
-            "profile_ids": [it.profile_id for it in runs],
-            "sale_ids": [it.sale_id for it in runs],
-            "steps": [it.step for it in runs],
-            "fact_times": [it.fact_at for it in runs],
-        },
-    )
-    return {row[0] for row in rows}
+    values = {"organization_id": organization_id, "now": tx.now, "is_paused": is_paused, **_NEW_RUNS.of(runs)}
+    return {row[0] for row in await tx.fetch(_INSERT_RUNS, values)}
 
 
 async def find_known_facts(
@@ -227,36 +211,30 @@ async def wake_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID], *,
     )
 
 
+def _joined(sales: Sequence[UUID] | None) -> str | None:
+    """One list in each row of a list: joined, because an array of arrays must be a rectangle."""
+    return None if sales is None else ",".join(map(str, sales))
+
+
+_SAVED: Final = Columns(
+    state=Labels, step=Labels, waits_for=Labels, waiting_since=Timestamps, due_at=Timestamps, attempts=Bigints,
+    outcome=Labels, reason=Labels, ended_at=Timestamps,
+)  # fmt: skip
+_SAVED_BY_ID: Final = Columns(id=Ids, seen_sales=(Texts, _joined))
+_SAVE_RUNS: Final[LiteralString] = (_SAVED | _SAVED_BY_ID).write(
+    """
+    UPDATE journey_runs
+    SET {saved}, held_due_at = NULL, seen_sales = string_to_array(it.seen_sales, ',')::uuid[]
+    FROM {rows}
+    WHERE journey_runs.organization_id = %(organization_id)s AND journey_runs.id = it.id
+    """,
+    saved=_SAVED.assign("it"),
+)
+
+
 async def save_runs(tx: Tx, organization_id: UUID, runs: Sequence[RunRow]) -> None:
     """Where the runs stand after a turn."""
-    await tx.execute(
-        """
-        UPDATE journey_runs
-        SET state = it.state, step = it.step, waits_for = it.waits_for, waiting_since = it.waiting_since,
-            due_at = it.due_at, attempts = it.attempts, outcome = it.outcome, reason = it.reason,
-            ended_at = it.ended_at, held_due_at = NULL, seen_sales = string_to_array(it.seen, ',')::uuid[]
-        FROM unnest(%(ids)s::uuid[], %(states)s::text[], %(steps)s::text[], %(waits)s::text[],
-                    %(sinces)s::timestamptz[], %(dues)s::timestamptz[], %(attempts)s::integer[],
-                    %(outcomes)s::text[], %(reasons)s::text[], %(ends)s::timestamptz[], %(seen)s::text[])
-             AS it (id, state, step, waits_for, waiting_since, due_at, attempts, outcome, reason, ended_at, seen)
-        WHERE journey_runs.organization_id = %(organization_id)s AND journey_runs.id = it.id
-        """,
-        {
-            "organization_id": organization_id,
-            "ids": [it.id for it in runs],
-            "states": [it.state for it in runs],
-            "steps": [it.step for it in runs],
-            "waits": [it.waits_for for it in runs],
-            "sinces": [it.waiting_since for it in runs],
-            "dues": [it.due_at for it in runs],
-            "attempts": [it.attempts for it in runs],
-            "outcomes": [it.outcome for it in runs],
-            "reasons": [it.reason for it in runs],
-            "ends": [it.ended_at for it in runs],
-            # One list in each row of a list: joined, because an array of arrays must be a rectangle.
-            "seen": [None if it.seen_sales is None else ",".join(map(str, it.seen_sales)) for it in runs],
-        },
-    )
+    await tx.execute(_SAVE_RUNS, {"organization_id": organization_id, **_SAVED.of(runs), **_SAVED_BY_ID.of(runs)})
 
 
 async def set_reason(tx: Tx, organization_id: UUID, run_id: UUID, *, reason: str) -> None:

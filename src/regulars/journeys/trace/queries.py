@@ -1,36 +1,33 @@
 """The SQL of traces and totals."""
 
 from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from regulars.journeys.runs.model import Noted, TraceRow
+from regulars.kit.arrays import Bigints, Ids, Jsons, Labels
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
+
+_NOTES: Final = Columns(run_id=Ids, step=Labels, event=Labels, detail=(Jsons, msgspec.json.encode))
+_INSERT_TRACE: Final = _NOTES.write(
+    """
+    INSERT INTO journey_trace (organization_id, sequence, at, {columns})
+    SELECT %(organization_id)s,
+           COALESCE((SELECT max(known.sequence) FROM journey_trace AS known
+                     WHERE known.organization_id = %(organization_id)s AND known.run_id = it.run_id), 0)
+           + row_number() OVER (PARTITION BY it.run_id ORDER BY it.place),
+           %(now)s, {columns}
+    FROM {arrays} WITH ORDINALITY AS it ({columns}, place)
+    """
+)
 
 
 async def insert_trace(tx: Tx, organization_id: UUID, notes: Sequence[Noted]) -> None:
     """In the order given, behind what the runs already have; the runs are locked by whoever writes."""
-    await tx.execute(
-        """
-        INSERT INTO journey_trace (organization_id, run_id, sequence, at, step, event, detail)
-        SELECT %(organization_id)s, it.run_id,
-               COALESCE((SELECT max(known.sequence) FROM journey_trace AS known
-                         WHERE known.organization_id = %(organization_id)s AND known.run_id = it.run_id), 0)
-               + row_number() OVER (PARTITION BY it.run_id ORDER BY it.place),
-               %(now)s, it.step, it.event, it.detail::json
-        FROM unnest(%(run_ids)s::uuid[], %(steps)s::text[], %(events)s::text[], %(details)s::text[])
-             WITH ORDINALITY AS it (run_id, step, event, detail, place)
-        """,
-        {
-            "organization_id": organization_id,
-            "now": tx.now,
-            "run_ids": [it.run_id for it in notes],
-            "steps": [it.step for it in notes],
-            "events": [it.event for it in notes],
-            "details": [msgspec.json.encode(it.detail).decode() for it in notes],
-        },
-    )
+    await tx.execute(_INSERT_TRACE, {"organization_id": organization_id, "now": tx.now, **_NOTES.of(notes)})
 
 
 async def list_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> list[TraceRow]:
@@ -45,25 +42,18 @@ async def list_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> list[TraceR
     return [TraceRow(*row) for row in rows]
 
 
+_TOTALS: Final = Columns(journey_id=Ids, version=Bigints, step=Labels, event=Labels, times=Bigints)
+_ADD_TOTALS: Final = _TOTALS.write(
+    """
+    INSERT INTO journey_totals (organization_id, {columns})
+    SELECT %(organization_id)s, it.* FROM {rows}
+    ORDER BY it.journey_id, it.version, it.step, it.event
+    ON CONFLICT (organization_id, journey_id, version, step, event)
+    DO UPDATE SET times = journey_totals.times + EXCLUDED.times
+    """
+)
+
+
 async def add_totals(tx: Tx, organization_id: UUID, counts: Sequence[tuple[UUID, int, str, str, int]]) -> None:
     """Journey, version, step, event and how often, in one order for all."""
-    ordered = sorted(counts)
-    await tx.execute(
-        """
-        INSERT INTO journey_totals (organization_id, journey_id, version, step, event, times)
-        SELECT %(organization_id)s, it.journey_id, it.version, it.step, it.event, it.times
-        FROM unnest(%(journey_ids)s::uuid[], %(versions)s::integer[], %(steps)s::text[], %(events)s::text[],
-                    %(times)s::bigint[]) AS it (journey_id, version, step, event, times)
-        ORDER BY it.journey_id, it.version, it.step, it.event
-        ON CONFLICT (organization_id, journey_id, version, step, event)
-        DO UPDATE SET times = journey_totals.times + EXCLUDED.times
-        """,
-        {
-            "organization_id": organization_id,
-            "journey_ids": [it[0] for it in ordered],
-            "versions": [it[1] for it in ordered],
-            "steps": [it[2] for it in ordered],
-            "events": [it[3] for it in ordered],
-            "times": [it[4] for it in ordered],
-        },
-    )
+    await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, **_TOTALS.of_tuples(counts)})

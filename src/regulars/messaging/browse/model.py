@@ -23,6 +23,7 @@ class MessageLine(NamedTuple):
     origin_kind: str
     state: str
     reason: str | None
+    origin_id: UUID | None = None
 
 
 class Wanted(NamedTuple):

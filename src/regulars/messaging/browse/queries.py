@@ -29,10 +29,10 @@ async def list_texts(tx: Tx, organization_id: UUID, wanted: Wanted, page: PageRe
         SQL(
             """
             SELECT t.id, false, t.created_at, t.number_hash, t.phone_number, t.profile_id, p.first_name, p.last_name,
-                   p.external_id, t.body, t.parts, t.origin_kind, t.state, t.reason
+                   p.external_id, t.body, t.parts, t.origin_kind, t.state, t.reason, t.origin_id
             FROM (
                 SELECT t.id, t.created_at, t.number_hash, t.phone_number, t.profile_id, t.body, t.parts, t.origin_kind,
-                       t.state, t.reason
+                       t.state, t.reason, t.origin_id
                 FROM texts t
                 WHERE t.organization_id = %(organization_id)s {narrowed} {beyond}
                 ORDER BY {ordered}

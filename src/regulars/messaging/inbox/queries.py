@@ -8,15 +8,12 @@ from uuid import UUID
 from psycopg.sql import SQL
 
 from regulars.kit.arrays import Blobs, Texts
+from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.messaging.inbox.model import ReplyRow
 
-_COLUMNS = SQL(
-    """replies.id, replies.provider, replies.provider_id, replies.number_hash, replies.phone_number,
-       replies.profile_id, replies.body, replies.meaning, replies.decided, replies.decided_by, replies.decided_at,
-       replies.due_at, replies.received_at"""
-)
+_COLUMNS = SQL(names_of(ReplyRow, "replies"))
 
 
 async def insert_reply_if_new(tx: Tx, organization_id: UUID, reply: ReplyRow) -> bool:

@@ -2,9 +2,11 @@
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
+from typing import Final
 from uuid import UUID
 
-from regulars.kit.arrays import Uuids
+from regulars.kit.arrays import Bigints, Labels, Uuids
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 
 
@@ -82,22 +84,18 @@ async def find_zone(tx: Tx, organization_id: UUID) -> str:
     return str(rows[0][0]) if rows else "UTC"
 
 
+_TOTALS: Final = Columns(state=Labels, texts=Bigints, parts=Bigints)
+_ADD_TOTALS: Final = _TOTALS.write(
+    """
+    INSERT INTO text_totals (organization_id, day, {columns})
+    SELECT %(organization_id)s, %(day)s, it.* FROM {rows}
+    ORDER BY it.state
+    ON CONFLICT (organization_id, day, state) DO UPDATE
+    SET texts = text_totals.texts + EXCLUDED.texts, parts = text_totals.parts + EXCLUDED.parts
+    """
+)
+
+
 async def add_totals(tx: Tx, organization_id: UUID, day: date, counts: Sequence[tuple[str, int, int]]) -> None:
     """Count texts and parts by the state they reached, states in order, so that two senders never wait in a circle."""
-    await tx.execute(
-        """
-        INSERT INTO text_totals (organization_id, day, state, texts, parts)
-        SELECT %(organization_id)s, %(day)s, it.state, it.texts, it.parts
-        FROM unnest(%(states)s::text[], %(texts)s::bigint[], %(parts)s::bigint[]) AS it (state, texts, parts)
-        ORDER BY it.state
-        ON CONFLICT (organization_id, day, state) DO UPDATE
-        SET texts = text_totals.texts + EXCLUDED.texts, parts = text_totals.parts + EXCLUDED.parts
-        """,
-        {
-            "organization_id": organization_id,
-            "day": day,
-            "states": [state for state, _, _ in counts],
-            "texts": [texts for _, texts, _ in counts],
-            "parts": [parts for _, _, parts in counts],
-        },
-    )
+    await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, "day": day, **_TOTALS.of_tuples(counts)})

@@ -1,6 +1,9 @@
 """Everything sent and received: a list, one text, sending it again, and the conversation with a number."""
 
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from starlette.responses import Response
 
@@ -20,7 +23,7 @@ from regulars.messaging.errors import MessagingError
 from regulars.messaging.find import find_text
 from regulars.messaging.inbox.find import find_suppressed
 from regulars.messaging.labels import ORIGINS, REASONS, STATES
-from regulars.messaging.model import TextRow
+from regulars.messaging.model import OriginKind, TextRow
 from regulars.messaging.pages.parts import INBOX, MESSAGES, NUMBERS, Shown, is_said, read_hash
 from regulars.messaging.request import resend
 from regulars.messaging.settings.store import load_texting
@@ -53,7 +56,17 @@ def filters(visit: Visit) -> tuple[Filter, ...]:
     )
 
 
-async def show_messages(visit: Visit) -> Response:
+class SendingJourney(NamedTuple):
+    """The journey that a text came from, and the path of the run below the organization."""
+
+    name: str
+    path: tuple[str, ...]
+
+
+FindJourneys = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, SendingJourney]]]
+
+
+async def show_messages(find_journeys: FindJourneys, visit: Visit) -> Response:
     view = read_view(visit, "messages", MESSAGES, filters=filters(visit))
     text = view.value("q")
     if text and (target := _exactly(visit, text)) is not None and not visit.is_htmx:
@@ -62,7 +75,9 @@ async def show_messages(visit: Visit) -> Response:
         found = PageRows() if text else await _list(tx, visit, view, view.request)
         texting = await load_texting(tx, visit.organization_id)
         undecided = await count_undecided(tx, visit.organization_id, most=COUNTED_MAX)
-    page = cut(view, found)
+        page = cut(view, found)
+        runs = {line.origin_id for line in page.rows if line.origin_kind == OriginKind.JOURNEY and line.origin_id}
+        journeys = await find_journeys(tx, visit.organization_id, runs)
     return render(
         visit,
         "messaging/messages.html",
@@ -73,6 +88,7 @@ async def show_messages(visit: Visit) -> Response:
         undecided=undecided,
         found_url=_exactly(visit, text) if text else None,
         origins=ORIGINS,
+        journeys=journeys,
     )
 
 
@@ -139,9 +155,11 @@ async def _referred(tx: Tx, visit: Visit) -> TextRow:
     return text
 
 
-async def show_text(visit: Visit) -> Response:
+async def show_text(find_journeys: FindJourneys, visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         text = await _referred(tx, visit)
+        runs = [text.origin_id] if text.origin_kind == OriginKind.JOURNEY else []
+        journeys = await find_journeys(tx, visit.organization_id, runs)
         customer = None
         if text.profile_id is not None:
             customer = await find_profile(tx, visit.organization_id, ById(text.profile_id))
@@ -153,6 +171,7 @@ async def show_text(visit: Visit) -> Response:
         customer=customer,
         shown=Shown(visit),
         origins=ORIGINS,
+        journey=journeys.get(text.origin_id),
         may_resend=visit.may(Action.WRITE_TEXTS) and text.state in {"unknown", "failed"},
     )
 
@@ -218,11 +237,13 @@ async def show_number(visit: Visit) -> Response:
     )
 
 
-PAGES: Final = (
-    Page(path=MESSAGES, needs=Action.READ, handle=show_messages),
-    Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, asks_password=True),
-    Page(path=f"{MESSAGES}/{{text}}", needs=Action.READ, handle=show_text),
-    Page(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=ask_to_resend),
-    Form(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=send_again),
-    Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=show_number),
-)
+def pages(*, find_journeys: FindJourneys) -> tuple[Page, ...]:
+    """`find_journeys` finds the journeys that texts came from, by their runs; they are a room above this one."""
+    return (
+        Page(path=MESSAGES, needs=Action.READ, handle=partial(show_messages, find_journeys)),
+        Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, asks_password=True),
+        Page(path=f"{MESSAGES}/{{text}}", needs=Action.READ, handle=partial(show_text, find_journeys)),
+        Page(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=ask_to_resend),
+        Form(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=send_again),
+        Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=show_number),
+    )

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.kit.arrays import Texts, Timestamps, Uuids
+from regulars.kit.arrays import Ids, Texts, Timestamps
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 
 
@@ -17,23 +18,14 @@ class SimulatedRow(NamedTuple):
     sent_at: datetime
 
 
+_SIMULATED: Final = Columns(id=Ids, text_id=Ids, phone_number=Texts, body=Texts, sent_at=Timestamps)
+_INSERT_SIMULATED: Final = _SIMULATED.write(
+    "INSERT INTO simulated_texts (organization_id, {columns}) SELECT %(organization_id)s, it.* FROM {rows}"
+)
+
+
 async def insert_simulated(tx: Tx, organization_id: UUID, sent: Sequence[SimulatedRow]) -> None:
-    await tx.execute(
-        """
-        INSERT INTO simulated_texts (organization_id, id, text_id, phone_number, body, sent_at)
-        SELECT %s, it.id, it.text_id, it.phone_number, it.body, it.sent_at
-        FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::text[], %s::timestamptz[])
-             AS it (id, text_id, phone_number, body, sent_at)
-        """,
-        (
-            organization_id,
-            Uuids(it.id.bytes for it in sent),
-            Uuids(it.text_id.bytes for it in sent),
-            Texts(it.phone_number for it in sent),
-            Texts(it.body for it in sent),
-            Timestamps(it.sent_at for it in sent),
-        ),
-    )
+    await tx.execute(_INSERT_SIMULATED, {"organization_id": organization_id, **_SIMULATED.of(sent)})
 
 
 async def delete_simulated(tx: Tx, organization_id: UUID, text_ids: list[UUID]) -> None:

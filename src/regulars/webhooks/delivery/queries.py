@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
+from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.webhooks.delivery.schedule import Health
 
@@ -160,56 +162,40 @@ async def update_health(tx: Tx, organization_id: UUID, endpoint_id: UUID, health
     )
 
 
+_SETTLED: Final = Columns(
+    id=Ids, until=Timestamps, state=Labels, attempts=Bigints, due_at=Timestamps, duration_ms=Bigints, status=Bigints
+)
+_SETTLE: Final = _SETTLED.write(
+    """
+    UPDATE webhook_deliveries AS d
+    SET state = it.state, attempts = it.attempts, due_at = it.due_at, owner = NULL,
+        attempted_at = CASE WHEN it.duration_ms IS NULL THEN d.attempted_at ELSE %(now)s END,
+        duration_ms = COALESCE(it.duration_ms, d.duration_ms), answer_status = it.status
+    FROM {rows}
+    WHERE d.organization_id = %(organization_id)s AND d.id = it.id
+      AND d.owner = %(owner)s AND d.due_at = it.until AND d.state = 'pending'
+    RETURNING d.id
+    """
+)
+
+
 async def settle_deliveries(tx: Tx, organization_id: UUID, settled: Sequence[Settled], *, owner: UUID) -> set[UUID]:
     """Write outcomes to deliveries that nobody claimed anew or cancelled meanwhile; give those."""
-    rows = await tx.fetch(
-        """
-        UPDATE webhook_deliveries AS d
-        SET state = s.state, attempts = s.attempts, due_at = s.due_at, owner = NULL,
-            attempted_at = CASE WHEN s.duration_ms IS NULL THEN d.attempted_at ELSE %(now)s END,
-            duration_ms = COALESCE(s.duration_ms, d.duration_ms), answer_status = s.status
-        FROM unnest(%(ids)s::uuid[], %(untils)s::timestamptz[], %(states)s::text[], %(attempts)s::integer[],
-                    %(dues)s::timestamptz[], %(durations)s::integer[], %(statuses)s::smallint[])
-            AS s (id, until, state, attempts, due_at, duration_ms, status)
-        WHERE d.organization_id = %(organization_id)s AND d.id = s.id
-          AND d.owner = %(owner)s AND d.due_at = s.until AND d.state = 'pending'
-        RETURNING d.id
-        """,
-        {
-            "organization_id": organization_id,
-            "owner": owner,
-            "now": tx.now,
-            "ids": [one.id for one in settled],
-            "untils": [one.until for one in settled],
-            "states": [one.state for one in settled],
-            "attempts": [one.attempts for one in settled],
-            "dues": [one.due_at for one in settled],
-            "durations": [one.duration_ms for one in settled],
-            "statuses": [one.status for one in settled],
-        },
-    )
-    return {row[0] for row in rows}
+    values = {"organization_id": organization_id, "owner": owner, "now": tx.now, **_SETTLED.of(settled)}
+    return {row[0] for row in await tx.fetch(_SETTLE, values)}
+
+
+_ATTEMPTS: Final = Columns(
+    delivery_id=Ids, number=Bigints, duration_ms=Bigints, status=Bigints, error=Texts, answer=Texts
+)
+_INSERT_ATTEMPTS: Final = _ATTEMPTS.write(
+    """
+    INSERT INTO webhook_attempts (organization_id, attempted_at, {columns})
+    SELECT %(organization_id)s, %(now)s, it.* FROM {rows}
+    ON CONFLICT (organization_id, delivery_id, number) DO NOTHING
+    """
+)
 
 
 async def insert_attempts(tx: Tx, organization_id: UUID, attempts: Sequence[FailedAttempt]) -> None:
-    await tx.execute(
-        """
-        INSERT INTO webhook_attempts
-            (organization_id, delivery_id, number, attempted_at, duration_ms, status, error, answer)
-        SELECT %(organization_id)s, a.delivery_id, a.number, %(now)s, a.duration_ms, a.status, a.error, a.answer
-        FROM unnest(%(deliveries)s::uuid[], %(numbers)s::integer[], %(durations)s::integer[], %(statuses)s::smallint[],
-                    %(errors)s::text[], %(answers)s::text[])
-            AS a (delivery_id, number, duration_ms, status, error, answer)
-        ON CONFLICT (organization_id, delivery_id, number) DO NOTHING
-        """,
-        {
-            "organization_id": organization_id,
-            "now": tx.now,
-            "deliveries": [one.delivery_id for one in attempts],
-            "numbers": [one.number for one in attempts],
-            "durations": [one.duration_ms for one in attempts],
-            "statuses": [one.status for one in attempts],
-            "errors": [one.error for one in attempts],
-            "answers": [one.answer for one in attempts],
-        },
-    )
+    await tx.execute(_INSERT_ATTEMPTS, {"organization_id": organization_id, "now": tx.now, **_ATTEMPTS.of(attempts)})

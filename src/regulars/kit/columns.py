@@ -1,0 +1,82 @@
+"""The columns that a statement writes for each row of a batch, listed once.
+
+A batch travels as one array for each column. From the list come the names and types in the statement and the arrays
+themselves, so a column that is added is added in one place.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import attrgetter
+from typing import Any, Final, LiteralString
+
+from regulars.kit.arrays import BinaryArray
+
+
+class Columns:
+    """By name: what makes an array of a column's values, which are the attributes of that name of the rows.
+
+    An attribute of another name is named beside it, and what has to be done to a value is a function beside it:
+    `Columns(id=Ids, source=(Labels, "told.source"), detail=(Jsons, encode))`. An integer column of any size comes as
+    `Bigints`: PostgreSQL converts and checks it when it is stored.
+    """
+
+    def __init__(self, **columns: type[BinaryArray] | tuple[type[BinaryArray], str | Callable[[Any], Any]]) -> None:
+        self.kinds: Final = {
+            name: source[0] if isinstance(source, tuple) else source for name, source in columns.items()
+        }
+        sources = {name: source[1] for name, source in columns.items() if isinstance(source, tuple)}
+        paths = [path if isinstance(path := sources.get(name), str) else name for name in columns]
+        self.read: Final = attrgetter(*paths) if len(paths) > 1 else lambda row, get=attrgetter(*paths): (get(row),)
+        self.makers: Final = [
+            _converting(kind, convert) if callable(convert := sources.get(name)) else kind
+            for name, kind in self.kinds.items()
+        ]
+        self.names: Final[LiteralString] = ", ".join(self.kinds)
+        self.arrays: Final[LiteralString] = (
+            "unnest(" + ", ".join(["%(" + name + ")s::" + kind.type + "[]" for name, kind in self.kinds.items()]) + ")"
+        )
+        self.rows: Final[LiteralString] = self.arrays + " AS it (" + self.names + ")"
+        typed: LiteralString = ", ".join([name + " " + kind.type for name, kind in self.kinds.items()])
+        self.records: Final[LiteralString] = "json_to_recordset(%(records)s::json) AS it (" + typed + ")"
+
+    def __or__(self, others: "Columns") -> "Columns":
+        """For the statement alone: the rows of each have their own attributes."""
+        return Columns(**self.kinds, **others.kinds)
+
+    def write(self, text: LiteralString, **others: LiteralString) -> LiteralString:
+        """A statement: `{columns}` are the names, `{arrays}` all rows, and `{rows}` the same as a table called `it`.
+
+        `{records}` is that table from a parameter `records`, a list of JSON objects, which is quicker for rows that
+        are written as JSON without a loop. Others are replaced likewise, such as a list that `assign` wrote.
+        """
+        return fill(text, columns=self.names, arrays=self.arrays, rows=self.rows, records=self.records, **others)
+
+    def assign(self, source: LiteralString, *, but: Collection[str] = ()) -> LiteralString:
+        """For `SET`: each column but some, from the column of that name of the source."""
+        return ", ".join([name + " = " + source + "." + name for name in self.kinds if name not in but])
+
+    def of(self, rows: Iterable[Any]) -> dict[str, BinaryArray]:
+        """The rows as parameters of the statement."""
+        return self.of_tuples(map(self.read, rows))
+
+    def of_tuples(self, rows: Iterable[Sequence[Any]]) -> dict[str, BinaryArray]:
+        """The same, of rows that have a value for each column, in that order."""
+        # Without the checks of a strict zip: this is on the way of every write.
+        arrays = {name: make(values) for name, make, values in zip(self.kinds, self.makers, zip(*rows))}  # noqa: B905
+        return arrays or {name: kind(()) for name, kind in self.kinds.items()}
+
+
+def _converting(kind: type[BinaryArray], convert: Callable[[Any], Any]) -> Callable[[Iterable[Any]], BinaryArray]:
+    return lambda values: kind([convert(value) for value in values])
+
+
+def names_of(row: type, table: LiteralString = "") -> LiteralString:
+    """The columns of a table that a `NamedTuple` or a struct has a field for each."""
+    fields: Sequence[LiteralString] = getattr(row, "__struct_fields__", ()) or row._fields  # type: ignore[attr-defined]
+    return ", ".join([table + "." + name if table else name for name in fields])
+
+
+def fill(text: LiteralString, **parts: LiteralString) -> LiteralString:
+    """Put parts of a statement into the places that are named after them."""
+    for name, part in parts.items():
+        text = text.replace("{" + name + "}", part)
+    return text

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from bulk import Connection, without_indexes
 from regulars.journeys.definition import Definition, Wait, read_definition
-from regulars.journeys.drafts.change import change_draft, fingerprint, load_draft
+from regulars.journeys.drafts.change import lock_draft, write_draft
 from regulars.journeys.drafts.tree import insert_step
 from regulars.journeys.manage import activate, create_journey, pause, update_journey
 from regulars.journeys.starts import STARTS
@@ -88,16 +88,8 @@ async def make_journeys(database: Database, organization_id: UUID) -> list[UUID]
             await create_journey(tx, organization_id, start.definition, created_by=BY)
         entered = [await _make_live(tx, organization_id, number) for number in range(LIVE)]
         await pause(tx, organization_id, entered[0])
-        draft = await load_draft(tx, organization_id, entered[-1])
-        await change_draft(
-            tx,
-            organization_id,
-            entered[-1],
-            piece=lambda definition: definition,
-            was=fingerprint(draft.definition),
-            change=lambda definition: insert_step(definition, "3", Wait(days=1)),
-            by=BY,
-        )
+        draft = await lock_draft(tx, organization_id, entered[-1])
+        await write_draft(tx, organization_id, draft, insert_step(draft.definition, "3", Wait(days=1)), by=BY)
         # A draft is the newest, so that whoever looks around comes by one.
         await create_journey(tx, organization_id, STARTS[0].definition, created_by=BY)
     return entered

@@ -6,7 +6,7 @@ from regulars.catalog import find
 from regulars.catalog.counts import batch, request, results
 from regulars.catalog.counts.model import State, Tally
 from regulars.catalog.counts.queue import CountQueue
-from regulars.catalog.model import AttributeType, Catalog
+from regulars.catalog.model import AttributeType, Catalog, KeyFilter
 from regulars.kit.errors import ValidationError
 from regulars.kit.keyset import PageRequest
 from regulars.profiles.model import ProfileUpsert
@@ -218,7 +218,7 @@ async def test_keys_are_listed_in_order_by_text_and_type_and_page_by_page(custom
 
         async def keys(position=None, *, is_backward=False, **wanted):
             page = PageRequest(10, position, is_backward)
-            found = await find.browse_entries(tx, organization_id, Catalog.ATTRIBUTES, page, **wanted)
+            found = await find.browse_entries(tx, organization_id, Catalog.ATTRIBUTES, page, KeyFilter(**wanted))
             return [entry.key for entry in found]
 
         assert await keys() == ["city", "size"]

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from regulars.catalog import queries
-from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
+from regulars.catalog.model import AttributeType, Catalog, CatalogEntry, KeyFilter
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest, PageRows
 
@@ -25,20 +25,14 @@ async def find_attributes(tx: Tx, organization_id: UUID, keys: list[str]) -> dic
 
 async def list_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, limit: int) -> list[CatalogEntry]:
     """The first keys in their order."""
-    return await queries.list_entries(tx, organization_id, catalog, PageRequest(limit))
+    return await queries.list_entries(tx, organization_id, catalog, PageRequest(limit), KeyFilter())
 
 
 async def browse_entries(
-    tx: Tx,
-    organization_id: UUID,
-    catalog: Catalog,
-    page: PageRequest,
-    *,
-    containing: str | None = None,
-    declared: AttributeType | None = None,
+    tx: Tx, organization_id: UUID, catalog: Catalog, page: PageRequest, wanted: KeyFilter
 ) -> PageRows[CatalogEntry]:
     """A page of the keys in their order."""
-    return await queries.list_entries(tx, organization_id, catalog, page, containing=containing, declared=declared)
+    return await queries.list_entries(tx, organization_id, catalog, page, wanted)
 
 
 async def count_entries(tx: Tx, organization_id: UUID, catalog: Catalog, *, at_most: int) -> int:

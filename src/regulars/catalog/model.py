@@ -9,6 +9,7 @@ from collections.abc import Collection
 from datetime import date, datetime, tzinfo
 from decimal import Decimal
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -39,6 +40,13 @@ class AttributeType(StrEnum):
     # These two are never inferred: a person assigns them.
     CURRENCY = "currency"
     ENUM = "enum"
+
+
+class KeyFilter(NamedTuple):
+    """Which keys to list: those that contain a text, and those of a type."""
+
+    containing: str | None = None
+    declared: AttributeType | None = None
 
 
 # A date without a time is that day in every zone, and never a moment.

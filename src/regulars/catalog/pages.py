@@ -13,7 +13,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.catalog import find
 from regulars.catalog.counts import request, results
 from regulars.catalog.counts.model import Count, State, Tally
-from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
+from regulars.catalog.model import AttributeType, Catalog, CatalogEntry, KeyFilter
 from regulars.catalog.retype import ALLOWED_VALUES_MAX
 from regulars.kit.db import Tx
 from regulars.web.access import Action
@@ -109,14 +109,8 @@ class _Desk:
         view = read_view(visit, self.words.catalog.value, self.words.path, filters=filters, sorts=("key",))
         declared = view.value("type")
         async with visit.database.reading() as tx:
-            found = await find.browse_entries(
-                tx,
-                visit.organization_id,
-                self.words.catalog,
-                view.request,
-                containing=view.value("q") or None,
-                declared=AttributeType(declared) if declared else None,
-            )
+            wanted = KeyFilter(view.value("q") or None, AttributeType(declared) if declared else None)
+            found = await find.browse_entries(tx, visit.organization_id, self.words.catalog, view.request, wanted)
             page = cut(view, found, lambda entry: (entry.key,))
             count = await find.count_entries(tx, visit.organization_id, self.words.catalog, at_most=COUNT_MAX + 1)
             overviews = await results.find_overviews(tx, visit.organization_id, self.words.catalog)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
-from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
+from regulars.catalog.model import AttributeType, Catalog, CatalogEntry, KeyFilter
 from regulars.kit.arrays import Booleans, Labels, Texts
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
@@ -119,13 +119,7 @@ _FILTERS: Final = {"containing": "position(%(containing)s IN lower(key)) > 0", "
 
 
 async def list_entries(
-    tx: Tx,
-    organization_id: UUID,
-    catalog: Catalog,
-    page: PageRequest,
-    *,
-    containing: str | None = None,
-    declared: AttributeType | None = None,
+    tx: Tx, organization_id: UUID, catalog: Catalog, page: PageRequest, wanted: KeyFilter
 ) -> PageRows[CatalogEntry]:
     return await _BY_KEY.fetch(
         tx,
@@ -140,8 +134,8 @@ async def list_entries(
         page,
         {
             "organization_id": organization_id,
-            "containing": None if containing is None else containing.lower(),
-            "type": None if declared is None else declared.value,
+            "containing": None if wanted.containing is None else wanted.containing.lower(),
+            "type": None if wanted.declared is None else wanted.declared.value,
         },
         make=_entry,
         filters=_FILTERS,

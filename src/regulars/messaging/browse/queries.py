@@ -20,32 +20,36 @@ _TEXT_FILTERS: Final = {
     "reason": "substring(t.reason FROM '^[a-z_]+') = %(reason)s AND t.reason IS NOT NULL",
 }
 _REPLY_FILTERS: Final = {**_BETWEEN, "is_undecided": "t.decided IS NULL"}
+_LIST: Final = SQL(
+    """
+    SELECT t.id, t.is_received, t.at, t.number_hash, t.phone_number, t.profile_id, p.first_name, p.last_name,
+           p.external_id, t.body, t.parts, t.origin_kind, t.state, t.reason, t.origin_id
+    FROM (
+        SELECT t.id, t.number_hash, t.phone_number, t.profile_id, t.body, {columns}
+        FROM {table} AS t
+        WHERE t.organization_id = %(organization_id)s {narrowed} {beyond}
+        ORDER BY {ordered}
+        LIMIT %(limit)s
+    ) AS t
+    LEFT JOIN profiles AS p ON p.organization_id = %(organization_id)s AND p.id = t.profile_id
+    ORDER BY {ordered}
+    """
+)
 
 
 async def list_texts(tx: Tx, organization_id: UUID, wanted: Wanted, page: PageRequest) -> PageRows[MessageLine]:
     """Texts, the newest first."""
     return await _NEWEST.fetch(
         tx,
-        SQL(
-            """
-            SELECT t.id, false, t.created_at, t.number_hash, t.phone_number, t.profile_id, p.first_name, p.last_name,
-                   p.external_id, t.body, t.parts, t.origin_kind, t.state, t.reason, t.origin_id
-            FROM (
-                SELECT t.id, t.created_at, t.number_hash, t.phone_number, t.profile_id, t.body, t.parts, t.origin_kind,
-                       t.state, t.reason, t.origin_id
-                FROM texts t
-                WHERE t.organization_id = %(organization_id)s {narrowed} {beyond}
-                ORDER BY {ordered}
-                LIMIT %(limit)s
-            ) AS t
-            LEFT JOIN profiles p ON p.organization_id = %(organization_id)s AND p.id = t.profile_id
-            ORDER BY {ordered}
-            """
-        ),
+        _LIST,
         page,
         {"organization_id": organization_id, **wanted._asdict()},
         make=MessageLine,
         filters=_TEXT_FILTERS,
+        table=SQL("texts"),
+        columns=SQL(
+            "false AS is_received, t.created_at AS at, t.parts, t.origin_kind, t.state, t.reason, t.origin_id"
+        ),
     )
 
 
@@ -53,25 +57,16 @@ async def list_replies(tx: Tx, organization_id: UUID, wanted: Wanted, page: Page
     """Replies in the same order."""
     return await _NEWEST.fetch(
         tx,
-        SQL(
-            """
-            SELECT t.id, true, t.received_at, t.number_hash, t.phone_number, t.profile_id, p.first_name, p.last_name,
-                   p.external_id, t.body, 0, 'reply', t.meaning, t.decided
-            FROM (
-                SELECT t.id, t.received_at, t.number_hash, t.phone_number, t.profile_id, t.body, t.meaning, t.decided
-                FROM replies t
-                WHERE t.organization_id = %(organization_id)s {narrowed} {beyond}
-                ORDER BY {ordered}
-                LIMIT %(limit)s
-            ) AS t
-            LEFT JOIN profiles p ON p.organization_id = %(organization_id)s AND p.id = t.profile_id
-            ORDER BY {ordered}
-            """
-        ),
+        _LIST,
         page,
         {"organization_id": organization_id, **wanted._asdict()},
         make=MessageLine,
         filters=_REPLY_FILTERS,
+        table=SQL("replies"),
+        columns=SQL(
+            "true AS is_received, t.received_at AS at, 0 AS parts, 'reply' AS origin_kind, t.meaning AS state,"
+            " t.decided AS reason, NULL::uuid AS origin_id"
+        ),
     )
 
 

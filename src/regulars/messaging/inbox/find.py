@@ -10,12 +10,7 @@ from regulars.messaging.inbox.model import ReplyRow
 
 
 async def list_replies(
-    tx: Tx,
-    organization_id: UUID,
-    *,
-    number_hash: bytes | None = None,
-    undecided_only: bool = False,
-    limit: int,
+    tx: Tx, organization_id: UUID, *, number_hash: bytes | None = None, undecided_only: bool = False, limit: int
 ) -> Sequence[ReplyRow]:
     """The newest first; `undecided_only` are those that wait for a person."""
     return await queries.list_replies(

@@ -245,12 +245,7 @@ _LIST: Final = SQL(
 
 
 async def list_replies(
-    tx: Tx,
-    organization_id: UUID,
-    *,
-    number_hash: bytes | None = None,
-    undecided_only: bool = False,
-    limit: int,
+    tx: Tx, organization_id: UUID, *, number_hash: bytes | None = None, undecided_only: bool = False, limit: int
 ) -> list[ReplyRow]:
     """The newest first."""
     values = {"organization_id": organization_id, "number_hash": number_hash, "undecided_only": undecided_only or None}

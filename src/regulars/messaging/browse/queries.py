@@ -47,9 +47,7 @@ async def list_texts(tx: Tx, organization_id: UUID, wanted: Wanted, page: PageRe
         make=MessageLine,
         filters=_TEXT_FILTERS,
         table=SQL("texts"),
-        columns=SQL(
-            "false AS is_received, t.created_at AS at, t.parts, t.origin_kind, t.state, t.reason, t.origin_id"
-        ),
+        columns=SQL("false AS is_received, t.created_at AS at, t.parts, t.origin_kind, t.state, t.reason, t.origin_id"),
     )
 
 

@@ -66,6 +66,13 @@ def test_templates_and_macros_are_short():
     assert [macro for macro in macros if macro[2] > MACRO_LINES_MAX] == []
 
 
+def test_no_template_makes_a_plural_itself():
+    """`format.count` and `format.change` do."""
+    plural = re.compile(r'"s?" if [^}]{1,60}== 1 else "s?"|−\{\{')
+    found = {str(path.relative_to(ROOT)): plural.findall(path.read_text(encoding="utf-8")) for path in TEMPLATES}
+    assert {path: matches for path, matches in found.items() if matches} == {}
+
+
 def test_every_template_is_formatted():
     """`python tests/architecture/format_templates.py` formats them."""
     sources = {path: path.read_text(encoding="utf-8") for path in TEMPLATES}

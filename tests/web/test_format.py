@@ -102,6 +102,32 @@ def test_a_page_of_a_list_says_from_when_to_when():
     assert reader("en-GB").span(MOMENT, MOMENT) == "14 Nov"
 
 
+@pytest.mark.parametrize(
+    ("number", "shown"), [(0, "0 tickets"), (1, "1 ticket"), (2, "2 tickets"), (1284, "1,284 tickets")]
+)
+def test_a_count_has_its_noun(number, shown):
+    assert reader("en-GB").count(number, "ticket") == shown
+
+
+def test_a_count_takes_the_verb_along_and_stops_at_a_limit():
+    assert reader("en-GB").count(1, "reply needs", "replies need") == "1 reply needs"
+    assert reader("en-GB").count(100, "delivery waits", "deliveries wait", most=100) == "100 deliveries wait"
+    assert reader("en-GB").count(101, "delivery waits", "deliveries wait", most=100) == "100+ deliveries wait"
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"), [(3, "+3 opt-ins"), (1, "+1 opt-in"), (0, "0 opt-ins"), (-0, "0 opt-ins"), (-2, "−2 opt-ins")]
+)
+def test_a_change_has_a_sign_unless_it_is_nothing(number, shown):
+    assert reader("en-GB").change(number, "opt-in") == shown
+
+
+def test_an_amount_of_nothing_has_no_sign():
+    for cents in (0, -0):
+        assert reader("en-GB").money(cents, "EUR") == "€0.00"
+    assert reader("en-GB").number(-0.0) == "0"
+
+
 def test_an_id_is_shortened_in_the_middle():
     assert short_id("prof_01h455vb4pex5vsknk084sn02q") == "prof_01h4…n02q"
     assert short_id("C-100482") == "C-100482"

@@ -75,6 +75,18 @@ class Format:
         exact = Decimal(str(value))
         return _signed(exact < 0, str(format_decimal(abs(exact), locale=self.locale)))
 
+    def count(self, number: int, one: str, many: str | None = None, *, most: int | None = None) -> str:
+        """A number with its noun, and with the verb where one follows: "1 reply needs", "2 replies need".
+
+        What is counted up to `most` is written "100+" beyond it.
+        """
+        shown = self.number(number) if most is None or number <= most else f"{self.number(most)}+"
+        return f"{shown} {one if number == 1 else many or f'{one}s'}"
+
+    def change(self, number: int, one: str, many: str | None = None) -> str:
+        """The same with a sign: "+2 opt-ins", "\N{MINUS SIGN}1 withdrawal"; nothing has no sign."""
+        return f"{'+' if number > 0 else ''}{self.count(number, one, many)}"
+
     def money(self, cents: int, currency: str) -> str:
         """With its cents: on a ticket, a customer, a cost."""
         return self._money(Decimal(abs(cents)) / 100, currency, is_negative=cents < 0)

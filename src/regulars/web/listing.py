@@ -146,6 +146,9 @@ class Count:
 
     number: int
 
+    def named(self, formats: Format, one: str, many: str | None = None) -> str:
+        return formats.count(self.number, one, many, most=COUNT_MAX)
+
     def shown(self, formats: Format) -> str:
         return f"{formats.number(COUNT_MAX)}+" if self.number > COUNT_MAX else formats.number(self.number)
 

@@ -145,31 +145,29 @@ def attention(visit: Visit, overview: Overview, consent: Counted) -> list[Attent
     if overview.undecided_replies:
         found.append(_replies(visit, overview.undecided_replies))
     if overview.open_collisions:
-        many = visit.format.number(overview.open_collisions)
         found.append(
             Attention(
                 "ticket",
                 "warn",
-                f"{many} ticket collision{'s' if overview.open_collisions != 1 else ''}",
+                visit.format.count(overview.open_collisions, "ticket collision"),
                 "Same ticket number, other content. The first one was kept.",
                 "",
                 visit.url("/collisions"),
             )
         )
     if overview.answers.refusals:
-        many = visit.format.number(overview.answers.refusals)
+        title = visit.format.count(overview.answers.refusals, "rejected request")
         share = visit.format.share(overview.answers.refusals, overview.answers.answers)
         url = visit.url("/requests") + "?kind=refused" if visit.may(Action.READ_REQUEST_LOG) else ""
-        found.append(
-            Attention("plug", "warn", f"{many} rejected requests", f"{share} of those in 24 hours.", "24 h", url)
-        )
+        found.append(Attention("plug", "warn", title, f"{share} of those in 24 hours.", "24 h", url))
     if consent.figures is not None and consent.figures.weak_proofs:
-        many = visit.format.number(consent.figures.weak_proofs)
         found.append(
             Attention(
                 "consent",
                 "",
-                f"{many} consents have a weak proof",
+                visit.format.count(
+                    consent.figures.weak_proofs, "consent has a weak proof", "consents have a weak proof"
+                ),
                 "Neither a terms version nor the wording was recorded.",
                 "",
                 visit.url("/consent/numbers") + "?proof=weak",
@@ -186,10 +184,8 @@ def _webhook(visit: Visit, fare: Fare) -> Attention:
     if not fare.is_failing or fare.disabled_on is None:
         return Attention("alert", "no", f"Webhook to {host} is disabled", fare.endpoint.note or "", when, url)
     many = fare.waiting.many
-    waits = f"{visit.format.number(min(many, WAITING_COUNTED_MAX))}{'+' if many > WAITING_COUNTED_MAX else ''}"
-    text = (
-        f"{waits} deliver{'y waits' if many == 1 else 'ies wait'}; disabled on {visit.format.moment(fare.disabled_on)}"
-    )
+    waits = visit.format.count(many, "delivery waits", "deliveries wait", most=WAITING_COUNTED_MAX)
+    text = f"{waits}; disabled on {visit.format.moment(fare.disabled_on)}"
     return Attention("alert", "no", f"Webhook to {host} fails", f"{text} if nothing changes.", when, url)
 
 
@@ -202,7 +198,7 @@ def _held(visit: Visit, texting: Texting) -> Attention:
 
 
 def _replies(visit: Visit, many: int) -> Attention:
-    title = f"{visit.format.number(many)} {'reply needs' if many == 1 else 'replies need'} a person"
+    title = visit.format.count(many, "reply needs a person", "replies need a person")
     text = "No keyword matched; one that may ask to stop withdraws after five business days."
     return Attention("message", "warn", title, text, "", visit.url("/messages/inbox"))
 

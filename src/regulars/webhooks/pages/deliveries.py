@@ -195,7 +195,7 @@ class DeliveryPages:
         except WebhookError as error:
             form.refuse("since", str(error))
             return refused(visit, "webhooks/replay.html", form, **_asked(visit, fare, failed))
-        words = f"{visit.format.number(many)} message{'' if many == 1 else 's'} will be sent again."
+        words = f"{visit.format.count(many, 'message')} will be sent again."
         target = visit.url(DELIVERIES) + f"?endpoint={WEBHOOK.encode(fare.endpoint.id)}"
         return redirect(visit, target, done=words)
 

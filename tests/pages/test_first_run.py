@@ -119,7 +119,7 @@ def sign_up(walk: Walk, token: str) -> None:
     expect(tab.get_by_label("Country")).to_have_value("CH")
     fill_in(tab)
     walk.reads("Connect a till", "See a demo", "Take in a file", "0 of 4 steps to connect a till are done")
-    walk.reads('regulars import sales tickets.csv --organization "Maison Corvelle" --dry-run')
+    walk.reads("regulars import sales tickets.csv", '--organization "Maison Corvelle"', "--dry-run")
     assert httpx.get(f"{walk.server.url}/link/{token}", trust_env=False).status_code == 410
 
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import Page, expect
+from tests.explore.shop import open_shop as open_explored_shop
 from tests.pages.segment_shop import open_shop
 from tests.support.browser import WAIT_MS, context_of
 from tests.support.journeys import make_journey
@@ -75,3 +76,23 @@ def test_the_text_of_a_journey_is_counted_when_the_server_is_back(
     expect(tab.locator("#measured")).not_to_have_class(OLD)
     tab.get_by_role("button", name="Keep").click()
     expect(tab.locator("#s-1")).to_contain_text("It’s new")
+
+
+def test_a_list_and_a_part_that_refreshes_itself_are_old_until_the_server_is_back(tab: Page, marketer: Visitor, api):
+    away = tab.locator("#away")
+    tab.goto(marketer.url("/first-steps"))
+    tab.context.set_offline(True)
+    expect(tab.locator("#arrived")).to_have_class(OLD)
+    expect(away).to_contain_text("The server does not answer")
+    tab.context.set_offline(False)
+    expect(tab.locator("#arrived")).not_to_have_class(OLD)
+    expect(away).to_have_count(0)
+    open_explored_shop(api)
+    tab.goto(marketer.url("/customers"))
+    tab.context.set_offline(True)
+    tab.locator("#q").fill("nobody of this name")
+    expect(tab.locator("#results")).to_have_class(OLD, timeout=200)
+    tab.context.set_offline(False)
+    expect(tab.locator("#results")).to_contain_text("Nobody is found")
+    expect(tab.locator("#results")).not_to_have_class(OLD)
+    expect(away).to_have_count(0)

@@ -1,6 +1,7 @@
 """First steps, and the demo: pages that lead from an empty organization to a ticket, or to an invented chain."""
 
 import contextlib
+from dataclasses import replace
 from typing import Final
 
 from starlette.responses import Response
@@ -13,9 +14,9 @@ from regulars.first_run.state import STEPS, read_state
 from regulars.http.address import base_url
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY
-from regulars.organizations.manage import create_key, create_organization, dismiss_first_steps
+from regulars.organizations.manage import create_key, create_organization, dismiss_first_steps, mark_as_demo
 from regulars.organizations.model import Organization
-from regulars.organizations.particulars import NameTaken
+from regulars.organizations.particulars import NameTaken, change_settings, find_settings
 from regulars.web.access import Action, Role
 from regulars.web.errors import PageNotFound
 from regulars.web.render import redirect, render
@@ -28,6 +29,7 @@ DEMO_PATH: Final = "/demo"
 KEY_NAME: Final = "First key"
 DEMO_NAME: Final = "Demo"
 DEMOS_MAX: Final = 50
+_IMPORT: Final = 'regulars import sales tickets.csv \\\n  --organization "{}" \\\n  --dry-run'
 
 
 def pages(*, public_url: str | None) -> tuple[Page, ...]:
@@ -59,7 +61,7 @@ class _Desk:
             ticket_step=ticket_step(address, today=visit.now),
             consent_step=consent_step(address, today=visit.now),
             demo_tickets=TICKETS,
-            import_command=f'regulars import sales tickets.csv --organization "{visit.place.name}" --dry-run',
+            import_command=_IMPORT.format(visit.place.name),
         )
 
 
@@ -84,6 +86,15 @@ async def _ask_for_demo(visit: Visit) -> Response:
         slug = await _running_demo(tx, visit)
         if slug is None:
             organization = await _create_demo(tx)
+            await mark_as_demo(tx.connection, organization.id)
+            settings = await find_settings(tx.connection, organization.id)
+            settings = replace(
+                settings,
+                time_zone=visit.place.time_zone,
+                locale=visit.place.locale,
+                default_country=visit.place.default_country,
+            )
+            await change_settings(tx.connection, organization.id, settings)
             await join(tx, organization.id, organization.name, visit.user.id, Role.OWNER)
             await ask_for_demo(tx, organization.id)
             await record(

@@ -32,7 +32,7 @@ function onChange({ target }) {
 function showAway(text) {
   const banner = document.getElementById("away") ?? document.createElement("div");
   Object.assign(banner, { id: "away", className: "banner is-warn is-away", role: "status" });
-  if (!banner.isConnected) document.querySelector(".page, main, body").prepend(banner);
+  if (!banner.isConnected) (document.querySelector(".page") ?? document.querySelector("main") ?? document.body).prepend(banner);
   // That something was not sent stays said while further requests fail.
   if (!isAway || text === NOT_SENT) banner.textContent = text;
   if (isAway) return;

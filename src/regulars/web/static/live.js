@@ -13,6 +13,8 @@ const NOT_SENT = "The server does not answer, so nothing was sent. What you wrot
 const unanswered = new Map();
 // Of each request: which figures it brings, and how many changes it knew of.
 const sent = new WeakMap();
+// The last value of each field that was counted as a change; `valueOf` is in swap.js.
+const told = new WeakMap();
 let changes = 0;
 let isAway = false;
 
@@ -23,8 +25,10 @@ function mark(figures, isOld) {
 // Of a field, and of a form around such an element.
 const figuresOf = (part) => (part.closest("[data-outdates]") ?? part.querySelector("[data-outdates]"))?.dataset.outdates;
 
+// A field that is left, or drawn anew, tells of its last value again: that is no further change.
 function onChange({ target }) {
-  if (!figuresOf(target)) return;
+  if (!figuresOf(target) || told.get(target) === valueOf(target)) return;
+  told.set(target, valueOf(target));
   changes += 1;
   mark(figuresOf(target), true);
 }

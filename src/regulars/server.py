@@ -168,7 +168,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *accounts.pages(sealing, public_url=settings.public_url, first_steps=first_run.PATH),
         *first_run.pages(public_url=settings.public_url),
         *home.PAGES,
-        *customers.PAGES,
+        *customers.pages(Analysis(settings)),
         *person.PAGES,
         *rights.pages(ErasureLog(settings.erasure_log_path)),
         *consents.PAGES,

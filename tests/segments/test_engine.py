@@ -108,3 +108,28 @@ def test_a_worker_of_the_release_before_finds_no_build_to_add_to(fed):
     """It asks for builds by a time that is no longer written."""
     assert fed.do(lambda tx: life.rebuild(tx, fed.organization_id))
     assert fed.sql("SELECT due_at, build_at IS NULL FROM segment_columns WHERE organization_id = %s") == [(None, False)]
+
+
+def test_members_come_sorted_the_largest_first_page_by_page(fed):
+    fed.sale("cat", amount=500, ago=timedelta(days=9))
+    fed.sale("dan", amount=2**62, ago=timedelta(days=5))
+    fed.sale("dan", amount=2**62, ago=timedelta(days=4))
+    fed.sale("eve", amount=9_000, kind="RETURN")
+    fed.drain()
+
+    def sorted_by(order: str, limit: int = 2) -> list[str]:
+        names, after = [], None
+        while True:
+            page = fed.ask(
+                {"type": "all", "of": []}, want="members", order=order, currency="EUR", after=after, limit=limit
+            )
+            assert page.members.total == 4
+            found = dict(fed.sql("SELECT id, external_id FROM profiles WHERE organization_id = %s"))
+            names += [found[it] for it in page.members.profile_ids]
+            after = page.members.next
+            if after is None:
+                return names
+
+    assert sorted_by("spend") == sorted_by("spend", 3) == ["dan", "ann", "cat", "eve"]
+    assert sorted_by("last_purchase") == ["ann", "dan", "cat", "eve"]
+    assert sorted(sorted_by("created", 1)) == ["ann", "cat", "dan", "eve"]

@@ -26,6 +26,8 @@ AFTER: Final = "after"
 BEFORE: Final = "before"
 SORT: Final = "sort"
 FILTER_CHARACTERS_MAX: Final = 255
+# Filters that are neither chips nor behind the button.
+_APART: Final = frozenset({"search", "hidden"})
 DAY_MIN: Final = date(2000, 1, 1)
 DAY_MAX: Final = date(9000, 1, 1)
 
@@ -82,14 +84,14 @@ class ListView:
 
     @property
     def is_filtered(self) -> bool:
-        return bool(self.values)
+        return any(one.name in self.values for one in self.filters if one.kind != "hidden")
 
     @property
     def chips(self) -> list[Chip]:
         return [
             Chip(one.label, one.shown(self.values[one.name]), self.url(without=one.name))
             for one in self.filters
-            if one.name in self.values and one.kind != "search"
+            if one.name in self.values and one.kind not in _APART
         ]
 
     @property
@@ -99,7 +101,12 @@ class ListView:
     @property
     def narrowing(self) -> list[Filter]:
         """The filters behind the button."""
-        return [one for one in self.filters if one.kind != "search"]
+        return [one for one in self.filters if one.kind not in _APART]
+
+    @property
+    def hidden(self) -> list[Filter]:
+        """What the address keeps, and the form does not ask for."""
+        return [one for one in self.filters if one.kind == "hidden" and one.name in self.values]
 
     def value(self, name: str) -> str:
         return self.values.get(name, "")

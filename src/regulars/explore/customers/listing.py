@@ -1,27 +1,49 @@
 """The list of customers: found by name, id or number, or all of them, with their months, sums and consent."""
 
+from collections.abc import AsyncIterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, urlencode
 from zoneinfo import ZoneInfo
 
+import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.consent.browse.ledger import Standing, find_standings
+from regulars.explore.customers.filters import COLUMNS, SORTS, Chosen, offer_filters, read_chosen
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
 from regulars.kit.keyset import PageRequest, PageRows
-from regulars.profiles.browse.search import Hit, count_profiles, list_newest, search_by_name, search_exactly
+from regulars.profiles.browse.search import (
+    Hit,
+    count_profiles,
+    find_by_ids,
+    list_newest,
+    search_by_name,
+    search_exactly,
+)
 from regulars.profiles.model import Profile
 from regulars.sales.browse.history import LIST_MONTHS, History, read_history
 from regulars.sales.browse.tickets import list_tickets_of_customers
+from regulars.segments.analysis.ask import DEADLINE_S, Analysis
+from regulars.segments.analysis.follow import follow
+from regulars.segments.analysis.model import AnalysisAway, Asked, Members, NotReady, Place, Renumbered, read_place
+from regulars.segments.columns import life
+from regulars.segments.columns.model import Progress
+from regulars.segments.kept.asked import asked_of
+from regulars.segments.kept.resolve import resolve
 from regulars.web import mask
-from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, cut, read_view, walk
-from regulars.web.render import render
+from regulars.web.listing import COUNT_MAX, EXPORT_ROWS, PAGE_ROWS, Count, ListPage, ListView, cut, read_view, walk
+from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
 PATH: Final = "/customers"
+# A page that asks again by itself comes at once, with how far it is.
+AT_ONCE_S: Final = 0.5
 CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
 
 
@@ -40,19 +62,143 @@ class CustomerRow(NamedTuple):
         return PROFILE.encode(self.hit.profile.id)
 
 
-def filters(visit: Visit) -> list[Filter]:
-    words = "Name, number, external id or prof_…" if visit.sees_personal else "prof_…"
-    return [Filter("q", "Search customers", kind="search", placeholder=words)]
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What the analysis process says: a page of customers, how far it is with what must be ready first, that nothing is
+    there yet that could be asked, or why it does not answer."""
+
+    found: Members | None = None
+    progress: Progress | None = None
+    is_without_columns: bool = False
+    away: str | None = None
 
 
-async def show_customers(visit: Visit) -> Response:
-    view = read_view(visit, "customers", PATH, filters=filters(visit))
-    async with visit.database.reading() as tx:
-        hits = await find(tx, visit, view, view.request)
-        page = cut(view, hits, lambda hit: hit.position)
-        rows = await dress(tx, visit, list(page.rows))
-        count = Count(await count_profiles(tx, visit.organization_id, most=COUNT_MAX + 1))
-    return render(visit, "explore/customers.html", view=view, page=page, rows=rows, count=count)
+class CustomerList:
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+
+    async def show(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            view = await _read_view(tx, visit)
+            count = Count(await count_profiles(tx, visit.organization_id, most=COUNT_MAX + 1))
+            chosen = await read_chosen(tx, visit, view)
+            asked = await _asked(tx, visit, chosen)
+            progress = await life.find_progress(tx, visit.organization_id)
+        answered = Answered()
+        if _is_asked(view) and chosen.fault is None:
+            answered = await self._ask(visit, asked, chosen, progress)
+        async with visit.database.reading() as tx:
+            if not _is_asked(view):
+                hits = await find(tx, visit, view, view.request)
+                page = cut(view, hits, lambda hit: hit.position)
+            else:
+                page = _page(view, await _hits(tx, visit, answered.found), answered.found, _offset(visit))
+            rows = await dress(tx, visit, list(page.rows))
+        hidden = COLUMNS.keys() & set(view.value("hide").split(","))
+        return render(
+            visit,
+            "explore/customers.html",
+            view=view,
+            page=page,
+            rows=rows,
+            count=count,
+            chosen=chosen,
+            answered=answered,
+            is_asked=_is_asked(view),
+            definition=msgspec.json.encode(chosen.match).decode() if chosen.match.of else "",
+            shown=COLUMNS.keys() - hidden,
+            columns=[(name, title, _toggled(view, hidden, name)) for name, title in COLUMNS.items()],
+        )
+
+    async def export(self, visit: Visit) -> Response:
+        async with visit.database.reading() as tx:
+            view = await _read_view(tx, visit)
+            chosen = await read_chosen(tx, visit, view)
+            asked = await _asked(tx, visit, chosen)
+        if not _is_asked(view):
+            return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, _rows_of_all(visit, view))
+        try:
+            first = await self._analysis.members(visit.organization_id, asked, limit=EXPORT_ROWS)
+        except (NotReady, AnalysisAway):
+            # The page says how far it is, or what is wrong.
+            return await self.show(visit)
+        rows = self._rows_of_members(visit, asked, first)
+        return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, rows)
+
+    async def prepare(self, visit: Visit) -> Response:
+        """Begin to read the customers, so that they can be filtered and sorted."""
+        async with visit.database.transaction() as tx:
+            await life.settle(tx, visit.organization_id, is_needed=True)
+        return redirect(visit, f"{visit.url(PATH)}?{urlencode(parse_qsl(visit.form.get('query', '')))}")
+
+    async def _ask(self, visit: Visit, asked: Asked, chosen: Chosen, progress: Progress | None) -> Answered:
+        if progress is None or progress.state == "building":
+            return Answered(progress=progress, is_without_columns=progress is None)
+        try:
+            found = await self._analysis.members(
+                visit.organization_id,
+                asked,
+                order=chosen.order,
+                currency=chosen.currency,
+                after=read_place(visit.query.get("after", "")),
+                limit=PAGE_ROWS,
+                deadline_s=AT_ONCE_S if visit.is_htmx else DEADLINE_S,
+            )
+        except NotReady as error:
+            return Answered(progress=error.progress, is_without_columns=error.progress is None)
+        except (AnalysisAway, Renumbered) as error:
+            return Answered(away=str(error))
+        return Answered(found)
+
+    async def _rows_of_members(self, visit: Visit, asked: Asked, first: Members) -> AsyncIterator[list[str]]:
+        async for found in follow(self._analysis, visit.organization_id, asked, first, limit=EXPORT_ROWS):
+            async with visit.database.reading() as tx:
+                standings = await find_standings(tx, visit.organization_id, list(found.profile_ids))
+                for hit in await _hits(tx, visit, found):
+                    yield _csv_row(visit, hit.profile, standings.get(hit.profile.id))
+
+
+async def _read_view(tx: Tx, visit: Visit) -> ListView:
+    return read_view(visit, "customers", PATH, filters=await offer_filters(tx, visit), sorts=tuple(SORTS))
+
+
+async def _asked(tx: Tx, visit: Visit, chosen: Chosen) -> Asked:
+    """Without any filter everybody is asked for, where a segment without conditions would be a mistake."""
+    resolved = await resolve(tx, visit.organization_id, chosen.match)
+    return asked_of(resolved, is_faulty=None if chosen.match.of else False)
+
+
+def _is_asked(view: ListView) -> bool:
+    """Whether the analysis process answers. Who is searched for by name or number is found by an index, among all."""
+    is_sorted = view.sort != view.sorts[0]
+    return not view.value("q") and (is_sorted or any(one.name in view.values for one in view.narrowing))
+
+
+def _offset(visit: Visit) -> int:
+    place = read_place(visit.query.get("after", ""))
+    return 0 if place is None else place.number
+
+
+async def _hits(tx: Tx, visit: Visit, found: Members | None) -> list[Hit]:
+    """In the order of the answer; whoever is gone since is left out."""
+    ids = () if found is None else found.profile_ids
+    profiles = {profile.id: profile for profile in await find_by_ids(tx, visit.organization_id, ids)} if ids else {}
+    return [Hit(profiles[it], (str(it),)) for it in ids if it in profiles]
+
+
+def _page(view: ListView, hits: list[Hit], found: Members | None, offset: int) -> ListPage[Hit]:
+    if found is None:
+        return ListPage(())
+    epoch = None if found.next is None else found.next.epoch
+    before = max(offset - PAGE_ROWS, 0)
+    previous = None
+    if offset:
+        previous = view.url(after=str(Place(epoch, before))) if before and epoch is not None else view.url()
+    return ListPage(hits, previous, None if found.next is None else view.url(after=str(found.next)))
+
+
+def _toggled(view: ListView, hidden: AbstractSet[str], name: str) -> str:
+    return view.url(without="hide", hide=",".join(sorted(hidden ^ {name})))
 
 
 async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[Hit]:
@@ -107,17 +253,14 @@ def status_of(profile: Profile, status: str | None) -> str | None:
     return status
 
 
-async def export_customers(visit: Visit) -> Response:
-    view = read_view(visit, "customers", PATH, filters=filters(visit))
-
+def _rows_of_all(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
     async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[Hit, Standing | None]]:
         hits = await find(tx, visit, view, page)
         standings = await find_standings(tx, visit.organization_id, [hit.profile.id for hit in hits])
         return PageRows((hit, standings.get(hit.profile.id)) for hit in hits)
 
     found = walk(visit.database.reading, fetch, lambda one: one[0].position)
-    rows = (_csv_row(visit, hit.profile, standing) async for hit, standing in found)
-    return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, rows)
+    return (_csv_row(visit, hit.profile, standing) async for hit, standing in found)
 
 
 def _csv_row(visit: Visit, profile: Profile, standing: Standing | None) -> list[str]:

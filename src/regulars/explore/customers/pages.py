@@ -14,7 +14,7 @@ from regulars.consent.browse.listing import list_of_customer
 from regulars.consent.chain import hash_number
 from regulars.consent.model import Entry, Status
 from regulars.consent.subscription import Subscription
-from regulars.explore.customers.listing import PATH, export_customers, show_customers, status_of
+from regulars.explore.customers.listing import PATH, CustomerList, status_of
 from regulars.explore.customers.timeline import KINDS, Fact, Timeline, by_day, facts_of, merge
 from regulars.explore.question import ENTRIES_SHOWN, NumberView, read_moment, read_number
 from regulars.journeys.browse.read import list_runs_of_customer, name_journeys
@@ -28,6 +28,7 @@ from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.browse.history import History, read_history
 from regulars.sales.browse.tickets import CUSTOMER_TICKETS_MAX, list_customer_tickets
+from regulars.segments.analysis.ask import Analysis
 from regulars.segments.explain import find_segments_of
 from regulars.segments.kept.manage import list_segments
 from regulars.stores.find import name_stores
@@ -35,7 +36,7 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.render import render
-from regulars.web.route import Page
+from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
 TEXTS_SHOWN_MAX: Final = 200
@@ -213,8 +214,11 @@ async def _attributes(tx: Tx, visit: Visit, profile: Profile) -> list[AttributeR
     return rows
 
 
-PAGES: Final = (
-    Page(path=PATH, needs=Action.READ, handle=show_customers),
-    Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_customers, asks_password=True),
-    Page(path=f"{PATH}/{{customer}}", needs=Action.READ, handle=show_customer),
-)
+def pages(analysis: Analysis) -> tuple[Page, ...]:
+    customers = CustomerList(analysis)
+    return (
+        Page(path=PATH, needs=Action.READ, handle=customers.show),
+        Page(path=f"{PATH}.csv", needs=Action.READ, handle=customers.export, asks_password=True),
+        Form(path=f"{PATH}/prepare", needs=Action.EDIT_SEGMENTS, handle=customers.prepare),
+        Page(path=f"{PATH}/{{customer}}", needs=Action.READ, handle=show_customer),
+    )

@@ -9,6 +9,7 @@ from psycopg.sql import SQL
 
 from regulars.kit.arrays import Uuids
 from regulars.kit.db import Tx
+from regulars.sales.model import Currency
 
 # Totals are locked in the order of their key, so that two who count together do not wait for each other in a circle.
 _ADD: Final[LiteralString] = """
@@ -263,3 +264,10 @@ async def find_last_received(tx: Tx, organization_id: UUID, store_ids: Sequence[
         {"organization_id": organization_id, "store_ids": list(store_ids)},
     )
     return {row[0]: row[1] for row in rows}
+
+
+async def find_last_currency(tx: Tx, organization_id: UUID) -> Currency | None:
+    rows = await tx.fetch(
+        "SELECT currency FROM hourly_totals WHERE organization_id = %s ORDER BY hour DESC LIMIT 1", (organization_id,)
+    )
+    return rows[0][0] if rows else None

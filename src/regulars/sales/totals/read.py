@@ -9,6 +9,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.kit.db import Tx
+from regulars.sales.model import Currency
 from regulars.sales.totals import queries
 from regulars.sales.totals.fill import made_at
 from regulars.sales.totals.model import (
@@ -51,6 +52,11 @@ class Rhythm:
     @property
     def is_silent(self) -> bool:
         return is_silent(self.expected_since_last)
+
+
+async def find_last_currency(tx: Tx, organization_id: UUID) -> Currency | None:
+    """That of the newest tickets; None where there are none."""
+    return await queries.find_last_currency(tx, organization_id)
 
 
 async def filled_until(tx: Tx, organization_id: UUID) -> datetime | None:

@@ -16,6 +16,7 @@ from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.process import Lifeline
 from regulars.kit.settings import Settings
+from regulars.sales.model import Currency
 from regulars.segments.analysis.model import (
     STARTING,
     AnalysisAway,
@@ -24,6 +25,7 @@ from regulars.segments.analysis.model import (
     Figures,
     Members,
     NotReady,
+    Order,
     Place,
     Question,
     Renumbered,
@@ -62,10 +64,21 @@ class Analysis:
         *,
         after: Place | None = None,
         limit: int = 50,
+        order: Order | None = None,
+        currency: Currency = "EUR",
         deadline_s: float = DEADLINE_S,
     ) -> Members:
-        """A page of members in the order of their numbers; `next` of the page before is `after` of the next."""
-        answer = await self._ask(organization_id, asked, "members", after=after, limit=limit, deadline_s=deadline_s)
+        """A page of members, by their numbers or sorted; `next` of the page before is `after` of the next."""
+        answer = await self._ask(
+            organization_id,
+            asked,
+            "members",
+            after=after,
+            limit=limit,
+            order=order,
+            currency=currency,
+            deadline_s=deadline_s,
+        )
         return _members(answer)
 
     async def sample(
@@ -99,6 +112,8 @@ class Analysis:
         *,
         deadline_s: float,
         path: Path = (),
+        order: Order | None = None,
+        currency: Currency = "EUR",
         after: Place | None = None,
         limit: int = 0,
         seed: int = 0,
@@ -108,6 +123,8 @@ class Analysis:
             asked=asked,
             want=want,
             path=path,
+            order=order,
+            currency=currency,
             after=after,
             limit=limit,
             seed=seed,

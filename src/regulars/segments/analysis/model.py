@@ -10,6 +10,7 @@ import msgspec
 
 from regulars.catalog.model import AttributeType
 from regulars.conditions.tree import Group, Path
+from regulars.sales.model import Currency
 from regulars.segments.columns.model import Progress
 
 _PLACE: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
@@ -58,8 +59,15 @@ def read_place(text: str) -> Place | None:
     return None if found is None else Place(int(found[1]), int(found[2]))
 
 
+# What a page of members may be sorted by, the largest first; by nothing, they come by their numbers.
+Order = Literal["created", "last_purchase", "spend"]
+
+
 class Members(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of them; `total` is how many there are. Where they are sorted, `next` counts how many come before."""
+
     profile_ids: tuple[UUID, ...]
+    total: int = 0
     next: Place | None
     as_of: datetime
 
@@ -85,6 +93,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     want: Literal["figures", "members", "sample", "unreadable"]
     # The condition whose values cannot be read.
     path: Path = ()
+    order: Order | None = None
+    # That of the spend to sort by.
+    currency: Currency = "EUR"
     after: Place | None = None
     limit: int = 0
     seed: int = 0

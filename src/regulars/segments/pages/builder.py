@@ -1,5 +1,6 @@
 """The builder: a segment as it is written, with figures beside every condition."""
 
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,7 +27,7 @@ from regulars.segments.analysis.ask import DEADLINE_S, Analysis
 from regulars.segments.analysis.model import AnalysisAway, Asked, NotReady
 from regulars.segments.columns import life
 from regulars.segments.columns.model import Progress
-from regulars.segments.definition import Definition
+from regulars.segments.definition import Definition, read_definition
 from regulars.segments.errors import DefinitionRefused, InUse, SegmentNotFound
 from regulars.segments.kept import manage
 from regulars.segments.kept.asked import asked_of
@@ -93,11 +94,14 @@ class Builder:
         self._journeys = journeys
 
     async def begin(self, visit: Visit) -> Response:
-        """A new one, from nothing or from one of those to start from."""
+        """A new one, from nothing, from one of those to start from, or from the filters of a list."""
         async with visit.database.reading() as tx:
             given = await suggestions(tx, visit.organization_id)
         wanted = visit.query.get("from", "")
         chosen = next((it.definition for it in given if it.key == wanted), starts.empty())
+        if match := visit.query.get("match"):
+            with contextlib.suppress(DefinitionRefused):
+                chosen = read_definition(f'{{"name": "New segment", "match": {match}}}'.encode())
         return await self._page(visit, _work_of(chosen))
 
     async def show(self, visit: Visit) -> Response:

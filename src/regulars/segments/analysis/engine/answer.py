@@ -18,7 +18,7 @@ from regulars.segments.analysis.engine.days import Zone
 from regulars.segments.analysis.engine.evaluate import Evaluation
 from regulars.segments.analysis.engine.load import RunGoneError, load
 from regulars.segments.analysis.engine.memory import Held, Memory
-from regulars.segments.analysis.engine.need import need_of
+from regulars.segments.analysis.engine.need import add_order, need_of
 from regulars.segments.analysis.model import Answer, Figures, Members, Place, Question
 from regulars.segments.columns.life import find_progress, rebuild
 from regulars.segments.columns.model import FORMAT
@@ -80,6 +80,7 @@ class Engine:
         need = need_of(asked.match, asked.segments)
         if question.want != "figures":
             need.customers.update(PROFILE)
+            add_order(need, question.order)
         zone = self._zones.setdefault(asked.zone, Zone(asked.zone))
         await load(tx, question.organization_id, held, need, zone=zone)
         if question.want == "figures":
@@ -87,10 +88,10 @@ class Engine:
             took_ms = round((time.perf_counter() - started) * 1000, 1)
             answer = Answer(figures=msgspec.structs.replace(figures, took_ms=took_ms))
         else:
-            numbers, following = await asyncio.to_thread(_members, held, question, zone)
+            numbers, following, total = await asyncio.to_thread(_members, held, question, zone)
             ids = tuple(held.profile_of(number) for number in numbers)
             place = None if following is None else Place(snapshot.epoch, following)
-            answer = Answer(members=Members(profile_ids=ids, next=place, as_of=tx.now))
+            answer = Answer(members=Members(profile_ids=ids, total=total, next=place, as_of=tx.now))
         self.memory.make_room(question.organization_id, need.customers | need.sales, is_busy=self._is_busy)
         return answer
 
@@ -108,8 +109,8 @@ def _figures(held: Held, question: Question, zone: Zone, as_of: datetime) -> Fig
     )
 
 
-def _members(held: Held, question: Question, zone: Zone) -> tuple[list[int], int | None]:
-    """A page of them by their numbers, and where the next begins; or some by chance."""
+def _members(held: Held, question: Question, zone: Zone) -> tuple[list[int], int | None, int]:
+    """A page of them, where the next begins, and how many there are; or some by chance."""
     evaluation = Evaluation(held, question.asked, zone)
     is_of_one = question.want == "unreadable"
     numbers = np.flatnonzero(evaluation.unreadable(question.path) if is_of_one else evaluation.members())
@@ -117,8 +118,13 @@ def _members(held: Held, question: Question, zone: Zone) -> tuple[list[int], int
     if question.want == "sample":
         chance = random.Random(question.seed)  # noqa: S311  # which customers are shown is no secret
         chosen = chance.sample(range(numbers.size), min(limit, numbers.size))
-        return [int(numbers[place]) for place in chosen], None
+        return [int(numbers[place]) for place in chosen], None, numbers.size
+    if question.order is not None:
+        first = 0 if question.after is None else question.after.number
+        keys = evaluation.keys_of(question.order, question.currency)
+        sorted_ = np.lexsort([-key[numbers] for key in reversed(keys)])[first : first + limit]
+        return numbers[sorted_].tolist(), first + limit if first + limit < numbers.size else None, numbers.size
     first = 0 if question.after is None else int(np.searchsorted(numbers, question.after.number))
     page = numbers[first : first + limit].tolist()
     is_last = first + limit >= numbers.size
-    return page, None if is_last else page[-1] + 1
+    return page, None if is_last else page[-1] + 1, numbers.size

@@ -21,12 +21,13 @@ from regulars.conditions.tree import (
     TicketValue,
     is_net_articles,
 )
+from regulars.sales.model import Currency
 from regulars.segments.analysis.engine.attribute import NO, UNREADABLE, YES
 from regulars.segments.analysis.engine.blobs import Array
 from regulars.segments.analysis.engine.chosen import EVER, Chosen, Lines, Told, in_window, of_lines
 from regulars.segments.analysis.engine.days import DAY_S, Zone, number_of
 from regulars.segments.analysis.engine.memory import Held, Result
-from regulars.segments.analysis.engine.numbers import are_within, sum_by_place
+from regulars.segments.analysis.engine.numbers import Wide, are_within, sum_by_place
 from regulars.segments.analysis.engine.sales import IDS, PROPERTY
 from regulars.segments.analysis.model import Asked
 
@@ -107,15 +108,36 @@ class Behaviour:
         held = inside if is_within else bought & ~inside
         return held | ~bought if holds_on(when, None, self._asked.today) else held
 
+    def last_purchases(self) -> Array:
+        """The day of each customer's last purchase; whoever has none is before all."""
+        condition = Bought()
+
+        def compute() -> Array:
+            last = np.full(self._held.size, _BEFORE_ALL - 1, np.int64)
+            for chosen in self._chosen(condition, None, EVER):
+                days = chosen.run.days(self._zone).astype(np.int64)
+                np.maximum.at(last, chosen.of("customer"), days if chosen.some is None else days[chosen.some])
+            return last
+
+        return self._kept(("last", *self._depends(condition, None)), compute)
+
+    def spends(self, currency: Currency) -> Wide:
+        """What each customer ever spent net."""
+        sums = self._sums(Spend(currency=currency), None)
+        return sums[0], sums[1]
+
     def _sums_within(self, condition: Spend | Bought, lines: Lines | None, low: int | None, high: int | None) -> Array:
         """Whose values sum within the bounds. Whoever has none has 0. The sums are kept: whoever moves a bound asks for
         the same again."""
+        sums = self._sums(condition, lines)
+        return are_within(sums[:2], None, 0) if condition.none else are_within(sums[:2], low, high)
+
+    def _sums(self, condition: Spend | Bought, lines: Lines | None) -> Result:
         kinds = tuple(np.flatnonzero(self._kinds(condition)).tolist())
         key = ("sums", isinstance(condition, Spend), kinds, self._window(condition), *self._depends(condition, lines))
-        sums = self._held.results.find(key) or self._held.results.keep(
+        return self._held.results.find(key) or self._held.results.keep(
             key, Result(*sum_by_place(list(self._values(condition, lines)), self._held.size))
         )
-        return are_within(sums[:2], None, 0) if condition.none else are_within(sums[:2], low, high)
 
     def _values(self, condition: Spend | Bought, lines: Lines | None) -> Iterator[tuple[Array, Array]]:
         """What there is to sum: of each run the customers, and a value for each."""

@@ -1,6 +1,6 @@
 """A definition over columns: each condition is a column of booleans, groups are and, or, not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -27,13 +27,14 @@ from regulars.conditions.tree import (
     walk,
 )
 from regulars.kit.ids import JOURNEY
+from regulars.sales.model import Currency
 from regulars.segments.analysis.engine.attribute import UNREADABLE, YES, Values
 from regulars.segments.analysis.engine.behaviour import Behaviour
 from regulars.segments.analysis.engine.blobs import Array
 from regulars.segments.analysis.engine.customers import ATTRIBUTE, TEXTS, LastTexts
 from regulars.segments.analysis.engine.days import Zone, number_of
 from regulars.segments.analysis.engine.memory import Held, Result
-from regulars.segments.analysis.model import Asked, ConditionCount, Split
+from regulars.segments.analysis.model import Asked, ConditionCount, Order, Split
 from regulars.segments.columns.model import DO_NOT_CONTACT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN
 
 STANDINGS: Final = {
@@ -80,6 +81,16 @@ class Evaluation:
         counts: list[ConditionCount] = []
         self._count(self._asked.match, (), counts)
         return counts
+
+    def keys_of(self, order: Order, currency: Currency) -> Sequence[Array]:
+        """What members are sorted by, the key that counts most first."""
+        match order:
+            case "created":
+                return [self._plain("created")]
+            case "last_purchase":
+                return [self._behaviour.last_purchases()]
+            case "spend":
+                return [key for key in self._behaviour.spends(currency) if key is not None]
 
     def split(self, members: Array) -> Split:
         of_each = np.bincount(self._standings()[members], minlength=4).tolist()

@@ -24,6 +24,7 @@ from regulars.conditions.tree import (
 )
 from regulars.segments.analysis.engine.customers import ATTRIBUTE, TEXTS
 from regulars.segments.analysis.engine.sales import IDS, PROPERTY
+from regulars.segments.analysis.model import Order
 
 
 class Need(NamedTuple):
@@ -40,6 +41,17 @@ def need_of(match: Group, segments: Mapping[str, Group | None]) -> Need:
         if isinstance(condition, OfSales):
             need.sales.update(_of_sales(condition))
     return need
+
+
+def add_order(need: Need, order: Order | None) -> None:
+    """What members are sorted by."""
+    match order:
+        case "created":
+            need.customers.add("created")
+        case "last_purchase":
+            need.sales.update({"customer", "kind", "at_s"})
+        case "spend":
+            need.sales.update({"customer", "kind", "amount"})
 
 
 def _of_customers(condition: Condition) -> set[str]:

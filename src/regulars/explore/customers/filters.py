@@ -1,0 +1,111 @@
+"""What the list of customers can be narrowed and sorted by. A filter is a condition, so that all of them together are a
+small segment, which the analysis process answers and which can be saved."""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, get_args
+
+from regulars.conditions.labels import STATES
+from regulars.conditions.tree import All, Bought, Condition, Consent, ConsentState, InSegment, LastPurchase, Spend, When
+from regulars.kit.db import Tx
+from regulars.kit.ids import SEGMENT
+from regulars.sales.model import Currency
+from regulars.sales.totals.read import find_last_currency
+from regulars.segments.analysis.model import Order
+from regulars.segments.kept.manage import list_segments
+from regulars.stores.find import list_stores
+from regulars.web.access import Action
+from regulars.web.listing import Filter, ListView
+from regulars.web.visit import Visit
+
+OFFERED_MAX: Final = 200
+SORTS: Final[dict[str, Order]] = {"newest": "created", "last": "last_purchase", "spend": "spend"}
+NEVER: Final = "never"
+LAST: Final = (
+    ("30", "In the last 30 days"),
+    ("90", "In the last 90 days"),
+    ("365", "In the last 365 days"),
+    ("-90", "Before the last 90 days"),
+    ("-365", "Before the last 365 days"),
+    (NEVER, "Never"),
+)
+# What can be left out of the table: its name in the address, and its title.
+COLUMNS: Final = {
+    "number": "Number",
+    "months": "Last 12 months",
+    "last": "Last purchase",
+    "tickets": "Tickets",
+    "spend": "Net spend",
+    "texting": "Texting",
+}
+_AMOUNT: Final = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?\s*([A-Za-z]{3})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the address asks for; `fault` says which filter cannot be read."""
+
+    match: All
+    order: Order
+    currency: Currency
+    fault: str | None = None
+
+
+async def offer_filters(tx: Tx, visit: Visit) -> list[Filter]:
+    words = "Name, number, external id or prof_…" if visit.sees_personal else "prof_…"
+    stores = await list_stores(tx, visit.organization_id, after=None, limit=OFFERED_MAX)
+    segments = await list_segments(tx, visit.organization_id) if visit.may(Action.READ_SEGMENTS) else []
+    offered = [
+        Filter("q", "Search customers", kind="search", placeholder=words),
+        Filter("texting", "Texting", tuple(STATES.items())),
+        Filter("store", "Bought in", tuple((it.external_id, it.name or it.external_id) for it in stores)),
+        Filter("last", "Last purchase", LAST),
+        Filter("spend", "Net spend, at least", placeholder="500 or 500 CHF"),
+        Filter("segment", "In segment", tuple((SEGMENT.encode(it.id), it.name) for it in segments)),
+        Filter("hide", "Columns left out", kind="hidden"),
+    ]
+    return [one for one in offered if one.choices or one.name not in {"store", "segment"}]
+
+
+async def read_chosen(tx: Tx, visit: Visit, view: ListView) -> Chosen:
+    last: Currency | None = await find_last_currency(tx, visit.organization_id)
+    currency: Currency = last or "EUR"
+    conditions: list[Condition] = []
+    if texting := view.value("texting"):
+        conditions += [Consent(state=state) for state in get_args(ConsentState) if state == texting]
+    if store := view.value("store"):
+        conditions.append(Bought(stores=(store,)))
+    if days := view.value("last"):
+        conditions.append(_last_purchase(days))
+    fault = None
+    if spend := view.value("spend"):
+        amount = read_amount(spend, currency)
+        if amount is None:
+            fault = f"“{spend}” is no amount: write 500, 500.50 or 500 CHF."
+        else:
+            cents, currency = amount
+            conditions.append(Spend(currency=currency, at_least_cents=cents))
+    if segment := view.value("segment"):
+        conditions.append(InSegment(id=segment))
+    return Chosen(All(of=tuple(conditions)), SORTS[view.sort], currency, fault)
+
+
+def read_amount(text: str, currency: Currency) -> tuple[int, Currency] | None:
+    """Cents and currency; None where it is no amount in a currency that tills send."""
+    found = _AMOUNT.fullmatch(text.strip())
+    if found is None:
+        return None
+    whole, rest, named = found.groups()
+    known = [it for it in get_args(Currency) if it == (named or currency).upper()]
+    return (int(Decimal(f"{whole}.{rest or 0}") * 100), known[0]) if known else None
+
+
+def _last_purchase(days: str) -> Condition:
+    if days == NEVER:
+        return Bought(none=True)
+    if days.startswith("-"):
+        return LastPurchase(
+            when=When(comparison="not_in_last_days", days=int(days.removeprefix("-")), without_value=False)
+        )
+    return LastPurchase(when=When(comparison="in_last_days", days=int(days)))

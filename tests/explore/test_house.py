@@ -14,6 +14,7 @@ from tests.support import samples
 
 from regulars.kit.ids import PROFILE
 from regulars.privacy.erasure_log import read_log
+from regulars.web import cookies
 from regulars.web.access import Role
 from regulars.web.mask import HIDDEN, phone_groups
 
@@ -127,6 +128,39 @@ def test_the_question_about_a_date_is_answered_with_the_entry_that_decides(visit
     assert 'href="#ledger-1"' in after
     for nonsense in ("x", "9999-99-99T10:00", "0001-01-01T00:00", "2026-02-30T10:00"):
         assert owner.get(page, at=nonsense).status_code == 200
+
+
+def test_whoever_may_not_see_a_value_is_told_why(visitor_as, shop):
+    page = f"/customers/{shop.customer['id']}"
+    told = "is hidden for your role (analyst). Roles that see it: owner, admin, marketer."
+    assert told in " ".join(visitor_as(Role.ANALYST).get(page).text.split())
+    assert "hidden for your role" not in visitor_as(Role.OWNER).get(page).text
+
+
+def test_pages_of_a_person_keep_the_navigation_of_the_organization_they_come_from(visitor_as, shop):
+    owner = visitor_as(Role.OWNER)
+    seen = owner.get("/customers").headers["set-cookie"]
+    assert seen.startswith(f"{cookies.PLACE}={owner.who.slug};")
+    assert "side-nav" not in owner.get("//account").text
+    both = {"Cookie": f"{cookies.SESSION_HTTP}={owner.who.token}; {cookies.PLACE}={owner.who.slug}"}
+    assert "side-nav" in owner.http.get(owner.url("//account"), headers=both).text
+    other = {"Cookie": f"{cookies.SESSION_HTTP}={owner.who.token}; {cookies.PLACE}=not-theirs"}
+    assert "side-nav" not in owner.http.get(owner.url("//account"), headers=other).text
+
+
+def test_a_page_that_does_not_exist_looks_the_same_inside_and_outside(visitor_as, shop):
+    owner = visitor_as(Role.OWNER)
+    for path in ("/nowhere", "//nowhere"):
+        answer = owner.get(path)
+        assert (answer.status_code, answer.text.count('<div class="empty">')) == (404, 1)
+        assert answer.text.count("<h1") == 1
+
+
+def test_the_printed_certificate_begins_with_a_sentence_and_has_no_breadcrumbs(visitor_as, shop):
+    page = visitor_as(Role.OWNER).get(f"/consent/numbers/{shop.number['id']}/certificate").text
+    assert re.search(r"agreed on [^.]* to be texted by [^.]* and (has not withdrawn|withdrew on)", page)
+    assert 'aria-label="Breadcrumb"' not in page
+    assert "How to verify this" in page
 
 
 def test_the_certificate_is_a_document(visitor_as, shop):

@@ -6,8 +6,10 @@ import sys
 
 import pytest
 from tests.support import samples
+from tests.support.project import ROOT
 from tests.support.texts import open_at_any_hour, send_text
 
+from regulars.accounts.audit.sentences import SENTENCES
 from regulars.kit.ids import TEXT
 from regulars.kit.settings import Settings
 from regulars.messaging.rules import DAYS
@@ -87,6 +89,33 @@ def test_the_log_is_for_owners_and_admins_and_filters_stay_in_the_address(visito
     assert "1 act, the newest first." in page
     for role in (Role.MARKETER, Role.ANALYST, Role.DEVELOPER):
         assert visitor_as(role).get("/settings/audit.csv").status_code == 403
+
+
+def test_the_log_is_written_in_sentences_that_lead_to_people_and_things(visitor_as):
+    owner = visitor_as(Role.OWNER)
+    made = owner.post("/keys", name="Lyon tills", permission="ingest").headers["location"].rpartition("/")[2]
+    owner.post("/settings/team/invite", email="new@shop.example", role="analyst")
+    page = " ".join(re.sub(r"<[^>]+>", " ", owner.get("/settings/audit").text).split())
+    assert "created the API key Lyon tills" in page
+    assert "invited new@shop.example" in page
+    assert f'/keys/{made}"' in owner.get("/settings/audit").text
+    about = owner.get("/settings/audit", subject=made).text
+    assert "1 act, the newest first." in about
+    assert "invited" not in about.partition("<tbody>")[2]
+    assert "No act matches" in owner.get("/settings/audit", to="2020-01-01").text
+    assert "2 acts, the newest first." in owner.get("/settings/audit", **{"from": "2020-01-01"}).text
+
+
+def test_every_act_that_is_recorded_has_its_sentence():
+    source = "\n".join(path.read_text() for path in (ROOT / "src" / "regulars").rglob("*.py"))
+    recorded = set(
+        re.findall(
+            r"(?:record|_record_everywhere|export_csv|_change)\([^()]*?(?:\([^()]*\)[^()]*?)*?\"([a-z_]+\.[a-z_]+)\"",
+            source,
+        )
+    )
+    assert len(recorded) > 40
+    assert recorded <= SENTENCES.keys()
 
 
 class Shelf:

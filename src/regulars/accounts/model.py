@@ -112,3 +112,13 @@ class Act(NamedTuple):
     subject: str
     before: Any
     after: Any
+
+
+class ActFilter(NamedTuple):
+    """Which lines of the audit log: all, or those of an act, of a person, about a thing, of a time."""
+
+    act: str | None = None
+    actor: str | None = None
+    subject: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None

@@ -182,16 +182,16 @@ async def _refused(_request: Request, refusal: Exception) -> Response:
     if not isinstance(refusal, HTTPException):
         raise refusal
     if refusal.status_code == HTTPStatus.NOT_FOUND:
-        title, text = "There is no page here.", "The address may be mistyped, or the page may have moved."
+        title, text = "There is no page here", "The address may be mistyped, or what it named is gone."
     else:
-        title, text = f"{HTTPStatus(refusal.status_code).phrase}.", "This page cannot be asked for in this way."
+        title, text = f"{HTTPStatus(refusal.status_code).phrase}", "This page cannot be asked for in this way."
     shown = render("failure.html", status=refusal.status_code, title=title, text=text)
     return page(shown, status=refusal.status_code, headers=refusal.headers)
 
 
 async def _failed(_request: Request, _error: Exception) -> Response:
     text = "The failure is on our side, and it is in the server's log. Trying again in a moment often helps."
-    return page(render("failure.html", status=500, title="Something broke.", text=text), status=500)
+    return page(render("failure.html", status=500, title="This page broke", text=text), status=500)
 
 
 FAILURES: Final[dict[Any, Any]] = {HTTPException: _refused, Exception: _failed}

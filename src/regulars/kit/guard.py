@@ -18,6 +18,8 @@ from urllib.parse import SplitResult, urlsplit
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 URL_CHARACTERS_MAX: Final = 2048
+# The setting of the operator that allows networks beyond the public internet.
+ALLOWED_BY: Final = "REGULARS_WEBHOOK_ALLOW"
 # A name server that does not answer holds a thread for as long as the system's resolver waits.
 RESOLVERS_MAX: Final = 64
 # Written out, since what an interpreter calls a public address differs between its patch releases: all of IPv4 but
@@ -68,7 +70,9 @@ class Guard:
         if parts.scheme not in {"https", "http"}:
             raise GuardRefusal("The URL must start with https://.")
         if parts.scheme == "http" and not self._allow:
-            raise GuardRefusal("The URL must start with https://; plain http is only for networks the operator allows.")
+            raise GuardRefusal(
+                f"The URL must start with https://; plain http is only for networks that {ALLOWED_BY} names."
+            )
         if "@" in parts.netloc:
             raise GuardRefusal("The URL must not hold a user name or a password.")
         if not parts.hostname:
@@ -89,9 +93,11 @@ class Guard:
             if any(address in network for network in self._allow if network.version == address.version):
                 continue
             if is_plain:
-                raise GuardRefusal("Plain http is only for networks the operator allows; use https.")
+                raise GuardRefusal(f"Plain http is only for networks that {ALLOWED_BY} names; use https.")
             if not _is_public(address):
-                raise GuardRefusal("The host has an address that is not on the public internet.")
+                raise GuardRefusal(
+                    f"The host has an address that is not on the public internet; {ALLOWED_BY} can allow its network."
+                )
 
 
 class GuardedResolver(AbstractResolver):

@@ -130,7 +130,7 @@ class WebApp:
             references = references[1:]
             if not may(visit.place.role, page.needs):
                 raise NotAllowed(page.needs)
-        visit = replace(visit, references=references)
+        visit = replace(visit, references=references, at=visit.at or await self._find_last_place(visit, page))
         if isinstance(page, Form):
             visit = await self._with_form(visit, page)
         elif visit.at is not None and self._waiting is not None and not visit.is_htmx:
@@ -142,7 +142,16 @@ class WebApp:
                 return question
         response = await page.handle(visit)
         exchange.keep_guest(response)
+        _remember_place(visit, page, response)
         return response
+
+    async def _find_last_place(self, visit: Visit, page: Page) -> Place | None:
+        """Pages of a person belong to no organization; they keep the navigation of the one that was seen last."""
+        slug = visit.request.cookies.get(cookies.PLACE)
+        if page.needs is not Door.SIGNED_IN or visit.visitor is None or not slug:
+            return None
+        place = await self._doorkeeper.enter(visit.visitor, slug)
+        return None if place is None or place.lacks_second_factor else place
 
     async def _enter(self, exchange: "_Exchange", user: User, slug: str) -> Response | None:
         """The visit has its organization afterwards; an answer says that the visitor has to go elsewhere first."""
@@ -196,6 +205,12 @@ class _Exchange:
         if self.new_guest_secret is not None:
             secure = self.visit.is_https
             cookies.set_cookie(response, cookies.guest_name(is_https=secure), self.new_guest_secret, is_https=secure)
+
+
+def _remember_place(visit: Visit, page: Page, response: Response) -> None:
+    known = visit.request.cookies.get(cookies.PLACE)
+    if isinstance(page.needs, Action) and visit.place.slug != known:
+        cookies.set_cookie(response, cookies.PLACE, visit.place.slug, is_https=visit.is_https)
 
 
 def _to_sign_in(visit: Visit) -> Response:

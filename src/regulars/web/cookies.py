@@ -13,6 +13,8 @@ SESSION_HTTPS: Final = "__Host-regulars"
 SESSION_HTTP: Final = "regulars-session"
 GUEST: Final = "regulars-guest"
 THEME: Final = "regulars-theme"
+# The organization that the browser saw last: pages of a person keep its navigation.
+PLACE: Final = "regulars-place"
 FLASH: Final = "regulars-flash"
 REVEAL: Final = "regulars-reveal"
 THEMES: Final = ("light", "dark")

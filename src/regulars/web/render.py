@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from regulars.web import cookies, csrf, flash, mask
-from regulars.web.access import Action, Role
+from regulars.web.access import Action, Role, roles_that_may
 from regulars.web.form import FormState
 from regulars.web.format import short_external_id, short_id
 from regulars.web.line_breaks import LineBreaks
@@ -118,6 +118,8 @@ class _Masks:
         self.name = partial(mask.name, visit)
         self.text = partial(mask.text, visit)
         self.phone = partial(mask.phone, visit)
+        self.hidden = mask.HIDDEN
+        self.seen_by = ", ".join(role.value for role in roles_that_may(Action.SEE_PERSONAL))
 
 
 def _loader() -> PrefixLoader:

@@ -13,13 +13,14 @@ from uuid import UUID
 import msgspec
 
 from regulars.accounts.audit import chain, queries
-from regulars.accounts.model import Act
+from regulars.accounts.model import Act, ActFilter
 from regulars.kit.commitments import new_salt
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import API_KEY, new_uuid
 from regulars.kit.keyset import PageRequest, PageRows
 
 COMMAND_LINE: Final = "the command line"
+EVERY_ACT: Final = ActFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +110,13 @@ async def lock_end(tx: Tx, organization_id: UUID) -> tuple[int, bytes]:
     return await queries.lock_head(tx, organization_id)
 
 
-async def list_acts(
-    tx: Tx, organization_id: UUID, page: PageRequest, *, act: str = "", actor: str = ""
-) -> PageRows[Act]:
+async def list_acts(tx: Tx, organization_id: UUID, page: PageRequest, only: ActFilter = EVERY_ACT) -> PageRows[Act]:
     """The newest first."""
-    return await queries.list_acts(tx, organization_id, page, act=act, actor=actor)
+    return await queries.list_acts(tx, organization_id, page, only)
 
 
-async def count_acts(tx: Tx, organization_id: UUID, *, act: str, actor: str, cap: int) -> int:
-    return await queries.count_acts(tx, organization_id, act=act, actor=actor, cap=cap)
+async def count_acts(tx: Tx, organization_id: UUID, only: ActFilter, *, cap: int) -> int:
+    return await queries.count_acts(tx, organization_id, only, cap=cap)
 
 
 async def list_kinds(tx: Tx, organization_id: UUID) -> list[str]:

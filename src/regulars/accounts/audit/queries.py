@@ -6,9 +6,9 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
-from regulars.accounts.model import Act
+from regulars.accounts.model import Act, ActFilter
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, narrow
 
 
 async def insert_act(tx: Tx, organization_id: UUID, **act: Any) -> None:
@@ -95,10 +95,16 @@ async def delete_addresses_before(tx: Tx, organization_id: UUID, *, until: datet
 
 
 _NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
-_FILTERS: Final = {"act": "act = %(act)s", "actor": "actor = %(actor)s"}
+_FILTERS: Final = {
+    "act": "act = %(act)s",
+    "actor": "actor = %(actor)s",
+    "subject": "subject = %(subject)s",
+    "since": "at >= %(since)s",
+    "until": "at < %(until)s",
+}
 
 
-async def list_acts(tx: Tx, organization_id: UUID, page: PageRequest, *, act: str, actor: str) -> PageRows[Act]:
+async def list_acts(tx: Tx, organization_id: UUID, page: PageRequest, only: ActFilter) -> PageRows[Act]:
     return await _NEWEST.fetch(
         tx,
         SQL(
@@ -110,18 +116,19 @@ async def list_acts(tx: Tx, organization_id: UUID, page: PageRequest, *, act: st
             """
         ),
         page,
-        {"organization_id": organization_id, "act": act or None, "actor": actor or None},
+        {"organization_id": organization_id, **only._asdict()},
         make=Act,
         filters=_FILTERS,
     )
 
 
-async def count_acts(tx: Tx, organization_id: UUID, *, act: str, actor: str, cap: int) -> int:
-    rows = await tx.fetch(
-        "SELECT count(*) FROM (SELECT 1 FROM audit_log WHERE organization_id = %s"
-        " AND (%s = '' OR act = %s) AND (%s = '' OR actor = %s) LIMIT %s) AS found",
-        (organization_id, act, act, actor, actor, cap),
+async def count_acts(tx: Tx, organization_id: UUID, only: ActFilter, *, cap: int) -> int:
+    values = {"organization_id": organization_id, "cap": cap, **only._asdict()}
+    statement = SQL(
+        "SELECT count(*) FROM (SELECT 1 FROM audit_log WHERE organization_id = %(organization_id)s {} LIMIT %(cap)s)"
+        " AS found"
     )
+    rows = await tx.fetch(statement.format(narrow(values, _FILTERS)), values)
     return int(rows[0][0])
 
 

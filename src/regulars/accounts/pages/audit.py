@@ -7,7 +7,9 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import count_acts, list_acts, list_kinds
-from regulars.accounts.model import Act
+from regulars.accounts.audit.sentences import SENTENCES, describe
+from regulars.accounts.model import Act, ActFilter
+from regulars.accounts.team import list_members
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest, PageRows
@@ -25,10 +27,16 @@ async def show(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         view = await _view(tx, visit)
         found = await _list(tx, visit, view, view.request)
-        number = await count_acts(
-            tx, visit.organization_id, act=view.value("act"), actor=view.value("actor"), cap=COUNT_MAX + 1
-        )
-    return render(visit, "accounts/audit.html", view=view, page=cut(view, found), count=Count(number))
+        number = await count_acts(tx, visit.organization_id, _filter(visit, view), cap=COUNT_MAX + 1)
+        members = {member.email: member for member in await list_members(tx, visit.organization_id)}
+    return render(
+        visit,
+        "accounts/audit.html",
+        view=view,
+        page=cut(view, found),
+        count=Count(number),
+        sentences={act.id: describe(act, members) for act in found},
+    )
 
 
 async def export(visit: Visit) -> Response:
@@ -54,14 +62,27 @@ def _csv_row(act: Act) -> tuple[str, ...]:
 async def _view(tx: Tx, visit: Visit) -> ListView:
     kinds = await list_kinds(tx, visit.organization_id)
     filters = (
-        Filter("act", "Act", choices=tuple((kind, kind) for kind in kinds)),
-        Filter("actor", "Who", placeholder="name@example.com"),
+        Filter("act", "Act", choices=tuple((kind, SENTENCES.get(kind, kind).replace("{}", "…")) for kind in kinds)),
+        Filter("actor", "Person", placeholder="name@example.com"),
+        Filter("subject", "Thing", placeholder="An id or an address"),
+        Filter("from", "From", kind="date"),
+        Filter("to", "To", kind="date"),
     )
     return read_view(visit, "audit", PATH, filters=filters)
 
 
 async def _list(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[Act]:
-    return await list_acts(tx, visit.organization_id, page, act=view.value("act"), actor=view.value("actor"))
+    return await list_acts(tx, visit.organization_id, page, _filter(visit, view))
+
+
+def _filter(visit: Visit, view: ListView) -> ActFilter:
+    return ActFilter(
+        act=view.value("act") or None,
+        actor=view.value("actor") or None,
+        subject=view.value("subject") or None,
+        since=view.start_of("from", visit.format.zone),
+        until=view.start_of("to", visit.format.zone, days_later=1),
+    )
 
 
 def _json(value: object) -> str:

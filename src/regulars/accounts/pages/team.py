@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from regulars.accounts import team
 from regulars.accounts.audit.log import actor_of
+from regulars.accounts.audit.sentences import USER
 from regulars.accounts.errors import AccountRefusal, NoSuchMember
 from regulars.accounts.links.link import LINK_PATH, list_links
 from regulars.accounts.model import Member, read_email
@@ -22,7 +23,6 @@ from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
 
 TEAM_PATH: Final = "/settings/team"
-USER: Final = ids.Kind("user", "user_")
 LINK: Final = ids.Kind("link", "inv_")
 ROLE_WORDS: Final = (
     (Role.OWNER.value, "Owner", "Everything, owners included"),

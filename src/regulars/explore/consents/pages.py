@@ -15,6 +15,7 @@ from regulars.consent.browse.figures import WEEKS, Counted, Figures, read_figure
 from regulars.consent.browse.listing import DO_NOT_CONTACT, list_newest, search_subscription
 from regulars.consent.browse.model import SubscriptionLine
 from regulars.consent.find import find_subscription
+from regulars.consent.model import State
 from regulars.explore.draw import Chart, bar_chart
 from regulars.explore.entries import SOURCES, describe
 from regulars.explore.question import Tell, read_moment, read_number
@@ -269,17 +270,37 @@ async def print_certificate(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         made = await _certificate(tx, visit)
         keys = {API_KEY.encode(key.id): key.name for key in await list_keys(tx.connection, visit.organization_id)}
+        linked = made.subscription.profile
+        profile = None if linked is None else await find_profile(tx, visit.organization_id, ById(linked.id))
+    customer = None if profile is None else mask.name(visit, profile.first_name, profile.last_name)
     decided = [] if made.answer is None else [made.answer.recorded.entry, made.answer.known.entry, made.answer.next]
     return render(
         visit,
         "explore/certificate.html",
         certificate=made,
+        customer=customer,
+        sentence=_sentence(visit, made.subscription.state, customer),
         document=as_json(made, organization=visit.place.name),
         words=[describe(visit, entry, keys) for entry in made.entries],
         answer_words={entry.sequence: describe(visit, entry, keys) for entry in decided if entry is not None},
         tell=Tell(visit.format),
         here=visit.url(NUMBERS, SUBSCRIPTION.encode(made.subscription.id)),
     )
+
+
+def _sentence(visit: Visit, state: State, customer: str | None) -> str:
+    """What a reader of the certificate should know first."""
+    number = mask.phone(visit, state.phone_number) or "This number"
+    who = f"{customer} ({number})" if customer else number
+    brand, moment = visit.place.name, visit.format.full_moment
+    if state.is_erased:
+        return f"{who} was erased and must not be texted by {brand}."
+    if state.consented_at is None:
+        return f"{who} never agreed to be texted by {brand}."
+    agreed = f"{who} agreed on {moment(state.consented_at)} to be texted by {brand}"
+    if state.unsubscribed_at is not None:
+        return f"{agreed} and withdrew on {moment(state.unsubscribed_at)}."
+    return f"{agreed} and has not withdrawn."
 
 
 PAGES: Final = (

@@ -1,0 +1,132 @@
+"""What each act of the audit log says in a sentence, and the page of what it is about."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from regulars.accounts.model import Act, Member
+from regulars.kit.ids import Kind
+from regulars.web.format import short_id
+
+USER: Final = Kind("user", "user_")
+# `{}` is the thing; without it the thing is left out.
+SENTENCES: Final = {
+    "audit.export": "exported the audit log",
+    "collision.decide": "decided about the collision {}",
+    "collisions.export": "exported the list of collisions",
+    "consent.certificate": "took the certificate of consent of {}",
+    "consent.export": "exported the list of numbers",
+    "customer.erase": "erased the customer {}",
+    "customer.export": "exported the data of the customer {}",
+    "customers.export": "exported the list of customers",
+    "deliveries.export": "exported the list of deliveries",
+    "demo.ask": "asked for a demo",
+    "demo.fill": "filled the demo {}",
+    "first_steps.dismiss": "dismissed the first steps",
+    "import.run": "imported a file of {}",
+    "journey.activate": "activated the journey {}",
+    "journey.archive": "archived the journey {}",
+    "journey.backtest": "ran a backtest of the journey {}",
+    "journey.create": "created the journey {}",
+    "journey.discard_draft": "discarded the draft of the journey {}",
+    "journey.edit": "edited the draft of the journey {}",
+    "journey.end": "ended the journey {}",
+    "journey.pause": "paused the journey {}",
+    "journey.resume_run": "resumed the run {}",
+    "journey.save_version": "saved a version of the journey {}",
+    "key.create": "created the API key {}",
+    "key.revoke": "revoked the API key {}",
+    "member.invite": "invited {}",
+    "member.join": "joined as {}",
+    "member.link_withdraw": "withdrew the link of {}",
+    "member.password_link": "made a link for a new password of {}",
+    "member.remove": "removed {}",
+    "member.role": "changed the role of {}",
+    "member.sign_out": "signed out {} everywhere",
+    "messages.export": "exported the list of texts",
+    "organization.change": "changed the organization {}",
+    "organization.create": "created the organization {}",
+    "password.by_link": "set a password by a link",
+    "password.change": "changed their password",
+    "reply.answer": "answered the reply {}",
+    "reply.not_stop": "decided that the reply {} is no withdrawal",
+    "reply.receive": "took in the reply {}",
+    "reply.withdraw": "decided that the reply {} withdraws",
+    "second_factor.disable": "turned off the second factor of {}",
+    "second_factor.enable": "turned on their second factor",
+    "second_factor.new_recovery_codes": "made new recovery codes",
+    "segment.create": "created the segment {}",
+    "segment.delete": "deleted the segment {}",
+    "segment.export": "exported the customers of the segment {}",
+    "segment.rebuild": "started a rebuild of all segments",
+    "segment.update": "saved a version of the segment {}",
+    "session.sign_in": "signed in",
+    "session.sign_in_failed": "failed to sign in",
+    "simulator.reply": "wrote a reply in the simulator",
+    "stores.export": "exported the list of stores",
+    "text.resend": "sent the text {} again",
+    "text.send": "sent the text {}",
+    "text.test": "sent a test text",
+    "texts.caps": "changed how often a number is texted",
+    "texts.hold": "put all texts on hold",
+    "texts.hours": "changed the hours of texts for {}",
+    "texts.notice": "changed the opt-out notice for {}",
+    "texts.provider": "changed the provider of texts",
+    "texts.release": "released all texts",
+    "texts.rules": "changed the rules of texts",
+    "tickets.export": "exported the list of tickets",
+    "user.disable": "disabled the account of {}",
+    "user.enable": "enabled the account of {}",
+    "webhook.change": "changed the webhook endpoint {}",
+    "webhook.create": "created the webhook endpoint {}",
+    "webhook.delete": "deleted the webhook endpoint {}",
+    "webhook.disable": "disabled the webhook endpoint {}",
+    "webhook.enable": "enabled the webhook endpoint {}",
+    "webhook.ping": "sent a test event to the webhook endpoint {}",
+    "webhook.replay": "sent the delivery {} again",
+    "webhook.replay_range": "sent deliveries to the webhook endpoint {} again",
+    "webhook.reveal": "looked at the secret of the webhook endpoint {}",
+    "webhook.rotate": "made a new secret for the webhook endpoint {}",
+}
+PATHS: Final = {
+    "dlv_": "/webhooks/deliveries",
+    "jrn_": "/journeys",
+    "key_": "/keys",
+    "prof_": "/customers",
+    "rpl_": "/messages/inbox",
+    "seg_": "/segments",
+    "sub_": "/consent/numbers",
+    "txt_": "/messages",
+    "wh_": "/webhooks",
+}
+_GONE: Final = frozenset({"customer.erase", "segment.delete", "webhook.delete"})
+
+
+class Sentence(NamedTuple):
+    """`{before}{thing}{after}`; `path` leads to the thing, below the organization."""
+
+    who: str
+    before: str
+    thing: str
+    after: str
+    path: str | None
+
+
+def describe(act: Act, members: Mapping[str, Member]) -> Sentence:
+    """`members` are those of today, by their addresses."""
+    actor = members.get(act.actor)
+    words = SENTENCES.get(act.act, f"did {act.act} to {{}}")
+    before, has_thing, after = words.partition("{}")
+    if not has_thing:
+        return Sentence(actor.name if actor else act.actor, before, "", "", None)
+    member = members.get(act.subject)
+    named = {**(act.before or {}), **(act.after or {})}
+    name = member.name if member else named.get("name") or named.get("url")
+    path = f"/settings/team/{USER.encode(member.user_id)}" if member else _path_of(act)
+    subject = act.subject if "@" in act.subject else short_id(act.subject)
+    return Sentence(actor.name if actor else act.actor, before, str(name or subject), after, path)
+
+
+def _path_of(act: Act) -> str | None:
+    if act.act in _GONE:
+        return None
+    return next((f"{path}/{act.subject}" for prefix, path in PATHS.items() if act.subject.startswith(prefix)), None)

@@ -121,7 +121,7 @@ def test_the_first_page_says_what_is_missing(empty_database_url: str):
 def test_what_is_not_there_gets_a_page_that_leads_back(server: Server, path: str):
     response = get(server, path)
     assert response.status_code == 404
-    assert "There is no page here." in response.text
+    assert "There is no page here" in response.text
     assert "/" in Page(response.text).links
 
 
@@ -129,7 +129,7 @@ def test_a_page_takes_no_other_method(server: Server):
     response = httpx.post(server.url + "/", trust_env=False)
     assert response.status_code == 405
     assert "GET" in response.headers["allow"]
-    assert "Method Not Allowed." in response.text
+    assert "Method Not Allowed" in response.text
 
 
 def test_an_unknown_path_of_the_interface_stays_in_its_envelope(server: Server):

@@ -352,7 +352,7 @@ def test_a_run_that_keeps_failing_is_parked_with_its_reason_and_can_be_resumed(d
             )
     [run] = desk.runs(journey)
     assert (run.state, run.due_at, run.attempts) == ("parked", None, 6)
-    assert run.reason.startswith("LookupError")
+    assert run.reason == "A step failed; the log of the worker says why."
     assert [row.detail["error"] for row in desk.trace(run) if row.event == "failed"] == ["LookupError"] * 6
     # It holds nobody back, and goes on when a person says so.
     desk.sale(other)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 NEIGHBOUR_ROWS = 1_500
 BYTES_MIN = 64 << 10
 # Statements whose parameters have no type outside the function that runs them.
-UNTYPED = 10
+UNTYPED = 9
 TABLES = """
 SELECT c.relname FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'organization_id'
 WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace ORDER BY 1
@@ -33,8 +33,8 @@ WHOLE = re.compile(
     # One row of the organization, whichever, is enough.
     r"|demo\.queries\.has_data|demo\.queries\.has_sales|first_run\.queries\.has_consent"
     r"|journeys\.runs\.queries\.is_any_open"
-    # The last row of a key.
-    r"|sales\.totals\.queries\.find_newest_sale"
+    # The first or the last row of a key.
+    r"|sales\.totals\.queries\.find_newest_sale|sales\.totals\.queries\.find_last_currency|work\.queries\.find_oldest_row"
     # All of a partial index that has only what is counted.
     r"|journeys\.figures\.queries\.count_at_fault|journeys\.figures\.queries\.count_parked"
     r"|messaging\.browse\.queries\.count_undecided|sales\.inbox\.queries\.count_open"

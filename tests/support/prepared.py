@@ -38,6 +38,7 @@ SAMPLES = {
     "bytea": r"'\x00'",
     "bytea[]": r"ARRAY['\x00'::bytea, '\x01'::bytea]",
     "json": "'[]'",
+    "json[]": "ARRAY['[]'::json]",
     "jsonb": "'[]'",
     "numeric": "1",
     "double precision": "1",

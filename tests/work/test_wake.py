@@ -11,10 +11,21 @@ from regulars.work.wake import CHANNEL, ORGANIZATIONS_PER_WAKE_MAX, Waker, liste
 
 @contextlib.asynccontextmanager
 async def overheard(database):
-    """What a worker of its own connection hears, in the order it comes."""
+    """What a worker of its own connection hears, in the order it comes, from when it listens."""
     heard = []
-    listening = asyncio.create_task(listen_forever(database, lambda queue, one: heard.append((queue, one))))
-    await asyncio.sleep(0.5)
+    listens = asyncio.Event()
+
+    def wake(queue, one):
+        if queue == "trial":
+            listens.set()
+        else:
+            heard.append((queue, one))
+
+    listening = asyncio.create_task(listen_forever(database, wake))
+    async with asyncio.timeout(10), await database.dial() as connection:
+        while not listens.is_set():
+            await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"trial:{new_uuid().hex}"))
+            await asyncio.sleep(0.02)
     try:
         yield heard
     finally:

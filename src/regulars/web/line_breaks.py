@@ -11,7 +11,7 @@ from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 
 # Not \s: a no-break space is text.
-_BREAK = re.compile(r"[ \t\r]*\n[ \t\r\n]*")
+_BREAK = re.compile(r"(?<![ \t\r])[ \t\r]*\n[ \t\r\n]*")
 
 
 class LineBreaks(Extension):

@@ -52,6 +52,8 @@ class SizeQueue(ClaimQueue[Claimed, Figures | None]):
 
     async def act(self, organization_id: UUID, claim: Claimed) -> Figures | None:
         """None: it cannot be counted now, and is tried again later."""
+        if not await self._analysis.answers():
+            return None
         try:
             return await self._analysis.figures(organization_id, claim.asked, deadline_s=DEADLINE_S)
         except (NotReady, AnalysisAway):

@@ -26,7 +26,7 @@ from regulars.kit import failpoint, log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
-from regulars.kit.halves import by_halves
+from regulars.kit.bisect import bisect_failures
 
 TRIES_MAX = 3
 BATCH_S_MAX = 5.0
@@ -65,7 +65,7 @@ class CarefulWay:
         def failed(some: Sequence[Pending], error: Exception) -> Sequence[None] | None:
             return () if self._is_told(route, some, error, until=until) else None
 
-        await by_halves(batch, run_some, failed)
+        await bisect_failures(batch, run_some, failed)
 
     async def _run_with_retries(
         self, route: Mutation, organization_id: UUID, batch: Sequence[Pending], *, until: float

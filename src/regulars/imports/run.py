@@ -11,7 +11,7 @@ from regulars.imports.model import Kind, Outcome, Report, Row
 from regulars.imports.take import Taken, Target, decode_row, take
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
-from regulars.kit.halves import by_halves
+from regulars.kit.bisect import bisect_failures
 
 BATCH_ROWS: Final = 250
 # Locks that running requests hold are gone in a moment.
@@ -75,7 +75,7 @@ async def _take_whole(
     async def take_some(some: Sequence[Any]) -> list[Taken | ApiError]:
         return await _take_patiently(database, kind, some, target, dry_run=dry_run)
 
-    return await by_halves(commands, take_some, _refused)
+    return await bisect_failures(commands, take_some, _refused)
 
 
 def _refused(commands: Sequence[Any], error: Exception) -> list[Taken | ApiError] | None:

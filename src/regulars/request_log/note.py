@@ -14,7 +14,7 @@ import msgspec
 from regulars.kit import log
 from regulars.kit.clock import monotonic, truncate_to_milliseconds
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
-from regulars.kit.halves import by_halves
+from regulars.kit.bisect import bisect_failures
 from regulars.kit.ids import new_uuid
 from regulars.request_log import queries
 from regulars.request_log.model import (
@@ -128,7 +128,7 @@ class RequestLog:
         in_order = sorted(by_organization)
         for start in range(0, len(in_order), ORGANIZATIONS_TOGETHER_MAX):
             some = in_order[start : start + ORGANIZATIONS_TOGETHER_MAX]
-            await by_halves(some, partial(self._write_together, by_organization, share), _lost)
+            await bisect_failures(some, partial(self._write_together, by_organization, share), _lost)
 
     async def _write_together(
         self, noted: Mapping[UUID, Mapping[UUID, _OfKey]], share: int, organization_ids: Sequence[UUID]

@@ -17,7 +17,7 @@ from psycopg.errors import DiskFull, LockNotAvailable, ReadOnlySqlTransaction
 
 from regulars.kit import log
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
-from regulars.kit.halves import by_halves
+from regulars.kit.bisect import bisect_failures
 from regulars.work.batch_size import HELD_UP, BatchSize
 
 BITE_ROWS: Final = 200
@@ -227,7 +227,7 @@ async def find_guilty(
             raise error
         return [(some[0], error)] if len(some) == 1 else None
 
-    return await by_halves(items, act_on, failed) if items else []
+    return await bisect_failures(items, act_on, failed) if items else []
 
 
 def raise_if_lost(tx: Tx, error: Exception) -> None:

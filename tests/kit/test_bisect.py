@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from regulars.kit.halves import by_halves
+from regulars.kit.bisect import bisect_failures
 
 pytestmark = pytest.mark.anyio
 
@@ -33,26 +33,26 @@ def leave_out(numbers: Sequence[int], _error: Exception) -> list[int] | None:
 
 async def test_what_passes_is_run_once():
     run = Runs()
-    assert await by_halves([1, 2, 3], run, leave_out) == [2, 4, 6]
+    assert await bisect_failures([1, 2, 3], run, leave_out) == [2, 4, 6]
     assert run.runs == [[1, 2, 3]]
 
 
 @pytest.mark.parametrize("guilty", [(1,), (4,), (7,), (1, 7), (3, 4), tuple(range(1, 8))])
 async def test_only_the_guilty_have_no_result_and_the_order_stays(guilty):
     numbers = list(range(1, 8))
-    results = await by_halves(numbers, Runs(*guilty), leave_out)
+    results = await bisect_failures(numbers, Runs(*guilty), leave_out)
     assert results == [-number if number in guilty else number * 2 for number in numbers]
 
 
 async def test_one_guilty_item_costs_two_runs_a_level():
     run = Runs(5)
-    await by_halves(list(range(32)), run, leave_out)
+    await bisect_failures(list(range(32)), run, leave_out)
     assert len(run.runs) == 1 + 2 * 5
 
 
 async def test_whoever_decides_may_end_the_halving_for_all_that_failed_together():
     run = Runs(2)
-    assert await by_halves([1, 2, 3, 4], run, lambda numbers, _: [0] * len(numbers)) == [0, 0, 0, 0]
+    assert await bisect_failures([1, 2, 3, 4], run, lambda numbers, _: [0] * len(numbers)) == [0, 0, 0, 0]
     assert len(run.runs) == 1
 
 
@@ -62,10 +62,10 @@ async def test_what_is_nobodys_fault_ends_everything():
 
     run = Runs(1)
     with pytest.raises(GuiltyError):
-        await by_halves([1, 2, 3, 4], run, give_up)
+        await bisect_failures([1, 2, 3, 4], run, give_up)
     assert len(run.runs) == 1
 
 
 async def test_an_item_has_no_halves():
     with pytest.raises(GuiltyError):
-        await by_halves([1, 2], Runs(1), lambda *_: None)
+        await bisect_failures([1, 2], Runs(1), lambda *_: None)

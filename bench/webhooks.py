@@ -17,7 +17,7 @@ import psycopg
 from database import Cluster, Organization
 from processes import ROOT, cpu_s, free_port, regulars_command, running_server, wait_until_settled
 from regulars.kit.db import Database
-from regulars.kit.guard import Guard
+from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import Vault
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.upsert import upsert_profiles
@@ -89,10 +89,10 @@ async def prepare(url: str, organization: Organization, address: str, *, endpoin
     database = Database(url)
     await database.open()
     owner = UUID(organization.id)
-    guard, vault = Guard(["127.0.0.0/8"]), Vault(KEY)
+    policy, vault = AddressPolicy(["127.0.0.0/8"]), Vault(KEY)
     for _ in range(endpoints):
         async with database.transaction() as tx:
-            await create_endpoint(tx, owner, url=address, guard=guard, vault=vault)
+            await create_endpoint(tx, owner, url=address, policy=policy, vault=vault)
     for first in range(0, profiles, 500):
         batch = [ProfileUpsert(external_id=f"W{number}") for number in range(first, min(first + 500, profiles))]
         async with database.transaction() as tx:

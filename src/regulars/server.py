@@ -52,11 +52,11 @@ from regulars.journeys.pages.parts import PATH as JOURNEYS_PATH
 from regulars.journeys.uses import describe_uses, list_choices
 from regulars.kit import failpoint, vault
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
-from regulars.kit.guard import Guard
 from regulars.kit.ids import JOURNEY, RUN, SEGMENT
 from regulars.kit.json import encode
 from regulars.kit.metrics import PROCESS, Gauge
 from regulars.kit.settings import Settings
+from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.writable import Writability
 from regulars.messaging.browse.listing import count_undecided
 from regulars.messaging.callbacks import Callbacks
@@ -182,7 +182,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *SettingsPages(sealing, public_url=settings.public_url).pages(),
         *rules.PAGES,
         *find.PAGES,
-        *EndpointPages(sealing, Guard(settings.webhook_allow)).pages(),
+        *EndpointPages(sealing, AddressPolicy(settings.webhook_allow)).pages(),
         *DeliveryPages(sealing).pages(),
         *CheckerPages(sealing).pages(),
         *segments.pages(Analysis(settings), users={JOURNEY_KIND: describe_uses}, journeys=list_choices),

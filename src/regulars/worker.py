@@ -26,11 +26,11 @@ from regulars.journeys.runs.queue import RunQueue
 from regulars.kit import vault
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
-from regulars.kit.guard import Guard
 from regulars.kit.metrics import PROCESS, PUBLISH_INTERVAL_S
 from regulars.kit.process import on_stop_signals, when_ended
 from regulars.kit.releases import OutdatedReleaseError, Role, find_refusal
 from regulars.kit.settings import Settings
+from regulars.kit.ssrf import AddressPolicy
 from regulars.messaging.facts import MessagesChanged
 from regulars.messaging.gateways import Gateways, open_gateways
 from regulars.messaging.inbox.decide import OverdueReplies
@@ -120,7 +120,7 @@ REQUEST_COUNTS: Final = Due(table="request_counts", column="hour", delay=REQUEST
 
 def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
     """Everything that waits in a table for its time, new for each worker."""
-    deliveries = DeliveryQueue(Sender(Guard(settings.webhook_allow)), vault.of(settings), Watch(PROCESS))
+    deliveries = DeliveryQueue(Sender(AddressPolicy(settings.webhook_allow)), vault.of(settings), Watch(PROCESS))
     return [
         OutboxQueue(LISTENERS, last=FEEDERS),
         RetryQueue(LISTENERS),

@@ -15,8 +15,8 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.journeys import manage as journeys
 from regulars.journeys.definition import read_definition
 from regulars.kit.db import Database, Tx
-from regulars.kit.guard import Guard
 from regulars.kit.ids import ByExternalId, new_uuid
+from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import Vault
 from regulars.messaging.addresses import inbound_url
 from regulars.messaging.credentials import seal_token
@@ -87,7 +87,7 @@ async def _open(database: Database, tag: str, *, hooks_url: str, public_url: str
             organization.id,
             url=f"{hooks_url}/{tag}",
             event_types=("profile.*", "subscription.*"),
-            guard=Guard(["127.0.0.0/8"]),
+            policy=AddressPolicy(["127.0.0.0/8"]),
             vault=Vault(KEY),
         )
         texting = await _set_texting(tx, organization.id)

@@ -15,9 +15,9 @@ from regulars.journeys.drafts.tree import insert_step
 from regulars.journeys.manage import activate, create_journey
 from regulars.kit import vault
 from regulars.kit.db import Database, Tx
-from regulars.kit.guard import Guard
 from regulars.kit.ids import JOURNEY
 from regulars.kit.settings import Settings
+from regulars.kit.ssrf import AddressPolicy
 from regulars.messaging.rules import Rule, Window
 from regulars.messaging.settings.store import lock_texting, save_texting
 from regulars.webhooks.manage import create_endpoint
@@ -69,7 +69,7 @@ def add_endpoint(database_url: str, organization_id: UUID, settings: Settings) -
 
     async def act(tx: Tx) -> None:
         url = "https://hooks.invalid/regulars"
-        await create_endpoint(tx, organization_id, url=url, guard=Guard(), vault=vault.of(settings))
+        await create_endpoint(tx, organization_id, url=url, policy=AddressPolicy(), vault=vault.of(settings))
 
     in_transaction(database_url, act)
 

@@ -14,9 +14,9 @@ from regulars.consent.ledger import Origin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.kit.db import Database
-from regulars.kit.guard import Guard
 from regulars.kit.ids import ByExternalId
 from regulars.kit.metrics import Metrics
+from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import Vault
 from regulars.privacy.erase import erase_profiles
 from regulars.profiles.model import Phone, ProfileUpsert
@@ -29,7 +29,7 @@ from regulars.worker import LISTENERS
 
 NUMBER = "+33612345678"
 CONSENTED_AT = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
-LOOPBACK = Guard(["127.0.0.0/8"])
+LOOPBACK = AddressPolicy(["127.0.0.0/8"])
 
 
 class Shop:
@@ -40,15 +40,15 @@ class Shop:
         self.metrics = Metrics()
         self.queue = self.new_queue()
 
-    def new_queue(self, guard: Guard = LOOPBACK) -> DeliveryQueue:
+    def new_queue(self, policy: AddressPolicy = LOOPBACK) -> DeliveryQueue:
         """As another worker would have it."""
-        return DeliveryQueue(Sender(guard), self.vault, Watch(self.metrics))
+        return DeliveryQueue(Sender(policy), self.vault, Watch(self.metrics))
 
     async def create(self, url: str, *types: str) -> manage.Created:
         async with self.database.transaction() as tx:
             chosen = types or ("profile.*", "subscription.*")
             return await manage.create_endpoint(
-                tx, self.organization_id, url=url, event_types=chosen, guard=LOOPBACK, vault=self.vault
+                tx, self.organization_id, url=url, event_types=chosen, policy=LOOPBACK, vault=self.vault
             )
 
     async def do(self, act: Any, *arguments: Any, **options: Any) -> Any:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from regulars.kit.guard import Guard
+from regulars.kit.ssrf import AddressPolicy
 from regulars.webhooks import look, manage, post
 from regulars.webhooks.delivery import send as sending
 from regulars.webhooks.delivery.schedule import RETRIES
@@ -190,7 +190,7 @@ async def test_an_address_that_is_not_public_is_not_dialled(shop, receiver):
     await shop.create(f"http://localhost:{receiver.port}/named")
     await shop.upsert("a")
     await shop.hear()
-    strict = shop.new_queue(Guard())
+    strict = shop.new_queue(AddressPolicy())
     await shop.send(strict)
     await strict.finish()
     assert receiver.received == []
@@ -205,8 +205,8 @@ async def test_a_name_that_resolves_to_a_private_address_is_not_dialled(shop, re
     await shop.create(f"https://shop.example:{receiver.port}/hook")
     await shop.upsert("a")
     await shop.hear()
-    monkeypatch.setattr("regulars.kit.guard.socket.getaddrinfo", resolve)
-    strict = shop.new_queue(Guard())
+    monkeypatch.setattr("regulars.kit.ssrf.socket.getaddrinfo", resolve)
+    strict = shop.new_queue(AddressPolicy())
     await shop.send(strict)
     await strict.finish()
     assert receiver.connections == 0

@@ -18,7 +18,7 @@ from regulars.journeys.definition import read_definition as read_journey
 from regulars.journeys.manage import activate, create_journey
 from regulars.kit import vault
 from regulars.kit.db import Database
-from regulars.kit.guard import Guard
+from regulars.kit.ssrf import AddressPolicy
 from regulars.messaging.gateways import open_gateways
 from regulars.organizations.manage import create_organization
 from regulars.segments.columns.model import FORMAT
@@ -165,7 +165,7 @@ class House:
                     tx,
                     organization_id,
                     url="http://127.0.0.1:9/",
-                    guard=Guard(SETTINGS.webhook_allow),
+                    policy=AddressPolicy(SETTINGS.webhook_allow),
                     vault=vault.of(SETTINGS),
                 )
                 for _ in range(many)

@@ -13,8 +13,8 @@ from regulars.cli.output import CommandError, Exit, out, print_json, print_outco
 from regulars.kit import settings
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
-from regulars.kit.guard import Guard
 from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE, Kind
+from regulars.kit.ssrf import AddressPolicy
 from regulars.webhooks import look, manage, post
 from regulars.webhooks import replay as replaying
 from regulars.webhooks.model import DEFAULT, Delivery, DeliveryState, Endpoint
@@ -43,7 +43,7 @@ def create(
 ) -> None:
     """Create an endpoint and print its id and the secret that signs what is sent to it."""
     types = [name.strip() for name in events.split(",") if name.strip()]
-    guard = Guard(settings.load().webhook_allow)
+    policy = AddressPolicy(settings.load().webhook_allow)
 
     async def act(it: CommandContext) -> manage.Created:
         created = await manage.create_endpoint(
@@ -52,7 +52,7 @@ def create(
             url=url,
             description=description,
             event_types=types,
-            guard=guard,
+            policy=policy,
             vault=it.vault,
         )
         after = {"url": created.endpoint.url, "event_types": types}

@@ -20,7 +20,7 @@ from regulars.journeys.manage import activate, create_journey, list_journeys
 from regulars.journeys.runs.enter import enter_by_sales
 from regulars.journeys.runs.queue import RunQueue
 from regulars.kit.db import Database
-from regulars.kit.guard import Guard
+from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import AnyVault, Vault
 from regulars.messaging.find import list_texts
 from regulars.messaging.inbox.receive import Incoming, receive
@@ -133,6 +133,6 @@ async def _add_endpoint(database: Database, organization_id: UUID, vault: Vault)
                 organization_id,
                 url=ENDPOINT,
                 description="The demo's own; nobody listens there",
-                guard=Guard(),
+                policy=AddressPolicy(),
                 vault=vault,
             )

@@ -23,10 +23,10 @@ from regulars.http.route import Mutation, Write
 from regulars.idempotency.model import PRIMARY_KEY
 from regulars.idempotency.remember import recall
 from regulars.kit import failpoint, log
+from regulars.kit.bisect import bisect_failures
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
-from regulars.kit.bisect import bisect_failures
 
 TRIES_MAX = 3
 BATCH_S_MAX = 5.0

@@ -9,9 +9,9 @@ import psycopg
 
 from regulars.imports.model import Kind, Outcome, Report, Row
 from regulars.imports.take import Taken, Target, decode_row, take
+from regulars.kit.bisect import bisect_failures
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError, InternalError, Unavailable
-from regulars.kit.bisect import bisect_failures
 
 BATCH_ROWS: Final = 250
 # Locks that running requests hold are gone in a moment.

@@ -12,9 +12,9 @@ from uuid import UUID
 import msgspec
 
 from regulars.kit import log
+from regulars.kit.bisect import bisect_failures
 from regulars.kit.clock import monotonic, truncate_to_milliseconds
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
-from regulars.kit.bisect import bisect_failures
 from regulars.kit.ids import new_uuid
 from regulars.request_log import queries
 from regulars.request_log.model import (

@@ -5,8 +5,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from regulars.kit.db import Tx
-from regulars.kit.guard import Guard, GuardRefusal
 from regulars.kit.ids import new_uuid
+from regulars.kit.ssrf import AddressPolicy, AddressRefused
 from regulars.kit.vault import AnyVault, lock_key
 from regulars.webhooks import queries
 from regulars.webhooks.delivery.queue import DeliveryQueue
@@ -38,11 +38,11 @@ async def create_endpoint(
     url: str,
     description: str = "",
     event_types: Sequence[str] = DEFAULT,
-    guard: Guard,
+    policy: AddressPolicy,
     vault: AnyVault,
 ) -> Created:
     """Make an enabled endpoint with a secret of its own; raises EndpointRefused."""
-    types = _check(url=url, description=description, event_types=event_types, guard=guard)
+    types = _check(url=url, description=description, event_types=event_types, policy=policy)
     await lock_key(tx.connection, vault)
     if len(await queries.list_endpoints(tx, organization_id)) >= ENDPOINTS_MAX:
         raise EndpointRefused(f"An organization can have {ENDPOINTS_MAX} endpoints; delete one that is not needed.")
@@ -74,11 +74,11 @@ async def change_endpoint(
     url: str,
     description: str,
     event_types: Sequence[str],
-    guard: Guard,
+    policy: AddressPolicy,
 ) -> Endpoint:
     """Give it another URL, description or choice of events; what waits goes to the new URL."""
     endpoint = await find_endpoint(tx, organization_id, endpoint_id)
-    types = _check(url=url, description=description, event_types=event_types, guard=guard)
+    types = _check(url=url, description=description, event_types=event_types, policy=policy)
     await queries.update_endpoint(tx, organization_id, endpoint.id, url=url, description=description, event_types=types)
     changed = endpoint._replace(url=url, description=description, event_types=types, updated_at=tx.now)
     if endpoint.state == "enabled":
@@ -164,11 +164,11 @@ async def _secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> Sealed:
     return known
 
 
-def _check(*, url: str, description: str, event_types: Sequence[str], guard: Guard) -> tuple[str, ...]:
+def _check(*, url: str, description: str, event_types: Sequence[str], policy: AddressPolicy) -> tuple[str, ...]:
     """The event types, each once; raises EndpointRefused for whatever no endpoint could have."""
     try:
-        guard.read_url(url)
-    except GuardRefusal as refusal:
+        policy.read_url(url)
+    except AddressRefused as refusal:
         raise EndpointRefused(str(refusal)) from None
     if len(description) > DESCRIPTION_CHARACTERS_MAX or "\0" in description:
         raise EndpointRefused(f"A description has at most {DESCRIPTION_CHARACTERS_MAX} characters.")

@@ -16,8 +16,8 @@ import psycopg
 from psycopg.errors import DiskFull, LockNotAvailable, ReadOnlySqlTransaction
 
 from regulars.kit import log
-from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.bisect import bisect_failures
+from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.work.batch_size import HELD_UP, BatchSize
 
 BITE_ROWS: Final = 200

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 import aiohttp
 
 from regulars.kit.clock import monotonic
-from regulars.kit.guard import Guard, GuardedResolver, GuardRefusal
 from regulars.kit.network_errors import describe_network_error
 from regulars.kit.retry_after import read_retry_after
+from regulars.kit.ssrf import AddressPolicy, AddressRefused, CheckedResolver
 from regulars.webhooks.delivery.schedule import Outcome
 from regulars.webhooks.delivery.sign import sign
 
@@ -43,8 +43,8 @@ class Envelope(NamedTuple):
 class Sender:
     """One per worker; connections are kept and shared, 512 at most in all."""
 
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
+    def __init__(self, policy: AddressPolicy) -> None:
+        self._policy = policy
         self._sessions: dict[str, aiohttp.ClientSession] = {}
 
     async def send(self, envelope: Envelope) -> Outcome:
@@ -55,7 +55,7 @@ class Sender:
                 outcome = await self._post(envelope)
         except TimeoutError:
             outcome = Outcome(f"There was no whole answer within {TIMEOUT_S:.0f} seconds.", is_timeout=True)
-        except GuardRefusal as refusal:
+        except AddressRefused as refusal:
             outcome = Outcome(str(refusal))
         except ssl.SSLError as error:
             outcome = Outcome(f"TLS failed: {error.reason or 'the connection cannot be trusted'}.")
@@ -68,7 +68,7 @@ class Sender:
             await session.close()
 
     async def _post(self, envelope: Envelope) -> Outcome:
-        target = self._guard.read_url(envelope.url)
+        target = self._policy.read_url(envelope.url)
         timestamp = int(envelope.now().timestamp())
         headers = {
             "content-type": "application/json",
@@ -94,7 +94,7 @@ class Sender:
         session = self._sessions.get(scheme)
         if session is None:
             connector = aiohttp.TCPConnector(
-                resolver=GuardedResolver(self._guard, is_plain=scheme == "http"),
+                resolver=CheckedResolver(self._policy, is_plain=scheme == "http"),
                 limit=SOCKETS_MAX,
                 use_dns_cache=False,
                 happy_eyeballs_delay=None,

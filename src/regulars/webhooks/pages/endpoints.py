@@ -8,9 +8,9 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
 from regulars.kit.db import Tx
-from regulars.kit.guard import Guard
 from regulars.kit.ids import WEBHOOK
 from regulars.kit.keyset import PageRequest
+from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web.access import Action
 from regulars.web.errors import Conflict
@@ -31,9 +31,9 @@ URL_CHARACTERS_MAX: Final = 2_048
 
 
 class EndpointPages:
-    def __init__(self, vault: AnyVault, guard: Guard) -> None:
+    def __init__(self, vault: AnyVault, policy: AddressPolicy) -> None:
         self._vault = vault
-        self._guard = guard
+        self._policy = policy
 
     def pages(self) -> tuple[Page, ...]:
         one = f"{PATH}/{{endpoint}}"
@@ -90,7 +90,7 @@ class EndpointPages:
                     url=url,
                     description=description,
                     event_types=types,
-                    guard=self._guard,
+                    policy=self._policy,
                     vault=self._vault,
                 )
                 await _record(tx, visit, "webhook.create", created.endpoint, after=_told(created.endpoint))
@@ -143,7 +143,7 @@ class EndpointPages:
                     url=url,
                     description=description,
                     event_types=types,
-                    guard=self._guard,
+                    policy=self._policy,
                 )
                 await _record(tx, visit, "webhook.change", changed, before=_told(before), after=_told(changed))
         except WebhookError as error:

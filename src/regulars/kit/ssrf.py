@@ -1,7 +1,8 @@
-"""Where the service may dial on somebody's word: addresses of the open internet, and networks the operator allows.
+"""Protection against server-side request forgery: which addresses the server may connect to for a URL of a user.
 
-Whoever chooses a URL chooses where this machine connects to, so a name is resolved here, every address it has is
-checked, and only those checked are dialled: a name that resolves differently a moment later changes nothing.
+Allowed are addresses of the public internet and networks that the operator allows. The host name is resolved here,
+every address is checked, and only checked addresses are dialled: a name that resolves differently a moment later
+changes nothing.
 """
 
 import asyncio
@@ -20,10 +21,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 URL_CHARACTERS_MAX: Final = 2048
 # The setting of the operator that allows networks beyond the public internet.
 ALLOWED_BY: Final = "REGULARS_WEBHOOK_ALLOW"
-# A name server that does not answer holds a thread for as long as the system's resolver waits.
+# A name server that does not respond blocks a thread for as long as the system's resolver waits.
 RESOLVERS_MAX: Final = 64
-# Written out, since what an interpreter calls a public address differs between its patch releases: all of IPv4 but
-# these, and of IPv6 only what was ever given out for use, but these. After the registries of special-purpose addresses.
+# Listed here, because `is_global` differs between patch releases of Python. Public are all IPv4 addresses except these,
+# and the allocated IPv6 block except these. The source is IANA's registries of special-purpose addresses.
 _IPV4_SPECIAL: Final = [
     ipaddress.IPv4Network(network)
     for network in (
@@ -32,82 +33,82 @@ _IPV4_SPECIAL: Final = [
         *("203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
     )
 ]
-_IPV6_GIVEN_OUT: Final = ipaddress.IPv6Network("2000::/3")
-# The protocols' own (Teredo among them), documentation twice, and 6to4, which carries any IPv4 address inside.
+_IPV6_ALLOCATED: Final = ipaddress.IPv6Network("2000::/3")
+# IETF protocols (Teredo among them), two documentation blocks, and 6to4, which can carry any IPv4 address.
 _IPV6_SPECIAL: Final = [
     ipaddress.IPv6Network(network) for network in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 ]
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.IGNORECASE)
-# What the system's resolver would read as an address in some old notation: `2130706433`, `0x7f.1`, `127.1`.
+# Labels that the system's resolver reads as an address in an old notation: `2130706433`, `0x7f.1`, `127.1`.
 _NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 _HOST_CHARACTERS_MAX: Final = 253
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-class GuardRefusal(Exception):
+class AddressRefused(Exception):
     """The message is one sentence for the person who chose the URL."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A URL whose form is in order; what its name resolves to is checked when it is dialled."""
+class CheckedUrl:
+    """A well-formed URL. The addresses of its host are checked when it is dialled."""
 
     scheme: str
     host: str
     url: str
 
 
-class Guard:
+class AddressPolicy:
     def __init__(self, allow: Sequence[str] = ()) -> None:
-        """`allow` names networks that may be dialled although they are not public, also in plain http."""
+        """`allow` lists networks that may be dialled although they are not public, also over plain http."""
         self._allow = [ipaddress.ip_network(network, strict=False) for network in allow]
 
-    def read_url(self, url: str) -> Target:
-        """Check all that can be said without asking a name server; raises GuardRefusal."""
+    def read_url(self, url: str) -> CheckedUrl:
+        """Check what needs no name server; raises AddressRefused."""
         parts = _split(url)
         if parts.scheme not in {"https", "http"}:
-            raise GuardRefusal("The URL must start with https://.")
+            raise AddressRefused("The URL must start with https://.")
         if parts.scheme == "http" and not self._allow:
-            raise GuardRefusal(
+            raise AddressRefused(
                 f"The URL must start with https://; plain http is only for networks that {ALLOWED_BY} names."
             )
         if "@" in parts.netloc:
-            raise GuardRefusal("The URL must not hold a user name or a password.")
+            raise AddressRefused("The URL must not hold a user name or a password.")
         if not parts.hostname:
-            raise GuardRefusal("The URL names no host that can be dialled.")
+            raise AddressRefused("The URL names no host that can be dialled.")
         host = _read_host(parts.hostname)
         literal = _literal(host)
         if literal is not None:
             self.check([literal], is_plain=parts.scheme == "http")
         elif host == "localhost" or host.endswith(".localhost"):
             self.check([ipaddress.ip_address("127.0.0.1")], is_plain=parts.scheme == "http")
-        return Target(parts.scheme, host, url)
+        return CheckedUrl(parts.scheme, host, url)
 
     def check(self, addresses: Sequence[Address], *, is_plain: bool) -> None:
-        """Refuse unless every address may be dialled, over plain http only where it is allowed by name."""
+        """Refuse unless every address may be dialled; plain http only to networks that the operator allowed."""
         for given in addresses:
             mapped = given.ipv4_mapped if isinstance(given, ipaddress.IPv6Address) else None
             address: Address = mapped or given
             if any(address in network for network in self._allow if network.version == address.version):
                 continue
             if is_plain:
-                raise GuardRefusal(f"Plain http is only for networks that {ALLOWED_BY} names; use https.")
+                raise AddressRefused(f"Plain http is only for networks that {ALLOWED_BY} names; use https.")
             if not _is_public(address):
-                raise GuardRefusal(
+                raise AddressRefused(
                     f"The host has an address that is not on the public internet; {ALLOWED_BY} can allow its network."
                 )
 
 
-class GuardedResolver(AbstractResolver):
-    """Gives aiohttp the addresses of a name, all of them checked; one for https, one for plain http.
+class CheckedResolver(AbstractResolver):
+    """Gives aiohttp the checked addresses of a name; use one resolver for https and one for plain http.
 
-    It is not asked about a host that is an address: whoever dials calls `Guard.read_url` first, each time.
+    aiohttp does not call it for a host that is an address: the caller uses `AddressPolicy.read_url` before each dial.
     """
 
-    def __init__(self, guard: Guard, *, is_plain: bool) -> None:
-        self._guard = guard
+    def __init__(self, policy: AddressPolicy, *, is_plain: bool) -> None:
+        self._policy = policy
         self._is_plain = is_plain
         self._threads = ThreadPoolExecutor(RESOLVERS_MAX, thread_name_prefix="resolve")
 
@@ -120,9 +121,9 @@ class GuardedResolver(AbstractResolver):
             lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG),
         )
         results: list[ResolveResult] = []
-        for its_family, _, protocol, _, place in found:
-            address = ipaddress.ip_address(str(place[0]).partition("%")[0])
-            self._guard.check([address], is_plain=self._is_plain)
+        for its_family, _, protocol, _, socket_address in found:
+            address = ipaddress.ip_address(str(socket_address[0]).partition("%")[0])
+            self._policy.check([address], is_plain=self._is_plain)
             results.append(
                 ResolveResult(
                     hostname=host,
@@ -143,22 +144,22 @@ class GuardedResolver(AbstractResolver):
 
 def _split(url: str) -> SplitResult:
     if len(url) > URL_CHARACTERS_MAX:
-        raise GuardRefusal(f"The URL has more than {URL_CHARACTERS_MAX} characters.")
+        raise AddressRefused(f"The URL has more than {URL_CHARACTERS_MAX} characters.")
     if any(character.isspace() or unicodedata.category(character) == "Cc" for character in url):
-        raise GuardRefusal("The URL has white space or control characters in it.")
+        raise AddressRefused("The URL has white space or control characters in it.")
     if "#" in url:
-        raise GuardRefusal("The URL must not have a part after #.")
+        raise AddressRefused("The URL must not have a part after #.")
     try:
         parts = urlsplit(url)
         if parts.port == 0:
             raise ValueError
     except ValueError:
-        raise GuardRefusal("The URL cannot be read.") from None
+        raise AddressRefused("The URL cannot be read.") from None
     return parts
 
 
 def _read_host(text: str) -> str:
-    """The host as a name server knows it; spellings that only some programs read as an address are refused."""
+    """The host in its DNS form; refuses spellings that only some programs read as an address."""
     if ":" in text:
         return text
     # Full-width and circled digits are digits to some resolvers.
@@ -166,12 +167,12 @@ def _read_host(text: str) -> str:
     try:
         host = host.encode("idna").decode() if not host.isascii() else host
     except UnicodeError:
-        raise GuardRefusal("The host of the URL is not a name that can be looked up.") from None
+        raise AddressRefused("The host of the URL is not a name that can be looked up.") from None
     labels = host.split(".")
     if len(host) > _HOST_CHARACTERS_MAX or not all(_LABEL.fullmatch(label) for label in labels):
-        raise GuardRefusal("The host of the URL is not a name that can be looked up.")
+        raise AddressRefused("The host of the URL is not a name that can be looked up.")
     if _NUMBER.fullmatch(labels[-1]) and (host != text.lower() or _literal(host) is None):
-        raise GuardRefusal("The host of the URL is an address in an unusual spelling.")
+        raise AddressRefused("The host of the URL is an address in an unusual spelling.")
     return host
 
 
@@ -186,6 +187,6 @@ def _is_public(address: Address) -> bool:
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _IPV4_SPECIAL)
     if address in _NAT64:
-        # Such an address is public if the one it stands for is.
+        # It is public if the IPv4 address in it is.
         return _is_public(ipaddress.IPv4Address(address.packed[-4:]))
-    return address in _IPV6_GIVEN_OUT and not any(address in network for network in _IPV6_SPECIAL)
+    return address in _IPV6_ALLOCATED and not any(address in network for network in _IPV6_SPECIAL)

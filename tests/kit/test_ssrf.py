@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from regulars.kit.guard import Guard, GuardedResolver, GuardRefusal
+from regulars.kit.ssrf import AddressPolicy, AddressRefused, CheckedResolver
 
 REFUSED = [
     "http://example.com/",
@@ -72,8 +72,8 @@ REFUSED = [
 
 @pytest.mark.parametrize("url", REFUSED)
 def test_it_refuses(url):
-    with pytest.raises(GuardRefusal, match=r"\.$"):
-        Guard().read_url(url)
+    with pytest.raises(AddressRefused, match=r"\.$"):
+        AddressPolicy().read_url(url)
 
 
 @pytest.mark.parametrize(
@@ -88,18 +88,18 @@ def test_it_refuses(url):
     ],
 )
 def test_it_takes(url):
-    assert Guard().read_url(url).url == url
+    assert AddressPolicy().read_url(url).url == url
 
 
 def test_an_allowed_network_lets_addresses_in_also_in_plain_http():
-    guard = Guard(["127.0.0.0/8", "fd00::/8"])
-    assert guard.read_url("http://127.0.0.1:8000/hook").scheme == "http"
-    assert guard.read_url("http://localhost:8000/hook").host == "localhost"
-    assert guard.read_url("https://[fd00::1]/").host == "fd00::1"
-    assert guard.read_url("http://[::ffff:127.0.0.1]/").scheme == "http"
+    policy = AddressPolicy(["127.0.0.0/8", "fd00::/8"])
+    assert policy.read_url("http://127.0.0.1:8000/hook").scheme == "http"
+    assert policy.read_url("http://localhost:8000/hook").host == "localhost"
+    assert policy.read_url("https://[fd00::1]/").host == "fd00::1"
+    assert policy.read_url("http://[::ffff:127.0.0.1]/").scheme == "http"
     for other in ("http://8.8.8.8/", "http://10.0.0.1/", "https://10.0.0.1/"):
-        with pytest.raises(GuardRefusal):
-            guard.read_url(other)
+        with pytest.raises(AddressRefused):
+            policy.read_url(other)
 
 
 def resolved(monkeypatch, *addresses):
@@ -112,7 +112,7 @@ def resolved(monkeypatch, *addresses):
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
     async def resolve():
-        resolver = GuardedResolver(Guard(), is_plain=False)
+        resolver = CheckedResolver(AddressPolicy(), is_plain=False)
         try:
             return await resolver.resolve("shop.example", 443)
         finally:
@@ -129,5 +129,5 @@ def test_the_addresses_of_a_name_are_given_as_they_were_checked(monkeypatch):
 
 @pytest.mark.parametrize("bad", ["127.0.0.1", "10.0.0.1", "::1", "::ffff:127.0.0.1", "64:ff9b::a00:1", "fe80::1"])
 def test_a_name_with_one_address_that_is_not_public_is_refused_whole(monkeypatch, bad):
-    with pytest.raises(GuardRefusal, match="public internet"):
+    with pytest.raises(AddressRefused, match="public internet"):
         resolved(monkeypatch, "93.184.215.14", bad)

@@ -22,7 +22,7 @@ from tests.crash import planted
 from regulars.cli import main as commands
 from regulars.cli import migrating, work
 from regulars.kit import failpoint, log, settings
-from regulars.kit.shared import map_block
+from regulars.kit.shared_memory import map_block
 from regulars.processes.accepting import AcceptingServer
 from regulars.processes.server_process import spare_the_collector, uvicorn_config
 from regulars.server import create_app

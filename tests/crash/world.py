@@ -29,7 +29,7 @@ from tests.support.database import with_database
 from tests.support.server import ROOT
 
 from regulars.kit import migrate
-from regulars.kit.shared import new_block
+from regulars.kit.shared_memory import new_block
 from regulars.postgres import embedded
 
 ON_DISK: Final = Path("/var/tmp")  # noqa: S108  # a folder with a random name is made in it

@@ -8,7 +8,7 @@ import pytest
 from regulars.http import rate_limit
 from regulars.http.rate_limit import SLOTS_TRIED, RateLimiter
 from regulars.kit.errors import RateLimited
-from regulars.kit.shared import BLOCK_BYTES, map_block, new_block
+from regulars.kit.shared_memory import BLOCK_BYTES, map_block, new_block
 
 KEY, OTHER = UUID(int=1), UUID(int=2)
 

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from tests.support.database import pretend_to_be_a_cluster
 
-from regulars.kit import connecting
+from regulars.kit import db_session
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.pool import PoolTimeout
@@ -161,7 +161,7 @@ async def test_settings_of_the_role_or_the_database_change_nothing_for_any_conne
     assert await _settings(dialled) == expected
     await dialled.close()
     await database.close()
-    with connecting.connect(database_url) as command:
+    with db_session.connect(database_url) as command:
         assert dict(command.execute(SETTINGS, {"names": sorted(PINNED)}).fetchall()) == expected
 
 

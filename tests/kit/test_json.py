@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from regulars.kit import json
+from regulars.kit.body_reader import Reader
 from regulars.kit.errors import ApiError, InvalidJson, ValidationError
-from regulars.kit.reading import Reader
 
 # How many times the work of an honest body of the same length a hostile one may cause. Whatever looks at a part again
 # for each of its parts takes hundreds of times as much.

@@ -1,7 +1,7 @@
 import psycopg
 import pytest
 
-from regulars.kit.durability import NotDurableError, assert_durable
+from regulars.kit.db_checks import NotDurableError, assert_durable
 
 
 def test_a_durable_server_is_accepted(database_url):

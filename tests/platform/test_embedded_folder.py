@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from regulars.kit import settings
-from regulars.kit.durability import NotDurableError, assert_durable
+from regulars.kit.db_checks import NotDurableError, assert_durable
 from regulars.postgres import account, embedded, wheel
 from regulars.postgres.errors import EmbeddedDatabaseError
 

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from regulars.kit import connecting
+from regulars.kit import db_session
 from regulars.kit.db import Database
 from regulars.sales import statements
 
@@ -42,7 +42,7 @@ async def plan(connection: "psycopg.AsyncConnection[Any]", form: statements.Form
 @pytest.mark.parametrize("rows", [0, 5, 100, 300])
 async def test_everything_is_found_by_its_key_however_little_there_is(database: Database, rows):
     async with await psycopg.AsyncConnection.connect(database.url, autocommit=True) as connection:
-        await connection.execute(connecting.FOR_RECORDING)
+        await connection.execute(db_session.FOR_RECORDING)
         for statement in SOME.replace("%(rows)s", str(rows)).split(";")[:-1]:
             await connection.execute(statement.encode())
         await connection.execute("ANALYZE idempotency_keys, profiles, interests, sales_events, outbox")

@@ -15,7 +15,7 @@ from tests.support.draining import drain
 
 from regulars.http import quick_try
 from regulars.idempotency.model import fingerprint
-from regulars.kit import connecting
+from regulars.kit import db_session
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE as PROFILE_ID
@@ -338,7 +338,7 @@ async def test_a_kept_answer_is_whole_whatever_stands_in_its_free_objects(quick)
 
 
 async def test_a_connection_that_cannot_be_prepared_is_closed_again(database, monkeypatch):
-    monkeypatch.setattr(connecting, "FOR_RECORDING", "SELECT FROM nothing_like_this")
+    monkeypatch.setattr(db_session, "FOR_RECORDING", "SELECT FROM nothing_like_this")
     for _ in range(5):
         with pytest.raises(psycopg.errors.UndefinedTable):
             await database.dial(for_recording=True)

@@ -17,7 +17,7 @@ from tests.support.room import request
 
 from regulars.http import in_flight, quick_try
 from regulars.http.route import Answer
-from regulars.kit import connecting
+from regulars.kit import db_session
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
 from regulars.sales import api, statements
@@ -242,7 +242,7 @@ async def test_all_have_an_answer_when_their_time_is_over(mall, monkeypatch):
 
 
 async def test_on_a_cluster_each_organization_has_a_transaction_of_its_own(mall, monkeypatch):
-    monkeypatch.setattr(connecting, "PLANNED_ON_A_CLUSTER", "force_generic_plan")
+    monkeypatch.setattr(db_session, "PLANNED_ON_A_CLUSTER", "force_generic_plan")
     # Also of the first, before which nobody knows.
     answers = await asyncio.gather(*(mall.sell(shop, "A") for shop in range(SHOPS)))
     assert statuses(answers) == [201] * SHOPS

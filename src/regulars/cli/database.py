@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from regulars.cli.output import CommandError, Exit
-from regulars.kit import connecting, durability, migrate, pooler, releases, vault
+from regulars.kit import db_checks, db_session, migrate, releases, vault
 from regulars.kit.db import STATEMENT_TIMEOUT_MS, Database, Tx
 from regulars.kit.releases import Role
 from regulars.kit.settings import Settings, masked_url
@@ -45,7 +45,7 @@ def opened(settings: Settings, *, may_create: bool = False, by_any_pooler: bool 
     with connected(settings.database_url) as connection:
         check_version(connection)
         if not by_any_pooler:
-            pooler.refuse_by_transaction(connection, settings.database_url)
+            db_checks.refuse_by_transaction(connection, settings.database_url)
     yield settings.database_url
 
 
@@ -63,7 +63,7 @@ def ready(settings: Settings, *, may_create: bool = False) -> Iterator[str]:
 
 def finish_restore(url: str) -> None:
     """Do what a restore has left, if there was one; called on the schema of this release, before anything else."""
-    with connecting.connect(url) as connection:
+    with db_session.connect(url) as connection:
         if connection.execute("SELECT EXISTS (SELECT FROM restore_marker)").fetchone() == (True,):
             # Imported only then: it knows every room that holds people's data, and all commands come through here.
             importlib.import_module("regulars.cli.restoring").finish(url)
@@ -89,7 +89,7 @@ def check_schema(url: str, *roles: Role) -> None:
 def connected(url: str) -> Iterator[psycopg.Connection[Any]]:
     """A connection, or one sentence about why there is none."""
     try:
-        connection = connecting.connect(url)
+        connection = db_session.connect(url)
     except psycopg.OperationalError as error:
         reason = " ".join(str(error).split())
         raise CommandError(
@@ -116,14 +116,14 @@ def check_version(connection: psycopg.Connection[Any]) -> None:
 
 def check_durable(url: str) -> None:
     with connected(url) as connection:
-        durability.assert_durable(connection)
+        db_checks.assert_durable(connection)
 
 
 def run_on(url: str, work: Callable[[AsyncConnection[TupleRow]], Awaitable[Answer]]) -> Answer:
     """Run an asynchronous use case on one connection from a command that is not asynchronous itself."""
 
     async def run() -> Answer:
-        connection = await connecting.connect_async(url)
+        connection = await db_session.connect_async(url)
         async with connection:
             return await work(connection)
 

@@ -13,10 +13,10 @@ import typer
 
 from regulars.cli import database, recounting
 from regulars.cli.output import CommandError, Exit, out, print_json
-from regulars.kit import cluster, durability, migrate, releases, vault
+from regulars.kit import cluster, db_checks, migrate, releases, vault
 from regulars.kit.db import LOOKING_UP_MAX, RECORDING_MAX, URGENT_MAX
+from regulars.kit.db_checks import FIX, Pooling, find_pooling
 from regulars.kit.migrate import MigrationError
-from regulars.kit.pooler import FIX, Pooling, find_pooling
 from regulars.kit.releases import OutdatedReleaseError, Role
 from regulars.kit.settings import Settings, SettingsError, load
 from regulars.kit.writable import IS_READ_ONLY
@@ -133,7 +133,7 @@ def _examine_database(settings: Settings, url: str) -> Iterator[Finding]:
 
 
 def _durable(_settings: Settings, connection: psycopg.Connection[Any]) -> Finding:
-    losing = durability.losing_settings(connection)
+    losing = db_checks.losing_settings(connection)
     return Finding(
         name="durability",
         ok=not losing,

@@ -23,7 +23,7 @@ from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.process import Lifeline, on_stop_signals, when_ended
 from regulars.kit.releases import Role
 from regulars.kit.settings import PORT_MAX, Settings, load, variable_of
-from regulars.kit.shared import map_block, new_block
+from regulars.kit.shared_memory import map_block, new_block
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.processes import in_use, revive, serve_lock, server_process
 from regulars.processes.supervise import Child, supervise

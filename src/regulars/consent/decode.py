@@ -21,8 +21,8 @@ from regulars.consent.wire import (
     check_one_named,
     check_url,
 )
+from regulars.kit.body_reader import Reader
 from regulars.kit.ids import PROFILE, STORE, Reference, read_reference
-from regulars.kit.reading import Reader
 from regulars.kit.text import check_reference, read_timestamp
 
 _consents: Reader[OptInIn] = Reader(OptInIn)

@@ -8,9 +8,9 @@ from msgspec import Meta
 
 from regulars.http.problem import RequestContext, problem_bytes
 from regulars.http.route import BATCH_REQUEST_ITEMS_MAX, PAYLOAD_MISMATCH, Answer
+from regulars.kit.body_reader import NOT_JSON, members_decoder, not_json
 from regulars.kit.errors import ApiError, invalid
 from regulars.kit.json import check_bytes, check_text, without_traps
-from regulars.kit.reading import NOT_JSON, members_decoder, not_json
 
 T = TypeVar("T")
 

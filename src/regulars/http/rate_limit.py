@@ -12,7 +12,7 @@ from uuid import UUID
 
 from regulars.kit.clock import monotonic
 from regulars.kit.errors import Headers, RateLimited
-from regulars.kit.shared import map_block
+from regulars.kit.shared_memory import map_block
 
 # A bucket is looked for in this many neighbouring slots; each slot has a tag, and a moment in seconds.
 SLOTS_TRIED = 8

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from regulars.kit.clock import truncate_to_milliseconds
-from regulars.kit.connecting import APPLICATION_NAME
 from regulars.kit.db import Tx
+from regulars.kit.db_session import APPLICATION_NAME
 from regulars.kit.pagination import read_cursor, scope_of, write_cursor
 from regulars.kit.text import read_timestamp
 

@@ -1,6 +1,6 @@
 """The database: connections that are lent for a time, and transactions that know their time.
 
-All statements run in READ COMMITTED with UTC as the session's time zone (`connecting.py`). The transaction's own time
+All statements run in READ COMMITTED with UTC as the session's time zone (`db_session.py`). The transaction's own time
 is the only clock that decides anything (`Tx.now`); SQL texts never store `now()` themselves.
 
 A connection is lent until a moment. When that is over it is cut off: whoever waits on it then hears that it is lost,
@@ -21,7 +21,7 @@ from psycopg.errors import DeadlockDetected, InFailedSqlTransaction, LockNotAvai
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
-from regulars.kit import arrays, connecting
+from regulars.kit import arrays, db_session
 from regulars.kit.clock import DatabaseClock, monotonic, truncate_to_milliseconds
 from regulars.kit.connection import Connection, Params, Query
 from regulars.kit.pool import Pool
@@ -89,7 +89,7 @@ class Database:
         self.is_cluster = False
         self._lent_s_max = lent_s_max
         self._statement_timeout_ms = statement_timeout_ms
-        self._connect_arguments = connecting.arguments(
+        self._connect_arguments = db_session.arguments(
             url,
             statement_timeout=statement_timeout_ms,
             lock_timeout=lock_timeout_ms,
@@ -121,11 +121,11 @@ class Database:
         arrays.register(connection.adapters)
         connection.make_ready()
         try:
-            with _lent(connection, monotonic() + connecting.CONNECT_TIMEOUT_S):
-                await connecting.pin(connection)
+            with _lent(connection, monotonic() + db_session.CONNECT_TIMEOUT_S):
+                await db_session.pin(connection)
                 if for_recording:
-                    [(_, planning)] = await connection.fetch(connecting.FOR_RECORDING)
-                    self.is_cluster = planning == connecting.PLANNED_ON_A_CLUSTER
+                    [(_, planning)] = await connection.fetch(db_session.FOR_RECORDING)
+                    self.is_cluster = planning == db_session.PLANNED_ON_A_CLUSTER
         except BaseException:
             connection.hang_up()
             raise

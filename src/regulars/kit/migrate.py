@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from regulars.kit import connecting, failpoint, releases
+from regulars.kit import db_session, failpoint, releases
 from regulars.kit.releases import MIGRATIONS, Limits, Role
 
 # Another node that starts at the same time may be migrating: wait for it as long as its migration may take.
@@ -37,7 +37,7 @@ class MigrationError(Exception):
 def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
     """Applies what is missing and answers the names it applied. Several nodes may call it at once."""
     try:
-        with connecting.connect(url) as connection:
+        with db_session.connect(url) as connection:
             # A statement that is prepared, or has parameters, keeps its snapshot until the next one of its transaction,
             # and builds of indexes wait for that. The driver would prepare by itself what is executed often.
             connection.prepare_threshold = None
@@ -50,7 +50,7 @@ def migrate(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
 
 def pending(url: str, *, folder: Path = MIGRATIONS) -> list[str]:
     """The names of the migrations that this release brings and the database has not had yet."""
-    with connecting.connect(url) as connection:
+    with db_session.connect(url) as connection:
         known = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone()
         applied = connection.execute("SELECT name FROM migrations").fetchall() if known == (True,) else []
     names = {name for (name,) in applied}
@@ -117,7 +117,7 @@ def _run_outside(url: str, file: Path, statements: bytes) -> None:
     Each statement is on its own, so the file must be one that can be run again after it broke off. One connection holds
     the lock, in a transaction that runs nothing meanwhile and so holds up no build; this other one builds.
     """
-    with connecting.connect(url) as outside:
+    with db_session.connect(url) as outside:
         outside.execute(
             "SELECT set_config('lock_timeout', %(it)s, false), set_config('statement_timeout', %(it)s, false)",
             {"it": OUTSIDE_TIMEOUT},

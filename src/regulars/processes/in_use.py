@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import psycopg
 
-from regulars.kit import connecting, log
+from regulars.kit import db_session, log
 from regulars.kit.releases import KNOWN
 
 ADVISORY_LOCK: Final = 7_345_112_002
@@ -131,7 +131,7 @@ def _keep(url: str, connection: Connection | None, presence: Presence) -> None:
 
 def _connected(url: str, name: str) -> Connection | None:
     try:
-        return connecting.connect(url, application_name=name)
+        return db_session.connect(url, application_name=name)
     except psycopg.Error:
         return None
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from regulars.kit.body_reader import NOT_JSON, Reader, members_decoder
 from regulars.kit.ids import Reference
-from regulars.kit.reading import NOT_JSON, Reader, members_decoder
 from regulars.kit.text import check_external_id
 from regulars.kit.wire import EmptyMap, ExternalIdIn, Text
 from regulars.profiles.model import (

@@ -11,7 +11,7 @@ from regulars.catalog.register import register_attributes
 from regulars.kit.db import Tx
 from regulars.kit.errors import ValidationError
 from regulars.kit.ids import new_uuid
-from regulars.kit.rounds import settle_in_rounds
+from regulars.kit.upserts import upsert_with_retries
 from regulars.profiles import queries
 from regulars.profiles.facts import Change
 from regulars.profiles.model import Profile, ProfileUpsert, apply, begin
@@ -35,7 +35,7 @@ async def upsert_profiles(tx: Tx, organization_id: UUID, upserts: Sequence[Profi
     nothing and inserted complete. Should another transaction insert it first, our insert waits, gives nothing back,
     and the next round folds the same upserts onto the winner's row.
     """
-    outcomes = await settle_in_rounds(
+    outcomes = await upsert_with_retries(
         upserts, lambda upsert: upsert.external_id, lambda waiting: _settle(tx, organization_id, waiting)
     )
     await register_attributes(tx, organization_id, first_values(zip(upserts, outcomes, strict=True)))

@@ -15,12 +15,12 @@ import msgspec
 from msgspec import Meta
 
 from regulars.kit import json
+from regulars.kit.body_reader import Reader
 from regulars.kit.errors import ApiError, invalid
-from regulars.kit.faults import Spelled
 from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, PROFILE, STORE, read_reference
 from regulars.kit.json import INTEGER_MAX
-from regulars.kit.reading import Reader
 from regulars.kit.text import check_external_id, check_reference, read_timestamp
+from regulars.kit.validation import Spelled
 from regulars.kit.wire import FREE_JSON_SCHEMA, HIDDEN, ExternalIdIn, ReferenceIn, Text, TimestampIn
 from regulars.sales.model import (
     FREE_OBJECT_BYTES_MAX,

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Meta
 
 from regulars.kit.errors import ApiError, Headers, invalid
-from regulars.kit.faults import Spelled
 from regulars.kit.ids import Reference
 from regulars.kit.json import INTEGER_MAX, encode
+from regulars.kit.validation import Spelled
 from regulars.kit.wire import EmptyMap, Text
 from regulars.profiles.model import ProfileRef
 from regulars.stores.model import StoreRef

@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from regulars.kit.body_reader import Reader
 from regulars.kit.errors import invalid
-from regulars.kit.reading import Reader
 from regulars.kit.text import check_external_id
 from regulars.kit.wire import ExternalIdIn, Text
 from regulars.stores.model import COUNTRY_CODES, Address, StoreUpsert

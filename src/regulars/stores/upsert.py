@@ -9,7 +9,7 @@ import msgspec
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
-from regulars.kit.rounds import settle_in_rounds
+from regulars.kit.upserts import upsert_with_retries
 from regulars.stores import queries
 from regulars.stores.model import Store, StoreUpsert, apply, begin
 
@@ -28,7 +28,7 @@ async def upsert_stores(tx: Tx, organization_id: UUID, upserts: Sequence[StoreUp
     nothing and inserted complete. Should another transaction insert it first, our insert waits, gives nothing back,
     and the next round folds the same upserts onto the winner's row.
     """
-    return await settle_in_rounds(
+    return await upsert_with_retries(
         upserts, lambda upsert: upsert.external_id, lambda waiting: _settle(tx, organization_id, waiting)
     )
 

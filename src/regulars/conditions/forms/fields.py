@@ -10,6 +10,7 @@ import msgspec
 from regulars.catalog.model import AttributeType
 from regulars.conditions.check import BOTH_ENDS, Types
 from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE
+from regulars.conditions.documents import describe_decode_error
 from regulars.conditions.forms.draft import SAVED, Node
 from regulars.conditions.labels import TICKET_KINDS
 from regulars.conditions.tree import (
@@ -39,7 +40,6 @@ from regulars.conditions.tree import (
     is_net_articles,
     kind_of,
 )
-from regulars.kit.misread import in_words
 
 CENTS: Final = 100
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
@@ -82,7 +82,7 @@ def condition_of(node: Node) -> Condition:
     try:
         return msgspec.convert(data, Condition)  # type: ignore[no-any-return]  # a union is no class
     except msgspec.ValidationError as error:
-        place, words = in_words(str(error))
+        place, words = describe_decode_error(str(error))
         raise Incomplete(f"{place}: {words}" if place else words) from None
 
 

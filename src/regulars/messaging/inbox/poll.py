@@ -19,7 +19,7 @@ from regulars.consent.phone import read_consent_number
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
-from regulars.kit.network_errors import describe_network_error
+from regulars.kit.http_client import describe_network_error
 from regulars.kit.vault import VaultError
 from regulars.messaging.inbox.known import find_known
 from regulars.messaging.inbox.receive import Incoming, receive_all

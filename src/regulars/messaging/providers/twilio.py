@@ -13,8 +13,7 @@ import aiohttp
 import msgspec
 
 from regulars.consent.stop_words import Meaning
-from regulars.kit.network_errors import describe_network_error
-from regulars.kit.retry_after import read_http_date, read_retry_after
+from regulars.kit.http_client import describe_network_error, read_http_date, read_retry_after
 from regulars.kit.vault import VaultError
 from regulars.messaging.model import State
 from regulars.messaging.providers.base import (

@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 import aiohttp
 
 from regulars.kit.clock import monotonic
-from regulars.kit.network_errors import describe_network_error
-from regulars.kit.retry_after import read_retry_after
+from regulars.kit.http_client import describe_network_error, read_retry_after
 from regulars.kit.ssrf import AddressPolicy, AddressRefused, CheckedResolver
 from regulars.webhooks.delivery.schedule import Outcome
 from regulars.webhooks.delivery.sign import sign

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from regulars.kit.retry_after import read_http_date, read_retry_after
+from regulars.kit.http_client import read_http_date, read_retry_after
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 A_YEAR = timedelta(days=366)

@@ -1,7 +1,6 @@
-"""A block of memory that processes share: made by their parent, handed on as a file descriptor, gone with the last.
+"""A block of memory that processes share: their parent creates it and passes its file descriptor on.
 
-Nothing locks it. Whoever keeps numbers in it must be content with a write that another process overtook, and need not
-care about a process that died.
+It has no lock: a write may be overwritten by another process, and a process that dies leaves nothing locked.
 """
 
 import mmap
@@ -12,7 +11,7 @@ BLOCK_BYTES = 1 << 20
 
 
 def new_block() -> int:
-    """The descriptor of a block of zeros that no path leads to."""
+    """The file descriptor of a new block of zeros without a path."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("regulars")
     else:

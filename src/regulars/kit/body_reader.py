@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 import msgspec
 from msgspec import inspect
 
-from regulars.kit import faults, json
+from regulars.kit import json, validation
 from regulars.kit.errors import ApiError, InvalidJson
 
 T = TypeVar("T")
@@ -69,13 +69,13 @@ class Reader(Generic[T]):
             # Members that are kept to the letter are judged as they are written.
             members = members_decoder.decode(body)
             document |= {name: members[name] for name in self._kept if document.get(name) is not None}
-        found = faults.Faults(given)
-        with contextlib.suppress(faults.Enough):
-            faults.walk(self._described, document, found)
+        found = validation.Faults(given)
+        with contextlib.suppress(validation.Enough):
+            validation.walk(self._described, document, found)
         return found.together() if found.found else None
 
 
-_document_decoder = msgspec.json.Decoder(float_hook=faults.Spelled)
+_document_decoder = msgspec.json.Decoder(float_hook=validation.Spelled)
 members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from msgspec import Meta
 
+from regulars.kit.body_reader import Reader, strictly
 from regulars.kit.errors import ApiError, InvalidJson, ReservedExternalId, ValidationError, invalid
-from regulars.kit.faults import FAULTS_MAX
-from regulars.kit.reading import Reader, strictly
+from regulars.kit.validation import FAULTS_MAX
 from regulars.kit.wire import ExternalIdIn, Text, TimestampIn
 
 

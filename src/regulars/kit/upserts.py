@@ -1,35 +1,35 @@
-"""Upserts over a list: several items may name the same key, and each key may need another round."""
+"""Upserts of a list: several items may have the same key, and a key that loses a race is tried again."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from regulars.kit.errors import Unavailable
 
-ROUNDS_MAX = 5
+ATTEMPTS_MAX = 5
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
 
-async def settle_in_rounds(
+async def upsert_with_retries(
     items: Sequence[Item],
     key_of: Callable[[Item], str],
-    settle: Callable[[dict[str, list[Item]]], Awaitable[Mapping[str, list[Outcome]]]],
+    upsert: Callable[[dict[str, list[Item]]], Awaitable[Mapping[str, list[Outcome]]]],
 ) -> list[Outcome]:
     """The outcome of each item, in their order.
 
-    `settle` gets the items of each key in their order and answers the keys it could settle. A key that it leaves out
-    lost a race against another transaction, and is settled again in the next round, onto the winner's row.
+    `upsert` gets the items of each key in their order and returns the outcomes of the keys it wrote. A key that it
+    leaves out lost a race against another transaction, and is tried again on the winner's row.
     """
     outcomes: dict[int, Outcome] = {}
     waiting: dict[str, list[int]] = {}
     for position, item in enumerate(items):
         waiting.setdefault(key_of(item), []).append(position)
-    for _ in range(ROUNDS_MAX):
+    for _ in range(ATTEMPTS_MAX):
         if not waiting:
             break
-        settled = await settle({key: [items[position] for position in at] for key, at in waiting.items()})
-        for key, decided in settled.items():
+        written = await upsert({key: [items[position] for position in at] for key, at in waiting.items()})
+        for key, decided in written.items():
             outcomes.update(zip(waiting.pop(key), decided, strict=True))
     if waiting:
         raise Unavailable("The same rows are being created and erased over and over; try again.")

@@ -26,14 +26,14 @@ from database import Cluster
 from large import LARGE, STATEMENT_TIMEOUT_MS, Size, fill_large
 from processes import cpu_s, free_port, regulars_command, running_server, wait_until_settled
 from regulars.accounts import people, sessions
-from regulars.catalog.counts import request
-from regulars.catalog.counts.queue import CountQueue
+from regulars.catalog.counts import counting
+from regulars.catalog.counts.counting import CountQueue
 from regulars.catalog.model import Catalog
 from regulars.kit.db import Database
 from regulars.kit.migrate import migrate
 from regulars.kit.settings import Settings
-from regulars.profiles.values import AttributeValues
-from regulars.sales.values.read import PropertyValues
+from regulars.profiles.attribute_values import AttributeValues
+from regulars.sales.property_values import PropertyValues
 from regulars.segments.analysis.wire import socket_path
 from regulars.server import page_table
 from regulars.web.access import Role
@@ -216,7 +216,7 @@ async def _enter(url: str, organization_id: UUID, size: Size) -> tuple[str, str]
             await people.join(tx, organization_id, "Large", person.id, Role.OWNER)
             token = await sessions.start_session(tx, person.id, is_kept=True, address="127.0.0.1", agent="bench")
             [membership] = await people.find_memberships(tx, person.id)
-            await request.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+            await counting.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
         await fill_segments(
             database, organization_id, customers=size.customers * size.times, sales=size.sales * size.times
         )

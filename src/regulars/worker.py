@@ -10,7 +10,7 @@ import psycopg
 import uvloop
 
 from regulars.accounts.audit.log import sweep_addresses
-from regulars.catalog.counts.queue import CountQueue
+from regulars.catalog.counts.counting import CountQueue
 from regulars.catalog.model import Catalog
 from regulars.consent.browse.figures import ConsentFigures
 from regulars.consent.facts import SubscriptionsChanged
@@ -41,14 +41,14 @@ from regulars.messaging.keep.retention import sweep_replies, sweep_texts
 from regulars.messaging.send import TextQueue
 from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.privacy.jobs import anonymise_stragglers, read_on
+from regulars.profiles.attribute_values import AttributeValues
 from regulars.profiles.facts import ProfilesChanged
-from regulars.profiles.values import AttributeValues
 from regulars.request_log.model import RETENTION as REQUEST_LOG_RETENTION
 from regulars.request_log.sweep import sweep as sweep_request_log
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, register_new_product_keys
+from regulars.sales.property_values import PropertyValues
 from regulars.sales.totals.fill import HourlyTotalsFill
-from regulars.sales.values.read import PropertyValues
 from regulars.segments.analysis.ask import Analysis
 from regulars.segments.columns.model import SALES_LISTENER as SEGMENT_SALES
 from regulars.segments.feed import hear as feed

@@ -2,17 +2,17 @@
 
 import pytest
 
-from regulars.catalog import find
-from regulars.catalog.counts import batch, request, results
-from regulars.catalog.counts.model import State, Tally
-from regulars.catalog.counts.queue import CountQueue
+from regulars.catalog import entries
+from regulars.catalog.counts import counting, queries
+from regulars.catalog.counts.counting import CountQueue
+from regulars.catalog.counts.model import JobState, Tally
 from regulars.catalog.model import AttributeType, Catalog, KeyFilter
 from regulars.kit.errors import ValidationError
 from regulars.kit.keyset import PageRequest
+from regulars.profiles.attribute_values import AttributeValues
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.upsert import upsert_profiles
-from regulars.profiles.values import AttributeValues
-from regulars.sales.values.read import PropertyValues
+from regulars.sales.property_values import PropertyValues
 
 pytestmark = pytest.mark.anyio
 
@@ -46,12 +46,12 @@ async def run(queue, database, organization_id) -> int:
 def counted(queue, database, organization_id):
     async def count(catalog=Catalog.ATTRIBUTES) -> dict[str, Tally]:
         async with database.transaction() as tx:
-            await request.count_every_key(tx, organization_id, catalog)
+            await counting.count_every_key(tx, organization_id, catalog)
         await run(queue, database, organization_id)
         async with database.reading() as tx:
-            overviews = await results.find_overviews(tx, organization_id, catalog)
+            overviews = await counting.find_overviews(tx, organization_id, catalog)
             assert overviews.current is None
-            return await results.find_tallies(tx, organization_id, overviews.done)
+            return await counting.find_tallies(tx, organization_id, overviews.done)
 
     return count
 
@@ -60,13 +60,13 @@ def counted(queue, database, organization_id):
 def previewed(queue, database, organization_id):
     async def preview(declared: AttributeType, *, key="size", allowed_values=()):
         async with database.transaction() as tx:
-            await request.preview_type(
+            await counting.preview_type(
                 tx, organization_id, Catalog.ATTRIBUTES, key, declared=declared, allowed_values=allowed_values
             )
         await run(queue, database, organization_id)
         async with database.reading() as tx:
-            count = await results.find_preview(tx, organization_id, Catalog.ATTRIBUTES, key)
-            tallies = await results.find_tallies(tx, organization_id, count)
+            count = await counting.find_preview(tx, organization_id, Catalog.ATTRIBUTES, key)
+            tallies = await counting.find_tallies(tx, organization_id, count)
         return count, tallies.get(key, Tally())
 
     return preview
@@ -96,9 +96,9 @@ async def test_counting_again_replaces_the_count_before(customers, counted, data
 
 async def test_asking_twice_is_asking_once(customers, database, organization_id):
     async with database.transaction() as tx:
-        first = await request.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
-        assert (await request.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)).id == first.id
-        other = await request.count_every_key(tx, organization_id, Catalog.PRODUCTS)
+        first = await counting.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+        assert (await counting.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)).id == first.id
+        other = await counting.count_every_key(tx, organization_id, Catalog.PRODUCTS)
     assert other.id != first.id
 
 
@@ -113,7 +113,7 @@ async def test_asking_twice_is_asking_once(customers, database, organization_id)
 )
 async def test_a_preview_says_what_the_type_could_read(customers, previewed, declared, allowed, unread):
     count, tally = await previewed(declared, allowed_values=allowed)
-    assert (count.state, count.rows_read, count.rows_total) == (State.DONE, 5, 5)
+    assert (count.state, count.rows_read, count.rows_total) == (JobState.DONE, 5, 5)
     assert (tally.readable, tally.values, tally.samples) == (5 - sum(unread.values()), 5, unread)
     assert tally.common == {"1": 1, "2": 2, "n/a": 1, "007": 1}
     assert tally.has_all_values
@@ -125,54 +125,54 @@ async def test_a_preview_changes_nothing_until_it_is_confirmed(
     await counted()
     count, _ = await previewed(AttributeType.ENUM, allowed_values=["1", "2", "2"])
     async with database.transaction() as tx:
-        before = await find.find_entry(tx, organization_id, Catalog.ATTRIBUTES, "size")
-        entry = await request.confirm(tx, organization_id, count)
+        before = (await entries.find_entries(tx, organization_id, Catalog.ATTRIBUTES, ["size"]))[0]
+        entry = await counting.confirm_preview(tx, organization_id, count)
     assert (before.type, entry.type, entry.allowed_values) == (AttributeType.NUMBER, AttributeType.ENUM, ("1", "2"))
     async with database.reading() as tx:
-        overviews = await results.find_overviews(tx, organization_id, Catalog.ATTRIBUTES)
-        tallies = await results.find_tallies(tx, organization_id, overviews.done)
-        assert await results.find_preview(tx, organization_id, Catalog.ATTRIBUTES, "size") is None
+        overviews = await counting.find_overviews(tx, organization_id, Catalog.ATTRIBUTES)
+        tallies = await counting.find_tallies(tx, organization_id, overviews.done)
+        assert await counting.find_preview(tx, organization_id, Catalog.ATTRIBUTES, "size") is None
     assert (tallies["size"].readable, tallies["size"].samples) == (3, {})
 
 
 async def test_a_preview_that_still_runs_cannot_be_confirmed(customers, database, organization_id):
     async with database.transaction() as tx:
-        count = await request.preview_type(
+        count = await counting.preview_type(
             tx, organization_id, Catalog.ATTRIBUTES, "size", declared=AttributeType.BOOLEAN
         )
-        assert await request.confirm(tx, organization_id, count) is None
-        overview = await request.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
-        assert await request.confirm(tx, organization_id, overview) is None
-        entry = await find.find_entry(tx, organization_id, Catalog.ATTRIBUTES, "size")
+        assert await counting.confirm_preview(tx, organization_id, count) is None
+        overview = await counting.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+        assert await counting.confirm_preview(tx, organization_id, overview) is None
+        entry = (await entries.find_entries(tx, organization_id, Catalog.ATTRIBUTES, ["size"]))[0]
     assert entry.type is AttributeType.NUMBER
 
 
 async def test_an_enum_without_values_is_refused(database, organization_id):
     async with database.transaction() as tx:
         with pytest.raises(ValidationError):
-            await request.preview_type(tx, organization_id, Catalog.ATTRIBUTES, "x", declared=AttributeType.ENUM)
+            await counting.preview_type(tx, organization_id, Catalog.ATTRIBUTES, "x", declared=AttributeType.ENUM)
 
 
 async def test_it_goes_bite_by_bite_with_progress_and_goes_on_after_a_crash(
     customers, database, organization_id, queue, monkeypatch
 ):
-    monkeypatch.setattr(batch, "BITE_ROWS", 2)
+    monkeypatch.setattr(counting, "BATCH_ROWS", 2)
     async with database.transaction() as tx:
-        started = await request.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+        started = await counting.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
     assert await queue.take_turn(database, organization_id)
     async with database.reading() as tx:
-        halfway = await results.find_count(tx, organization_id, started.id)
-    assert (halfway.state, halfway.rows_read, halfway.rows_total) == (State.RUNNING, 2, 5)
+        halfway = await queries.find_count(tx, organization_id, started.id)
+    assert (halfway.state, halfway.rows_read, halfway.rows_total) == (JobState.RUNNING, 2, 5)
     fresh_worker = CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()})
     assert await run(fresh_worker, database, organization_id) == 3
     async with database.reading() as tx:
-        done = await results.find_count(tx, organization_id, started.id)
-        tallies = await results.find_tallies(tx, organization_id, done)
-    assert (done.state, done.rows_read, tallies["size"].values) == (State.DONE, 5, 5)
+        done = await queries.find_count(tx, organization_id, started.id)
+        tallies = await counting.find_tallies(tx, organization_id, done)
+    assert (done.state, done.rows_read, tallies["size"].values) == (JobState.DONE, 5, 5)
 
 
 class Broken(AttributeValues):
-    async def read_stretch(self, *args, **kwargs):
+    async def read_batch(self, *args, **kwargs):
         raise RuntimeError("planted")
 
 
@@ -181,7 +181,7 @@ async def test_a_count_that_keeps_failing_is_parked_and_can_be_asked_for_again(
 ):
     broken = CountQueue({Catalog.ATTRIBUTES: Broken()})
     async with database.transaction() as tx:
-        count = await request.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
+        count = await counting.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
     for _ in range(len(broken.schedule.waits_s) + 1):
         await broken.take_turn(database, organization_id)
         async with database.transaction() as tx:
@@ -190,26 +190,26 @@ async def test_a_count_that_keeps_failing_is_parked_and_can_be_asked_for_again(
                 (tx.now, organization_id),
             )
     async with database.reading() as tx:
-        assert (await results.find_count(tx, organization_id, count.id)).state is State.FAILED
+        assert (await queries.find_count(tx, organization_id, count.id)).state is JobState.FAILED
     assert (await counted())["size"].values == 5
 
 
 async def test_a_preview_nobody_confirmed_goes_after_a_day(customers, previewed, database, organization_id, queue):
     count, _ = await previewed(AttributeType.TEXT)
-    assert count.due_at - count.finished_at == batch.PREVIEW_KEPT
+    assert count.due_at - count.finished_at == counting.PREVIEW_RETENTION
     async with database.transaction() as tx:
         await tx.execute("UPDATE catalog_counts SET due_at = %s WHERE organization_id = %s", (tx.now, organization_id))
     await run(queue, database, organization_id)
     async with database.reading() as tx:
-        assert await results.find_count(tx, organization_id, count.id) is None
-        assert await results.find_tallies(tx, organization_id, count) == {}
+        assert await queries.find_count(tx, organization_id, count.id) is None
+        assert await counting.find_tallies(tx, organization_id, count) == {}
 
 
 async def test_an_erasure_takes_the_samples_and_leaves_the_numbers(customers, previewed, database, organization_id):
     count, _ = await previewed(AttributeType.NUMBER)
     async with database.transaction() as tx:
-        await request.forget_values(tx, organization_id)
-        tallies = await results.find_tallies(tx, organization_id, count)
+        await counting.erase_values(tx, organization_id)
+        tallies = await counting.find_tallies(tx, organization_id, count)
     assert tallies["size"] == Tally(readable=4, unreadable=1, leading_zeros=1)
 
 
@@ -218,7 +218,7 @@ async def test_keys_are_listed_in_order_by_text_and_type_and_page_by_page(custom
 
         async def keys(position=None, *, is_backward=False, **wanted):
             page = PageRequest(10, position, is_backward)
-            found = await find.browse_entries(tx, organization_id, Catalog.ATTRIBUTES, page, KeyFilter(**wanted))
+            found = await entries.list_entries(tx, organization_id, Catalog.ATTRIBUTES, page, KeyFilter(**wanted))
             return [entry.key for entry in found]
 
         assert await keys() == ["city", "size"]
@@ -226,4 +226,4 @@ async def test_keys_are_listed_in_order_by_text_and_type_and_page_by_page(custom
         assert await keys(declared=AttributeType.TEXT) == ["city"]
         assert await keys(("city",)) == ["size"]
         assert await keys(("size",), is_backward=True) == ["city"]
-        assert await find.count_entries(tx, organization_id, Catalog.ATTRIBUTES, at_most=1) == 1
+        assert await entries.count_entries(tx, organization_id, Catalog.ATTRIBUTES, at_most=1) == 1

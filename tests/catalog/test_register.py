@@ -5,9 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from regulars.catalog.model import AttributeType
-from regulars.catalog.register import PRODUCT_KEY_BYTES_MAX, register_attributes, register_product_keys
-from regulars.catalog.retype import retype_attribute, retype_product_property
+from regulars.catalog.entries import PRODUCT_KEY_BYTES_MAX, register_attributes, register_product_keys, retype
+from regulars.catalog.model import AttributeType, Catalog
 from regulars.kit.errors import ValidationError
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.upsert import upsert_profiles
@@ -86,8 +85,13 @@ async def test_a_new_type_leaves_every_value_as_it_is(database, organization_id)
     upsert = ProfileUpsert(external_id="a", attributes={"tier": "gold"})
     async with database.transaction() as tx:
         await upsert_profiles(tx, organization_id, [upsert])
-        entry = await retype_attribute(
-            tx, organization_id, "tier", declared=AttributeType.ENUM, allowed_values=["silver", "bronze", "silver"]
+        entry = await retype(
+            tx,
+            organization_id,
+            Catalog.ATTRIBUTES,
+            "tier",
+            declared=AttributeType.ENUM,
+            allowed_values=["silver", "bronze", "silver"],
         )
         assert entry is not None
         assert (entry.type, entry.allowed_values) == (AttributeType.ENUM, ("silver", "bronze"))
@@ -98,7 +102,7 @@ async def test_a_new_type_leaves_every_value_as_it_is(database, organization_id)
             tx, organization_id, [ProfileUpsert(external_id="a", attributes={"tier": "platinum"})]
         )
         assert outcome.profile.attributes == {"tier": "platinum"}
-        back = await retype_attribute(tx, organization_id, "tier", declared=AttributeType.TEXT)
+        back = await retype(tx, organization_id, Catalog.ATTRIBUTES, "tier", declared=AttributeType.TEXT)
         assert back is not None
         assert (back.type, back.allowed_values) == (AttributeType.TEXT, ())
 
@@ -106,7 +110,7 @@ async def test_a_new_type_leaves_every_value_as_it_is(database, organization_id)
 async def test_a_registered_key_keeps_the_type_a_person_gave_it(database, organization_id):
     async with database.transaction() as tx:
         await register_product_keys(tx, organization_id, ["price"])
-        entry = await retype_product_property(tx, organization_id, "price", declared=AttributeType.CURRENCY)
+        entry = await retype(tx, organization_id, Catalog.PRODUCTS, "price", declared=AttributeType.CURRENCY)
         assert entry is not None
         await register_product_keys(tx, organization_id, ["price"])
     assert await product_keys(database, organization_id) == {"price": "currency"}
@@ -115,11 +119,11 @@ async def test_a_registered_key_keeps_the_type_a_person_gave_it(database, organi
 async def test_a_key_nobody_has_used_has_no_type_to_change(database, organization_id):
     async with database.transaction() as tx:
         await register_attributes(tx, uuid4(), {"tier": "gold"})
-        assert await retype_attribute(tx, organization_id, "tier", declared=AttributeType.TEXT) is None
-        assert await retype_product_property(tx, organization_id, "tier", declared=AttributeType.TEXT) is None
+        assert await retype(tx, organization_id, Catalog.ATTRIBUTES, "tier", declared=AttributeType.TEXT) is None
+        assert await retype(tx, organization_id, Catalog.PRODUCTS, "tier", declared=AttributeType.TEXT) is None
 
 
 async def test_an_enum_without_values_is_refused(database, organization_id):
     async with database.transaction() as tx:
         with pytest.raises(ValidationError):
-            await retype_attribute(tx, organization_id, "tier", declared=AttributeType.ENUM)
+            await retype(tx, organization_id, Catalog.ATTRIBUTES, "tier", declared=AttributeType.ENUM)

@@ -13,8 +13,8 @@ from tests.support.client import Api
 from tests.support.draining import work_through
 from tests.support.visitor import Visitor
 
-from regulars.catalog.model import AttributeType
-from regulars.catalog.retype import retype_attribute
+from regulars.catalog.entries import retype
+from regulars.catalog.model import AttributeType, Catalog
 from regulars.kit.db import Database, Tx
 from regulars.segments.columns.life import find_progress
 
@@ -62,7 +62,11 @@ class SegmentShop:
         return str(sale["external_id"])
 
     def declare(self, key: str, declared: AttributeType, *values: str) -> None:
-        self.act(lambda tx: retype_attribute(tx, self.organization_id, key, declared=declared, allowed_values=values))
+        self.act(
+            lambda tx: retype(
+                tx, self.organization_id, Catalog.ATTRIBUTES, key, declared=declared, allowed_values=values
+            )
+        )
 
     def act(self, act: Callable[[Tx], Awaitable[T]]) -> T:
         """A use case in a transaction of its own."""

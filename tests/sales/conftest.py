@@ -7,7 +7,7 @@ from tests.sales.desk import STORE, Desk
 from tests.support import database as databases
 from tests.support.room import anyio_backend, database, organization_id
 
-from regulars.catalog.register import register_product_keys
+from regulars.catalog.entries import register_product_keys
 from regulars.kit.db import Database
 from regulars.profiles.facts import ProfilesChanged
 from regulars.work.interest import register_interest

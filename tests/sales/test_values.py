@@ -4,11 +4,11 @@ import pytest
 from tests.sales.desk import ticket
 from tests.support import samples
 
-from regulars.catalog.counts import request, results
+from regulars.catalog.counts import counting
+from regulars.catalog.counts.counting import CountQueue
 from regulars.catalog.counts.model import START, ValueCount
-from regulars.catalog.counts.queue import CountQueue
 from regulars.catalog.model import AttributeType, Catalog
-from regulars.sales.values.read import PropertyValues
+from regulars.sales.property_values import PropertyValues
 
 pytestmark = pytest.mark.anyio
 
@@ -31,23 +31,23 @@ async def test_every_line_counts_whatever_type_its_value_was_sent_in(tickets, de
     values = PropertyValues()
     async with desk.database.reading() as tx:
         assert await values.count_rows(tx, desk.organization_id) == 4
-        stretch = await values.read_stretch(tx, desk.organization_id, after=START, rows_max=10, key=None)
-        one_key = await values.read_stretch(tx, desk.organization_id, after=START, rows_max=10, key="organic")
-        rest = await values.read_stretch(tx, desk.organization_id, after=stretch.last, rows_max=10, key=None)
+        batch = await values.read_batch(tx, desk.organization_id, after=START, rows_max=10, key=None)
+        one_key = await values.read_batch(tx, desk.organization_id, after=START, rows_max=10, key="organic")
+        rest = await values.read_batch(tx, desk.organization_id, after=batch.last, rows_max=10, key=None)
     sizes = {ValueCount("size", "42", 2), ValueCount("size", "XL", 1)}
-    assert stretch.rows == 4
-    assert set(stretch.values) == {*sizes, ValueCount("organic", "true", 1)}
+    assert batch.rows == 4
+    assert set(batch.values) == {*sizes, ValueCount("organic", "true", 1)}
     assert one_key.values == [ValueCount("organic", "true", 1)]
     assert rest == (0, None, [])
 
 
 async def test_a_property_is_previewed_like_an_attribute(tickets, desk):
     async with desk.database.transaction() as tx:
-        await request.preview_type(tx, desk.organization_id, Catalog.PRODUCTS, "size", declared=AttributeType.NUMBER)
+        await counting.preview_type(tx, desk.organization_id, Catalog.PRODUCTS, "size", declared=AttributeType.NUMBER)
     queue = CountQueue({Catalog.PRODUCTS: PropertyValues()})
     while await queue.take_turn(desk.database, desk.organization_id):
         pass
     async with desk.database.reading() as tx:
-        count = await results.find_preview(tx, desk.organization_id, Catalog.PRODUCTS, "size")
-        tallies = await results.find_tallies(tx, desk.organization_id, count)
+        count = await counting.find_preview(tx, desk.organization_id, Catalog.PRODUCTS, "size")
+        tallies = await counting.find_tallies(tx, desk.organization_id, count)
     assert (tallies["size"].readable, tallies["size"].samples) == (2, {"XL": 1})

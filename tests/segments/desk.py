@@ -7,9 +7,8 @@ from uuid import UUID
 
 from tests.journeys.desk import Desk as JourneyDesk
 
-from regulars.catalog.model import AttributeType
-from regulars.catalog.register import register_product_keys
-from regulars.catalog.retype import retype_attribute, retype_product_property
+from regulars.catalog.entries import register_product_keys, retype
+from regulars.catalog.model import AttributeType, Catalog
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT
 from regulars.segments.columns import life
@@ -68,11 +67,15 @@ class Desk(JourneyDesk):
         return progress is not None and progress.state == "ready"
 
     def declare(self, key: str, declared: AttributeType, *values: str) -> None:
-        self.do(lambda tx: retype_attribute(tx, self.organization_id, key, declared=declared, allowed_values=values))
+        self.do(
+            lambda tx: retype(
+                tx, self.organization_id, Catalog.ATTRIBUTES, key, declared=declared, allowed_values=values
+            )
+        )
 
     def declare_property(self, key: str, declared: AttributeType, *values: str) -> None:
         async def act(tx: Tx) -> None:
             await register_product_keys(tx, self.organization_id, [key])
-            await retype_product_property(tx, self.organization_id, key, declared=declared, allowed_values=values)
+            await retype(tx, self.organization_id, Catalog.PRODUCTS, key, declared=declared, allowed_values=values)
 
         self.do(act)

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from tests.messaging.desk import ORIGIN
 
-from regulars.catalog.find import find_types
+from regulars.catalog.entries import find_types
 from regulars.catalog.model import Catalog
 from regulars.conditions.needs import attributes_of, properties_of, stores_of
 from regulars.conditions.tree import Group

@@ -17,9 +17,8 @@ import pytest
 from tests.segments.fed_shop import OUR_LISTENERS, FedShop
 from tests.segments.trees import DAYS, ENUMS, LARGE, VALUES, Trees
 
-from regulars.catalog.find import find_types
+from regulars.catalog.entries import find_types, retype
 from regulars.catalog.model import AttributeType, Catalog
-from regulars.catalog.retype import retype_attribute, retype_product_property
 from regulars.conditions.customers import Explained, SawValue
 from regulars.conditions.tree import OfAttribute, Path, walk
 from regulars.kit.db import Tx
@@ -131,9 +130,11 @@ class Story:
 
         async def act(tx: Tx) -> None:
             organization_id = self.shop.organization_id
-            await retype_attribute(tx, organization_id, key, declared=declared, allowed_values=allowed["others"])
-            await retype_product_property(
-                tx, organization_id, "size", declared=declared, allowed_values=allowed["size"]
+            await retype(
+                tx, organization_id, Catalog.ATTRIBUTES, key, declared=declared, allowed_values=allowed["others"]
+            )
+            await retype(
+                tx, organization_id, Catalog.PRODUCTS, "size", declared=declared, allowed_values=allowed["size"]
             )
 
         self.shop.do(act)
@@ -371,6 +372,6 @@ def test_they_agree_about_texts_and_other_segments(shop):
     for kind in ("all", "any", "none"):
         compare(shop, {"type": kind, "of": [inside, {"type": "bought"}]}, 0)
     # The other one now compares as its type no longer does: nobody is in it, nor in whoever asks for it.
-    shop.do(lambda tx: retype_attribute(tx, shop.organization_id, "tier", declared=AttributeType.NUMBER))
+    shop.do(lambda tx: retype(tx, shop.organization_id, Catalog.ATTRIBUTES, "tier", declared=AttributeType.NUMBER))
     compare(shop, {"type": "none", "of": [inside]}, 0)
     assert shop.figures(shop.resolved({"type": "none", "of": [inside]})).total == 0

@@ -10,17 +10,15 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.catalog import find
-from regulars.catalog.counts import request, results
-from regulars.catalog.counts.model import Count, State, Tally
+from regulars.catalog import entries
+from regulars.catalog.counts import counting
+from regulars.catalog.counts.model import CountJob, JobState, Tally
 from regulars.catalog.model import AttributeType, Catalog, CatalogEntry, KeyFilter
-from regulars.catalog.retype import ALLOWED_VALUES_MAX
 from regulars.kit.db import Tx
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import COUNT_MAX, Filter, cut, read_view
-from regulars.web.listing import Count as Matches
+from regulars.web.listing import COUNT_MAX, Count, Filter, cut, read_view
 from regulars.web.render import redirect, render, render_form
 from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
 from regulars.web.visit import Visit
@@ -35,17 +33,17 @@ class Use:
 
     label: str
     path: str
-    # Whoever may not do this does not learn of it.
+    # A user without this permission does not see the use.
     needs: Action = Action.READ
 
 
-# Who reads a key; rooms above tell it through the composition root.
+# Finds what reads a key; the composition root passes in a function of each room above.
 FindUses = Callable[[Tx, UUID, Catalog, str], Awaitable[Sequence[Use]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """What the pages of one catalog call things."""
+class CatalogLabels:
+    """The labels of the pages of one catalog."""
 
     catalog: Catalog
     path: str
@@ -55,9 +53,9 @@ class Words:
     holders: str
 
 
-WORDS: Final = (
-    Words(Catalog.ATTRIBUTES, "/attributes", "Attributes", "attribute", "customers", "Customers"),
-    Words(Catalog.PRODUCTS, "/products", "Product properties", "property", "tickets", "Lines"),
+LABELS: Final = (
+    CatalogLabels(Catalog.ATTRIBUTES, "/attributes", "Attributes", "attribute", "customers", "Customers"),
+    CatalogLabels(Catalog.PRODUCTS, "/products", "Product properties", "property", "tickets", "Lines"),
 )
 TYPES: Final = (
     (AttributeType.TEXT, "text", "As it was sent"),
@@ -77,52 +75,54 @@ WHY_UNREAD: Final = {
 
 
 def pages(*, uses: Sequence[FindUses] = ()) -> tuple[Page, ...]:
-    return tuple(page for words in WORDS for page in _pages_of(_Desk(words, tuple(uses))))
+    return tuple(page for labels in LABELS for page in _pages_of(_CatalogPages(labels, tuple(uses))))
 
 
-def _pages_of(desk: "_Desk") -> tuple[Page, ...]:
-    path = desk.words.path
+def _pages_of(catalog: "_CatalogPages") -> tuple[Page, ...]:
+    path = catalog.labels.path
     edit = partial(Form, needs=Action.EDIT_CATALOGS, bytes_max=LARGE_FORM_BYTES_MAX)
     return (
-        Page(path=path, needs=Action.READ, handle=desk.list),
-        Page(path=f"{path}/{{key}}", needs=Action.READ, handle=desk.show),
-        edit(path=f"{path}/count", handle=desk.count),
-        edit(path=f"{path}/{{key}}/preview", handle=desk.preview),
-        edit(path=f"{path}/{{key}}/confirm", handle=desk.confirm),
-        edit(path=f"{path}/{{key}}/cancel", handle=desk.cancel),
+        Page(path=path, needs=Action.READ, handle=catalog.list),
+        Page(path=f"{path}/{{key}}", needs=Action.READ, handle=catalog.show),
+        edit(path=f"{path}/count", handle=catalog.count),
+        edit(path=f"{path}/{{key}}/preview", handle=catalog.preview),
+        edit(path=f"{path}/{{key}}/confirm", handle=catalog.confirm),
+        edit(path=f"{path}/{{key}}/cancel", handle=catalog.cancel),
     )
 
 
-class _Desk:
+class _CatalogPages:
     """The pages of one catalog."""
 
-    def __init__(self, words: Words, uses: tuple[FindUses, ...]) -> None:
-        self.words = words
+    def __init__(self, labels: CatalogLabels, uses: tuple[FindUses, ...]) -> None:
+        self.labels = labels
         self._uses = uses
 
     async def list(self, visit: Visit) -> Response:
         types = tuple((kind.value, kind.value) for kind in AttributeType)
         filters = (
-            Filter("q", f"Find a {self.words.key}", kind="search", placeholder="Find a key"),
+            Filter("q", f"Find a {self.labels.key}", kind="search", placeholder="Find a key"),
             Filter("type", "Type", types),
         )
-        view = read_view(visit, self.words.catalog.value, self.words.path, filters=filters, sorts=("key",))
+        view = read_view(visit, self.labels.catalog.value, self.labels.path, filters=filters, sorts=("key",))
         declared = view.value("type")
         async with visit.database.reading() as tx:
-            wanted = KeyFilter(view.value("q") or None, AttributeType(declared) if declared else None)
-            found = await find.browse_entries(tx, visit.organization_id, self.words.catalog, view.request, wanted)
+            key_filter = KeyFilter(view.value("q") or None, AttributeType(declared) if declared else None)
+            found = await entries.list_entries(tx, visit.organization_id, self.labels.catalog, view.request, key_filter)
             page = cut(view, found, lambda entry: (entry.key,))
-            count = await find.count_entries(tx, visit.organization_id, self.words.catalog, at_most=COUNT_MAX + 1)
-            overviews = await results.find_overviews(tx, visit.organization_id, self.words.catalog)
+            keys_total = await entries.count_entries(
+                tx, visit.organization_id, self.labels.catalog, at_most=COUNT_MAX + 1
+            )
+            overviews = await counting.find_overviews(tx, visit.organization_id, self.labels.catalog)
             keys = [entry.key for entry in page.rows]
-            tallies = await results.find_tallies(tx, visit.organization_id, overviews.done, keys)
+            tallies = await counting.find_tallies(tx, visit.organization_id, overviews.done, keys)
         return render(
             visit,
             "catalog/list.html",
-            words=self.words,
+            labels=self.labels,
             view=view,
             page=page,
-            keys_total=Matches(count),
+            keys_total=Count(keys_total),
             overviews=overviews,
             tallies=tallies,
             unread=sum(tally.unreadable for tally in tallies.values()),
@@ -133,8 +133,8 @@ class _Desk:
 
     async def count(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
-            await request.count_every_key(tx, visit.organization_id, self.words.catalog)
-        return redirect(visit, visit.url(self.words.path))
+            await counting.count_every_key(tx, visit.organization_id, self.labels.catalog)
+        return redirect(visit, visit.url(self.labels.path))
 
     async def preview(self, visit: Visit) -> Response:
         """Count the stored values by the type that was chosen; nothing changes yet."""
@@ -146,66 +146,66 @@ class _Desk:
             return await self._entry_page(visit, form)
         async with visit.database.transaction() as tx:
             await self._entry(tx, visit)
-            await request.preview_type(
+            await counting.preview_type(
                 tx,
                 visit.organization_id,
-                self.words.catalog,
+                self.labels.catalog,
                 key,
                 declared=AttributeType(declared),
                 allowed_values=allowed,
             )
-        return redirect(visit, visit.url(self.words.path, key) + "#preview")
+        return redirect(visit, visit.url(self.labels.path, key) + "#preview")
 
     async def confirm(self, visit: Visit) -> Response:
         """Take the type that was counted. The preview itself says which, so a form cannot name another."""
         key = visit.references[0]
         async with visit.database.transaction() as tx:
             entry = await self._entry(tx, visit)
-            preview = await results.find_preview(tx, visit.organization_id, self.words.catalog, key)
+            preview = await counting.find_preview(tx, visit.organization_id, self.labels.catalog, key)
             changed = None
             if preview is not None and str(preview.id) == visit.form.get("preview"):
-                changed = await request.confirm(tx, visit.organization_id, preview)
+                changed = await counting.confirm_preview(tx, visit.organization_id, preview)
             if changed is not None:
                 before, after = {"type": str(entry.type)}, {"type": str(changed.type)}
-                act = f"{self.words.catalog.value}.type"
+                act = f"{self.labels.catalog.value}.type"
                 await record(tx, visit.organization_id, actor_of(visit), act, key, before=before, after=after)
         if changed is None:
             done = "The type was not changed: its preview is gone or not finished. Count again."
         else:
             done = f"{key} is read as {changed.type} now; it was {entry.type}. No stored value was changed."
-        return redirect(visit, visit.url(self.words.path, key), done=done)
+        return redirect(visit, visit.url(self.labels.path, key), done=done)
 
     async def cancel(self, visit: Visit) -> Response:
         key = visit.references[0]
         async with visit.database.transaction() as tx:
-            preview = await results.find_preview(tx, visit.organization_id, self.words.catalog, key)
+            preview = await counting.find_preview(tx, visit.organization_id, self.labels.catalog, key)
             if preview is not None:
-                await request.drop(tx, visit.organization_id, [preview.id])
-        return redirect(visit, visit.url(self.words.path, key))
+                await counting.delete_counts(tx, visit.organization_id, [preview.id])
+        return redirect(visit, visit.url(self.labels.path, key))
 
     async def _entry(self, tx: Tx, visit: Visit) -> CatalogEntry:
-        entry = await find.find_entry(tx, visit.organization_id, self.words.catalog, visit.references[0])
-        if entry is None:
+        found = await entries.find_entries(tx, visit.organization_id, self.labels.catalog, [visit.references[0]])
+        if not found:
             raise PageNotFound("No value was ever sent under this key.")
-        return entry
+        return found[0]
 
     async def _entry_page(self, visit: Visit, form: FormState) -> Response:
         async with visit.database.reading() as tx:
             entry = await self._entry(tx, visit)
-            preview = await results.find_preview(tx, visit.organization_id, self.words.catalog, entry.key)
-            counted = await results.find_tallies(tx, visit.organization_id, preview)
-            overviews = await results.find_overviews(tx, visit.organization_id, self.words.catalog)
-            tallies = await results.find_tallies(tx, visit.organization_id, overviews.done, [entry.key])
+            preview = await counting.find_preview(tx, visit.organization_id, self.labels.catalog, entry.key)
+            counted = await counting.find_tallies(tx, visit.organization_id, preview)
+            overviews = await counting.find_overviews(tx, visit.organization_id, self.labels.catalog)
+            tallies = await counting.find_tallies(tx, visit.organization_id, overviews.done, [entry.key])
             uses = [
                 use
-                for ask_uses in self._uses
-                for use in await ask_uses(tx, visit.organization_id, self.words.catalog, entry.key)
+                for find_uses in self._uses
+                for use in await find_uses(tx, visit.organization_id, self.labels.catalog, entry.key)
                 if visit.may(use.needs)
             ]
         if not form.values:
-            form.values = _as_it_stands(entry, preview)
+            form.values = _initial_values(entry, preview)
         values: dict[str, Any] = {
-            "words": self.words,
+            "labels": self.labels,
             "entry": entry,
             "preview": preview,
             "proposed": counted.get(entry.key, Tally()),
@@ -215,8 +215,8 @@ class _Desk:
             "types": TYPES,
             "why": WHY_UNREAD,
             "values_shown_max": VALUES_SHOWN_MAX,
-            "is_running": preview is not None and preview.state is State.RUNNING,
-            "has_failed": preview is not None and preview.state is State.FAILED,
+            "is_running": preview is not None and preview.state is JobState.RUNNING,
+            "has_failed": preview is not None and preview.state is JobState.FAILED,
         }
         return render_form(visit, "catalog/entry.html", form, **values)
 
@@ -226,15 +226,15 @@ def _read_values(form: FormState) -> tuple[str, ...]:
     values = tuple(dict.fromkeys(line.strip() for line in form.value("values").splitlines() if line.strip()))
     if not values:
         form.refuse("values", "Write at least one value, each on a line of its own.")
-    elif len(values) > ALLOWED_VALUES_MAX:
-        form.refuse("values", f"At most {ALLOWED_VALUES_MAX} values; this has {len(values)}.")
+    elif len(values) > entries.ALLOWED_VALUES_MAX:
+        form.refuse("values", f"At most {entries.ALLOWED_VALUES_MAX} values; this has {len(values)}.")
     elif any(len(value) > ALLOWED_VALUE_CHARACTERS_MAX for value in values):
         form.refuse("values", f"A value may have {ALLOWED_VALUE_CHARACTERS_MAX} characters.")
     return values
 
 
-def _as_it_stands(entry: CatalogEntry, preview: Count | None) -> dict[str, str]:
-    """The form as the proposal says, or as the key is read now."""
+def _initial_values(entry: CatalogEntry, preview: CountJob | None) -> dict[str, str]:
+    """The type that is proposed, or else the one that the key has."""
     if preview is not None and preview.type is not None:
         return {"type": preview.type.value, "values": "\n".join(preview.allowed_values)}
     return {"type": entry.type.value, "values": "\n".join(entry.allowed_values)}

@@ -3,7 +3,7 @@
 from typing import Final
 from uuid import UUID
 
-from regulars.catalog.counts.request import forget_values
+from regulars.catalog.counts.counting import erase_values
 from regulars.kit.db import Tx
 from regulars.work.personal import ErasedPeople, PersonalData
 
@@ -12,7 +12,7 @@ _LISTED: Final = "a closed list that staff declared for all customers or product
 
 
 async def _erase(tx: Tx, organization_id: UUID, _people: ErasedPeople) -> None:
-    await forget_values(tx, organization_id)
+    await erase_values(tx, organization_id)
 
 
 PERSONAL_DATA: Final = PersonalData(

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import psycopg
 
-from regulars.catalog.counts.request import count_every_key
+from regulars.catalog.counts.counting import count_every_key
 from regulars.catalog.model import Catalog
 from regulars.cli.frame import run_on_pool
 from regulars.cli.output import CommandError, counted, out, print_json

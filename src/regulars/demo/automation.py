@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.catalog.register import register_attributes
+from regulars.catalog.entries import register_attributes
 from regulars.demo import queries
 from regulars.demo.chain import COUNTRIES, SHOPS
 from regulars.demo.texts import BIG_TICKET, LANGUAGE_KEY, NOTICES, REPLIES, translated

@@ -243,57 +243,6 @@ def _records(profiles: Sequence[Profile]) -> str:
     return msgspec.json.encode(profiles).decode()
 
 
-async def count_profiles(tx: Tx, organization_id: UUID) -> int:
-    [(count,)] = await tx.fetch("SELECT count(*) FROM profiles WHERE organization_id = %s", (organization_id,))
-    return int(count)
-
-
-async def find_end_of_stretch(tx: Tx, organization_id: UUID, *, after: UUID, rows_max: int) -> tuple[int, UUID | None]:
-    """How many of the profiles that follow there are, up to so many, and the last of them."""
-    [(count, last)] = await tx.fetch(
-        """
-        SELECT count(*), (array_agg(id ORDER BY id DESC))[1] FROM (
-            SELECT id FROM profiles WHERE organization_id = %s AND id > %s ORDER BY id LIMIT %s
-        ) AS stretch
-        """,
-        (organization_id, after, rows_max),
-    )
-    return count, last
-
-
-async def count_attribute_values(
-    tx: Tx, organization_id: UUID, *, after: UUID, until: UUID
-) -> list[tuple[str, str, int]]:
-    """Every distinct value of every attribute in this stretch of profiles, with how often it stands there."""
-    rows = await tx.fetch(
-        """
-        SELECT a.key, a.value, count(*)
-        FROM (
-            SELECT attributes FROM profiles WHERE organization_id = %s AND id > %s AND id <= %s
-        ) AS p
-        CROSS JOIN LATERAL jsonb_each_text(p.attributes) AS a (key, value)
-        GROUP BY 1, 2
-        """,
-        (organization_id, after, until),
-    )
-    return [(row[0], row[1], row[2]) for row in rows]
-
-
-async def count_values_of_attribute(
-    tx: Tx, organization_id: UUID, key: str, *, after: UUID, until: UUID
-) -> list[tuple[str, str, int]]:
-    rows = await tx.fetch(
-        """
-        SELECT attributes ->> %(key)s, count(*) FROM profiles
-        WHERE organization_id = %(organization_id)s AND id > %(after)s AND id <= %(until)s
-          AND jsonb_exists(attributes, %(key)s)
-        GROUP BY 1
-        """,
-        {"organization_id": organization_id, "key": key, "after": after, "until": until},
-    )
-    return [(key, row[0], row[1]) for row in rows]
-
-
 async def find_held_values(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
     """Those of the attributes, each a key and a value, that some profile has. Common ones are found at once."""
     rows = await tx.fetch(

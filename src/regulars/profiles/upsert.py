@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.catalog.register import register_attributes
+from regulars.catalog.entries import register_attributes
 from regulars.kit.db import Tx
 from regulars.kit.errors import ValidationError
 from regulars.kit.ids import new_uuid

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from regulars.catalog.register import register_product_keys
+from regulars.catalog.entries import register_product_keys
 from regulars.kit.db import Tx
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.totals.fill import count_sales

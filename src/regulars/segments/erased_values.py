@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.catalog.find import find_types
+from regulars.catalog.entries import find_types
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.kit.db import Tx
 from regulars.profiles.find import find_held_values

@@ -1,15 +1,14 @@
-"""A count of values and its tallies; pure."""
+"""A count of values and its tallies, without I/O."""
 
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 
 from regulars.catalog.model import AttributeType, Catalog, interpret, looks_like_code
-from regulars.kit.db import Tx
 
 SAMPLES_MAX: Final = 12
 COMMON_MAX: Final = 200
@@ -17,14 +16,14 @@ SAMPLE_CHARACTERS_MAX: Final = 200
 START: Final = UUID(int=0)
 
 
-class State(StrEnum):
+class JobState(StrEnum):
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
 
 
-class Count(msgspec.Struct, frozen=True, kw_only=True):
-    """A walk over the stored values: of every key, or of one by the type that is proposed for it."""
+class CountJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A count of the stored values: of every key, or of one key by the type that is proposed for it."""
 
     id: UUID
     catalog: Catalog
@@ -40,41 +39,30 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     due_at: datetime | None
 
     @property
-    def state(self) -> State:
+    def state(self) -> JobState:
         if self.finished_at is not None:
-            return State.DONE
-        return State.FAILED if self.due_at is None else State.RUNNING
+            return JobState.DONE
+        return JobState.FAILED if self.due_at is None else JobState.RUNNING
 
 
 class ValueCount(NamedTuple):
-    """A value of a key, and how often it stands there."""
+    """A value of a key, and how many times it is stored."""
 
     key: str
     value: str
     times: int
 
 
-class Stretch(NamedTuple):
-    """What a bite found: how many rows it read, the last of them, and the values in them."""
+class ValueBatch(NamedTuple):
+    """A range of rows: how many there are, the id of the last one, and the values in them."""
 
     rows: int
     last: UUID | None
     values: list[ValueCount]
 
 
-class Values(Protocol):
-    """Where the values of a catalog are stored."""
-
-    async def count_rows(self, tx: Tx, organization_id: UUID) -> int: ...
-
-    async def read_stretch(
-        self, tx: Tx, organization_id: UUID, *, after: UUID, rows_max: int, key: str | None
-    ) -> Stretch:
-        """The values of the rows that follow this one; of one key, or of all."""
-
-
-class Reading(NamedTuple):
-    """How the values of a key are to be read."""
+class DeclaredType(NamedTuple):
+    """The type of a key, and for an enum its values."""
 
     type: AttributeType
     allowed_values: frozenset[str] = frozenset()
@@ -86,7 +74,7 @@ class Tally(msgspec.Struct, kw_only=True):
     readable: int = 0
     unreadable: int = 0
     leading_zeros: int = 0
-    # Some values that cannot be read, and the first distinct ones of all, each with how often it was seen.
+    # Some of the unreadable values, and the first distinct values of all, each with its number of occurrences.
     samples: dict[str, int] = {}
     common: dict[str, int] = {}
 
@@ -99,34 +87,34 @@ class Tally(msgspec.Struct, kw_only=True):
         """Whether every distinct value is among the common ones."""
         return sum(self.common.values()) == self.values
 
-    def add(self, reading: Reading, value: str, times: int, *, keeps_values: bool) -> None:
-        is_readable = interpret(reading.type, value, allowed_values=reading.allowed_values) is not None
+    def add(self, declared: DeclaredType, value: str, times: int, *, stores_values: bool) -> None:
+        is_readable = interpret(declared.type, value, allowed_values=declared.allowed_values) is not None
         if is_readable:
             self.readable += times
         else:
             self.unreadable += times
         if looks_like_code(value):
             self.leading_zeros += times
-        if keeps_values:
-            shown = value[:SAMPLE_CHARACTERS_MAX]
-            _note(self.common, shown, times, at_most=COMMON_MAX)
+        if stores_values:
+            sample = value[:SAMPLE_CHARACTERS_MAX]
+            _add_sample(self.common, sample, times, at_most=COMMON_MAX)
             if not is_readable:
-                _note(self.samples, shown, times, at_most=SAMPLES_MAX)
+                _add_sample(self.samples, sample, times, at_most=SAMPLES_MAX)
 
 
-def _note(kept: dict[str, int], value: str, times: int, *, at_most: int) -> None:
-    if value in kept:
-        kept[value] += times
-    elif len(kept) < at_most:
-        kept[value] = times
+def _add_sample(samples: dict[str, int], value: str, times: int, *, at_most: int) -> None:
+    if value in samples:
+        samples[value] += times
+    elif len(samples) < at_most:
+        samples[value] = times
 
 
-def tally(
-    tallies: dict[str, Tally], values: Iterable[ValueCount], readings: dict[str, Reading], *, keeps_values: bool
+def add_values(
+    tallies: dict[str, Tally], values: Iterable[ValueCount], types: dict[str, DeclaredType], *, stores_values: bool
 ) -> None:
-    """Add what a bite found. A key that nobody declared yet is read as text, as a new one would be."""
-    text = Reading(AttributeType.TEXT)
+    """Add the values of a batch. A key without a declared type is read as text, as a new key would be."""
+    text = DeclaredType(AttributeType.TEXT)
     for key, value, times in values:
         if key not in tallies:
             tallies[key] = Tally()
-        tallies[key].add(readings.get(key, text), value, times, keeps_values=keeps_values)
+        tallies[key].add(types.get(key, text), value, times, stores_values=stores_values)

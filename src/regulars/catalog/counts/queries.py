@@ -8,15 +8,21 @@ from uuid import UUID
 import msgspec
 from psycopg.rows import TupleRow
 
-from regulars.catalog.counts.model import Count, Tally
+from regulars.catalog.counts.model import CountJob, Tally
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.kit.arrays import Bigints, JsonTexts, Texts
 from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 
+_SELECT: Final[LiteralString] = """
+SELECT id, catalog, key, type, allowed_values, walked_to, rows_read, rows_total, created_at, finished_at, attempts,
+    due_at
+FROM catalog_counts WHERE organization_id = %s AND
+"""
 
-def _count(row: TupleRow) -> Count:
-    return Count(
+
+def _count(row: TupleRow) -> CountJob:
+    return CountJob(
         id=row[0],
         catalog=Catalog(row[1]),
         key=row[2],
@@ -32,7 +38,7 @@ def _count(row: TupleRow) -> Count:
     )
 
 
-async def insert_count(tx: Tx, organization_id: UUID, count: Count) -> None:
+async def insert_count(tx: Tx, organization_id: UUID, count: CountJob) -> None:
     await tx.execute(
         """
         INSERT INTO catalog_counts
@@ -54,43 +60,26 @@ async def insert_count(tx: Tx, organization_id: UUID, count: Count) -> None:
     )
 
 
-async def take_due_counts(tx: Tx, organization_id: UUID, *, limit: int) -> list[Count]:
-    """The due counts that nobody else works on; they stay locked until the transaction ends."""
+async def take_due_counts(tx: Tx, organization_id: UUID, *, limit: int) -> list[CountJob]:
+    """The due counts that no other transaction has locked; they stay locked until this one ends."""
     rows = await tx.fetch(
-        """
-        SELECT id, catalog, key, type, allowed_values, walked_to, rows_read, rows_total, created_at, finished_at,
-            attempts, due_at
-        FROM catalog_counts
-        WHERE organization_id = %(organization_id)s AND due_at <= %(now)s
-        ORDER BY due_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-        """,
-        {"organization_id": organization_id, "now": tx.now, "limit": limit},
+        _SELECT + "due_at <= %s ORDER BY due_at, id LIMIT %s FOR UPDATE SKIP LOCKED", (organization_id, tx.now, limit)
     )
     return [_count(row) for row in rows]
 
 
-async def find_count(tx: Tx, organization_id: UUID, count_id: UUID) -> Count | None:
+async def find_count(tx: Tx, organization_id: UUID, count_id: UUID) -> CountJob | None:
     rows = await tx.fetch(
-        """
-        SELECT id, catalog, key, type, allowed_values, walked_to, rows_read, rows_total, created_at, finished_at,
-            attempts, due_at
-        FROM catalog_counts WHERE organization_id = %s AND id = %s
-        """,
+        _SELECT + "id = %s",
         (organization_id, count_id),
     )
     return _count(rows[0]) if rows else None
 
 
-async def list_overviews(tx: Tx, organization_id: UUID, catalog: Catalog) -> list[Count]:
+async def list_overviews(tx: Tx, organization_id: UUID, catalog: Catalog) -> list[CountJob]:
     """The counts of every key, newest first: one that runs, and the last that was finished."""
     rows = await tx.fetch(
-        """
-        SELECT id, catalog, key, type, allowed_values, walked_to, rows_read, rows_total, created_at, finished_at,
-            attempts, due_at
-        FROM catalog_counts
-        WHERE organization_id = %s AND catalog = %s AND key IS NULL
-        ORDER BY id DESC
-        """,
+        _SELECT + "catalog = %s AND key IS NULL ORDER BY id DESC",
         (organization_id, catalog.value),
     )
     return [_count(row) for row in rows]
@@ -182,7 +171,7 @@ async def find_tallies(
 
 
 def _values(text: str) -> dict[str, int]:
-    """Kept as pairs, because an object would lose their order."""
+    """Stored as pairs, because a JSON object would lose their order."""
     return dict(msgspec.json.decode(text, type=list[tuple[str, int]]))
 
 
@@ -209,8 +198,8 @@ async def upsert_tallies(tx: Tx, organization_id: UUID, count_id: UUID, tallies:
     await tx.execute(_UPSERT_TALLIES, {"organization_id": organization_id, "count_id": count_id, **values})
 
 
-async def blank_values(tx: Tx, organization_id: UUID) -> None:
-    """Forget the values themselves, and keep how many there were."""
+async def erase_values(tx: Tx, organization_id: UUID) -> None:
+    """Erase the values themselves; the numbers stay."""
     await tx.execute(
         """
         UPDATE catalog_tallies SET samples = '[]', common = '[]'

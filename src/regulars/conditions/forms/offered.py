@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from regulars.catalog.find import list_entries
+from regulars.catalog.entries import list_entries
 from regulars.catalog.model import Catalog
 from regulars.conditions.labels import Names
 from regulars.kit.db import Tx
+from regulars.kit.keyset import PageRequest
 from regulars.stores.find import list_stores
 
 OFFERED_MAX: Final = 200
@@ -34,8 +35,8 @@ async def find_offered(
     tx: Tx, organization_id: UUID, territories: Mapping[str, str], *, segments: Choices = (), journeys: Choices = ()
 ) -> Offered:
     """`territories` are the names of countries for the reader; segments and journeys are ids with names."""
-    attributes = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, limit=OFFERED_MAX)
-    properties = await list_entries(tx, organization_id, Catalog.PRODUCTS, limit=OFFERED_MAX)
+    attributes = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(OFFERED_MAX))
+    properties = await list_entries(tx, organization_id, Catalog.PRODUCTS, PageRequest(OFFERED_MAX))
     stores = await list_stores(tx, organization_id, after=None, limit=OFFERED_MAX)
     named = territories.items()
     countries = [(code, str(name)) for code, name in named if len(code) == COUNTRY_CHARACTERS and code.isalpha()]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from regulars.catalog.find import find_types
+from regulars.catalog.entries import find_types
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.conditions.check import Fault, Types
 from regulars.conditions.comparisons import OFFERED

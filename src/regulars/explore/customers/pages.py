@@ -7,8 +7,8 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from regulars.catalog.find import find_attributes
-from regulars.catalog.model import AttributeType, interpret
+from regulars.catalog.entries import find_types
+from regulars.catalog.model import AttributeType, Catalog, interpret
 from regulars.consent.browse.ledger import list_last_entries
 from regulars.consent.browse.listing import list_of_customer
 from regulars.consent.chain import hash_number
@@ -201,12 +201,11 @@ async def _segments(tx: Tx, visit: Visit, profile: Profile) -> list[SegmentOf]:
 
 
 async def _attributes(tx: Tx, visit: Visit, profile: Profile) -> list[AttributeRow]:
-    declared = await find_attributes(tx, visit.organization_id, sorted(profile.attributes))
+    declared = await find_types(tx, visit.organization_id, Catalog.ATTRIBUTES, profile.attributes)
     rows = []
     for key, value in sorted(profile.attributes.items()):
-        entry = declared.get(key)
-        kind = AttributeType.TEXT if entry is None else entry.type
-        is_readable = interpret(kind, value, allowed_values=() if entry is None else entry.allowed_values) is not None
+        kind, allowed_values = declared.get(key, (AttributeType.TEXT, ()))
+        is_readable = interpret(kind, value, allowed_values=allowed_values) is not None
         # A readable boolean or choice of a closed list tells nobody who it is.
         is_plain = is_readable and kind in {AttributeType.BOOLEAN, AttributeType.ENUM}
         shown = value if is_plain else mask.text(visit, value) or ""

@@ -5,8 +5,8 @@ from collections.abc import Collection
 from typing import Final
 from uuid import UUID
 
+from regulars.catalog.entries import PRODUCT_KEY_BYTES_MAX
 from regulars.catalog.model import Catalog
-from regulars.catalog.register import PRODUCT_KEY_BYTES_MAX
 from regulars.conditions.check import Fault, refusing
 from regulars.conditions.needs import attributes_of, properties_of, segments_of
 from regulars.kit.db import Tx

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from regulars.catalog.find import find_types
+from regulars.catalog.entries import find_types
 from regulars.catalog.model import Catalog, day_of
 from regulars.conditions.check import Fault, Known, KnownSegment, find_faults
 from regulars.conditions.needs import attributes_of, innermost_first, properties_of, segments_of, stores_of

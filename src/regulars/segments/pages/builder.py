@@ -9,7 +9,7 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.catalog.find import find_types
+from regulars.catalog.entries import find_types
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.conditions.check import EMPTY_GROUP, Fault, Types
 from regulars.conditions.forms import draft

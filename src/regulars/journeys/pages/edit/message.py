@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.catalog.find import list_entries
+from regulars.catalog.entries import list_entries
 from regulars.catalog.model import Catalog
 from regulars.consent.numbers.gate import find_text_numbers
 from regulars.journeys.definition import Definition
@@ -14,6 +14,7 @@ from regulars.journeys.runs.words import values_of
 from regulars.journeys.sight.look import find_people, find_sales
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
+from regulars.kit.keyset import PageRequest
 from regulars.messaging.parts import Forcing, Measured, make_plainer, measure
 from regulars.messaging.request import compose_for, reason_to_skip
 from regulars.messaging.settings.store import Texting, load_texting
@@ -99,7 +100,7 @@ async def measure_text(tx: Tx, visit: Visit, definition: Definition, text: str, 
 
 async def pick_fields(tx: Tx, organization_id: UUID, definition: Definition) -> list[tuple[str, str]]:
     """What may stand in the text: the place as it is written, and what it is."""
-    known = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, limit=ATTRIBUTES_OFFERED_MAX)
+    known = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(ATTRIBUTES_OFFERED_MAX))
     plain = [
         (_place(name), words)
         for name, words in PLAIN_FIELDS.items()

@@ -1,0 +1,252 @@
+"""Count stored values: request a count, run it batch by batch in the worker, and read what was counted."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import ClassVar, Final, NamedTuple
+from uuid import UUID
+
+from psycopg.sql import SQL, Identifier
+
+from regulars.catalog import entries
+from regulars.catalog.counts import queries
+from regulars.catalog.counts.model import (
+    START,
+    CountJob,
+    DeclaredType,
+    JobState,
+    Tally,
+    ValueBatch,
+    ValueCount,
+    add_values,
+)
+from regulars.catalog.model import AttributeType, Catalog, CatalogEntry
+from regulars.kit.db import Tx
+from regulars.kit.ids import new_uuid
+from regulars.work.queue import Due, RowQueue, Schedule
+
+BATCH_ROWS: Final = 5_000
+# How long an unconfirmed preview is retained; its samples may be personal data.
+PREVIEW_RETENTION: Final = timedelta(hours=24)
+
+
+class ValueSource(ABC):
+    """Where the values of a catalog are stored; a room above implements it for its table."""
+
+    table: ClassVar[str]
+
+    @abstractmethod
+    async def count_values(
+        self, tx: Tx, organization_id: UUID, key: str | None, *, after: UUID, until: UUID
+    ) -> list[ValueCount]:
+        """Each distinct value of a key, or of all keys, in this range of ids, with its number of occurrences."""
+
+    async def count_rows(self, tx: Tx, organization_id: UUID) -> int:
+        statement = SQL("SELECT count(*) FROM {table} WHERE organization_id = %s")
+        [(count,)] = await tx.fetch(statement.format(table=Identifier(self.table)), (organization_id,))
+        return int(count)
+
+    async def read_batch(
+        self, tx: Tx, organization_id: UUID, *, after: UUID, rows_max: int, key: str | None
+    ) -> ValueBatch:
+        """The values of the rows after this id: of one key, or of all keys."""
+        statement = SQL(
+            """
+            SELECT count(*), (array_agg(id ORDER BY id DESC))[1] FROM (
+                SELECT id FROM {table} WHERE organization_id = %s AND id > %s ORDER BY id LIMIT %s
+            ) AS batch
+            """
+        ).format(table=Identifier(self.table))
+        [(rows, last)] = await tx.fetch(statement, (organization_id, after, rows_max))
+        if last is None:
+            return ValueBatch(0, None, [])
+        return ValueBatch(rows, last, await self.count_values(tx, organization_id, key, after=after, until=last))
+
+
+class CountQueue(RowQueue[CountJob]):
+    """Counts whose next batch is due. An organization runs one count at a time."""
+
+    name = "catalog.counts"
+    due = Due(table="catalog_counts")
+    schedule = Schedule(waits_s=(5, 60, 600))
+    bite_rows = 1
+
+    def __init__(self, sources: Mapping[Catalog, ValueSource]) -> None:
+        self._sources = sources
+
+    async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[CountJob]:
+        return await queries.take_due_counts(tx, organization_id, limit=limit)
+
+    async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[CountJob]) -> None:
+        for count in rows:
+            await _count_batch(tx, organization_id, count, self._sources[count.catalog])
+
+    async def postpone(
+        self, tx: Tx, organization_id: UUID, row: CountJob, *, attempts: int, due_at: datetime | None
+    ) -> None:
+        await queries.postpone_count(tx, organization_id, row.id, attempts=attempts, due_at=due_at)
+
+
+async def count_every_key(tx: Tx, organization_id: UUID, catalog: Catalog) -> CountJob:
+    """Count the values of all keys, each by its declared type; gives the count that runs already, if one does."""
+    for count in await queries.list_overviews(tx, organization_id, catalog):
+        if count.state is JobState.RUNNING:
+            return count
+        if count.state is JobState.FAILED:
+            await delete_counts(tx, organization_id, [count.id])
+    return await _start(tx, organization_id, catalog)
+
+
+async def preview_type(
+    tx: Tx,
+    organization_id: UUID,
+    catalog: Catalog,
+    key: str,
+    *,
+    declared: AttributeType,
+    allowed_values: Sequence[str] = (),
+) -> CountJob:
+    """Count the values of a key by a type that is proposed for it; earlier proposals for the key are deleted."""
+    values = tuple(entries.check_allowed_values(declared, allowed_values))
+    await delete_counts(tx, organization_id, await queries.list_previews(tx, organization_id, catalog, key))
+    return await _start(tx, organization_id, catalog, key=key, declared=declared, allowed_values=values)
+
+
+async def confirm_preview(tx: Tx, organization_id: UUID, preview: CountJob) -> CatalogEntry | None:
+    """Give the key the type that was counted; None if the count is not one of a key, or not finished.
+
+    The list then shows what the preview counted, until all keys are counted again.
+    """
+    if preview.key is None or preview.type is None or preview.state is not JobState.DONE:
+        return None
+    entry = await entries.retype(
+        tx,
+        organization_id,
+        preview.catalog,
+        preview.key,
+        declared=preview.type,
+        allowed_values=preview.allowed_values,
+    )
+    tallies = await queries.find_tallies(tx, organization_id, preview.id)
+    for tally in tallies.values():
+        tally.samples = {}
+        tally.common = {}
+    for overview in await queries.list_overviews(tx, organization_id, preview.catalog):
+        if overview.state is JobState.DONE:
+            await queries.upsert_tallies(tx, organization_id, overview.id, tallies)
+    await delete_counts(tx, organization_id, [preview.id])
+    return entry
+
+
+async def delete_counts(tx: Tx, organization_id: UUID, count_ids: Sequence[UUID]) -> None:
+    await queries.delete_tallies(tx, organization_id, count_ids)
+    await queries.delete_counts(tx, organization_id, count_ids)
+
+
+async def erase_values(tx: Tx, organization_id: UUID) -> None:
+    """Erase all sampled values, which may be those of an erased person; the numbers stay."""
+    await queries.erase_values(tx, organization_id)
+
+
+async def _start(
+    tx: Tx,
+    organization_id: UUID,
+    catalog: Catalog,
+    *,
+    key: str | None = None,
+    declared: AttributeType | None = None,
+    allowed_values: tuple[str, ...] = (),
+) -> CountJob:
+    count = CountJob(
+        id=new_uuid(),
+        catalog=catalog,
+        key=key,
+        type=declared,
+        allowed_values=allowed_values,
+        walked_to=START,
+        rows_read=0,
+        rows_total=None,
+        created_at=tx.now,
+        finished_at=None,
+        attempts=0,
+        due_at=tx.now,
+    )
+    await queries.insert_count(tx, organization_id, count)
+    tx.touched.add((CountQueue.name, organization_id))
+    return count
+
+
+class Overviews(NamedTuple):
+    """The last finished count of every key, and the one that runs or failed after it."""
+
+    done: CountJob | None
+    current: CountJob | None
+
+
+async def find_overviews(tx: Tx, organization_id: UUID, catalog: Catalog) -> Overviews:
+    counts = await queries.list_overviews(tx, organization_id, catalog)
+    done = next((count for count in counts if count.state is JobState.DONE), None)
+    current = next((count for count in counts if count.state is not JobState.DONE), None)
+    return Overviews(done, current)
+
+
+async def find_preview(tx: Tx, organization_id: UUID, catalog: Catalog, key: str) -> CountJob | None:
+    """The preview of a key's proposed type that a user has not confirmed yet."""
+    ids = await queries.list_previews(tx, organization_id, catalog, key)
+    return await queries.find_count(tx, organization_id, max(ids)) if ids else None
+
+
+async def find_tallies(
+    tx: Tx, organization_id: UUID, count: CountJob | None, keys: Sequence[str] | None = None
+) -> dict[str, Tally]:
+    return {} if count is None else await queries.find_tallies(tx, organization_id, count.id, keys=keys)
+
+
+async def _count_batch(tx: Tx, organization_id: UUID, count: CountJob, source: ValueSource) -> None:
+    """Read a range of rows, add their values to the tallies and store the progress.
+
+    The caller has locked the count's row and commits.
+    """
+    if count.state is JobState.DONE:
+        # A finished preview that is due again has expired.
+        await delete_counts(tx, organization_id, [count.id])
+        return
+    total = count.rows_total
+    if total is None:
+        total = await source.count_rows(tx, organization_id)
+    batch = await source.read_batch(tx, organization_id, after=count.walked_to, rows_max=BATCH_ROWS, key=count.key)
+    keys = sorted({found.key for found in batch.values})
+    if keys:
+        if count.catalog is Catalog.PRODUCTS and count.key is None:
+            # The listener of new sales has registered them, unless a worker that did not know it took the fact.
+            await entries.register_product_keys(tx, organization_id, keys)
+        tallies = await queries.find_tallies(tx, organization_id, count.id, keys=keys)
+        types = await _find_types(tx, organization_id, count, keys)
+        add_values(tallies, batch.values, types, stores_values=count.key is not None)
+        await queries.upsert_tallies(tx, organization_id, count.id, tallies)
+    is_done = batch.rows < BATCH_ROWS
+    rows_read = count.rows_read + batch.rows
+    due_at = tx.now
+    if is_done and count.key is not None:
+        due_at = tx.now + PREVIEW_RETENTION
+    await queries.update_progress(
+        tx,
+        organization_id,
+        count.id,
+        walked_to=batch.last or count.walked_to,
+        rows_read=rows_read,
+        rows_total=rows_read if is_done else max(total, rows_read),
+        finished_at=tx.now if is_done else None,
+        due_at=None if is_done and count.key is None else due_at,
+    )
+    if is_done and count.key is None:
+        # Pages show this count from now on, and none before it.
+        overviews = await queries.list_overviews(tx, organization_id, count.catalog)
+        await delete_counts(tx, organization_id, [one.id for one in overviews if one.id < count.id])
+
+
+async def _find_types(tx: Tx, organization_id: UUID, count: CountJob, keys: list[str]) -> dict[str, DeclaredType]:
+    if count.key is not None and count.type is not None:
+        return {count.key: DeclaredType(count.type, frozenset(count.allowed_values))}
+    types = await entries.find_types(tx, organization_id, count.catalog, keys)
+    return {key: DeclaredType(declared, frozenset(allowed)) for key, (declared, allowed) in types.items()}

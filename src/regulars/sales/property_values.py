@@ -1,0 +1,34 @@
+"""The stored values of product properties on the lines of tickets, for the catalog, which counts them."""
+
+from uuid import UUID
+
+from regulars.catalog.counts.counting import ValueSource
+from regulars.catalog.counts.model import ValueCount
+from regulars.kit.db import Tx
+
+
+class PropertyValues(ValueSource):
+    table = "sales_events"
+
+    async def count_values(
+        self, tx: Tx, organization_id: UUID, key: str | None, *, after: UUID, until: UUID
+    ) -> list[ValueCount]:
+        """A number is read as it was spelled."""
+        rows = await tx.fetch(
+            """
+            SELECT property.key, property.value, count(*)
+            FROM (
+                SELECT line_items FROM sales_events
+                WHERE organization_id = %(organization_id)s AND id > %(after)s AND id <= %(until)s
+            ) AS sale
+            CROSS JOIN LATERAL json_array_elements(sale.line_items) AS line (item)
+            CROSS JOIN LATERAL json_each_text(
+                CASE WHEN json_typeof(line.item -> 'product' -> 'properties') = 'object'
+                    THEN line.item -> 'product' -> 'properties' END
+            ) AS property (key, value)
+            WHERE property.value IS NOT NULL AND (%(key)s::text IS NULL OR property.key = %(key)s)
+            GROUP BY 1, 2
+            """,
+            {"organization_id": organization_id, "key": key, "after": after, "until": until},
+        )
+        return [ValueCount(*row) for row in rows]

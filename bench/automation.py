@@ -6,10 +6,10 @@ from uuid import UUID
 
 from bulk import Connection, without_indexes
 from regulars.journeys.definition import Definition, Wait, read_definition
-from regulars.journeys.drafts.change import lock_draft, write_draft
-from regulars.journeys.drafts.tree import insert_step
+from regulars.journeys.drafts import lock_draft, write_draft
+from regulars.journeys.journey_templates import STARTS
 from regulars.journeys.manage import activate, create_journey, pause, update_journey
-from regulars.journeys.starts import STARTS
+from regulars.journeys.step_tree import insert_step
 from regulars.kit.db import Database, Tx
 
 JOURNEYS = ("journey_runs", "journey_trace", "journey_customers")

@@ -44,12 +44,12 @@ from regulars.http.service import Readiness, service_routes
 from regulars.http.writes import Writes
 from regulars.integrate.pages import keys, reference, requests
 from regulars.journeys import api as journeys_api
-from regulars.journeys.browse.read import find_journeys_of_runs, list_runs_of_sale
-from regulars.journeys.figures.read import count_parked
 from regulars.journeys.manage import KIND as JOURNEY_KIND
-from regulars.journeys.pages import table as journeys
-from regulars.journeys.pages.parts import PATH as JOURNEYS_PATH
-from regulars.journeys.uses import describe_uses, list_choices
+from regulars.journeys.manage import describe_uses, list_choices
+from regulars.journeys.pages import routes as journeys
+from regulars.journeys.pages.common import PATH as JOURNEYS_PATH
+from regulars.journeys.runs.lists import find_journeys_of_runs, list_runs_of_sale
+from regulars.journeys.stats import count_parked
 from regulars.kit import failpoint, vault
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.ids import JOURNEY, RUN, SEGMENT

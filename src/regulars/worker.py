@@ -17,11 +17,11 @@ from regulars.consent.facts import SubscriptionsChanged
 from regulars.demo.runs.queue import DemoQueue
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
-from regulars.journeys.backtest.asked.queue import BacktestQueue
-from regulars.journeys.kept.forget import KEPT_FOR as RUNS_KEPT_FOR
-from regulars.journeys.kept.forget import sweep_runs
+from regulars.journeys.backtest.requests import BacktestQueue
+from regulars.journeys.retention import KEPT_FOR as RUNS_KEPT_FOR
+from regulars.journeys.retention import sweep_runs
 from regulars.journeys.runs.enter import enter_by_consents, enter_by_sales
-from regulars.journeys.runs.hear import hear_consents, hear_messages, hear_sales
+from regulars.journeys.runs.fact_handlers import hear_consents, hear_messages, hear_sales
 from regulars.journeys.runs.queue import RunQueue
 from regulars.kit import vault
 from regulars.kit.clock import monotonic

@@ -17,13 +17,15 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.journeys import manage
 from regulars.journeys.definition import read_definition
+from regulars.journeys.model import RunRow, TraceRow
 from regulars.journeys.runs.enter import enter_by_consents, enter_by_sales
-from regulars.journeys.runs.find import list_runs, read_trace
-from regulars.journeys.runs.hear import hear_consents, hear_messages, hear_sales
-from regulars.journeys.runs.model import RunRow, TraceRow
+from regulars.journeys.runs.fact_handlers import hear_consents, hear_messages, hear_sales
+from regulars.journeys.runs.lists import list_runs
 from regulars.journeys.runs.queue import RunQueue
+from regulars.journeys.runs.trace import list_trace
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ByExternalId, new_uuid
+from regulars.kit.keyset import PageRequest
 from regulars.messaging.facts import MessagesChanged
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.upsert import upsert_profiles
@@ -182,14 +184,14 @@ class Desk:
 
     def runs(self, journey_id: UUID) -> list[RunRow]:
         """The oldest first."""
-        found = self.do(lambda tx: list_runs(tx, self.organization_id, journey_id, limit=1000))
+        found = self.do(lambda tx: list_runs(tx, self.organization_id, journey_id, PageRequest(1000)))
         return list(reversed(found))
 
     def outcomes(self, journey_id: UUID) -> list[str | None]:
         return [run.outcome for run in self.runs(journey_id)]
 
     def trace(self, run: RunRow) -> list[TraceRow]:
-        return list(self.do(lambda tx: read_trace(tx, self.organization_id, run.id)))
+        return list(self.do(lambda tx: list_trace(tx, self.organization_id, run.id)))
 
     def events(self, run: RunRow) -> list[tuple[str | None, str]]:
         return [(row.step, row.event) for row in self.trace(run)]

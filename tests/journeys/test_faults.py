@@ -9,7 +9,7 @@ from tests.segments.desk import Desk, line
 from regulars.catalog.model import AttributeType
 from regulars.journeys import manage
 from regulars.journeys.errors import DefinitionRefused
-from regulars.journeys.faults import find_unjudgeable_journeys
+from regulars.journeys.manage import find_unjudgeable_journeys
 from regulars.kit.ids import SEGMENT
 
 HOLDS = {"type": "currency", "any_of": ["EUR"]}

@@ -10,7 +10,7 @@ from tests.journeys.desk import Desk
 from regulars.journeys import manage
 from regulars.journeys.backtest.run import backtest
 from regulars.journeys.errors import NotPossible
-from regulars.journeys.runs.resume import resume_run
+from regulars.journeys.runs.lifecycle import resume_run
 from regulars.messaging.providers.base import NotReached
 from regulars.profiles.model import ATTRIBUTES_MAX
 

@@ -7,9 +7,9 @@ from tests.journeys.desk import Desk
 from tests.support.plans import rows_thrown, watch
 
 from regulars.conditions.tree import Bought, Window
-from regulars.journeys.conditions import judge
+from regulars.journeys.context import judge
 from regulars.journeys.definition import Definition, Exit
-from regulars.journeys.sight.look import SALES_MAX, Subject, look, recorded_since
+from regulars.journeys.snapshot import SALES_MAX, Subject, find_sales_since, look
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 
@@ -33,7 +33,7 @@ def test_the_sales_since_a_moment_are_read_from_that_moment_on(desk: Desk, monke
 
     async def read(tx: Tx) -> None:
         since = [tx.now - timedelta(minutes=20), tx.now]
-        found = await recorded_since(tx, desk.organization_id, [(profile_id, None, moment) for moment in since])
+        found = await find_sales_since(tx, desk.organization_id, [(profile_id, None, moment) for moment in since])
         assert [len(sales) for sales in found] == [20, 0]
 
     desk.do(read)

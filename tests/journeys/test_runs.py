@@ -7,9 +7,9 @@ import pytest
 from regulars.journeys import manage
 from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused, NotPossible
-from regulars.journeys.kept.forget import erase_runs
-from regulars.journeys.runs.hear import hear_messages
-from regulars.journeys.runs.resume import resume_run
+from regulars.journeys.retention import erase_runs
+from regulars.journeys.runs.fact_handlers import hear_messages
+from regulars.journeys.runs.lifecycle import resume_run
 from regulars.messaging.facts import MessagesChanged
 
 TEXT = {"do": "send_text", "text": "Merci {{ profile.first_name }}"}

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from regulars.journeys import step_tree as tree
 from regulars.journeys.definition import read_definition
 from regulars.journeys.difference import count_changes, tell_difference
-from regulars.journeys.drafts import tree
 
 EXIT = {"do": "exit"}
 WAIT = {"do": "wait", "days": 1}

@@ -32,11 +32,11 @@ WHOLE = re.compile(
     r"^regulars\.(privacy\.queries\.list_erasures_to_replay"
     # One row of the organization, whichever, is enough.
     r"|demo\.queries\.has_data|demo\.queries\.has_sales|first_run\.queries\.has_consent"
-    r"|journeys\.runs\.queries\.is_any_open"
+    r"|journeys\.runs\.lists\.is_any_run_open"
     # The first or the last row of a key.
     r"|sales\.totals\.queries\.find_newest_sale|sales\.totals\.queries\.find_last_currency|work\.queries\.find_oldest_row"
     # All of a partial index that has only what is counted.
-    r"|journeys\.figures\.queries\.count_at_fault|journeys\.figures\.queries\.count_parked"
+    r"|journeys\.stats\.count_at_fault|journeys\.stats\.count_parked"
     r"|messaging\.browse\.queries\.count_undecided|sales\.inbox\.queries\.count_open"
     # All organizations, once: what a restored database has still to erase, and secrets to encrypt anew.
     r"|cli\.restoring\._replaced_erasures|privacy\.queries\.find_erasure_to_replay|webhooks\.queries\.list_secrets)$"
@@ -44,7 +44,7 @@ WHOLE = re.compile(
 # The first or the last rows of the organization, in the order of an index, as many as the statement's limit says.
 IN_ORDER = re.compile(
     r"^regulars\.(first_run\.queries\.find_first_ticket|profiles\.browse\.queries\.count_profiles"
-    r"|journeys\.preview\.queries\.list_last_\w+|journeys\.queries\.list_journeys"
+    r"|journeys\.sample_customers\._list_last_\w+|journeys\.queries\.list_journeys"
     r"|messaging\.browse\.queries\.list_last_\w+|request_log\.queries\.delete_entries_before"
     r"|webhooks\.queries\.find_old_messages)$"
 )

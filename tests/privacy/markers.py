@@ -15,8 +15,8 @@ from tests.support.room import SECRET
 
 from regulars.consent.chain import hash_number
 from regulars.consent.facts import SubscriptionsChanged
+from regulars.journeys import drafts
 from regulars.journeys.definition import read_definition as read_journey
-from regulars.journeys.drafts import queries as drafts
 from regulars.journeys.manage import create_journey
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx

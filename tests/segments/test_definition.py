@@ -19,7 +19,7 @@ from regulars.conditions.check import (
 )
 from regulars.conditions.needs import attributes_of, properties_of, segments_of, stores_of
 from regulars.conditions.tree import All, OfAttribute, depth_of, walk
-from regulars.journeys.kept.forget import KEPT_FOR as RUNS_KEPT_FOR
+from regulars.journeys.retention import KEPT_FOR as RUNS_KEPT_FOR
 from regulars.kit.ids import JOURNEY, new_uuid
 from regulars.messaging.keep.retention import KEPT_FOR as TEXTS_KEPT_FOR
 from regulars.segments.definition import Definition, read_definition, schema, write_definition

@@ -10,9 +10,9 @@ import msgspec
 from tests.support.aside import run_aside
 
 from regulars.journeys.definition import Wait, read_definition
-from regulars.journeys.drafts.change import lock_draft, write_draft
-from regulars.journeys.drafts.tree import insert_step
+from regulars.journeys.drafts import lock_draft, write_draft
 from regulars.journeys.manage import activate, create_journey
+from regulars.journeys.step_tree import insert_step
 from regulars.kit import vault
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import JOURNEY

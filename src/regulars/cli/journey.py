@@ -12,15 +12,16 @@ from regulars.cli.frame import Act, AsJson, CommandContext, OfOrganization, read
 from regulars.cli.output import CommandError, err, print_json, print_outcome, print_rows, print_table
 from regulars.cli.texting import load
 from regulars.journeys import manage
-from regulars.journeys.backtest.model import NOTE, Report, sorted_counts
+from regulars.journeys.backtest.report import NOTE, Report, sorted_counts
 from regulars.journeys.backtest.run import DAYS_MAX
 from regulars.journeys.backtest.run import backtest as play_back
 from regulars.journeys.definition import read_definition, schema
-from regulars.journeys.model import JourneyRow
-from regulars.journeys.runs.find import list_runs, read_trace
-from regulars.journeys.runs.model import RunRow
-from regulars.journeys.runs.resume import resume_run
+from regulars.journeys.model import JourneyRow, RunRow
+from regulars.journeys.runs.lifecycle import resume_run
+from regulars.journeys.runs.lists import list_runs
+from regulars.journeys.runs.trace import list_trace
 from regulars.kit import ids
+from regulars.kit.keyset import PageRequest
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -149,7 +150,8 @@ def runs(
 ) -> None:
     """List the runs of a journey."""
     identifier = read_id(ids.JOURNEY, journey_id)
-    found = run(organization, lambda it: list_runs(it.tx, it.organization_id, identifier, state=state, limit=limit))
+    page = PageRequest(limit)
+    found = run(organization, lambda it: list_runs(it.tx, it.organization_id, identifier, page, state=state))
     print_rows([_run_as_data(each) for each in found], RUN_COLUMNS, as_json=as_json)
 
 
@@ -157,7 +159,7 @@ def runs(
 def trace(organization: OfOrganization, run_id: TheRun, as_json: AsJson = False) -> None:
     """Show what a run saw and decided, and when."""
     identifier = read_id(ids.RUN, run_id)
-    rows = run(organization, lambda it: read_trace(it.tx, it.organization_id, identifier))
+    rows = run(organization, lambda it: list_trace(it.tx, it.organization_id, identifier))
     if not rows:
         raise CommandError(f"There is no run {run_id}; `regulars journey runs` shows the ids.")
     # Microseconds stay in the JSON: steps of one run may lie close together.

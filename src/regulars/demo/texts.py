@@ -17,7 +17,7 @@ from regulars.journeys.definition import (
     Step,
     WaitForPurchase,
 )
-from regulars.journeys.starts import find_start
+from regulars.journeys.journey_templates import find_start
 from regulars.messaging.settings.model import Notice
 
 LANGUAGE_KEY: Final = "language"

@@ -16,8 +16,7 @@ from regulars.journeys.definition import (
     Wait,
     WaitForPurchase,
 )
-from regulars.journeys.needs import FILTER, needs_of
-from regulars.journeys.program import Forking, walk
+from regulars.journeys.program import FILTER, Forking, needs_of, walk
 from regulars.messaging.template import TemplateError, check_fields, parse_template
 
 STEPS_MAX: Final = 100

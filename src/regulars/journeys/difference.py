@@ -5,8 +5,8 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from regulars.journeys.definition import Definition, SendText, Step
+from regulars.journeys.labels import TRIGGERS, tell_condition, tell_entry, tell_exits, tell_step, tell_ways
 from regulars.journeys.program import Forking
-from regulars.journeys.words import TRIGGERS, tell_condition, tell_entry, tell_exits, tell_step, tell_ways
 
 
 class Line(NamedTuple):

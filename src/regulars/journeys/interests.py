@@ -11,7 +11,7 @@ from uuid import UUID
 
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.journeys import queries
-from regulars.journeys.runs.find import is_any_run_open
+from regulars.journeys.runs.lists import is_any_run_open
 from regulars.kit.db import Database, Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.work.facts import Fact

@@ -1,5 +1,6 @@
-"""A journey's own life: written as a draft, live, changed by new versions, paused, archived."""
+"""Create, change, activate, pause and archive journeys; list their faults and their uses of segments."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
@@ -9,18 +10,19 @@ import msgspec
 
 from regulars.conditions.check import Fault
 from regulars.journeys import queries
-from regulars.journeys.check import find_faults
+from regulars.journeys.check import find_faults, find_unjudgeable
 from regulars.journeys.definition import Definition, read_definition, write_definition
 from regulars.journeys.errors import DefinitionRefused, JourneyNotFound, NotPossible
 from regulars.journeys.interests import need_facts
 from regulars.journeys.model import JourneyRow
-from regulars.journeys.needs import needs_of
-from regulars.journeys.runs.end import end_all_runs, hold_all_runs, release_all_runs
-from regulars.journeys.runs.find import is_any_run_active
-from regulars.journeys.sight.look import load_known
+from regulars.journeys.program import needs_of
+from regulars.journeys.runs.definition_cache import load_definitions
+from regulars.journeys.runs.lifecycle import end_all_runs, hold_all_runs, release_all_runs
+from regulars.journeys.runs.lists import is_any_run_active
+from regulars.journeys.snapshot import load_known
 from regulars.kit.db import Tx
-from regulars.kit.ids import SEGMENT, new_uuid
-from regulars.segments.kept.uses import register_uses
+from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
+from regulars.segments.kept.uses import Use, register_uses
 
 # After a longer pause whoever resumes says what becomes of those who waited.
 ASK_AFTER: Final = timedelta(hours=48)
@@ -182,3 +184,38 @@ def refuse_faults(journey: Journey) -> None:
 
 def definition_as_data(definition: Definition) -> object:
     return msgspec.to_builtins(definition)
+
+
+async def find_unjudgeable_journeys(
+    tx: Tx, organization_id: UUID, rows: Sequence[JourneyRow]
+) -> dict[UUID, dict[str, str]]:
+    """Of those that are live: what cannot be judged now, and why, by place. With as few statements as for one."""
+    live = {row.id: row.live_version for row in rows if row.live_version is not None}
+    definitions = await load_definitions(tx, organization_id, set(live.items()))
+    known = await load_known(tx, organization_id, set(definitions.values()))
+    found = {journey_id: find_unjudgeable(definition, known) for (journey_id, _), definition in definitions.items()}
+    return {journey_id: unjudgeable for journey_id, unjudgeable in found.items() if unjudgeable}
+
+
+PATH: Final = "/journeys"
+LISTED_MAX: Final = 200
+EFFECTS: Final = {
+    "live": "It asks the new version from the next decision on; whoever is in it stays until a branch asks.",
+    "paused": "It asks the new version when it goes on.",
+    "draft": "It is not live; it will ask whatever is saved then.",
+}
+
+
+async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Use]:
+    """Journeys by their ids, as users of a segment."""
+    rows = await queries.find_journeys(tx, organization_id, ids)
+    return {
+        row.id: Use(row.name, f"{PATH}/{JOURNEY.encode(row.id)}", KIND, row.state, EFFECTS.get(row.state, ""))
+        for row in rows
+    }
+
+
+async def list_choices(tx: Tx, organization_id: UUID) -> list[tuple[str, str]]:
+    """The journeys that a condition about texts may name: id and name, the newest first."""
+    rows = await queries.list_journeys(tx, organization_id, limit=LISTED_MAX)
+    return [(JOURNEY.encode(row.id), row.name) for row in rows]

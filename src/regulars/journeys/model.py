@@ -1,7 +1,7 @@
-"""A journey as it is kept: its state, its versions, and when each was live."""
+"""Rows of the tables of journeys, and the columns of sales and profiles that runs read."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 
@@ -22,3 +22,120 @@ class ActivationRow(NamedTuple):
     since: datetime
     until: datetime | None
     definition: str
+
+
+class RunRow(NamedTuple):
+    id: UUID
+    journey_id: UUID
+    version: int
+    fact_kind: str
+    fact_id: str
+    profile_id: UUID
+    sale_id: UUID | None
+    state: str
+    step: str | None
+    waits_for: str | None
+    waiting_since: datetime | None
+    due_at: datetime | None
+    attempts: int
+    outcome: str | None
+    reason: str | None
+    entered_at: datetime
+    ended_at: datetime | None
+    # When what brought the customer in was recorded; None in runs of the release before.
+    fact_at: datetime | None = None
+    # While it waits for a purchase: the latest sales that were there when the wait began.
+    seen_sales: list[UUID] | None = None
+
+    @property
+    def since(self) -> datetime:
+        """A sale recorded after this moment may end the run."""
+        return self.fact_at or self.entered_at
+
+
+class NewRun(NamedTuple):
+    id: UUID
+    journey_id: UUID
+    version: int
+    fact_kind: str
+    fact_id: str
+    profile_id: UUID
+    sale_id: UUID | None
+    step: str | None
+    fact_at: datetime
+
+
+class Noted(NamedTuple):
+    """One line of a trace."""
+
+    run_id: UUID
+    step: str | None
+    event: str
+    detail: dict[str, Any]
+
+
+class TraceRow(NamedTuple):
+    sequence: int
+    at: datetime
+    step: str | None
+    event: str
+    detail: Any
+
+
+class VersionRow(NamedTuple):
+    version: int
+    created_at: datetime
+    created_by: str | None
+
+
+class SpanRow(NamedTuple):
+    """When a version was live."""
+
+    version: int
+    since: datetime
+    until: datetime | None
+
+
+class SaleRow(NamedTuple):
+    id: UUID
+    type: str
+    profile_id: UUID | None
+    store_id: UUID
+    store_external_id: str
+    store_name: str | None
+    country: str | None
+    amount_cents: int
+    currency: str
+    occurred_at: datetime
+    created_at: datetime
+    line_items: Any
+
+
+class RecordedSale(Protocol):
+    """What every row of a sale has."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def occurred_at(self) -> datetime: ...
+    @property
+    def created_at(self) -> datetime: ...
+
+
+class RecordedRow(NamedTuple):
+    """As much of a sale as a run needs to end or to go on by it."""
+
+    id: UUID
+    type: str
+    occurred_at: datetime
+    created_at: datetime
+
+
+class PersonRow(NamedTuple):
+    id: UUID
+    first_name: str | None
+    last_name: str | None
+    attributes: dict[str, str]
+    is_subscribed: bool

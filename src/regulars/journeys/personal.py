@@ -6,10 +6,10 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.journeys.browse.read import list_runs_of_person, name_journeys
-from regulars.journeys.kept.forget import erase_runs, erase_values
-from regulars.journeys.runs.model import RunRow, TraceRow
-from regulars.journeys.trace.keep import list_trace
+from regulars.journeys.model import RunRow, TraceRow
+from regulars.journeys.retention import erase_runs, erase_values
+from regulars.journeys.runs.lists import list_runs_of_person, name_journeys
+from regulars.journeys.runs.trace import list_trace
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import JOURNEY, RUN

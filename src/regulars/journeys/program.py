@@ -1,10 +1,13 @@
-"""A definition as a run follows it: every step with the one that comes after it on each of its ways."""
+"""A definition as a graph of steps, and the conditions, segments and attributes that it refers to."""
 
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from regulars.journeys.definition import Branch, Definition, SetAttribute, Split, Step, WaitForPurchase
+from regulars.conditions.needs import segments_of
+from regulars.conditions.tree import Condition
+from regulars.journeys.definition import Branch, Definition, SendText, SetAttribute, Split, Step, WaitForPurchase
+from regulars.messaging.template import ATTRIBUTE_PREFIX, TemplateError, parse_template
 
 Forking = Branch | Split | WaitForPurchase
 
@@ -63,3 +66,40 @@ def _place(steps: tuple[Step, ...], nodes: dict[str, Node], *, prefix: str, afte
 
 def _id_of(step: Step, prefix: str, number: int) -> str:
     return step.id or f"{prefix}{number}"
+
+
+FILTER = "filter"
+
+
+class Needs(NamedTuple):
+    # The filter and every branch, each with its place: `filter`, or the id of the step.
+    conditions: tuple[tuple[str, Condition], ...]
+    segments: frozenset[str]
+    # The attributes that texts name.
+    attributes: frozenset[str]
+
+
+@lru_cache(maxsize=1_024)
+def needs_of(definition: Definition) -> Needs:
+    conditions = tuple(_conditions(definition))
+    return Needs(
+        conditions=conditions,
+        segments=frozenset(it for _, condition in conditions for it in segments_of(condition)),
+        attributes=frozenset(key for _, step in walk(definition.steps) for key in _attributes(step)),
+    )
+
+
+def _conditions(definition: Definition) -> Iterator[tuple[str, Condition]]:
+    if definition.filter is not None:
+        yield FILTER, definition.filter
+    for place, step in walk(definition.steps):
+        if isinstance(step, Branch):
+            yield place, step.condition
+
+
+def _attributes(step: object) -> Iterator[str]:
+    try:
+        fields = parse_template(step.text).fields if isinstance(step, SendText) else ()
+    except TemplateError:
+        return
+    yield from (field.removeprefix(ATTRIBUTE_PREFIX) for field in fields if field.startswith(ATTRIBUTE_PREFIX))

@@ -8,7 +8,7 @@ from typing import Final
 
 from regulars.consent.model import Entry, Kind
 from regulars.explore.entries import title_of
-from regulars.journeys.runs.model import RunRow
+from regulars.journeys.model import RunRow
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.messaging.inbox.model import ReplyRow
 from regulars.messaging.model import TextRow

@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from regulars.consent.browse.listing import search_subscription
-from regulars.journeys.browse.read import name_journeys
 from regulars.journeys.manage import list_journeys
 from regulars.journeys.model import JourneyRow
+from regulars.journeys.runs.lists import name_journeys
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE, SEGMENT, STORE, SUBSCRIPTION, read_reference
 from regulars.kit.keyset import PageRequest

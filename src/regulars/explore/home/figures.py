@@ -7,10 +7,9 @@ from typing import Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from regulars.journeys.faults import find_unjudgeable_journeys
-from regulars.journeys.figures.read import count_at_fault, count_parked, read_sums
-from regulars.journeys.manage import list_journeys
+from regulars.journeys.manage import find_unjudgeable_journeys, list_journeys
 from regulars.journeys.model import JourneyRow
+from regulars.journeys.stats import count_at_fault, count_parked, read_sums
 from regulars.kit.db import Tx
 from regulars.messaging.browse.listing import count_undecided
 from regulars.messaging.keep.retention import read_day

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from regulars.consent.browse.figures import Counted, read_figures
 from regulars.explore.draw import Chart, bar_chart, hours, sparkline
 from regulars.explore.home.figures import PERIODS, Overview, StoreLine, TroubledJourney, read_overview
-from regulars.journeys.needs import FILTER
+from regulars.journeys.program import FILTER
 from regulars.kit.ids import JOURNEY, WEBHOOK
 from regulars.messaging.settings.store import Texting
 from regulars.web.access import Action

@@ -9,8 +9,8 @@ from regulars.consent.browse.ledger import list_last_entries
 from regulars.consent.model import Entry
 from regulars.consent.subscription import Subscription
 from regulars.explore.entries import title_of
-from regulars.journeys.browse.read import list_runs_of_customer, name_journeys
-from regulars.journeys.runs.model import RunRow
+from regulars.journeys.model import RunRow
+from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, REPLY, RUN, SUBSCRIPTION, TEXT, WEBHOOK_DELIVERY
 from regulars.messaging.browse.listing import list_answers

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.journeys.sight.model import RecordedRow
+from regulars.journeys.model import RecordedRow
 from regulars.kit.db import Tx
 
 # An id has the time of the process that made it, a ticket that of the database: so far apart they never are.

@@ -13,17 +13,17 @@ from uuid import UUID
 from regulars.catalog.model import day_of
 from regulars.conditions.evaluation import Evaluator
 from regulars.journeys.backtest import queries
-from regulars.journeys.backtest.model import Report
-from regulars.journeys.backtest.play import Stage, play
-from regulars.journeys.backtest.story import Story, load_stories
-from regulars.journeys.conditions import CannotJudge, judge
+from regulars.journeys.backtest.history import Story, load_stories
+from regulars.journeys.backtest.report import Report
+from regulars.journeys.backtest.simulation import Stage, play
+from regulars.journeys.context import CannotJudge, judge
 from regulars.journeys.definition import Definition
 from regulars.journeys.errors import NotPossible
 from regulars.journeys.manage import load_journey, refuse_faults
-from regulars.journeys.needs import FILTER
+from regulars.journeys.model import RecordedRow, SaleRow
+from regulars.journeys.program import FILTER
 from regulars.journeys.runs.enter import TRIGGERS, Arrival, arrival_of_sale, may_enter_again
-from regulars.journeys.sight.look import find_sales, load_asked_customers, load_known
-from regulars.journeys.sight.model import RecordedRow, SaleRow
+from regulars.journeys.snapshot import find_sales, load_asked_customers, load_known
 from regulars.kit.clock import start_of_last
 from regulars.kit.db import Tx
 from regulars.messaging.inbox.find import find_suppressed

@@ -6,13 +6,12 @@ from typing import Any, Final, NamedTuple
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.journeys.backtest.asked.ask import ask_for_backtest, find_backtest
-from regulars.journeys.backtest.asked.model import AskedRow
+from regulars.journeys.backtest.requests import AskedRow, ask_for_backtest, find_backtest
 from regulars.journeys.backtest.run import DAYS_MAX
-from regulars.journeys.drafts.change import Draft, load_draft
-from regulars.journeys.figures.read import read_sums
+from regulars.journeys.drafts import Draft, load_draft
+from regulars.journeys.pages.common import STATES, journey_url, read_journey_id, refusals
 from regulars.journeys.pages.flow import SKIPS
-from regulars.journeys.pages.parts import STATES, journey_url, read_journey_id, refusals
+from regulars.journeys.stats import read_sums
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE

@@ -5,11 +5,9 @@ from dataclasses import dataclass, field
 
 from regulars.conditions.check import Fault
 from regulars.journeys.definition import Definition, Step
-from regulars.journeys.figures.read import JourneyFigures, StepFigures
-from regulars.journeys.names import name_segments
-from regulars.journeys.needs import FILTER
-from regulars.journeys.program import Forking
-from regulars.journeys.words import Told, kind_of, tell_step, tell_ways
+from regulars.journeys.labels import Told, kind_of, name_segments, tell_step, tell_ways
+from regulars.journeys.program import FILTER, Forking
+from regulars.journeys.stats import JourneyFigures, StepFigures
 from regulars.kit.etag import etag_of
 from regulars.web.format import Format
 

@@ -6,21 +6,20 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.journeys.browse.read import list_runs
-from regulars.journeys.figures.read import read_sums
+from regulars.journeys.entry_explanation import Explained, explain
+from regulars.journeys.labels import find_segment_names, tell_step
 from regulars.journeys.manage import Journey
-from regulars.journeys.names import find_segment_names
+from regulars.journeys.model import RunRow
+from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, refusals
 from regulars.journeys.pages.flow import draw, step_labels
-from regulars.journeys.pages.parts import PATH, STATES, find_journey, journey_url, refusals
 from regulars.journeys.pages.trace import WAITS, Around, segments_seen, tell_reason, tell_trace
 from regulars.journeys.program import program_of
-from regulars.journeys.runs.definitions import load_definitions
-from regulars.journeys.runs.find import find_run, read_trace
-from regulars.journeys.runs.model import RunRow
-from regulars.journeys.runs.resume import resume_run
-from regulars.journeys.sight.look import find_people, find_sales
-from regulars.journeys.why.explain import Explained, explain
-from regulars.journeys.words import tell_step
+from regulars.journeys.runs.definition_cache import load_definitions
+from regulars.journeys.runs.lifecycle import resume_run
+from regulars.journeys.runs.lists import find_run, list_runs
+from regulars.journeys.runs.trace import list_trace
+from regulars.journeys.snapshot import find_people, find_sales
+from regulars.journeys.stats import read_sums
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE, RUN
 from regulars.kit.keyset import PageRows
@@ -138,7 +137,7 @@ async def show_run(visit: Visit) -> Response:
         journey = await find_journey(tx, visit)
         run = await _find_run(tx, visit, journey)
         definitions = await load_definitions(tx, visit.organization_id, {(run.journey_id, run.version)})
-        rows = await read_trace(tx, visit.organization_id, run.id)
+        rows = await list_trace(tx, visit.organization_id, run.id)
         texts = await list_texts_of(tx, visit.organization_id, OriginKind.JOURNEY, run.id)
         around = Around(texts, await find_segment_names(tx, visit.organization_id, segments_seen(rows)))
         people = await find_people(tx, visit.organization_id, {run.profile_id})

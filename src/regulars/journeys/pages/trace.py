@@ -5,12 +5,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from regulars.journeys.definition import Definition
-from regulars.journeys.names import name_segments
+from regulars.journeys.labels import name_segments, tell_length, tell_step, tell_ways
+from regulars.journeys.model import RunRow, TraceRow
 from regulars.journeys.pages.flow import SKIPS
 from regulars.journeys.program import program_of
 from regulars.journeys.runs.decide import FAULT_LASTS_MAX
-from regulars.journeys.runs.model import RunRow, TraceRow
-from regulars.journeys.words import tell_length, tell_step, tell_ways
 from regulars.kit.clock import parse_timestamp
 from regulars.messaging.model import TextRow
 from regulars.web import mask

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from regulars.journeys.conditions import CannotJudge, Seen, describe_context, judge
+from regulars.journeys.context import CannotJudge, Seen, describe_context, judge, values_of
 from regulars.journeys.definition import (
     Branch,
     Definition,
@@ -22,11 +22,9 @@ from regulars.journeys.definition import (
     WaitForPurchase,
     WaitUntil,
 )
-from regulars.journeys.needs import needs_of
-from regulars.journeys.program import Node, program_of
-from regulars.journeys.runs.when import after_wait, choose_zone, end_of_wait, next_local_time
-from regulars.journeys.runs.words import values_of
-from regulars.journeys.sight.model import PersonRow, RecordedRow, RecordedSale, SaleRow
+from regulars.journeys.model import PersonRow, RecordedRow, RecordedSale, SaleRow
+from regulars.journeys.program import Node, needs_of, program_of
+from regulars.journeys.runs.wait_times import after_wait, choose_zone, end_of_wait, next_local_time
 from regulars.kit.errors import ValidationError
 from regulars.messaging.model import EXPIRES_AFTER
 from regulars.messaging.template import Missing, parse_template, render

@@ -4,6 +4,7 @@ The unique key decides. Before it a customer's place in the journey is locked, b
 somebody in again depends on when they entered last, and one customer has one run in a journey at a time.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,18 +13,13 @@ from uuid import UUID
 
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.journeys import queries as journeys
-from regulars.journeys.conditions import describe_segments, judge
+from regulars.journeys.context import describe_segments, judge
 from regulars.journeys.definition import Definition, Reentry, read_definition
 from regulars.journeys.interests import need_facts
-from regulars.journeys.model import ActivationRow
-from regulars.journeys.needs import FILTER, needs_of
-from regulars.journeys.program import program_of
-from regulars.journeys.runs import queries
-from regulars.journeys.runs.model import NewRun, Noted
-from regulars.journeys.runs.note import count_entries, count_refused
-from regulars.journeys.sight.look import Sight, Subject, find_sales, look
-from regulars.journeys.sight.model import SaleRow
-from regulars.journeys.trace import keep as trace
+from regulars.journeys.model import ActivationRow, NewRun, Noted, SaleRow
+from regulars.journeys.program import FILTER, needs_of, program_of
+from regulars.journeys.runs import queries, trace
+from regulars.journeys.snapshot import Sight, Subject, find_sales, look
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
 from regulars.kit.ids import SALES_EVENT, SUBSCRIPTION, new_uuid
@@ -118,7 +114,7 @@ async def _enter_journey(
     passed = [_passes(sight, subject, tx.now) for subject in subjects]
     wanted = [one for one, is_in in zip(matched, passed, strict=True) if is_in]
     refused = [activation.version for (_, activation, _), is_in in zip(matched, passed, strict=True) if not is_in]
-    await count_refused(tx, organization_id, journey_id, refused)
+    await trace.add_totals(tx, organization_id, Counter((journey_id, version, "", "refused") for version in refused))
     if wanted:
         await _begin(tx, organization_id, journey_id, wanted, sight)
 
@@ -187,7 +183,7 @@ async def _begin(
             organization_id,
             [Noted(run.id, None, "entered", _entered(run, definitions[run.fact_id], sight, tx.now)) for run in new],
         )
-        await count_entries(tx, organization_id, new)
+        await trace.add_totals(tx, organization_id, Counter((journey_id, run.version, "", "entered") for run in new))
         if journey.state != "live":
             await need_facts(tx, organization_id)
         tx.touched.add(("journey_runs", organization_id))

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
-from regulars.journeys.runs.model import NewRun, RunRow
+from regulars.journeys.model import NewRun, RunRow
 from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns, names_of
 from regulars.kit.db import Tx
@@ -243,14 +243,6 @@ async def set_reason(tx: Tx, organization_id: UUID, run_id: UUID, *, reason: str
     )
 
 
-async def find_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None:
-    rows = await tx.fetch(
-        SQL("SELECT {columns} FROM journey_runs WHERE organization_id = %s AND id = %s").format(columns=_COLUMNS),
-        (organization_id, run_id),
-    )
-    return RunRow(*rows[0]) if rows else None
-
-
 async def find_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID]) -> list[RunRow]:
     rows = await tx.fetch(
         SQL("SELECT {columns} FROM journey_runs WHERE organization_id = %s AND id = ANY (%s::uuid[])").format(
@@ -325,29 +317,6 @@ async def lock_active_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, l
         (organization_id, journey_id, limit),
     )
     return [RunRow(*row) for row in rows]
-
-
-async def is_any_active(tx: Tx, organization_id: UUID, journey_id: UUID) -> bool:
-    rows = await tx.fetch(
-        """
-        SELECT EXISTS (
-            SELECT 1 FROM journey_runs
-            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s
-              AND state <> 'ended' AND state <> 'parked'
-        )
-        """,
-        {"organization_id": organization_id, "journey_id": journey_id},
-    )
-    return bool(rows[0][0])
-
-
-async def is_any_open(tx: Tx, organization_id: UUID) -> bool:
-    """Parked ones count: a withdrawal ends them too."""
-    rows = await tx.fetch(
-        "SELECT EXISTS (SELECT 1 FROM journey_runs WHERE organization_id = %s AND state <> 'ended')",
-        (organization_id,),
-    )
-    return bool(rows[0][0])
 
 
 async def lock_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None:

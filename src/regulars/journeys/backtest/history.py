@@ -1,0 +1,109 @@
+"""A customer's recorded history: what was known about the customer at each moment of the past."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, tzinfo
+from typing import Final
+from uuid import UUID
+
+from regulars.catalog.model import day_of
+from regulars.conditions.customers import Customer, Standing
+from regulars.consent.browse.over_time import NumberHistory, load_histories
+from regulars.consent.model import Outcome, opt_in_automation
+from regulars.consent.numbers.gate import TextNumber
+from regulars.journeys.backtest import queries
+from regulars.journeys.model import PersonRow, RecordedRow
+from regulars.journeys.runs.enter import Arrival, arrival_of_entry
+from regulars.journeys.snapshot import find_people
+from regulars.kit.db import Tx
+
+SALES_MAX: Final = 1_000
+
+
+@dataclass(slots=True)
+class Story:
+    # Attributes that the journey sets are set here.
+    person: PersonRow
+    # In the order in which they were recorded.
+    sales: list[RecordedRow]
+    numbers: list[NumberHistory]
+    # When texts were let through to each number: they count against the cap of those that follow.
+    texted: dict[bytes, list[datetime]] = field(default_factory=dict)
+
+    def number_at(self, moment: datetime) -> TextNumber | None:
+        """Of the numbers that could be texted then, the one consented to last."""
+        standing = [
+            (consented_at, it.number_hash, it.phone_number)
+            for it in self.numbers
+            if it.phone_number is not None and (consented_at := it.consented_at(moment)) is not None
+        ]
+        if not standing:
+            return None
+        _, number_hash, phone_number = max(standing)
+        return TextNumber(phone_number, number_hash)
+
+    def may_text(self, number_hash: bytes, moment: datetime) -> bool:
+        return any(it.number_hash == number_hash and it.consented_at(moment) is not None for it in self.numbers)
+
+    def customer_at(self, moment: datetime, current: Customer, zone: tzinfo) -> Customer:
+        """The customer as conditions would have seen them: sales that had been recorded, texts and consents until then.
+        The rest is as it is now."""
+        day = day_of(moment, zone)
+        return replace(
+            current,
+            standing=self._standing_at(moment, current.standing),
+            sales=tuple(sale for sale in current.sales if sale.recorded_at <= moment),
+            texts=tuple(text for text in current.texts if text.day <= day),
+        )
+
+    def _standing_at(self, moment: datetime, current: Standing) -> Standing:
+        """A number that must not be texted now counts as one then, as for the texts of a backtest."""
+        may_be_texted = self.number_at(moment) is not None
+        if current.state == "do_not_contact" or (current.state == "may_be_texted") is may_be_texted:
+            return current
+        if may_be_texted:
+            return Standing("may_be_texted")
+        withdrawn = any(
+            entry.outcome == Outcome.UNSUBSCRIBED and entry.received_at <= moment
+            for it in self.numbers
+            for entry in it.entries
+        )
+        return Standing("withdrawn" if withdrawn else "never_asked")
+
+    def recorded_by(self, moment: datetime, *, but: UUID | None) -> list[RecordedRow]:
+        """The sales that a run could see at a moment."""
+        return [it for it in self.sales if it.created_at <= moment and it.id != but]
+
+    def first_withdrawal(self, *, after: datetime) -> datetime | None:
+        moments = (
+            entry.received_at
+            for it in self.numbers
+            for entry in it.entries
+            if entry.outcome == Outcome.UNSUBSCRIBED and entry.received_at > after
+        )
+        return min(moments, default=None)
+
+    def consents(self) -> Iterator[Arrival]:
+        """Those that made the customer reachable and were recent."""
+        for number in self.numbers:
+            for entry in number.entries:
+                claimed_at = entry.claimed_at or entry.effective_at
+                outcome = Outcome(entry.outcome)
+                if opt_in_automation(outcome, consented_at=claimed_at, now=entry.received_at) == "eligible":
+                    yield arrival_of_entry(entry.subscription_id, entry.sequence, entry.profile_id, entry.received_at)
+
+
+async def load_stories(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID], *, since: datetime) -> list[Story]:
+    """Customers that are gone are absent."""
+    if not profile_ids:
+        return []
+    people = await find_people(tx, organization_id, profile_ids)
+    numbers = await load_histories(tx, organization_id, profile_ids)
+    sales: dict[UUID, list[RecordedRow]] = {}
+    found = await queries.find_past_sales(tx, organization_id, sorted(profile_ids), since=since, limit=SALES_MAX)
+    for profile_id, sale in sorted(found, key=lambda it: (it[1].created_at, it[1].id)):
+        sales.setdefault(profile_id, []).append(sale)
+    return [
+        Story(person._replace(attributes=dict(person.attributes)), sales.get(person.id, []), numbers.get(person.id, []))
+        for person in people
+    ]

@@ -1,0 +1,105 @@
+"""The report of a backtest: entries, texts, and what was not sent and why, by day."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from regulars.kit.clock import format_timestamp, in_zone
+from regulars.kit.ids import PROFILE
+
+NOTE: Final = (
+    "It uses today's attributes, segments, links of numbers to customers, suppressed numbers and texting settings;"
+    " consents and sales are those that had been recorded at each moment."
+)
+# Of each figure so many customers are named.
+PEOPLE_MAX: Final = 50
+
+
+@dataclass(slots=True)
+class Day:
+    entries: int = 0
+    texts: int = 0
+    # Of the texts that would be sent; what they would cost.
+    parts: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    not_entered: Counter[str] = field(default_factory=Counter)
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "entries": self.entries,
+            "texts": self.texts,
+            "parts": self.parts,
+            "skipped": sorted_counts(self.skipped),
+            "not_entered": sorted_counts(self.not_entered),
+        }
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    version: int
+    since: datetime
+    until: datetime
+    # Days are those of the organization.
+    zone: str
+    by_day: dict[date, Day]
+    # How runs ended, and how many wait for something that is still to come.
+    outcomes: Counter[str] = field(default_factory=Counter)
+    still_waiting: int = 0
+    facts: int = 0
+    is_cut: bool = False
+    # By figure: some of the customers behind it, first come first.
+    people: dict[str, dict[UUID, None]] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, version: int, *, since: datetime, until: datetime, zone: str) -> "Report":
+        first, last = _day(since, zone), _day(until, zone)
+        days = {first + timedelta(days=ahead): Day() for ahead in range((last - first).days + 1)}
+        return cls(version=version, since=since, until=until, zone=zone, by_day=days)
+
+    def day(self, moment: datetime) -> Day:
+        return self.by_day[_day(moment, self.zone)]
+
+    def name(self, figure: str, profile_id: UUID) -> None:
+        """Remember who is behind a figure: `entries`, `texts`, or the reason for staying out or for no text."""
+        people = self.people.setdefault(figure, {})
+        if len(people) < PEOPLE_MAX:
+            people[profile_id] = None
+
+    @property
+    def total(self) -> Day:
+        total = Day()
+        for day in self.by_day.values():
+            total.entries += day.entries
+            total.texts += day.texts
+            total.parts += day.parts
+            total.skipped += day.skipped
+            total.not_entered += day.not_entered
+        return total
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "since": format_timestamp(self.since),
+            "until": format_timestamp(self.until),
+            "time_zone": self.zone,
+            "facts": self.facts,
+            "is_cut": self.is_cut,
+            **self.total.as_data(),
+            "outcomes": sorted_counts(self.outcomes),
+            "still_waiting": self.still_waiting,
+            "by_day": [{"day": day.isoformat(), **counted.as_data()} for day, counted in self.by_day.items()],
+            "people": {figure: [PROFILE.encode(it) for it in people] for figure, people in sorted(self.people.items())},
+            "note": NOTE,
+        }
+
+
+def sorted_counts(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items()))
+
+
+def _day(moment: datetime, zone: str) -> date:
+    return in_zone(moment, ZoneInfo(zone)).date()

@@ -1,1 +1,0 @@
-"""Runs and versions in lists for people."""

@@ -1,0 +1,153 @@
+"""Drafts: one for each journey, shared by all its editors. Load, change, save as a version, discard.
+
+`kit.etag` has the rule for two users who edit at once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.conditions.check import Fault
+from regulars.journeys import queries
+from regulars.journeys.check import find_excess
+from regulars.journeys.definition import Definition, read_definition, write_definition
+from regulars.journeys.errors import DraftTooLarge, JourneyNotFound, NotPossible
+from regulars.journeys.labels import find_segment_names
+from regulars.journeys.manage import Journey, check_definition, load_journey, update_journey
+from regulars.journeys.model import JourneyRow
+from regulars.journeys.program import needs_of
+from regulars.kit.db import Tx
+from regulars.kit.etag import etag_of, require_etag
+
+
+class DraftRow(NamedTuple):
+    based_on: int
+    revision: int
+    definition: str
+    changed_at: datetime | None
+    changed_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """`changed_at` is None where the draft is the last version, unchanged."""
+
+    row: JourneyRow
+    definition: Definition
+    faults: list[Fault]
+    based_on: int
+    revision: int
+    changed_at: datetime | None = None
+    changed_by: str | None = None
+    # The names of the segments that the definition uses, by their ids.
+    segments: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is anything to save."""
+        return self.changed_at is not None
+
+    @property
+    def etag(self) -> str:
+        """Of the draft and the version that it began with: both decide whether saving it overwrites anything."""
+        return etag_of((self.definition, self.based_on))
+
+
+async def load_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
+    """The draft, or the last version where there is none."""
+    journey = await load_journey(tx, organization_id, journey_id)
+    return await _draft(tx, organization_id, journey.row, await _find_draft(tx, organization_id, journey_id))
+
+
+async def lock_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> Draft:
+    """To change it; all writers lock the journey's row first."""
+    row = await queries.lock_journey(tx, organization_id, journey_id)
+    if row is None:
+        raise JourneyNotFound("There is no journey with this id.")
+    if row.state == "archived":
+        raise NotPossible("A journey that has ended does not change; make a copy of it.")
+    return await _draft(tx, organization_id, row, await _find_draft(tx, organization_id, journey_id))
+
+
+async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Definition, *, by: str) -> None:
+    """The caller holds the lock."""
+    # One that is too large already may still be made smaller.
+    if (excess := find_excess(changed)) is not None and find_excess(draft.definition) is None:
+        raise DraftTooLarge(f"{excess.message} Nothing was changed.")
+    row = DraftRow(draft.based_on, draft.revision + 1, write_definition(changed).decode(), tx.now, by)
+    await upsert_draft(tx, organization_id, draft.row.id, row)
+
+
+async def save_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, etag: str, by: str) -> Journey:
+    """A new version of the draft, which a live journey takes at once. `etag` is of what the user was shown."""
+    draft = await lock_draft(tx, organization_id, journey_id)
+    if not draft.is_new:
+        raise NotPossible("There is nothing to save: nothing was changed since the last version.")
+    require_etag((draft.definition, draft.row.version), etag)
+    journey = await update_journey(tx, organization_id, journey_id, draft.definition, created_by=by)
+    await _delete_draft(tx, organization_id, journey_id)
+    return journey
+
+
+async def discard_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> bool:
+    return await _delete_draft(tx, organization_id, journey_id) > 0
+
+
+async def _draft(tx: Tx, organization_id: UUID, row: JourneyRow, found: DraftRow | None) -> Draft:
+    if found is None:
+        journey = await load_journey(tx, organization_id, row.id)
+        definition, faults, found = journey.definition, journey.faults, DraftRow(row.version, 0, "", None, None)
+    else:
+        definition = read_definition(found.definition.encode())
+        faults = await check_definition(tx, organization_id, definition)
+    return Draft(
+        row=row,
+        definition=definition,
+        faults=faults,
+        based_on=found.based_on,
+        revision=found.revision,
+        changed_at=found.changed_at,
+        changed_by=found.changed_by,
+        segments=await find_segment_names(tx, organization_id, needs_of(definition).segments),
+    )
+
+
+async def _find_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> DraftRow | None:
+    rows = await tx.fetch(
+        """
+        SELECT based_on, revision, definition::text, changed_at, changed_by FROM journey_drafts
+        WHERE organization_id = %s AND journey_id = %s
+        """,
+        (organization_id, journey_id),
+    )
+    return DraftRow(*rows[0]) if rows else None
+
+
+async def upsert_draft(tx: Tx, organization_id: UUID, journey_id: UUID, draft: DraftRow) -> None:
+    """The caller has locked the journey's row."""
+    await tx.execute(
+        """
+        INSERT INTO journey_drafts (organization_id, journey_id, based_on, revision, definition, changed_at, changed_by)
+        VALUES (%s, %s, %s, %s, %s::json, %s, %s)
+        ON CONFLICT (organization_id, journey_id)
+        DO UPDATE SET based_on = EXCLUDED.based_on, revision = EXCLUDED.revision, definition = EXCLUDED.definition,
+                      changed_at = EXCLUDED.changed_at, changed_by = EXCLUDED.changed_by
+        """,
+        (
+            organization_id,
+            journey_id,
+            draft.based_on,
+            draft.revision,
+            draft.definition,
+            draft.changed_at,
+            draft.changed_by,
+        ),
+    )
+
+
+async def _delete_draft(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
+    return await tx.execute(
+        "DELETE FROM journey_drafts WHERE organization_id = %s AND journey_id = %s", (organization_id, journey_id)
+    )

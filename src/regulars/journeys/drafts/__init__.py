@@ -1,1 +1,0 @@
-"""What is being written before it becomes a version: one draft a journey, which the whole team shares."""

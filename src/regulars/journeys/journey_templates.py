@@ -1,0 +1,89 @@
+"""Templates for new journeys: each is a whole definition that can run unchanged."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from regulars.conditions.tree import Bought, Consent, Window
+from regulars.journeys.definition import Branch, Definition, Reentry, SendText, Wait, WaitUntil
+
+_NAME: Final = '{{ profile.first_name | default("there") }}'
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    key: str
+    about: str
+    definition: Definition
+
+
+STARTS: Final = (
+    Start(
+        "thank-you",
+        "A day after somebody's first ticket of the year, at ten in the morning.",
+        Definition(
+            name="Thank you after a first purchase",
+            trigger="purchase",
+            filter=Bought(none=True, window=Window(last_days=365)),
+            reentry=Reentry(policy="never"),
+            exit_on=("return",),
+            steps=(
+                Wait(days=1),
+                WaitUntil(time="10:00"),
+                Branch(
+                    condition=Consent(state="may_be_texted"),
+                    then=(SendText(text=f"Thank you for your visit, {_NAME}. See you soon at {{{{ store.name }}}}."),),
+                ),
+            ),
+        ),
+    ),
+    Start(
+        "welcome",
+        "A few minutes after somebody agreed to be texted.",
+        Definition(
+            name="Welcome after opt-in",
+            trigger="opt_in",
+            reentry=Reentry(policy="never"),
+            steps=(
+                Wait(minutes=5),
+                SendText(text=f"Welcome, {_NAME}. You will hear from us now and then, and never too often."),
+            ),
+        ),
+    ),
+    Start(
+        "win-back",
+        "Sixty days after the last purchase: each new one begins the wait anew.",
+        Definition(
+            name="Win back after 60 days",
+            trigger="purchase",
+            exit_on=("purchase",),
+            steps=(
+                Wait(days=60),
+                WaitUntil(time="17:00", weekdays=("thursday", "friday")),
+                SendText(text=f"It has been a while, {_NAME}. We would be glad to see you again."),
+            ),
+        ),
+    ),
+    Start(
+        "after-return",
+        "Two days after something was brought back.",
+        Definition(
+            name="After a return",
+            trigger="return",
+            reentry=Reentry(policy="after_days", days=30),
+            exit_on=("purchase",),
+            steps=(
+                Wait(days=2),
+                WaitUntil(time="11:00"),
+                SendText(text=f"{_NAME}, was something not as you hoped? Reply to this text and we will help."),
+            ),
+        ),
+    ),
+)
+BLANK: Final = Definition(name="New journey", trigger="purchase", steps=())
+
+
+def find_start(key: str) -> Definition | None:
+    """The definition of this name; `blank` has no step yet."""
+    if key == "blank":
+        return BLANK
+    return next((start.definition for start in STARTS if start.key == key), None)

@@ -1,1 +1,0 @@
-"""How long runs and traces are kept."""

@@ -1,0 +1,141 @@
+"""Steps, triggers and conditions in words, for pages, differences between versions and commands."""
+
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from regulars.conditions.labels import Labels
+from regulars.conditions.tree import Condition
+from regulars.journeys.definition import (
+    Branch,
+    Definition,
+    Exit,
+    SendText,
+    SetAttribute,
+    Split,
+    Step,
+    Wait,
+    WaitForPurchase,
+    WaitUntil,
+)
+from regulars.kit.db import Tx
+from regulars.kit.ids import SEGMENT
+from regulars.messaging.template import describe_template
+from regulars.segments.kept.manage import find_names
+
+TRIGGERS: Final = {
+    "purchase": "A purchase is recorded",
+    "return": "A return is recorded",
+    "opt_in": "A customer opts in to texts",
+}
+GROUP_WORDS: Final = {"all": "All of these hold", "any": "Any of these holds", "none": "None of these holds"}
+KINDS: Final = {
+    "wait": ("Wait", "clock"),
+    "wait_until": ("Wait until", "clock"),
+    "wait_for_purchase": ("Wait for an event", "ticket"),
+    "branch": ("Branch", "branch"),
+    "split": ("Split", "branch"),
+    "send_text": ("Send a text", "message"),
+    "set_attribute": ("Set attribute", "tag"),
+    "exit": ("Exit", "out"),
+}
+
+
+class Told(NamedTuple):
+    """A step as a card shows it."""
+
+    kind: str
+    name: str
+    more: str
+    icon: str
+
+
+def kind_of(step: Step) -> str:
+    return str(step.__struct_config__.tag)
+
+
+def tell_step(step: Step) -> Told:
+    kind, icon = KINDS[kind_of(step)]
+    name, more = _tell(step)
+    return Told(kind, name, more, icon)
+
+
+def tell_ways(step: Step) -> tuple[str, str]:
+    """What the two ways of a forking step are called."""
+    match step:
+        case WaitForPurchase():
+            return "Bought", "Did not"
+        case Split(percent=percent):
+            return f"{percent}%", f"{100 - percent}%"
+        case _:
+            return "Yes", "No"
+
+
+def tell_entry(definition: Definition) -> str:
+    match definition.reentry.policy:
+        case "never":
+            return "each customer once"
+        case "after_days":
+            return f"again {_count(definition.reentry.days or 0, 'day')} after the last time at the earliest"
+        case _:
+            return "again with each one, unless a customer is in it"
+
+
+def tell_exits(definition: Definition) -> str:
+    also = "".join(f", a {it}" for it in definition.exit_on)
+    return f"Leaves by: a withdrawal{also}"
+
+
+def tell_condition(condition: Condition) -> str:
+    """One line; groups in brackets."""
+    return Labels().line(condition)
+
+
+def tell_length(*, days: int = 0, hours: int = 0, minutes: int = 0) -> str:
+    spans = [_count(days, "day"), _count(hours, "hour"), _count(minutes, "minute")]
+    found = [span for number, span in zip((days, hours, minutes), spans, strict=True) if number]
+    return " and ".join(found) or "no time"
+
+
+def _tell(step: Step) -> tuple[str, str]:
+    match step:
+        case Wait():
+            return tell_length(days=step.days, hours=step.hours, minutes=step.minutes), ""
+        case WaitUntil(time=time, weekdays=weekdays):
+            on = f" on {' or '.join(day.capitalize() for day in weekdays)}" if weekdays else ""
+            return f"{time} local time{on}", "of the number's country, else the store's, else the organization's"
+        case WaitForPurchase():
+            length = tell_length(days=step.days, hours=step.hours)
+            return f"Buys within {length}", f"otherwise goes on after {length}"
+        case Branch(condition=condition):
+            return f"{_sentence(tell_condition(condition))}?", "asked at this moment, not at entry"
+        case Split(percent=percent):
+            return f"{percent}% of the customers", "by chance, always the same way for the same customer"
+        case SendText(text=text):
+            return f"“{describe_template(text)}”", "consent, hours and caps are asked when it leaves"
+        case SetAttribute(key=key, value=value):
+            return f"{key} = {value}", ""
+        case Exit():
+            return "Exit", ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+async def find_segment_names(tx: Tx, organization_id: UUID, ids: Collection[str]) -> dict[str, str]:
+    """Of those that are still there."""
+    decoded = [identifier for identifier in map(SEGMENT.decode, ids) if identifier is not None]
+    names = await find_names(tx, organization_id, decoded)
+    return {SEGMENT.encode(identifier): name for identifier, name in names.items()}
+
+
+def name_segments(words: str, names: Mapping[str, str]) -> str:
+    """The same words, with names in the place of ids."""
+    for segment_id, name in names.items():
+        words = words.replace(segment_id, f"“{name}”")
+    return words

@@ -1,0 +1,60 @@
+"""Shared by the pages of journeys: the journey of the address, its URL, and errors as pages show them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+from uuid import UUID
+
+from regulars.journeys.errors import DefinitionRefused, DraftTooLarge, JourneyNotFound, NotPossible, RunNotFound
+from regulars.journeys.manage import Journey, load_journey
+from regulars.journeys.model import JourneyRow
+from regulars.kit.db import Tx
+from regulars.kit.ids import JOURNEY
+from regulars.web.errors import Conflict, FormTooLarge, PageNotFound
+from regulars.web.visit import Visit
+
+PATH: Final = "/journeys"
+STATES: Final = {
+    "live": ("Live", "live", "live"),
+    "paused": ("Paused", "warn", "pause"),
+    "draft": ("Draft", "none", "none"),
+    "archived": ("Ended", "blocked", "blocked"),
+}
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """What the room refuses, as pages say it."""
+    try:
+        yield
+    except (JourneyNotFound, RunNotFound) as error:
+        raise PageNotFound(str(error)) from None
+    except DraftTooLarge as error:
+        raise FormTooLarge(str(error)) from None
+    except DefinitionRefused:
+        raise Conflict("It cannot run as it stands: what needs a change is named in the builder.") from None
+    except NotPossible as error:
+        raise Conflict(str(error)) from None
+
+
+def read_journey_id(visit: Visit) -> UUID:
+    identifier = JOURNEY.decode(visit.references[0])
+    if identifier is None:
+        raise PageNotFound("This organization has no such journey.")
+    return identifier
+
+
+async def find_journey(tx: Tx, visit: Visit, *, version: int | None = None) -> Journey:
+    """The journey of the address, inside this organization."""
+    with refusals():
+        return await load_journey(tx, visit.organization_id, read_journey_id(visit), version=version)
+
+
+def journey_url(visit: Visit, row: JourneyRow, *more: str) -> str:
+    return visit.url(PATH, JOURNEY.encode(row.id), *more)
+
+
+def read_version(visit: Visit, name: str = "version") -> int | None:
+    """A version of the address; what is none is left out."""
+    text = visit.query.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 6 and int(text) else None  # noqa: PLR2004  # a million versions

@@ -1,0 +1,220 @@
+"""Handlers of the builder's forms; each makes one change of the draft."""
+
+from dataclasses import replace
+from typing import Literal, cast
+
+import msgspec
+from starlette.responses import Response
+
+from regulars.conditions.forms.draft import TooManyNodes, apply, read_tree
+from regulars.conditions.forms.view import build, settle_tree
+from regulars.conditions.tree import Condition, Group, Nothing
+from regulars.journeys import step_tree as tree
+from regulars.journeys.definition import Reentry, Step
+from regulars.journeys.drafts import Draft
+from regulars.journeys.labels import TRIGGERS, tell_condition, tell_step
+from regulars.journeys.pages.edit import builder
+from regulars.journeys.pages.edit.builder import rules_panel
+from regulars.journeys.pages.edit.drafts import Edit, builder_url, edit
+from regulars.journeys.pages.edit.message_editor import replace_character
+from regulars.journeys.pages.edit.step_forms import STEP_KINDS, read_step
+from regulars.journeys.program import Forking, walk
+from regulars.kit.db import Tx
+from regulars.kit.etag import etag_of
+from regulars.web.errors import FormTooLarge, PageNotFound
+from regulars.web.form import FormState
+from regulars.web.render import redirect, render
+from regulars.web.visit import Visit
+
+NAME_CHARACTERS_MAX = 120
+REENTRY_DAYS_MAX = 3_650
+
+
+async def change_entry(visit: Visit) -> Response:
+    """Name, trigger, whether a customer comes in again, and what else ends a run."""
+    form = FormState(visit.form)
+    name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
+    trigger = form.choice("trigger", tuple(TRIGGERS))
+    policy = cast("Literal['always', 'never', 'after_days']", form.choice("reentry", ("always", "never", "after_days")))
+    days = form.whole("reentry_days", minimum=1, maximum=REENTRY_DAYS_MAX) if policy == "after_days" else None
+    exits = tuple(one for one in ("purchase", "return") if form.is_checked(f"exit_{one}"))
+
+    async def plan(_: Tx, draft: Draft) -> Edit:
+        changed = None
+        if not form.is_refused:
+            reentry = Reentry(policy=policy, days=days)
+            changed = msgspec.structs.replace(
+                draft.definition, name=name, trigger=trigger, reentry=reentry, exit_on=exits
+            )
+        return Edit(
+            piece=builder.entry_of(draft.definition),
+            changed=changed,
+            panel=lambda: builder.entry_panel(draft, form=form),
+            now=f"It is called “{draft.definition.name}” now.",
+            then="" if draft.definition.steps else "?add=1",
+        )
+
+    return await edit(visit, plan)
+
+
+async def add_step(visit: Visit) -> Response:
+    form, place, kind = FormState(visit.form), visit.form.get("place", ""), visit.form.get("kind", "")
+    if kind not in STEP_KINDS:
+        return redirect(visit, f"{builder_url(visit)}?add={place}")
+
+    async def plan(tx: Tx, draft: Draft) -> Edit:
+        container, _ = tree.split_place(place)
+        steps, step = tree.steps_in(draft.definition, container), read_step(form, kind)
+        return Edit(
+            piece=steps,
+            changed=None if step is None else tree.insert_step(draft.definition, place, step),
+            panel=lambda: builder.add_panel(tx, visit, draft, place, kind, form=form),
+            now="The steps beside it are not the same any more.",
+            then=f"?step={place}" if kind == "branch" else f"#s-{place}",
+            done=None if step is None else f"Added: {tell_step(step).kind.lower()}.",
+        )
+
+    return await edit(visit, plan)
+
+
+async def change_step(visit: Visit) -> Response:
+    form = FormState(visit.form)
+
+    async def plan(tx: Tx, draft: Draft) -> Edit:
+        found = _find_moved(draft, visit.form.get("place", ""), visit.form.get("was", ""))
+        if found is None:
+            end = str(len(draft.definition.steps) + 1)
+            return Edit(
+                piece=None,
+                changed=draft.definition,
+                panel=lambda: builder.add_panel(tx, visit, draft, end, form.value("kind"), form=form),
+                now="The step was removed. Yours would be added at the end.",
+            )
+        place, there = found
+        step = read_step(form, form.value("kind"), there=there)
+        return Edit(
+            piece=there,
+            changed=None if step is None else tree.replace_step(draft.definition, place, step),
+            panel=lambda: builder.step_panel(tx, visit, draft, place, form=form),
+            now=tell_step(there).name,
+            then=f"#s-{place}",
+            done=None if step is None else f"Kept in the draft: {tell_step(step).kind.lower()}.",
+        )
+
+    return await edit(visit, plan)
+
+
+async def measure_step(visit: Visit) -> Response:
+    """Nothing is kept: the same form comes back, measured; perhaps with a character replaced or a place put in."""
+    values = dict(visit.form)
+    text = values.get("text", "").replace("\r\n", "\n")
+    if values.get("replace"):
+        text = replace_character(text, values["replace"])
+    if "insert" in values and values.get("field"):
+        text = f"{text} {values['field']}".strip()
+    form, place, who = FormState({**values, "text": text}), values.get("place", ""), values.get("who", "").strip()
+    async with visit.database.reading() as tx:
+        draft = await builder.find_draft(tx, visit)
+        with builder.places():
+            if values.get("is_new"):
+                panel = await builder.add_panel(tx, visit, draft, place, "send_text", form=form, who=who)
+            else:
+                panel = await builder.step_panel(tx, visit, draft, place, form=form, who=who)
+    # The form keeps its etag, or a later save would overwrite a change that was never shown.
+    return builder.render_builder(visit, draft, replace(panel, was=values.get("was", "")))
+
+
+async def move_step(visit: Visit) -> Response:
+    place, way = visit.form.get("place", ""), visit.form.get("way", "")
+    if way not in {"up", "down"}:
+        raise PageNotFound("A step moves up or down.")
+
+    async def plan(_: Tx, draft: Draft) -> Edit:
+        changed, moved_to = tree.move_step(draft.definition, place, cast("tree.Way", way))
+        return Edit(piece=draft.definition, changed=changed, then=f"#s-{moved_to}")
+
+    return await edit(visit, plan)
+
+
+async def remove_step(visit: Visit) -> Response:
+    """What holds other steps is removed after a question."""
+    place = visit.form.get("place", "")
+    async with visit.database.reading() as tx:
+        draft = await builder.find_draft(tx, visit)
+    with builder.places():
+        step = tree.step_at(draft.definition, place)
+    if isinstance(step, Forking) and (step.then or step.otherwise) and not visit.form.get("sure"):
+        return render(
+            visit,
+            "journeys/remove_step.html",
+            form=FormState(),
+            told=tell_step(step),
+            inside=_count(step),
+            place=place,
+            was=visit.form.get("was", ""),
+            edit=builder_url(visit),
+        )
+
+    async def plan(_: Tx, draft: Draft) -> Edit:
+        return Edit(
+            piece=tree.step_at(draft.definition, place),
+            changed=tree.remove_step(draft.definition, place),
+            done=f"Removed: {tell_step(step).kind.lower()}.",
+        )
+
+    return await edit(visit, plan)
+
+
+async def change_rules(visit: Visit) -> Response:
+    """Keep the conditions; every other button, and a list in which something was chosen, brings the form again."""
+    owner = visit.form.get("of", "")
+    try:
+        root = read_tree(visit.form_lists)
+    except TooManyNodes as error:
+        raise FormTooLarge(str(error)) from None
+    if "keep" not in visit.form:
+        new = apply(root, visit.form.get("act", ""))
+        async with visit.database.reading() as tx:
+            draft = await builder.find_draft(tx, visit)
+            with builder.places():
+                panel = await rules_panel(tx, visit, draft, owner, root=root, new=new)
+        return builder.render_builder(visit, draft, replace(panel, was=visit.form.get("was", "")))
+    form = FormState(visit.form)
+
+    async def plan(tx: Tx, draft: Draft) -> Edit:
+        there = tree.condition_of(draft.definition, owner)
+        await settle_tree(tx, visit.organization_id, root)
+        built = build(root)
+        for message in built.incomplete.values():
+            form.refuse("rules", message)
+        return Edit(
+            piece=there,
+            changed=None if built.incomplete else tree.with_condition(draft.definition, owner, _simplest(built.match)),
+            panel=lambda: rules_panel(tx, visit, draft, owner, root=root, form=form),
+            now="Nothing is asked any more." if there is None else tell_condition(there),
+            then=f"#s-{owner}",
+            done="Kept in the draft: conditions.",
+        )
+
+    return await edit(visit, plan)
+
+
+def _find_moved(draft: Draft, place: str, was: str) -> tuple[str, Step] | None:
+    """The step that the form is about: at its place, or where the only one like it stands after others were added or
+    removed before it. None: it was removed."""
+    steps = dict(tree.walk_places(draft.definition))
+    like_it = [at for at, step in steps.items() if etag_of(step) == was]
+    found = like_it[0] if len(like_it) == 1 else place
+    return (found, steps[found]) if found in steps else None
+
+
+def _count(step: Step) -> int:
+    """How many steps hang on it."""
+    return sum(1 for _ in walk((step,))) - 1
+
+
+def _simplest(match: Group) -> Condition | None:
+    """One condition needs no group around it, and none is no condition."""
+    if not match.of:
+        return None
+    return match.of[0] if len(match.of) == 1 and not isinstance(match, Nothing) else match

@@ -1,0 +1,129 @@
+"""Apply one change to the draft, save the draft as a version, discard it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.journeys.definition import Definition
+from regulars.journeys.difference import tell_difference
+from regulars.journeys.drafts import Draft, discard_draft, lock_draft, save_draft, write_draft
+from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, read_journey_id, refusals
+from regulars.journeys.pages.edit.builder import Panel, find_draft, render_builder
+from regulars.journeys.step_tree import NoSuchPlace
+from regulars.kit.db import Tx
+from regulars.kit.etag import EtagMismatch, etag_of
+from regulars.kit.ids import JOURNEY
+from regulars.web.errors import Conflict
+from regulars.web.form import EditConflict, FormState
+from regulars.web.render import redirect, render
+from regulars.web.visit import Visit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """What a form asks for. `piece` is what the form is about, as it stands in the draft, and `now` says it in words.
+
+    `changed` is None where something in the form is wrong. `panel` is the form again; a button has none.
+    """
+
+    piece: object
+    changed: Definition | None
+    panel: Callable[[], Awaitable[Panel]] | None = None
+    now: str = ""
+    then: str = ""
+    done: str | None = None
+
+
+async def edit(visit: Visit, plan: Callable[[Tx, Draft], Awaitable[Edit]]) -> Response:
+    journey_id, was = read_journey_id(visit), visit.form.get("was", "")
+    async with visit.database.transaction() as tx:
+        with refusals():
+            draft = await lock_draft(tx, visit.organization_id, journey_id)
+            try:
+                asked = await plan(tx, draft)
+            except NoSuchPlace:
+                raise Conflict("The step is not there any more: the draft was changed. Open it again.") from None
+            if asked.changed is None and asked.panel is not None:
+                return render_builder(visit, draft, replace(await asked.panel(), was=was), status=400)
+            if asked.changed is None or etag_of(asked.piece) != was:
+                return await _tell_conflict(visit, draft, asked)
+            await write_draft(tx, visit.organization_id, draft, asked.changed, by=visit.user.email)
+        if not draft.is_new:
+            after, subject = {"based_on": draft.based_on}, JOURNEY.encode(journey_id)
+            await record(tx, visit.organization_id, actor_of(visit), "journey.edit", subject, after=after)
+    return redirect(visit, f"{builder_url(visit)}{asked.then}", done=asked.done)
+
+
+async def _tell_conflict(visit: Visit, draft: Draft, asked: Edit) -> Response:
+    by, at = draft.changed_by or "Another user", draft.changed_at or draft.row.updated_at
+    if asked.panel is None:
+        raise Conflict(f"{by} changed the steps meanwhile, so nothing was done. Go back, look, and do it again.")
+    panel = await asked.panel()
+    when = visit.format.clock(at, seconds=True)
+    panel.form.conflict = EditConflict(by=by, at=when, now=asked.now, url=builder_url(visit))
+    return render_builder(visit, draft, panel, status=409)
+
+
+def builder_url(visit: Visit) -> str:
+    return visit.url(PATH, JOURNEY.encode(read_journey_id(visit)), "edit")
+
+
+async def save(visit: Visit) -> Response:
+    """A version; where another was saved meanwhile, both are shown and nothing is lost."""
+    etag, by = visit.form.get("was", ""), visit.user.email
+    try:
+        async with visit.database.transaction() as tx:
+            with refusals():
+                journey = await save_draft(tx, visit.organization_id, read_journey_id(visit), etag=etag, by=by)
+            row = journey.row
+            after = {"version": row.version, "name": row.name, "state": row.state}
+            subject = JOURNEY.encode(row.id)
+            await record(tx, visit.organization_id, actor_of(visit), "journey.save_version", subject, after=after)
+    except EtagMismatch:
+        return await _show_both(visit)
+    if visit.form.get("activate"):
+        return redirect(visit, journey_url(visit, row, "activate"), done=f"Version {row.version} is saved.")
+    done = f"Version {row.version} is saved" + (
+        " and live: whoever enters from now on follows it." if row.state == "live" else "."
+    )
+    return redirect(visit, f"{journey_url(visit, row)}?version={row.version}", done=done)
+
+
+async def _show_both(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        journey = await find_journey(tx, visit)
+        draft = await find_draft(tx, visit)
+    why = f"{draft.changed_by} changed the draft meanwhile; look at it before you save it."
+    if draft.based_on != journey.row.version:
+        why = f"Version {journey.row.version} was saved meanwhile; the draft began with version {draft.based_on}."
+    return render(
+        visit,
+        "journeys/clash.html",
+        status=409,
+        why=why,
+        row=journey.row,
+        states=STATES,
+        draft=draft,
+        was=etag_of((draft.definition, journey.row.version)),
+        lines=tell_difference(journey.definition, draft.definition),
+        here=journey_url(visit, journey.row),
+    )
+
+
+async def ask_to_discard(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        draft = await find_draft(tx, visit)
+    here = journey_url(visit, draft.row)
+    return render(visit, "journeys/discard.html", draft=draft, row=draft.row, form=FormState(), here=here)
+
+
+async def discard(visit: Visit) -> Response:
+    async with visit.database.transaction() as tx:
+        draft = await find_draft(tx, visit)
+        if await discard_draft(tx, visit.organization_id, draft.row.id):
+            before = {"based_on": draft.based_on, "revision": draft.revision}
+            subject = JOURNEY.encode(draft.row.id)
+            await record(tx, visit.organization_id, actor_of(visit), "journey.discard_draft", subject, before=before)
+    return redirect(visit, journey_url(visit, draft.row), done="The draft is thrown away; the versions stay.")

@@ -1,0 +1,169 @@
+"""The message editor: the length of a text, the characters that make it longer, and previews for real customers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from regulars.catalog.entries import list_entries
+from regulars.catalog.model import Catalog
+from regulars.consent.numbers.gate import find_text_numbers
+from regulars.journeys.context import values_of
+from regulars.journeys.definition import Definition
+from regulars.journeys.sample_customers import Sample, find_samples
+from regulars.journeys.snapshot import find_people, find_sales
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE
+from regulars.kit.keyset import PageRequest
+from regulars.messaging.parts import Forcing, Measured, make_plainer, measure
+from regulars.messaging.request import compose_for, reason_to_skip
+from regulars.messaging.settings.store import Texting, load_texting
+from regulars.messaging.template import (
+    ATTRIBUTE_PREFIX,
+    PLAIN_FIELDS,
+    TEMPLATE_CHARACTERS_MAX,
+    Missing,
+    Template,
+    TemplateError,
+    parse_template,
+    render,
+)
+from regulars.profiles.browse.search import find_candidates
+from regulars.profiles.model import Profile
+from regulars.web import mask
+from regulars.web.visit import Visit
+
+SAMPLES: Final = 3
+ATTRIBUTES_OFFERED_MAX: Final = 200
+WHY_NOT: Final = {"no_consent": "has not agreed to be texted", "too_long": "is too long to be sent"}
+_OF_A_TICKET: Final = frozenset({"store.name", "ticket.total"})
+
+
+class Shown(NamedTuple):
+    """What one customer would get, or why nothing."""
+
+    name: str
+    url: str
+    body: str
+    measured: Measured | None
+    why_not: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """`measured` is of the words as they stand, with the brand and the way to stop as they leave."""
+
+    measured: Measured
+    forcing: tuple[Forcing, ...]
+    fault: str = ""
+    shown: Sequence[Shown] = ()
+    who_is_unknown: bool = False
+    # Several customers of the name that was asked for: one of them is chosen.
+    people: Sequence[mask.Candidate] = ()
+
+    @property
+    def longest(self) -> Measured:
+        """What the longest of the customers shown would get; the words alone where there is nobody."""
+        found = [one.measured for one in self.shown if one.measured is not None]
+        return max(found, key=lambda one: (one.parts, one.length), default=self.measured)
+
+
+async def measure_text(tx: Tx, visit: Visit, definition: Definition, text: str, *, who: str = "") -> Measure:
+    texting = await load_texting(tx, visit.organization_id)
+    text = text.replace("\r\n", "\n")
+    if len(text) > TEMPLATE_CHARACTERS_MAX:
+        fault = f"At most {TEMPLATE_CHARACTERS_MAX} characters; this has {len(text)}."
+        return Measure(measured=measure(text[:TEMPLATE_CHARACTERS_MAX]), forcing=(), fault=fault)
+    if texting is None or not text.strip():
+        return Measure(measured=measure(text), forcing=())
+    forcing = measure(text).forcing
+    try:
+        template = parse_template(text)
+    except TemplateError as error:
+        return Measure(measured=measure(text), forcing=forcing, fault=f"{error} (character {error.position + 1})")
+    people = await find_candidates(
+        tx,
+        visit.organization_id,
+        who,
+        default_country=visit.place.default_country,
+        sees_personal=visit.sees_personal,
+    )
+    samples = await _samples(tx, visit, definition, people) if people or not who else []
+    return Measure(
+        measured=compose_for(text, None, texting).measured,
+        forcing=forcing,
+        shown=await _show(tx, visit, template, samples, texting),
+        who_is_unknown=bool(who) and not people,
+        people=[mask.candidate(visit, one) for one in people] if len(people) > 1 else (),
+    )
+
+
+async def pick_fields(tx: Tx, organization_id: UUID, definition: Definition) -> list[tuple[str, str]]:
+    """What may stand in the text: the place as it is written, and what it is."""
+    known = await list_entries(tx, organization_id, Catalog.ATTRIBUTES, PageRequest(ATTRIBUTES_OFFERED_MAX))
+    plain = [
+        (_place(name), words)
+        for name, words in PLAIN_FIELDS.items()
+        if definition.trigger != "opt_in" or name not in _OF_A_TICKET
+    ]
+    return plain + [(_place(f"{ATTRIBUTE_PREFIX}{entry.key}", entry.key), f"attribute {entry.key}") for entry in known]
+
+
+def replace_character(text: str, character: str) -> str:
+    """Every place of it by what fits into seven bits; where nothing does, as it was."""
+    return text.replace(character, make_plainer(character)) if len(character) == 1 else text
+
+
+def _place(name: str, key: str | None = None) -> str:
+    """As it stands in a text; a customer's own value may be missing, so it comes with a default."""
+    if key is not None and not key.isidentifier():
+        quoted = f"'{key}'" if '"' in key else f'"{key}"'
+        name = f"profile.attributes[{quoted}]"
+    default = ' | default("there")' if name.startswith("profile.") else ""
+    return f"{{{{ {name}{default} }}}}"
+
+
+async def _samples(tx: Tx, visit: Visit, definition: Definition, people: Sequence[Profile]) -> list[Sample]:
+    """The customer asked for, else some who were lately concerned by what triggers the journey."""
+    if not people:
+        return await find_samples(tx, visit.organization_id, definition.trigger, limit=SAMPLES)
+    if len(people) > 1:
+        return []
+    found = await find_samples(tx, visit.organization_id, definition.trigger, limit=1, profile_id=people[0].id)
+    return found or [Sample(people[0].id, None)]
+
+
+async def _show(tx: Tx, visit: Visit, template: Template, samples: Sequence[Sample], texting: Texting) -> list[Shown]:
+    ids = {sample.profile_id for sample in samples}
+    people = {one.id: one for one in await find_people(tx, visit.organization_id, ids)}
+    sales = {
+        one.id: one for one in await find_sales(tx, visit.organization_id, {it.sale_id for it in samples if it.sale_id})
+    }
+    numbers = await find_text_numbers(tx, visit.organization_id, ids)
+    shown = []
+    for sample in samples:
+        person = people.get(sample.profile_id)
+        if person is None:
+            continue
+        sale = sales.get(sample.sale_id) if sample.sale_id is not None else None
+        words = render(template, values_of(person, sale, brand=texting.brand))
+        number = numbers.get(sample.profile_id)
+        composed = compose_for(words, number, texting)
+        reason = reason_to_skip(words, number, composed)
+        is_missing = isinstance(words, Missing)
+        shown.append(
+            Shown(
+                mask.name(visit, person.first_name, person.last_name) or "No name yet",
+                visit.url("/customers", PROFILE.encode(sample.profile_id)),
+                "" if is_missing else composed.body,
+                None if is_missing else composed.measured,
+                _why_not(reason, words),
+            )
+        )
+    return shown
+
+
+def _why_not(reason: str | None, words: str | Missing) -> str:
+    if isinstance(words, Missing):
+        return f"has no {words.field}, and the text has no default for it: it would be skipped"
+    return WHY_NOT.get(reason or "", reason or "")

@@ -1,0 +1,148 @@
+"""The form of each kind of step: fill it from a step, read a step from it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from regulars.conditions.tree import Consent
+from regulars.journeys.definition import (
+    WEEKDAYS,
+    Branch,
+    Exit,
+    SendText,
+    SetAttribute,
+    Split,
+    Step,
+    Wait,
+    WaitForPurchase,
+    WaitUntil,
+    Weekday,
+)
+from regulars.journeys.labels import kind_of
+from regulars.web.form import FormState
+
+DAYS_MAX: Final = 365
+HOURS_MAX: Final = 8_760
+MINUTES_MAX: Final = 525_600
+KEY_CHARACTERS_MAX: Final = 128
+VALUE_CHARACTERS_MAX: Final = 2_048
+TEXT_CHARACTERS_MAX: Final = 2_000
+# In the order they are offered: kind, words, what it is for.
+CHOICES: Final = (
+    ("send_text", "Send a text", "With the customer's own words in it; only who may be texted gets it."),
+    ("wait", "Wait", "For some days, hours or minutes."),
+    ("wait_until", "Wait until a time", "The next local time, on some days of the week if you like."),
+    ("wait_for_purchase", "Wait for a purchase", "Goes one way if the customer buys in time, another if not."),
+    ("branch", "Branch", "Asks something about the customer or the ticket, and goes two ways."),
+    ("split", "Split", "Sends a share of the customers another way, by chance."),
+    ("set_attribute", "Set an attribute", "Writes a value on the customer."),
+    ("exit", "Exit", "The run ends here."),
+)
+STEP_KINDS: Final = tuple(kind for kind, _, _ in CHOICES)
+DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "wait": {"days": "1"},
+    "wait_until": {"time": "10:00"},
+    "wait_for_purchase": {"days": "30"},
+    "split": {"percent": "50"},
+}
+
+
+def fill_form(step: Step) -> FormState:
+    """The form of a step that is there."""
+    values: dict[str, str] = {"kind": kind_of(step)}
+    match step:
+        case Wait():
+            values |= {"days": _shown(step.days), "hours": _shown(step.hours), "minutes": _shown(step.minutes)}
+        case WaitForPurchase():
+            values |= {"days": _shown(step.days), "hours": _shown(step.hours)}
+        case WaitUntil(time=time, weekdays=weekdays):
+            values |= {"time": time} | dict.fromkeys(weekdays, "on")
+        case Split(percent=percent):
+            values["percent"] = str(percent)
+        case SendText(text=text):
+            values["text"] = text
+        case SetAttribute(key=key, value=value):
+            values |= {"key": key, "value": value}
+        case _:
+            pass
+    return FormState(values)
+
+
+def new_form(kind: str) -> FormState:
+    return FormState({"kind": kind, **DEFAULTS.get(kind, {})})
+
+
+def read_step(form: FormState, kind: str, *, there: Step | None = None) -> Step | None:
+    """The step as it was filled in, or None where something is wrong; what hangs on the step there stays on it."""
+    made = _read(form, kind)
+    if form.is_refused or made is None:
+        return None
+    if there is None or kind_of(there) != kind:
+        return made
+    kept: dict[str, object] = {"id": there.id}
+    if isinstance(there, Branch | Split | WaitForPurchase):
+        kept |= {"then": there.then, "otherwise": there.otherwise}
+    if isinstance(there, Branch):
+        kept["condition"] = there.condition
+    return replace(made, **kept)
+
+
+def _read(form: FormState, kind: str) -> Step | None:
+    match kind:
+        case "wait":
+            minutes = _amount(form, "minutes", MINUTES_MAX)
+            return Wait(days=_amount(form, "days", DAYS_MAX), hours=_amount(form, "hours", HOURS_MAX), minutes=minutes)
+        case "wait_until":
+            return WaitUntil(time=_clock(form), weekdays=_weekdays(form))
+        case "wait_for_purchase":
+            return WaitForPurchase(days=_amount(form, "days", DAYS_MAX), hours=_amount(form, "hours", HOURS_MAX))
+        case "branch":
+            return Branch(condition=Consent(state="may_be_texted"))
+        case "split":
+            return Split(percent=min(max(form.whole("percent", minimum=1, maximum=99), 1), 99))
+        case "send_text":
+            return SendText(text=_text(form) or "-")
+        case "set_attribute":
+            key = form.text("key", characters_max=KEY_CHARACTERS_MAX)
+            value = form.text("value", required=False, characters_max=VALUE_CHARACTERS_MAX)
+            return SetAttribute(key=key or "-", value=value)
+        case "exit":
+            return Exit()
+        case _:
+            form.refuse("kind", "Choose a kind of step.")
+            return None
+
+
+def _amount(form: FormState, name: str, maximum: int) -> int:
+    """Nothing filled in is none."""
+    if not form.value(name).strip():
+        return 0
+    return min(max(form.whole(name, minimum=0, maximum=maximum), 0), maximum)
+
+
+def _clock(form: FormState) -> str:
+    text = form.text("time")
+    hour, colon, minute = text.partition(":")
+    is_read = colon and all(part.isascii() and part.isdigit() and len(part) == 2 for part in (hour, minute))  # noqa: PLR2004  # two digits each
+    if text and not (is_read and int(hour) < 24 and int(minute) < 60):  # noqa: PLR2004  # a day's hours, an hour's minutes
+        form.refuse("time", "A time such as 10:00.")
+    return "10:00" if form.error("time") else text
+
+
+def _weekdays(form: FormState) -> tuple[Weekday, ...]:
+    chosen: Sequence[Weekday] = [day for day in WEEKDAYS if form.is_checked(day)]
+    return () if len(chosen) == len(WEEKDAYS) else tuple(chosen)
+
+
+def _text(form: FormState) -> str:
+    text = form.value("text").replace("\r\n", "\n").strip()
+    if not text:
+        form.refuse("text", "Write the text.")
+    elif len(text) > TEXT_CHARACTERS_MAX:
+        form.refuse("text", f"At most {TEXT_CHARACTERS_MAX} characters; this has {len(text)}.")
+    return text
+
+
+def _shown(number: int) -> str:
+    return str(number) if number else ""

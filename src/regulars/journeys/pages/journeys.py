@@ -1,0 +1,173 @@
+"""The list of journeys, the page of one with its flow, and its versions."""
+
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from starlette.responses import Response
+
+from regulars.journeys.difference import count_changes, tell_difference
+from regulars.journeys.drafts import load_draft
+from regulars.journeys.labels import TRIGGERS, find_segment_names, name_segments, tell_condition, tell_entry, tell_exits
+from regulars.journeys.manage import find_unjudgeable_journeys, list_journeys
+from regulars.journeys.model import JourneyRow, SpanRow, VersionRow
+from regulars.journeys.pages.common import PATH, STATES, find_journey, journey_url, read_version
+from regulars.journeys.pages.flow import Card, draw, faults_at
+from regulars.journeys.program import FILTER, needs_of
+from regulars.journeys.runs.lists import list_spans, list_versions
+from regulars.journeys.stats import JourneyFigures, count_at_fault, count_parked, read_figures, read_sums
+from regulars.kit.ids import JOURNEY
+from regulars.kit.keyset import PageRows, page_of
+from regulars.web.listing import Filter, ListView, cut, id_position, read_view
+from regulars.web.render import render
+from regulars.web.visit import Visit
+
+JOURNEYS_MAX: Final = 1_000
+PARKED_COUNTED_MAX: Final = 1_000
+FILTERS: Final = (
+    Filter("q", "Search journeys", kind="search", placeholder="Name"),
+    Filter("state", "State", choices=tuple((key, words) for key, (words, _, _) in STATES.items())),
+)
+
+
+class Line(NamedTuple):
+    row: JourneyRow
+    url: str
+    figures: JourneyFigures
+    parked: int
+
+
+async def show_journeys(visit: Visit) -> Response:
+    view = read_view(visit, "journeys", PATH, filters=FILTERS)
+    async with visit.database.reading() as tx:
+        every = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_MAX)
+        page = cut(view, _of_view(view, every))
+        sums = await read_sums(tx, visit.organization_id, [row.id for row in page.rows])
+        parked = await count_parked(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
+    lines = [Line(row, journey_url(visit, row), sums[row.id], parked.get(row.id, 0)) for row in page.rows]
+    live = sum(row.state == "live" for row in every)
+    return render(
+        visit, "journeys/list.html", view=view, page=page, lines=lines, live=live, total=len(every), states=STATES
+    )
+
+
+def _of_view(view: ListView, rows: list[JourneyRow]) -> PageRows[JourneyRow]:
+    """An organization has few journeys: all are at hand, and the view takes its stretch."""
+    wanted, state = view.value("q").casefold(), view.value("state")
+    return page_of(
+        rows,
+        view.request,
+        id_position,
+        fits=lambda row: wanted in row.name.casefold() and state in {"", row.state},
+    )
+
+
+async def show_journey(visit: Visit) -> Response:
+    """The version shown is the one asked for, else the live one, else the last."""
+    async with visit.database.reading() as tx:
+        journey = await find_journey(tx, visit)
+        row = journey.row
+        figures = await read_figures(tx, visit.organization_id, row.id)
+        spans = await list_spans(tx, visit.organization_id, row.id)
+        parked = await count_parked(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
+        at_fault = await count_at_fault(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
+        unjudgeable = await find_unjudgeable_journeys(tx, visit.organization_id, [row])
+        draft = await load_draft(tx, visit.organization_id, row.id)
+        asked = read_version(visit)
+        shown = asked if asked is not None and asked <= row.version else row.live_version or row.version
+        if shown != row.version:
+            journey = await find_journey(tx, visit, version=shown)
+        segments = await find_segment_names(tx, visit.organization_id, needs_of(journey.definition).segments)
+    of_version = figures.get(shown, JourneyFigures())
+    cards = draw(journey.definition, journey.faults, segments=segments, figures=of_version, formats=visit.format)
+    asked_first = journey.definition.filter
+    return render(
+        visit,
+        "journeys/show.html",
+        journey=journey,
+        row=row,
+        states=STATES,
+        here=journey_url(visit, row),
+        canonical=JOURNEY.encode(row.id),
+        shown=shown,
+        versions=sorted({*figures, row.version, shown}, reverse=True)[:6],
+        figures=of_version,
+        entered=sum(one.entered for one in figures.values()),
+        inside=sum(one.inside for one in figures.values()),
+        cards=cards,
+        chosen=_chosen(cards, visit.query.get("step", "")),
+        live_since=_live_since(spans, row.live_version),
+        parked=parked.get(row.id, 0),
+        at_fault=at_fault.get(row.id, 0),
+        entry_fault=unjudgeable.get(row.id, {}).get(FILTER),
+        has_branch_fault=bool(unjudgeable.get(row.id, {}).keys() - {FILTER}),
+        has_draft=draft.is_new,
+        trigger=TRIGGERS[journey.definition.trigger],
+        entry=tell_entry(journey.definition),
+        exits=tell_exits(journey.definition),
+        condition=None if asked_first is None else name_segments(tell_condition(asked_first), segments),
+        filter_faults=faults_at(journey.faults, "filter"),
+        general_faults=faults_at(journey.faults, "steps", "reentry"),
+    )
+
+
+def _chosen(cards: list[Card], place: str) -> Card | None:
+    for card in cards:
+        if card.place == place:
+            return card
+        for way in card.ways:
+            found = _chosen(way.steps, place)
+            if found is not None:
+                return found
+    return None
+
+
+def _live_since(spans: list[SpanRow], version: int | None) -> datetime | None:
+    return next((span.since for span in spans if span.until is None and span.version == version), None)
+
+
+class VersionLine(NamedTuple):
+    row: VersionRow
+    spans: list[SpanRow]
+    figures: JourneyFigures
+
+
+async def show_versions(visit: Visit) -> Response:
+    """The list, and the difference of the one asked for from the one before it, or from another."""
+    async with visit.database.reading() as tx:
+        journey = await find_journey(tx, visit)
+        row = journey.row
+        found = await list_versions(tx, visit.organization_id, row.id)
+        spans = await list_spans(tx, visit.organization_id, row.id)
+        figures = await read_figures(tx, visit.organization_id, row.id)
+        draft = await load_draft(tx, visit.organization_id, row.id)
+        newer = min(read_version(visit) or row.version, row.version)
+        older = min(read_version(visit, "since") or max(newer - 1, 1), newer)
+        after = await find_journey(tx, visit, version=newer)
+        before = await find_journey(tx, visit, version=older)
+    of_draft = visit.query.get("draft") == "1" and draft.is_new
+    if of_draft:
+        lines = tell_difference(journey.definition, draft.definition)
+    else:
+        lines = tell_difference(before.definition, after.definition)
+    return render(
+        visit,
+        "journeys/versions.html",
+        row=row,
+        states=STATES,
+        here=journey_url(visit, row),
+        versions=[
+            VersionLine(
+                one,
+                [span for span in spans if span.version == one.version],
+                figures.get(one.version, JourneyFigures()),
+            )
+            for one in found
+        ],
+        draft=draft,
+        of_draft=of_draft,
+        newer=newer,
+        older=older,
+        lines=lines,
+        changes=count_changes(lines),
+        entered=sum(one.entered for one in figures.values()),
+    )

@@ -1,0 +1,175 @@
+"""Create, copy, activate, pause and end a journey."""
+
+from datetime import timedelta
+from typing import Final, cast
+
+from starlette.responses import Response
+
+from regulars.accounts.audit.log import actor_of, record
+from regulars.journeys.backtest.requests import find_backtest
+from regulars.journeys.definition import Definition
+from regulars.journeys.journey_templates import STARTS, find_start
+from regulars.journeys.labels import TRIGGERS, find_segment_names, name_segments, tell_condition, tell_entry, tell_step
+from regulars.journeys.manage import ASK_AFTER, Journey, Waiting, activate, archive, create_journey, pause
+from regulars.journeys.pages.common import STATES, find_journey, journey_url, refusals
+from regulars.journeys.pages.flow import draw, step_labels
+from regulars.journeys.program import needs_of
+from regulars.journeys.stats import read_sums
+from regulars.kit.db import Tx
+from regulars.kit.ids import JOURNEY
+from regulars.messaging.labels import describe_hours
+from regulars.messaging.settings.store import load_texting
+from regulars.web.form import FormState
+from regulars.web.render import redirect, refused, render
+from regulars.web.visit import Visit
+
+WAITING: Final = (
+    ("continue", "They go on", "Each from the step where it stood; what became due meanwhile happens now."),
+    ("end", "They leave", "Nobody who waited is texted any more; new customers enter."),
+)
+NAME_CHARACTERS_MAX: Final = 120
+
+
+async def new(visit: Visit) -> Response:
+    return render(visit, "journeys/new.html", form=FormState(), starts=STARTS, tell_step=tell_step, triggers=TRIGGERS)
+
+
+async def create(visit: Visit) -> Response:
+    """From a template, from nothing, or as a copy of another."""
+    definition = find_start(visit.form.get("start", ""))
+    if definition is None:
+        form = FormState(visit.form)
+        form.refuse("start", "Choose what to start from.")
+        return refused(visit, "journeys/new.html", form, starts=STARTS, tell_step=tell_step, triggers=TRIGGERS)
+    async with visit.database.transaction() as tx:
+        made = await create_journey(tx, visit.organization_id, definition, created_by=visit.user.email)
+        subject, after = JOURNEY.encode(made.row.id), {"name": definition.name, "start": visit.form["start"]}
+        await record(tx, visit.organization_id, actor_of(visit), "journey.create", subject, after=after)
+    done = "A draft: nobody enters before it is activated."
+    edit = journey_url(visit, made.row, "edit")
+    return redirect(visit, edit if definition.steps else f"{edit}?entry=1", done=done)
+
+
+async def duplicate(visit: Visit) -> Response:
+    async with visit.database.transaction() as tx:
+        journey = await find_journey(tx, visit)
+        name = f"{journey.definition.name[: NAME_CHARACTERS_MAX - 7]} (copy)"
+        copied = Definition(
+            name=name,
+            trigger=journey.definition.trigger,
+            filter=journey.definition.filter,
+            reentry=journey.definition.reentry,
+            exit_on=journey.definition.exit_on,
+            steps=journey.definition.steps,
+        )
+        made = await create_journey(tx, visit.organization_id, copied, created_by=visit.user.email)
+        after = {"name": name, "copy_of": JOURNEY.encode(journey.row.id)}
+        await record(
+            tx, visit.organization_id, actor_of(visit), "journey.create", JOURNEY.encode(made.row.id), after=after
+        )
+    return redirect(visit, journey_url(visit, made.row), done="A copy of it, as a draft.")
+
+
+async def ask_to_activate(visit: Visit) -> Response:
+    async with visit.database.reading() as tx:
+        journey = await find_journey(tx, visit)
+        return await _activation(tx, visit, journey, FormState({"waiting": "continue"}))
+
+
+async def make_live(visit: Visit) -> Response:
+    form = FormState(visit.form)
+    async with visit.database.transaction() as tx:
+        journey = await find_journey(tx, visit)
+        waiting = form.choice("waiting", ("continue", "end")) if _is_long(visit, journey) else None
+        if form.is_refused:
+            return await _activation(tx, visit, journey, form, status=400)
+        with refusals():
+            await activate(tx, visit.organization_id, journey.row.id, waiting=cast("Waiting | None", waiting))
+        await _note(visit, tx, journey, "journey.activate", "live")
+    done = f"{journey.row.name} is live: purchases, returns or opt-ins recorded from now on bring customers in."
+    return redirect(visit, journey_url(visit, journey.row), done=done)
+
+
+async def ask_to_pause(visit: Visit) -> Response:
+    return await _ask(visit, "journeys/pause.html")
+
+
+async def make_paused(visit: Visit) -> Response:
+    async with visit.database.transaction() as tx:
+        journey = await find_journey(tx, visit)
+        with refusals():
+            await pause(tx, visit.organization_id, journey.row.id)
+        await _note(visit, tx, journey, "journey.pause", "paused")
+    return redirect(visit, journey_url(visit, journey.row), done=f"{journey.row.name} is paused.")
+
+
+async def ask_to_end(visit: Visit) -> Response:
+    return await _ask(visit, "journeys/end.html")
+
+
+async def make_ended(visit: Visit) -> Response:
+    async with visit.database.transaction() as tx:
+        journey = await find_journey(tx, visit)
+        with refusals():
+            await archive(tx, visit.organization_id, journey.row.id)
+        await _note(visit, tx, journey, "journey.end", "archived")
+    return redirect(visit, journey_url(visit, journey.row), done=f"{journey.row.name} has ended; its runs have left.")
+
+
+async def _ask(visit: Visit, template: str) -> Response:
+    async with visit.database.reading() as tx:
+        journey = await find_journey(tx, visit)
+        sums = await read_sums(tx, visit.organization_id, [journey.row.id])
+    figures = sums[journey.row.id]
+    here = journey_url(visit, journey.row)
+    return render(visit, template, journey=journey, row=journey.row, figures=figures, form=FormState(), here=here)
+
+
+async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *, status: int = 200) -> Response:
+    """What will happen: who enters, how many by the backtest, through which steps, by which provider, at what hours."""
+    organization_id, definition = visit.organization_id, journey.definition
+    segments = await find_segment_names(tx, organization_id, needs_of(definition).segments)
+    texting = await load_texting(tx, organization_id)
+    backtest = await find_backtest(tx, organization_id, journey.row.id)
+    is_played = backtest is not None and backtest.version == journey.row.version and backtest.report is not None
+    country = visit.place.default_country
+    cards = draw(definition, journey.faults, segments=segments)
+    return render(
+        visit,
+        "journeys/activate.html",
+        status=status,
+        journey=journey,
+        row=journey.row,
+        states=STATES,
+        here=journey_url(visit, journey.row),
+        form=form,
+        is_long=_is_long(visit, journey),
+        waiting=WAITING,
+        trigger=TRIGGERS[definition.trigger],
+        condition=None if definition.filter is None else name_segments(tell_condition(definition.filter), segments),
+        entry=tell_entry(definition),
+        cards=cards,
+        labels=step_labels(cards),
+        backtest=backtest if is_played else None,
+        texting=texting,
+        hours=None if texting is None or country is None else describe_hours(texting.settings.rule_of(country)),
+        country=country,
+    )
+
+
+def _is_long(visit: Visit, journey: Journey) -> bool:
+    """Paused for so long that a person says what becomes of those who waited."""
+    since = journey.row.paused_at
+    return since is not None and visit.now - since > ASK_AFTER - timedelta(minutes=1)
+
+
+async def _note(visit: Visit, tx: Tx, journey: Journey, act: str, state: str) -> None:
+    await record(
+        tx,
+        visit.organization_id,
+        actor_of(visit),
+        act,
+        JOURNEY.encode(journey.row.id),
+        before={"state": journey.row.state},
+        after={"state": state, "version": journey.row.version},
+    )

@@ -1,1 +1,0 @@
-"""Customers to try a text on: some whom the trigger concerned lately."""

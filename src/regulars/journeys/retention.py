@@ -1,0 +1,169 @@
+"""Deletion of runs: a customer's with the customer, all others 13 months after they ended. The totals stay."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from regulars.journeys.runs.trace import add_totals
+from regulars.kit.db import Database, Tx
+from regulars.segments.erased_values import find_erased, quote, without_values
+from regulars.work.personal import ErasedPeople
+
+KEPT_FOR: Final = timedelta(days=396)
+_BITE_ROWS: Final = 1_000
+
+
+class Deleted(NamedTuple):
+    id: UUID
+    journey_id: UUID
+    version: int
+    step: str | None
+    state: str
+
+
+async def erase_runs(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+    gone = await _delete_runs_of(tx, organization_id, profile_ids)
+    # Those who were on their way have left, or a step would show them as waiting for ever.
+    left = Counter((run.journey_id, run.version, run.step or "", "ended") for run in gone if run.state != "ended")
+    await add_totals(tx, organization_id, left)
+
+
+async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    """Take the people out of conditions that name them, in versions and drafts."""
+    quoted = quote(people)
+    versions = await _list_versions_with(tx, organization_id, quoted)
+    drafts = await _list_drafts_with(tx, organization_id, quoted)
+    definitions = [*(definition for _, _, definition in versions), *(definition for _, definition in drafts)]
+    erased = await find_erased(tx, organization_id, people, definitions)
+    if not erased:
+        return
+    for journey_id, version, definition in versions:
+        changed = without_values(definition, erased)
+        await _rewrite_version(tx, organization_id, journey_id, version=version, definition=changed)
+    for journey_id, definition in drafts:
+        changed = without_values(definition, erased)
+        await _rewrite_draft(tx, organization_id, journey_id, definition=changed)
+    await _delete_backtests_with(tx, organization_id, quoted)
+
+
+async def sweep_runs(database: Database, organization_id: UUID) -> None:
+    gone = _BITE_ROWS
+    while gone == _BITE_ROWS:
+        async with database.transaction() as tx:
+            gone = await _delete_old_runs(tx, organization_id, before=tx.now - KEPT_FOR, limit=_BITE_ROWS)
+
+
+async def _delete_runs_of(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[Deleted]:
+    """A person's runs with their traces, and their places in journeys."""
+    # In the order of their ids, as everybody locks several runs.
+    rows = await tx.fetch(
+        """
+        SELECT id, journey_id, version, step, state FROM journey_runs
+        WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])
+        ORDER BY id
+        FOR UPDATE
+        """,
+        (organization_id, list(profile_ids)),
+    )
+    run_ids = [row[0] for row in rows]
+    await tx.execute(
+        "DELETE FROM journey_runs WHERE organization_id = %s AND id = ANY (%s::uuid[])", (organization_id, run_ids)
+    )
+    await _delete_traces(tx, organization_id, run_ids)
+    await tx.execute(
+        "DELETE FROM journey_customers WHERE organization_id = %s AND profile_id = ANY (%s::uuid[])",
+        (organization_id, list(profile_ids)),
+    )
+    return [Deleted(*row) for row in rows]
+
+
+async def _delete_old_runs(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
+    rows = await tx.fetch(
+        """
+        DELETE FROM journey_runs
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM journey_runs
+            WHERE organization_id = %(organization_id)s AND ended_at < %(before)s
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ))
+        RETURNING id
+        """,
+        {"organization_id": organization_id, "before": before, "limit": limit},
+    )
+    await _delete_traces(tx, organization_id, [row[0] for row in rows])
+    return len(rows)
+
+
+async def _delete_traces(tx: Tx, organization_id: UUID, run_ids: Sequence[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM journey_trace WHERE organization_id = %s AND run_id = ANY (%s::uuid[])",
+        (organization_id, list(run_ids)),
+    )
+
+
+async def _list_versions_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> list[tuple[UUID, int, str]]:
+    """Journey, version and definition of every version whose text holds one of these."""
+    rows = await tx.fetch(
+        """
+        SELECT journey_id, version, definition::text FROM journey_versions
+        WHERE organization_id = %(organization_id)s
+          AND EXISTS (SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (value)
+                      WHERE position(it.value IN definition::text) > 0)
+        ORDER BY journey_id, version
+        """,
+        {"organization_id": organization_id, "quoted": list(quoted)},
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+async def _list_drafts_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> list[tuple[UUID, str]]:
+    rows = await tx.fetch(
+        """
+        SELECT journey_id, definition::text FROM journey_drafts
+        WHERE organization_id = %(organization_id)s
+          AND EXISTS (SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (value)
+                      WHERE position(it.value IN definition::text) > 0)
+        ORDER BY journey_id
+        FOR UPDATE
+        """,
+        {"organization_id": organization_id, "quoted": list(quoted)},
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+async def _rewrite_version(tx: Tx, organization_id: UUID, journey_id: UUID, *, version: int, definition: str) -> None:
+    """For an erasure alone: versions do not change otherwise."""
+    await tx.execute(
+        """
+        UPDATE journey_versions SET definition = %s::json
+        WHERE organization_id = %s AND journey_id = %s AND version = %s
+        """,
+        (definition, organization_id, journey_id, version),
+    )
+
+
+async def _rewrite_draft(tx: Tx, organization_id: UUID, journey_id: UUID, *, definition: str) -> None:
+    """Increments the revision, so that a user who edits the previous one gets a conflict."""
+    await tx.execute(
+        """
+        UPDATE journey_drafts SET definition = %s::json, revision = revision + 1
+        WHERE organization_id = %s AND journey_id = %s
+        """,
+        (definition, organization_id, journey_id),
+    )
+
+
+async def _delete_backtests_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> None:
+    """A backtest can be asked for again."""
+    await tx.execute(
+        """
+        DELETE FROM journey_backtests
+        WHERE organization_id = %(organization_id)s
+          AND EXISTS (SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (value)
+                      WHERE position(it.value IN definition::text) > 0)
+        """,
+        {"organization_id": organization_id, "quoted": list(quoted)},
+    )

@@ -1,0 +1,98 @@
+"""Handlers of facts about active runs: a sale or a withdrawal ends some, a purchase or a sent text wakes others."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.consent.facts import SubscriptionsChanged
+from regulars.journeys import queries as journeys
+from regulars.journeys.model import RunRow, SaleRow
+from regulars.journeys.runs import queries
+from regulars.journeys.runs.decide import WITHDRAWN, find_exit
+from regulars.journeys.runs.definition_cache import load_definitions
+from regulars.journeys.runs.lifecycle import end_runs
+from regulars.journeys.runs.trace import count_events
+from regulars.journeys.snapshot import find_sales
+from regulars.kit.db import Tx
+from regulars.messaging.facts import MessagesChanged
+from regulars.messaging.model import OriginKind
+from regulars.sales.facts import SalesRecorded
+from regulars.work.facts import needed_if
+
+_FINAL_STATES = frozenset({"sent", "delivered", "failed", "skipped", "unknown"})
+
+
+@needed_if(journeys.HAS_ACTIVATION)
+async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
+    """A sale ends the runs that leave by it, and whoever waits for a purchase looks again now."""
+    sales = await find_sales(tx, organization_id, {it for fact in facts for it in fact.sales})
+    told: dict[UUID | None, SaleRow] = {sale.id: sale for sale in sales}
+    by_buyer: dict[UUID, list[SaleRow]] = {}
+    for sale in sales:
+        if sale.profile_id is not None:
+            by_buyer.setdefault(sale.profile_id, []).append(sale)
+    runs = await queries.lock_active_runs_of(tx, organization_id, by_buyer) if by_buyer else []
+    definitions = await load_definitions(tx, organization_id, {(run.journey_id, run.version) for run in runs})
+    waiting: list[UUID] = []
+    leaving: dict[str, list[RunRow]] = {}
+    for run in runs:
+        bought = by_buyer[run.profile_id]
+        left = find_exit(definitions[run.journey_id, run.version], bought, since=run.since, entry=told.get(run.sale_id))
+        if left is not None:
+            leaving.setdefault(left[1], []).append(run)
+        elif run.waits_for == "purchase" and any(sale.type == "PURCHASE" for sale in bought):
+            # Whether it is one that the run waits for, the run finds out itself.
+            waiting.append(run.id)
+    for outcome in sorted(leaving):
+        await end_runs(tx, organization_id, leaving[outcome], outcome=outcome)
+    if waiting:
+        await queries.wake_runs(tx, organization_id, waiting, waits_for="purchase")
+    if leaving or waiting:
+        tx.touched.add(("journey_runs", organization_id))
+
+
+async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
+    """A withdrawal always ends the customer's runs, those that wait for a person too."""
+    withdrawn = {
+        change.profile_id
+        for fact in facts
+        for change in fact.changes
+        if change.outcome == "unsubscribed" and change.profile_id is not None
+    }
+    if withdrawn:
+        runs = await queries.lock_open_runs_of(tx, organization_id, withdrawn)
+        await end_runs(tx, organization_id, runs, outcome=WITHDRAWN)
+        if runs:
+            tx.touched.add(("journey_runs", organization_id))
+
+
+async def hear_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
+    """A run goes on when its text was sent, skipped, failed or became unknown; each of these is counted at its step."""
+    ended = [
+        _Told(fact.origin_id, fact.step, fact.state, fact.reason)
+        for fact in facts
+        if fact.origin_kind == OriginKind.JOURNEY
+        and fact.state in _FINAL_STATES
+        and fact.origin_id is not None
+        and fact.step is not None
+    ]
+    if not ended:
+        return
+    runs = {run.id: run for run in await queries.find_runs(tx, organization_id, {it.run_id for it in ended})}
+    await count_events(tx, organization_id, [(runs[it.run_id], it.step, it.event) for it in ended if it.run_id in runs])
+    if await queries.wake_texted_runs(tx, organization_id, [(it.run_id, it.step) for it in ended]):
+        tx.touched.add(("journey_runs", organization_id))
+
+
+class _Told(NamedTuple):
+    run_id: UUID
+    step: str
+    state: str
+    reason: str | None
+
+    @property
+    def event(self) -> str:
+        """As it is counted; a skip with its reason, but without the field that had no value."""
+        return (
+            f"text skipped {(self.reason or '').partition(':')[0]}" if self.state == "skipped" else f"text {self.state}"
+        )

@@ -1,0 +1,70 @@
+"""End, pause and release all runs of a journey; resume one parked run."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+from uuid import UUID
+
+from regulars.journeys.errors import NotPossible, RunNotFound
+from regulars.journeys.interests import need_facts
+from regulars.journeys.model import Noted, RunRow
+from regulars.journeys.runs import queries, trace
+from regulars.kit.db import Tx
+from regulars.messaging.leave import skip_queued
+from regulars.messaging.model import OriginKind
+from regulars.messaging.pause.texts import pause_texts, resume_texts
+
+_BITE_ROWS: Final = 2_000
+
+
+async def end_runs(tx: Tx, organization_id: UUID, runs: list[RunRow], *, outcome: str) -> None:
+    """The runs are locked by the caller."""
+    if not runs:
+        return
+    ended = [run._replace(state="ended", waits_for=None, due_at=None, outcome=outcome, ended_at=tx.now) for run in runs]
+    await queries.save_runs(tx, organization_id, ended)
+    await trace.insert_trace(
+        tx, organization_id, [Noted(run.id, run.step, "ended", {"outcome": outcome}) for run in runs]
+    )
+    await trace.count_events(tx, organization_id, [(run, run.step or "", "ended") for run in runs])
+    await skip_queued(tx, organization_id, OriginKind.JOURNEY, [run.id for run in runs if run.waits_for == "text"])
+
+
+async def end_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, outcome: str) -> None:
+    while runs := await queries.lock_active_runs(tx, organization_id, journey_id, limit=_BITE_ROWS):
+        await end_runs(tx, organization_id, runs, outcome=outcome)
+
+
+async def hold_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
+    """And their texts. First the runs: a worker that advances one requests its text before this gets the run's lock."""
+    await queries.hold_runs(tx, organization_id, journey_id)
+    async for steps in _texting(tx, organization_id, journey_id):
+        await pause_texts(tx, organization_id, OriginKind.JOURNEY, steps.keys())
+
+
+async def release_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
+    """And those of their texts that are still wanted."""
+    if await queries.release_runs(tx, organization_id, journey_id):
+        tx.touched.add(("journey_runs", organization_id))
+    async for steps in _texting(tx, organization_id, journey_id):
+        await resume_texts(tx, organization_id, OriginKind.JOURNEY, steps)
+
+
+async def _texting(tx: Tx, organization_id: UUID, journey_id: UUID) -> AsyncIterator[dict[UUID, str | None]]:
+    """The runs that wait for a text, some at a time, with the step each stands at."""
+    after = UUID(int=0)
+    while found := await queries.list_texting_runs(tx, organization_id, journey_id, after=after, limit=_BITE_ROWS):
+        yield dict(found)
+        after = found[-1][0]
+
+
+async def resume_run(tx: Tx, organization_id: UUID, run_id: UUID) -> None:
+    run = await queries.lock_run(tx, organization_id, run_id)
+    if run is None:
+        raise RunNotFound("There is no run with this id.")
+    if run.state != "parked":
+        raise NotPossible(f"Only a parked run can be resumed; this one is {run.state}.")
+    again = run._replace(state="active", attempts=0, due_at=tx.now, reason=None)
+    await queries.save_runs(tx, organization_id, [again])
+    await trace.insert_trace(tx, organization_id, [Noted(run_id, run.step, "resumed", {})])
+    await need_facts(tx, organization_id)
+    tx.touched.add(("journey_runs", organization_id))

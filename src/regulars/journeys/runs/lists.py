@@ -1,0 +1,192 @@
+"""Reads of runs and versions for pages, commands and other rooms. Each list reads one range of an index."""
+
+from collections.abc import Collection
+from typing import Final
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.journeys.model import RunRow, SpanRow, VersionRow
+from regulars.kit.columns import names_of
+from regulars.kit.db import Tx
+from regulars.kit.ids import SALES_EVENT
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
+
+VERSIONS_MAX: Final = 200
+
+
+_COLUMNS = SQL(names_of(RunRow))
+
+
+_NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
+_FILTERS: Final = {
+    "step": "step = %(step)s AND state <> 'ended'",
+    "state": "state = %(state)s",
+    "profile_id": "profile_id = %(profile_id)s",
+}
+
+
+async def list_runs(
+    tx: Tx,
+    organization_id: UUID,
+    journey_id: UUID,
+    page: PageRequest,
+    *,
+    state: str | None = None,
+    step: str | None = None,
+    profile_id: UUID | None = None,
+) -> PageRows[RunRow]:
+    """The newest first. A step selects the runs that are at it now, whatever their state."""
+    return await _NEWEST.fetch(
+        tx,
+        SQL(
+            """
+            SELECT {columns} FROM journey_runs
+            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s {narrowed} {beyond}
+            ORDER BY {ordered}
+            LIMIT %(limit)s
+            """
+        ),
+        page,
+        {
+            "organization_id": organization_id,
+            "journey_id": journey_id,
+            "step": step,
+            "state": state if step is None else None,
+            "profile_id": profile_id,
+        },
+        make=RunRow,
+        filters=_FILTERS,
+        columns=_COLUMNS,
+    )
+
+
+async def list_runs_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID, *, limit: int) -> list[RunRow]:
+    """In all journeys, the newest first."""
+    rows = await tx.fetch(
+        SQL(
+            "SELECT {columns} FROM journey_runs WHERE organization_id = %s AND profile_id = %s"
+            " ORDER BY id DESC LIMIT %s"
+        ).format(columns=_COLUMNS),
+        (organization_id, profile_id, limit),
+    )
+    return [RunRow(*row) for row in rows]
+
+
+async def list_runs_of_sale(tx: Tx, organization_id: UUID, sale_id: UUID) -> list[tuple[UUID, str, UUID, str]]:
+    """The runs that one sale started: journey, its name, run and state. One index look-up for each journey."""
+    rows = await tx.fetch(
+        """
+        SELECT j.id, j.name, run.id, run.state
+        FROM journeys AS j
+        CROSS JOIN LATERAL (
+            SELECT id, state FROM journey_runs
+            WHERE organization_id = %(organization_id)s AND journey_id = j.id AND fact_kind = 'sale'
+              AND fact_id = %(fact_id)s
+            LIMIT 1
+        ) AS run
+        WHERE j.organization_id = %(organization_id)s
+        ORDER BY run.id
+        """,
+        {"organization_id": organization_id, "fact_id": SALES_EVENT.encode(sale_id)},
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
+async def list_runs_of_person(
+    tx: Tx, organization_id: UUID, profile_id: UUID, *, after: UUID, limit: int
+) -> list[RunRow]:
+    """The oldest first."""
+    rows = await tx.fetch(
+        SQL(
+            "SELECT {columns} FROM journey_runs WHERE organization_id = %s AND profile_id = %s AND id > %s"
+            " ORDER BY id LIMIT %s"
+        ).format(columns=_COLUMNS),
+        (organization_id, profile_id, after, limit),
+    )
+    return [RunRow(*row) for row in rows]
+
+
+async def list_versions(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[VersionRow]:
+    """The newest first."""
+    rows = await tx.fetch(
+        """
+        SELECT version, created_at, created_by FROM journey_versions
+        WHERE organization_id = %s AND journey_id = %s
+        ORDER BY version DESC
+        LIMIT %s
+        """,
+        (organization_id, journey_id, VERSIONS_MAX),
+    )
+    return [VersionRow(*row) for row in rows]
+
+
+async def list_spans(tx: Tx, organization_id: UUID, journey_id: UUID) -> list[SpanRow]:
+    """When each version was live, the latest first."""
+    rows = await tx.fetch(
+        """
+        SELECT version, since, until FROM journey_activations
+        WHERE organization_id = %s AND journey_id = %s
+        ORDER BY since DESC
+        LIMIT %s
+        """,
+        (organization_id, journey_id, VERSIONS_MAX),
+    )
+    return [SpanRow(*row) for row in rows]
+
+
+async def find_journeys_of_runs(tx: Tx, organization_id: UUID, runs: Collection[UUID]) -> dict[UUID, tuple[UUID, str]]:
+    """The journey of each run, and its name."""
+    if not runs:
+        return {}
+    rows = await tx.fetch(
+        """
+        SELECT r.id, j.id, j.name
+        FROM journey_runs r
+        JOIN journeys j ON j.organization_id = r.organization_id AND j.id = r.journey_id
+        WHERE r.organization_id = %s AND r.id = ANY (%s::uuid[])
+        """,
+        (organization_id, list(runs)),
+    )
+    return {row[0]: (row[1], row[2]) for row in rows}
+
+
+async def name_journeys(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    if not ids:
+        return {}
+    rows = await tx.fetch(
+        "SELECT id, name FROM journeys WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(ids)),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def find_run(tx: Tx, organization_id: UUID, run_id: UUID) -> RunRow | None:
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM journey_runs WHERE organization_id = %s AND id = %s").format(columns=_COLUMNS),
+        (organization_id, run_id),
+    )
+    return RunRow(*rows[0]) if rows else None
+
+
+async def is_any_run_active(tx: Tx, organization_id: UUID, journey_id: UUID) -> bool:
+    rows = await tx.fetch(
+        """
+        SELECT EXISTS (
+            SELECT 1 FROM journey_runs
+            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s
+              AND state <> 'ended' AND state <> 'parked'
+        )
+        """,
+        {"organization_id": organization_id, "journey_id": journey_id},
+    )
+    return bool(rows[0][0])
+
+
+async def is_any_run_open(tx: Tx, organization_id: UUID) -> bool:
+    """Parked runs count: a withdrawal ends them too."""
+    rows = await tx.fetch(
+        "SELECT EXISTS (SELECT 1 FROM journey_runs WHERE organization_id = %s AND state <> 'ended')",
+        (organization_id,),
+    )
+    return bool(rows[0][0])

@@ -1,0 +1,69 @@
+"""The trace of runs (`journey_trace`), and the counts of their events by step (`journey_totals`)."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from regulars.journeys.model import Noted, RunRow, TraceRow
+from regulars.kit.arrays import Bigints, Ids, Jsons, Labels
+from regulars.kit.columns import Columns
+from regulars.kit.db import Tx
+
+_NOTES: Final = Columns(run_id=Ids, step=Labels, event=Labels, detail=(Jsons, msgspec.json.encode))
+_INSERT_TRACE: Final = _NOTES.write(
+    """
+    INSERT INTO journey_trace (organization_id, sequence, at, {columns})
+    SELECT %(organization_id)s,
+           COALESCE((SELECT max(known.sequence) FROM journey_trace AS known
+                     WHERE known.organization_id = %(organization_id)s AND known.run_id = it.run_id), 0)
+           + row_number() OVER (PARTITION BY it.run_id ORDER BY it.place),
+           %(now)s, {columns}
+    FROM {arrays} WITH ORDINALITY AS it ({columns}, place)
+    """
+)
+
+
+async def insert_trace(tx: Tx, organization_id: UUID, notes: Sequence[Noted]) -> None:
+    """In the order given, behind what the runs already have; the runs are locked by whoever writes."""
+    await tx.execute(_INSERT_TRACE, {"organization_id": organization_id, "now": tx.now, **_NOTES.of(notes)})
+
+
+async def list_trace(tx: Tx, organization_id: UUID, run_id: UUID) -> list[TraceRow]:
+    rows = await tx.fetch(
+        """
+        SELECT sequence, at, step, event, detail FROM journey_trace
+        WHERE organization_id = %s AND run_id = %s
+        ORDER BY sequence
+        """,
+        (organization_id, run_id),
+    )
+    return [TraceRow(*row) for row in rows]
+
+
+_TOTALS: Final = Columns(journey_id=Ids, version=Bigints, step=Labels, event=Labels, times=Bigints)
+_ADD_TOTALS: Final = _TOTALS.write(
+    """
+    INSERT INTO journey_totals (organization_id, {columns})
+    SELECT %(organization_id)s, it.* FROM {rows}
+    ORDER BY it.journey_id, it.version, it.step, it.event
+    ON CONFLICT (organization_id, journey_id, version, step, event)
+    DO UPDATE SET times = journey_totals.times + EXCLUDED.times
+    """
+)
+
+
+async def add_totals(tx: Tx, organization_id: UUID, times: Mapping[tuple[UUID, int, str, str], int]) -> None:
+    """By journey, version, step and event. The statement sorts the rows, so that all writers lock them in one order."""
+    if times:
+        counts = [(*key, number) for key, number in times.items()]
+        await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, **_TOTALS.of_tuples(counts)})
+
+
+async def count_events(tx: Tx, organization_id: UUID, events: Sequence[tuple[RunRow, str, str]]) -> None:
+    """Run, step and event of each."""
+    await add_totals(
+        tx, organization_id, Counter((run.journey_id, run.version, step, event) for run, step, event in events)
+    )

@@ -1,0 +1,38 @@
+"""When a waiting step is due: pure functions of a moment and a time zone."""
+
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from regulars.journeys.definition import WEEKDAYS, Wait, WaitForPurchase, WaitUntil
+from regulars.messaging.places import place_of, zones_by_country
+
+
+def after_wait(step: Wait, since: datetime) -> datetime:
+    return since + timedelta(days=step.days, hours=step.hours, minutes=step.minutes)
+
+
+def end_of_wait(step: WaitForPurchase, since: datetime) -> datetime:
+    return since + timedelta(days=step.days, hours=step.hours)
+
+
+def next_local_time(step: WaitUntil, since: datetime, zone: str) -> datetime:
+    """The first such local time after a moment, on one of the weekdays where there are any."""
+    clock = ZoneInfo(zone)
+    local = since.astimezone(clock)
+    hour, minute = (int(part) for part in step.time.split(":"))
+    for ahead in range(9):
+        day = (local + timedelta(days=ahead)).date()
+        moment = datetime.combine(day, time(hour, minute), clock).astimezone(UTC)
+        if moment > since and (not step.weekdays or WEEKDAYS[day.weekday()] in step.weekdays):
+            return moment
+    raise AssertionError("a week has every weekday")
+
+
+def choose_zone(phone_number: str | None, store_country: str | None, organization_zone: str) -> str:
+    """The number's if it has one only, else that of the store's country if it has one only, else the organization's."""
+    if phone_number is not None:
+        zones = place_of(phone_number).zones
+        if len(zones) == 1:
+            return zones[0]
+    zones = zones_by_country().get(store_country or "", ())
+    return zones[0] if len(zones) == 1 else organization_zone

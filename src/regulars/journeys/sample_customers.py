@@ -1,0 +1,71 @@
+"""Find customers to preview a text with."""
+
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.journeys.snapshot import list_last_sales
+from regulars.kit.db import Tx
+
+_KINDS = {"purchase": "PURCHASE", "return": "RETURN"}
+# Rows read, and customers found among them.
+RECENT_ROWS_MAX = 500
+CANDIDATES_MAX = 60
+
+
+class Sample(NamedTuple):
+    profile_id: UUID
+    sale_id: UUID | None
+
+
+async def find_samples(
+    tx: Tx, organization_id: UUID, trigger: str, *, limit: int, profile_id: UUID | None = None
+) -> list[Sample]:
+    """Different customers, the last first; or the one named, with their last such sale."""
+    kind = _KINDS.get(trigger)
+    if profile_id is not None:
+        sales = [] if kind is None else await list_last_sales(tx, organization_id, profile_id, kind, limit=1)
+        return [Sample(profile_id, sales[0] if sales else None)]
+    if kind is None:
+        found = await _list_last_subscribers(tx, organization_id, limit=CANDIDATES_MAX)
+        return [Sample(one, None) for one in dict.fromkeys(found)][:limit]
+    by_customer: dict[UUID, UUID] = {}
+    for customer, sale_id in await _list_last_buyers(tx, organization_id, kind, limit=CANDIDATES_MAX):
+        by_customer.setdefault(customer, sale_id)
+    return [Sample(customer, sale_id) for customer, sale_id in by_customer.items()][:limit]
+
+
+async def _list_last_buyers(tx: Tx, organization_id: UUID, kind: str, *, limit: int) -> list[tuple[UUID, UUID]]:
+    """Customers and their sales among the last that were recorded."""
+    rows = await tx.fetch(
+        """
+        SELECT lately.profile_id, lately.id FROM (
+            SELECT id, profile_id, type FROM sales_events
+            WHERE organization_id = %s
+            ORDER BY id DESC
+            LIMIT %s
+        ) AS lately
+        WHERE lately.profile_id IS NOT NULL AND lately.type = %s
+        ORDER BY lately.id DESC
+        LIMIT %s
+        """,
+        (organization_id, RECENT_ROWS_MAX, kind, limit),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+async def _list_last_subscribers(tx: Tx, organization_id: UUID, *, limit: int) -> list[UUID]:
+    rows = await tx.fetch(
+        """
+        SELECT lately.profile_id FROM (
+            SELECT profile_id, status, updated_at FROM subscriptions
+            WHERE organization_id = %s
+            ORDER BY updated_at DESC, id DESC
+            LIMIT %s
+        ) AS lately
+        WHERE lately.profile_id IS NOT NULL AND lately.status = 'SUBSCRIBED'
+        ORDER BY lately.updated_at DESC
+        LIMIT %s
+        """,
+        (organization_id, RECENT_ROWS_MAX, limit),
+    )
+    return [row[0] for row in rows]

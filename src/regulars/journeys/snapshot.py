@@ -1,0 +1,237 @@
+"""Load the customers, sales and catalogs that a group of decisions needs, with a few statements for all of them.
+
+Each row is found by its key through LATERAL, which gives the same plan on tables that were never analyzed.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.catalog.model import day_of
+from regulars.conditions.check import Known
+from regulars.conditions.customers import Customer, Standing, Ticket
+from regulars.conditions.evaluation import Evaluator
+from regulars.conditions.loading import lines_of, load_customers
+from regulars.conditions.tree import Condition
+from regulars.journeys.check import find_unjudgeable
+from regulars.journeys.context import Seen
+from regulars.journeys.definition import Definition
+from regulars.journeys.model import PersonRow, RecordedRow, SaleRow
+from regulars.journeys.program import needs_of
+from regulars.kit.db import Tx
+from regulars.kit.ids import first_id_at
+from regulars.segments.kept.resolve import load_known as load_known_conditions
+
+# One card may be shared by all customers at the till: of each customer the sales that were recorded last count.
+SALES_MAX: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whom a decision is about, and by which sale they came in."""
+
+    profile_id: UUID
+    sale_id: UUID | None
+    definition: Definition
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    people: Mapping[UUID, PersonRow]
+    sales: Mapping[UUID, SaleRow]
+    customers: Mapping[UUID, Customer]
+    evaluator: Evaluator
+    # By definition, judged once for all its customers.
+    _unjudgeable: dict[Definition, dict[str, str]] = field(default_factory=dict)
+
+    def seen(self, subject: Subject, now: datetime) -> Seen | None:
+        """None: the customer is gone."""
+        person = self.people.get(subject.profile_id)
+        if person is None:
+            return None
+        customer = self.customers.get(person.id) or unasked_customer(person)
+        return Seen(
+            now=now,
+            evaluator=self.evaluator,
+            customer=customer,
+            current=customer,
+            today=day_of(now, self.evaluator.known.zone),
+            ticket=None if subject.sale_id is None else ticket_of(self.sales.get(subject.sale_id)),
+            is_subscribed=person.is_subscribed,
+            unjudgeable=self.unjudgeable(subject.definition),
+        )
+
+    def unjudgeable(self, definition: Definition) -> dict[str, str]:
+        """Why its filter or a branch cannot be judged now, by place."""
+        found = self._unjudgeable.get(definition)
+        if found is None:
+            found = self._unjudgeable[definition] = find_unjudgeable(definition, self.evaluator.known)
+        return found
+
+
+async def look(tx: Tx, organization_id: UUID, subjects: Sequence[Subject]) -> Sight:
+    sale_ids = {subject.sale_id for subject in subjects if subject.sale_id is not None}
+    sales = await find_sales(tx, organization_id, sale_ids)
+    profile_ids = {subject.profile_id for subject in subjects}
+    people = await find_people(tx, organization_id, profile_ids)
+    definitions = {subject.definition for subject in subjects}
+    known = await load_known(tx, organization_id, definitions)
+    today = day_of(tx.now, known.zone)
+    return Sight(
+        people={person.id: person for person in people},
+        sales={sale.id: sale for sale in sales},
+        customers=await load_asked_customers(tx, organization_id, definitions, profile_ids, known=known, today=today),
+        evaluator=Evaluator(known),
+    )
+
+
+async def load_known(tx: Tx, organization_id: UUID, definitions: Collection[Definition]) -> Known:
+    """What the definitions stand on as it is now, the attributes of their texts too."""
+    attributes = {key for definition in definitions for key in needs_of(definition).attributes}
+    return await load_known_conditions(tx, organization_id, list(_conditions(definitions)), attributes=attributes)
+
+
+async def load_asked_customers(
+    tx: Tx,
+    organization_id: UUID,
+    definitions: Collection[Definition],
+    profile_ids: Collection[UUID],
+    *,
+    known: Known,
+    today: date,
+) -> dict[UUID, Customer]:
+    """What the conditions ask about; nothing where there are none."""
+    conditions = list(_conditions(definitions))
+    segments = [segment.match for segment in known.segments.values()]
+    if not conditions:
+        return {}
+    # Who is in a segment is known exactly.
+    sales_max = None if segments else SALES_MAX
+    return await load_customers(
+        tx,
+        organization_id,
+        [*conditions, *segments],
+        profile_ids,
+        zone=known.zone,
+        today=today,
+        sales_max=sales_max,
+    )
+
+
+def _conditions(definitions: Iterable[Definition]) -> Iterable[Condition]:
+    return (condition for definition in definitions for _, condition in needs_of(definition).conditions)
+
+
+def unasked_customer(person: PersonRow) -> Customer:
+    """Of whom no condition asks anything."""
+    return Customer(
+        id=person.id,
+        attributes=person.attributes,
+        created=date.min,
+        is_named=False,
+        country=None,
+        standing=Standing("never_asked"),
+    )
+
+
+def ticket_of(sale: SaleRow | None) -> Ticket | None:
+    if sale is None:
+        return None
+    return Ticket(sale.id, sale.store_id, sale.amount_cents, sale.currency, lines_of(sale.line_items))
+
+
+# The time in an id is a server's own, and that of a sale the database's. They are not an hour apart.
+CLOCKS_DIFFER_BY: Final = timedelta(hours=1)
+
+
+async def find_sales(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[SaleRow]:
+    if not ids:
+        return []
+    rows = await tx.fetch(
+        """
+        SELECT sale.id, sale.type, sale.profile_id, sale.store_id, store.external_id, store.name,
+               store.address ->> 'country_code', sale.total_amount_cents, sale.currency, sale.occurred_at,
+               sale.created_at, sale.line_items
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT id, type, profile_id, store_id, total_amount_cents, currency, occurred_at, created_at, line_items
+            FROM sales_events WHERE organization_id = %(organization_id)s AND id = it.id LIMIT 1
+        ) AS sale
+        CROSS JOIN LATERAL (
+            SELECT external_id, name, address FROM stores
+            WHERE organization_id = %(organization_id)s AND id = sale.store_id LIMIT 1
+        ) AS store
+        """,
+        {"organization_id": organization_id, "ids": list(ids)},
+    )
+    return [SaleRow(*row) for row in rows]
+
+
+async def find_people(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[PersonRow]:
+    if not ids:
+        return []
+    rows = await tx.fetch(
+        """
+        SELECT person.id, person.first_name, person.last_name, person.attributes, EXISTS (
+            SELECT 1 FROM subscriptions
+            WHERE organization_id = %(organization_id)s AND profile_id = person.id AND status = 'SUBSCRIBED'
+        )
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT id, first_name, last_name, attributes FROM profiles
+            WHERE organization_id = %(organization_id)s AND id = it.id LIMIT 1
+        ) AS person
+        """,
+        {"organization_id": organization_id, "ids": list(ids)},
+    )
+    return [PersonRow(*row) for row in rows]
+
+
+async def find_sales_since(
+    tx: Tx, organization_id: UUID, wanted: Sequence[tuple[UUID, UUID | None, datetime]]
+) -> list[list[RecordedRow]]:
+    """For each (profile, sale to leave out, since): the latest sales recorded since that moment.
+
+    An id begins with its time, so the index of a customer's sales is read from that moment on: one card may be shared
+    by all customers at the till and have tens of thousands of sales.
+    """
+    rows = await tx.fetch(
+        """
+        SELECT it.place, found.id, found.type, found.occurred_at, found.created_at
+        FROM unnest(%(profile_ids)s::uuid[], %(sale_ids)s::uuid[], %(sinces)s::timestamptz[], %(first_ids)s::uuid[])
+             WITH ORDINALITY AS it (profile_id, sale_id, since, first_id, place)
+        CROSS JOIN LATERAL (
+            SELECT id, type, occurred_at, created_at FROM sales_events
+            WHERE organization_id = %(organization_id)s AND profile_id = it.profile_id AND id >= it.first_id
+              AND created_at >= it.since AND id IS DISTINCT FROM it.sale_id
+            ORDER BY id DESC
+            LIMIT 50
+        ) AS found
+        """,
+        {
+            "organization_id": organization_id,
+            "profile_ids": [it[0] for it in wanted],
+            "sale_ids": [it[1] for it in wanted],
+            "sinces": [it[2] for it in wanted],
+            "first_ids": [first_id_at(it[2] - CLOCKS_DIFFER_BY) for it in wanted],
+        },
+    )
+    found: list[list[RecordedRow]] = [[] for _ in wanted]
+    for place, *sale in rows:
+        found[place - 1].append(RecordedRow(*sale))
+    return found
+
+
+async def list_last_sales(tx: Tx, organization_id: UUID, profile_id: UUID, kind: str, *, limit: int) -> list[UUID]:
+    rows = await tx.fetch(
+        """
+        SELECT id FROM sales_events
+        WHERE organization_id = %s AND profile_id = %s AND type = %s
+        ORDER BY id DESC
+        LIMIT %s
+        """,
+        (organization_id, profile_id, kind, limit),
+    )
+    return [row[0] for row in rows]

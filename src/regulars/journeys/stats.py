@@ -1,0 +1,142 @@
+"""Statistics of journeys, read from `journey_totals`: per journey for lists, per step of a version for its flow."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.kit.db import Tx
+
+TEXT = "text "
+
+
+class Total(NamedTuple):
+    journey_id: UUID
+    version: int
+    step: str
+    event: str
+    times: int
+
+
+@dataclass(slots=True)
+class StepFigures:
+    """What happened at one step."""
+
+    events: Counter[str] = field(default_factory=Counter)
+
+    def times(self, event: str) -> int:
+        return self.events[event]
+
+    @property
+    def waiting(self) -> int:
+        """Those who came to wait here, less those who went on or left; a repair may make it look negative."""
+        waited = self.events["waits"]
+        return max(0, waited - sum(self.events[it] for it in ("went on", "then", "else", "ended"))) if waited else 0
+
+    @property
+    def sent(self) -> int:
+        """A receipt may come before our own note, so a delivered text counts as sent."""
+        return max(self.events[f"{TEXT}sent"], self.events[f"{TEXT}delivered"])
+
+    @property
+    def skips(self) -> list[tuple[str, int]]:
+        """Why texts were skipped, the most frequent first."""
+        prefix = f"{TEXT}skipped "
+        found = [(it.removeprefix(prefix), times) for it, times in self.events.items() if it.startswith(prefix)]
+        return sorted(found, key=lambda one: (-one[1], one[0]))
+
+
+@dataclass(slots=True)
+class JourneyFigures:
+    """`step` "" is the entry."""
+
+    steps: dict[str, StepFigures] = field(default_factory=dict)
+
+    def at(self, step: str) -> StepFigures:
+        return self.steps.get(step) or StepFigures()
+
+    @property
+    def entered(self) -> int:
+        return self.at("").times("entered")
+
+    @property
+    def ended(self) -> int:
+        return sum(step.times("ended") for step in self.steps.values())
+
+    @property
+    def inside(self) -> int:
+        return max(0, self.entered - self.ended)
+
+    @property
+    def sent(self) -> int:
+        return sum(step.sent for step in self.steps.values())
+
+    @property
+    def skipped(self) -> int:
+        return sum(times for step in self.steps.values() for _, times in step.skips)
+
+
+async def read_figures(tx: Tx, organization_id: UUID, journey_id: UUID) -> dict[int, JourneyFigures]:
+    """By version; a version that nobody entered is missing."""
+    totals = await _list_totals(tx, organization_id, [journey_id])
+    return {
+        version: _add_up(total for total in totals if total.version == version)
+        for version in sorted({total.version for total in totals})
+    }
+
+
+async def read_sums(tx: Tx, organization_id: UUID, journey_ids: Collection[UUID]) -> dict[UUID, JourneyFigures]:
+    """All versions of each journey together: steps are those of their versions, so only sums mean something."""
+    totals = await _list_totals(tx, organization_id, journey_ids) if journey_ids else []
+    return {one: _add_up(total for total in totals if total.journey_id == one) for one in journey_ids}
+
+
+def _add_up(totals: Iterable[Total]) -> JourneyFigures:
+    figures = JourneyFigures()
+    for total in totals:
+        figures.steps.setdefault(total.step, StepFigures()).events[total.event] += total.times
+    return figures
+
+
+async def _list_totals(tx: Tx, organization_id: UUID, journey_ids: Collection[UUID]) -> list[Total]:
+    rows = await tx.fetch(
+        """
+        SELECT journey_id, version, step, event, times FROM journey_totals
+        WHERE organization_id = %s AND journey_id = ANY (%s::uuid[])
+        """,
+        (organization_id, list(journey_ids)),
+    )
+    return [Total(*row) for row in rows]
+
+
+async def count_at_fault(tx: Tx, organization_id: UUID, *, most: int) -> dict[UUID, int]:
+    """Runs that wait at a branch that cannot be judged, by journey; counting stops at so many."""
+    rows = await tx.fetch(
+        """
+        SELECT capped.journey_id, count(*) FROM (
+            SELECT journey_id FROM journey_runs
+            WHERE organization_id = %s AND waits_for = 'fault'
+            LIMIT %s
+        ) AS capped
+        GROUP BY capped.journey_id
+        """,
+        (organization_id, most),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def count_parked(tx: Tx, organization_id: UUID, *, most: int) -> dict[UUID, int]:
+    """Runs that wait for a person, by journey; counting stops at so many."""
+    rows = await tx.fetch(
+        """
+        SELECT capped.journey_id, count(*) FROM (
+            SELECT journey_id FROM journey_runs
+            WHERE organization_id = %s AND state = 'parked'
+            LIMIT %s
+        ) AS capped
+        GROUP BY capped.journey_id
+        """,
+        (organization_id, most),
+    )
+    return {row[0]: row[1] for row in rows}

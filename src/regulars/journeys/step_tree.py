@@ -1,0 +1,133 @@
+"""Edit the tree of steps of a definition. Pure functions.
+
+A step is addressed by its place (`3.else.1`), a condition by the place of its step. A place without a step raises
+`NoSuchPlace`: another user may have changed the steps in the meantime.
+"""
+
+from collections.abc import Iterator
+from typing import Final, Literal, cast
+
+from msgspec.structs import replace
+
+from regulars.conditions.tree import All, Condition
+from regulars.journeys.definition import Branch, Definition, Step
+from regulars.journeys.program import Forking
+
+FILTER: Final = "filter"
+Way = Literal["up", "down"]
+_WAYS: Final = {"then": "then", "else": "otherwise"}
+_PLACE_CHARACTERS_MAX: Final = 400
+
+
+class NoSuchPlace(Exception):
+    """Nothing stands there."""
+
+
+def step_at(definition: Definition, place: str) -> Step:
+    container, index = split_place(place)
+    steps = steps_in(definition, container)
+    if not 0 <= index < len(steps):
+        raise NoSuchPlace(place)
+    return steps[index]
+
+
+def steps_in(definition: Definition, container: str) -> tuple[Step, ...]:
+    """The steps of a way, such as `3.else`; "" is the journey itself."""
+    if not container:
+        return definition.steps
+    place, _, way = container.rpartition(".")
+    step = step_at(definition, place)
+    if not isinstance(step, Forking) or way not in _WAYS:
+        raise NoSuchPlace(container)
+    return cast("tuple[Step, ...]", getattr(step, _WAYS[way]))
+
+
+def insert_step(definition: Definition, place: str, step: Step) -> Definition:
+    """The step will stand there; what stood there comes after it."""
+    container, index = split_place(place)
+    steps = steps_in(definition, container)
+    if not 0 <= index <= len(steps):
+        raise NoSuchPlace(place)
+    return _with_steps(definition, container, (*steps[:index], step, *steps[index:]))
+
+
+def replace_step(definition: Definition, place: str, step: Step) -> Definition:
+    step_at(definition, place)
+    container, index = split_place(place)
+    steps = steps_in(definition, container)
+    return _with_steps(definition, container, (*steps[:index], step, *steps[index + 1 :]))
+
+
+def remove_step(definition: Definition, place: str) -> Definition:
+    step_at(definition, place)
+    container, index = split_place(place)
+    steps = steps_in(definition, container)
+    return _with_steps(definition, container, (*steps[:index], *steps[index + 1 :]))
+
+
+def move_step(definition: Definition, place: str, way: Way) -> tuple[Definition, str]:
+    """One place on in the order of reading, into a way and out of it again, so that every place can be reached."""
+    step = step_at(definition, place)
+    without = remove_step(definition, place)
+    slots = list(_slots(without.steps, ""))
+    at = slots.index(place) + (-1 if way == "up" else 1)
+    target = slots[min(max(at, 0), len(slots) - 1)]
+    return insert_step(without, target, step), target
+
+
+def walk_places(definition: Definition) -> Iterator[tuple[str, Step]]:
+    """Every step with where it stands, whatever id it has."""
+    return _walk(definition.steps, "")
+
+
+def condition_of(definition: Definition, owner: str) -> Condition | None:
+    """`owner` is `filter`, or the place of a branch."""
+    if owner == FILTER:
+        return definition.filter
+    step = step_at(definition, owner)
+    if not isinstance(step, Branch):
+        raise NoSuchPlace(owner)
+    return step.condition
+
+
+def with_condition(definition: Definition, owner: str, condition: Condition | None) -> Definition:
+    """A branch always asks something; one that lost its question has an empty group, which is a fault to mend."""
+    if owner == FILTER:
+        return replace(definition, filter=condition)
+    step = step_at(definition, owner)
+    if not isinstance(step, Branch):
+        raise NoSuchPlace(owner)
+    return replace_step(definition, owner, replace(step, condition=All(of=()) if condition is None else condition))
+
+
+def split_place(place: str) -> tuple[str, int]:
+    """The way a step stands in, and its index there."""
+    container, _, number = place.rpartition(".")
+    if len(place) > _PLACE_CHARACTERS_MAX or not (number.isascii() and number.isdigit() and len(number) <= 4):  # noqa: PLR2004  # thousands of steps
+        raise NoSuchPlace(place)
+    return container, int(number) - 1
+
+
+def _with_steps(definition: Definition, container: str, steps: tuple[Step, ...]) -> Definition:
+    if not container:
+        return replace(definition, steps=steps)
+    place, _, way = container.rpartition(".")
+    return replace_step(definition, place, replace(step_at(definition, place), **{_WAYS[way]: steps}))
+
+
+def _slots(steps: tuple[Step, ...], prefix: str) -> Iterator[str]:
+    """Every place where a step could be put, in the order of reading."""
+    for number, step in enumerate(steps, start=1):
+        yield f"{prefix}{number}"
+        if isinstance(step, Forking):
+            yield from _slots(step.then, f"{prefix}{number}.then.")
+            yield from _slots(step.otherwise, f"{prefix}{number}.else.")
+    yield f"{prefix}{len(steps) + 1}"
+
+
+def _walk(steps: tuple[Step, ...], prefix: str) -> Iterator[tuple[str, Step]]:
+    for number, step in enumerate(steps, start=1):
+        yield f"{prefix}{number}", step
+        if isinstance(step, Forking):
+            yield from _walk(step.then, f"{prefix}{number}.then.")
+            yield from _walk(step.otherwise, f"{prefix}{number}.else.")

@@ -31,7 +31,7 @@ from tests.support.visitor import Visitor
 from regulars.accounts.factor import code
 from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
 from regulars.demo.runs.queries import finish_run, insert_run_if_new
-from regulars.journeys.backtest.asked.ask import ask_for_backtest
+from regulars.journeys.backtest.requests import ask_for_backtest
 from regulars.journeys.manage import load_journey
 from regulars.kit import vault
 from regulars.kit.db import Database, Tx

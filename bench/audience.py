@@ -2,13 +2,12 @@
 
 from uuid import UUID
 
-from regulars.segments.pages.starts import starts
-
 from regulars.conditions.tree import All, Any, InSegment, Nothing
 from regulars.kit.db import Database
 from regulars.kit.ids import SEGMENT
 from regulars.segments.definition import Definition
 from regulars.segments.kept.manage import create_segment
+from regulars.segments.starts import starts
 from segment_columns import write_big
 
 BY = "bench"

@@ -37,13 +37,15 @@ from regulars.sales.property_values import PropertyValues
 from regulars.segments.analysis.wire import socket_path
 from regulars.server import page_table
 from regulars.web.access import Role
-from regulars.web.static import SESSION_HTTP
+from regulars.web.cookies import SESSION_HTTP
 
 DATABASE = "bench_pages"
 QUICK = Size(customers=500, sales=2_500, times=10, messages=10_000, runs=2_000)
 REQUESTS = 15
 WARM_REQUESTS = 2
 MEDIAN_MS_MAX = 100.0
+# Lists that the analysis process filters and sorts.
+FILTERED_MS_MAX = 500.0
 SLOWEST_NAMED = 3
 # A page that needs something to be in a certain state is found by looking at many; the first ones are measured.
 ADDRESSES_SEEN = 12
@@ -60,6 +62,13 @@ TYPED = (
     "/search?q=nobody+has+this",
     "/customers?q=mar",
     "/customers?q=nobody+has+this",
+)
+FILTERED = (
+    "/customers?sort=spend",
+    "/customers?sort=last",
+    "/customers?last=30",
+    "/customers?last=-90&spend=200&sort=spend",
+    "/customers?texting=may_be_texted&last=365&spend=500&sort=last",
 )
 
 
@@ -83,7 +92,9 @@ class PageTimes:
 
     @property
     def missed(self) -> list[PageTime]:
-        return [one for one in self.pages if one.median_ms > MEDIAN_MS_MAX]
+        return [
+            one for one in self.pages if one.median_ms > (FILTERED_MS_MAX if one.path in FILTERED else MEDIAN_MS_MAX)
+        ]
 
 
 @dataclass(frozen=True)
@@ -189,7 +200,10 @@ def _read_all(reader: _Reader, used: Callable[[], float]) -> PageTimes:
         measured = _read(reader, used, one.page.address, one.path, status=one.status, is_file=is_file)
         if measured.path not in slowest or slowest[measured.path].median_ms < measured.median_ms:
             slowest[measured.path] = measured
-    typed = [_read(reader, used, path, f"/o/{reader.who.slug}{path}", status=200, is_file=False) for path in TYPED]
+    typed = [
+        _read(reader, used, path, f"/o/{reader.who.slug}{path}", status=200, is_file=False)
+        for path in (*TYPED, *FILTERED)
+    ]
     left_out = [path for path in sorted(unseen(seen, table)) if not WITHOUT_A_LINK.fullmatch(path)]
     return PageTimes(sorted([*slowest.values(), *typed], key=lambda one: -one.median_ms), left_out)
 
@@ -241,7 +255,10 @@ def show(times: PageTimes, say: Callable[[str], None]) -> None:
         say(f"{path:<{width}}  NOT SEEN: no link led to it")
     slowest = ", ".join(f"{one.path} ({one.median_ms:.0f} ms)" for one in times.pages[:SLOWEST_NAMED])
     say(f"{len(times.pages)} pages. The slowest three: {slowest}.")
-    say(f"Every page within {MEDIAN_MS_MAX:.0f} ms at the median: {'reached' if is_reached(times) else 'MISSED'}.")
+    say(
+        f"Every page within {MEDIAN_MS_MAX:.0f} ms at the median, filtered customers within {FILTERED_MS_MAX:.0f} ms:"
+        f" {'reached' if is_reached(times) else 'MISSED'}."
+    )
 
 
 def is_reached(times: PageTimes) -> bool:

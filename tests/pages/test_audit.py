@@ -20,8 +20,8 @@ from regulars.web.route import Form
 
 # Their use cases record, or the one function through which all forms of the builder go; tests of them hold it.
 RECORDS_BELOW = ("regulars.accounts.", "regulars.journeys.pages.edit.")
-# One reads what was pasted and keeps nothing; the other counts again, which whoever sees a segment may do.
-CHANGES_NOTHING = {"/webhooks/check", "/segments/count"}
+# The first reads what was pasted and stores nothing; the others have figures counted, and change no data of the organization.
+CHANGES_NOTHING = {"/webhooks/check", "/segments/count", "/customers/prepare"}
 
 
 def forms():
@@ -205,6 +205,7 @@ ACTS = {
 # Held by tests of their own rooms: forms that need a person, a collision, a count, a demo, a journey or a segment.
 ELSEWHERE = re.compile(
     r"/(settings/team/|customers/|collisions/|attributes|products|demo|first-steps|journeys|segments).*"
+    r"|/webhooks/.*/withdraw"
 )
 
 

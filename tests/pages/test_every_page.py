@@ -51,6 +51,7 @@ WHO_MAY = {
     Action.READ_REQUEST_LOG: {OWN, ADM, DEV},
     Action.READ_WEBHOOKS: {OWN, ADM, DEV},
     Action.REPLAY_WEBHOOKS: {OWN, ADM, DEV},
+    Action.DRAFT_WEBHOOKS: {OWN, ADM, DEV},
     Action.MANAGE_WEBHOOKS: {OWN, ADM},
     Action.WRITE_TEXTS: {OWN, ADM, MAR},
     Action.HOLD_TEXTS: {OWN, ADM, MAR},

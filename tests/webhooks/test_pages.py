@@ -114,6 +114,7 @@ def test_an_address_that_cannot_be_dialled_is_refused_beside_its_field(desk, url
     assert refused.status_code == 400
     assert words in html.unescape(refused.text)
     assert 'id="e-url"' in refused.text
+    assert ("REGULARS_WEBHOOK_ALLOW" in refused.text) == ("192.168" in url)
 
 
 def test_an_endpoint_without_events_or_with_unknown_ones_is_refused(desk, hook):
@@ -312,6 +313,45 @@ def test_who_may_not_see_people_sees_no_content(desk, hook):
         assert developer.post(f"/webhooks/{endpoint}/{path}").status_code == 403, path
     assert desk.become(Role.ANALYST).get("/webhooks").status_code == 403
     assert desk.become(Role.MARKETER).get("/webhooks").status_code == 403
+
+
+def test_a_developer_drafts_an_endpoint_and_an_admin_approves_it_with_one_press(desk, hook):
+    developer, admin = desk.become(Role.DEVELOPER), desk.become(Role.ADMIN)
+    assert "Send for approval" in developer.get("/webhooks/new").text
+    drafted = developer.post("/webhooks", url=hook.url, events="profile.*")
+    assert drafted.status_code == 303, drafted.text
+    assert drafted.cookies.get(cookies.REVEAL), "the developer needs the secret for the receiver"
+    endpoint = drafted.headers["location"].rpartition("/")[2]
+    desk.happen(first_name="Odile")
+    desk.work()
+    assert hook.received == [], "nothing is sent to a draft"
+    shown = developer.get(f"/webhooks/{endpoint}").text
+    assert "waits for the approval of an admin" in shown
+    assert "Approve" not in shown.partition("<main")[2]
+    assert developer.post(f"/webhooks/{endpoint}/enable").status_code == 403
+    assert developer.post(f"/webhooks/{endpoint}/ping").status_code == 400
+    assert f"Webhook to {hook.host} waits for approval" in _home(desk)
+    page = admin.get(f"/webhooks/{endpoint}").text
+    assert f"Drafted by {developer.who.email}" in html.unescape(page)
+    assert ">Approve" in re.sub(r">\s+", ">", page)
+    assert admin.post(f"/webhooks/{endpoint}/enable").status_code == 303
+    desk.happen(first_name="Zoë", external_id="C-after-approval")
+    desk.work()
+    assert [json.loads(body)["data"]["first_name"] for _, body in hook.received] == ["Zoë"]
+    assert developer.post(f"/webhooks/{endpoint}/withdraw").status_code == 409
+    acts = re.findall(r"webhook\.\w+", desk.owner.get("/settings/audit.csv").text)
+    assert acts == ["webhook.approve", "webhook.draft"]
+    told = html.unescape(re.sub(r"<[^>]+>|\s+", " ", desk.owner.get("/settings/audit").text))
+    assert "drafted the webhook endpoint" in told
+    assert "approved the webhook endpoint" in told
+
+
+def test_a_draft_is_withdrawn_by_its_developer(desk, hook):
+    developer = desk.become(Role.DEVELOPER)
+    endpoint = developer.post("/webhooks", url=hook.url, events="profile.*").headers["location"].rpartition("/")[2]
+    assert developer.post(f"/webhooks/{endpoint}/withdraw").status_code == 303
+    assert desk.owner.get(f"/webhooks/{endpoint}").status_code == 404
+    assert f"Webhook to {hook.host}" not in _home(desk)
 
 
 def test_another_organization_sees_nothing_of_it(desk, hook, hook_server, api_database_url):

@@ -31,6 +31,7 @@ class Action(StrEnum):
     READ_REQUEST_LOG = "read the request log"
     READ_WEBHOOKS = "see webhook endpoints and deliveries"
     REPLAY_WEBHOOKS = "ping endpoints and replay deliveries"
+    DRAFT_WEBHOOKS = "draft webhook endpoints, which an admin approves"
     MANAGE_WEBHOOKS = "create and change webhook endpoints"
     WRITE_TEXTS = "send texts, and answer and decide about replies"
     HOLD_TEXTS = "hold all texts"
@@ -58,6 +59,7 @@ _DEVELOPER: Final = _EVERYBODY | {
     Action.READ_REQUEST_LOG,
     Action.READ_WEBHOOKS,
     Action.REPLAY_WEBHOOKS,
+    Action.DRAFT_WEBHOOKS,
 }
 _OWNER: Final = frozenset(Action)
 

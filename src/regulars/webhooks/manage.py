@@ -20,6 +20,7 @@ from regulars.webhooks.model import (
     ENDPOINTS_MAX,
     OLD_SECRET_FOR,
     Endpoint,
+    State,
     unknown_types,
 )
 from regulars.webhooks.queries import Sealed
@@ -40,17 +41,20 @@ async def create_endpoint(
     event_types: Sequence[str] = DEFAULT,
     policy: AddressPolicy,
     vault: AnyVault,
+    is_draft: bool = False,
 ) -> Created:
-    """Make an enabled endpoint with a secret of its own; raises EndpointRefused."""
+    """Make an endpoint with a secret of its own, a draft disabled until an admin enables it; raises EndpointRefused."""
     types = _check(url=url, description=description, event_types=event_types, policy=policy)
     await lock_key(tx.connection, vault)
     if len(await queries.list_endpoints(tx, organization_id)) >= ENDPOINTS_MAX:
         raise EndpointRefused(f"An organization can have {ENDPOINTS_MAX} endpoints; delete one that is not needed.")
     identifier, secret = new_uuid(), new_secret()
-    endpoint = Endpoint(identifier, url, description, types, "enabled", None, None, tx.now, tx.now, None, Health())
+    state: State = "disabled" if is_draft else "enabled"
+    endpoint = Endpoint(identifier, url, description, types, state, None, None, tx.now, tx.now, None, Health())
     sealed = seal_secret(vault, identifier, secret)
     await queries.insert_endpoint(tx, organization_id, endpoint, secret=sealed)
-    await register_interests(tx, organization_id, identifier, endpoint.events)
+    if not is_draft:
+        await register_interests(tx, organization_id, identifier, endpoint.events)
     return Created(endpoint, show_secret(secret))
 
 
@@ -116,6 +120,14 @@ async def delete_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | Non
     endpoint = await find_endpoint(tx, organization_id, endpoint_id)
     await queries.update_endpoint_state(tx, organization_id, endpoint.id, state="deleted", disabled_by="person")
     await withdraw_interests(tx, organization_id, endpoint.id)
+
+
+async def withdraw_draft(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> None:
+    """Delete a draft; raises NotPossibleNow once an admin approved it."""
+    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    if not endpoint.is_draft:
+        raise NotPossibleNow("This endpoint is no draft any more; an admin can delete it.")
+    await delete_endpoint(tx, organization_id, endpoint.id)
 
 
 async def rotate_secret(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> Created:

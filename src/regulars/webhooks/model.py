@@ -61,8 +61,15 @@ class Endpoint(NamedTuple):
         return expand(self.event_types)
 
     @property
+    def is_draft(self) -> bool:
+        """It was disabled by nobody: a developer drafted it, and no admin has enabled it yet."""
+        return self.state == "disabled" and self.disabled_by is None
+
+    @property
     def note(self) -> str | None:
         """What a person should know about it."""
+        if self.is_draft:
+            return "It waits for the approval of an admin. Nothing is sent to it until then."
         if self.state == "enabled" or self.disabled_by is None:
             return None
         return f"{WHY_DISABLED[self.disabled_by]} What waits is held, and events of this time are not made for it."

@@ -76,16 +76,19 @@ SENTENCES: Final = {
     "tickets.export": "exported the list of tickets",
     "user.disable": "disabled the account of {}",
     "user.enable": "enabled the account of {}",
+    "webhook.approve": "approved the webhook endpoint {}",
     "webhook.change": "changed the webhook endpoint {}",
     "webhook.create": "created the webhook endpoint {}",
     "webhook.delete": "deleted the webhook endpoint {}",
     "webhook.disable": "disabled the webhook endpoint {}",
+    "webhook.draft": "drafted the webhook endpoint {}",
     "webhook.enable": "enabled the webhook endpoint {}",
     "webhook.ping": "sent a test event to the webhook endpoint {}",
     "webhook.replay": "sent the delivery {} again",
     "webhook.replay_range": "sent deliveries to the webhook endpoint {} again",
     "webhook.reveal": "looked at the secret of the webhook endpoint {}",
     "webhook.rotate": "made a new secret for the webhook endpoint {}",
+    "webhook.withdraw": "deleted the draft of the webhook endpoint {}",
 }
 PATHS: Final = {
     "dlv_": "/webhooks/deliveries",
@@ -98,7 +101,7 @@ PATHS: Final = {
     "txt_": "/messages",
     "wh_": "/webhooks",
 }
-_GONE: Final = frozenset({"customer.erase", "segment.delete", "webhook.delete"})
+_GONE: Final = frozenset({"customer.erase", "segment.delete", "webhook.delete", "webhook.withdraw"})
 
 
 class Sentence(NamedTuple):

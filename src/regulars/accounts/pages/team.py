@@ -29,7 +29,7 @@ ROLE_WORDS: Final = (
     (Role.ADMIN.value, "Admin", "Everything but owners"),
     (Role.MARKETER.value, "Marketer", "Customers, catalogs and texts; no erasure, no keys, no team"),
     (Role.ANALYST.value, "Analyst", "Reads everything, without personal data"),
-    (Role.DEVELOPER.value, "Developer", "Ingest keys, logs and webhook health, without personal data"),
+    (Role.DEVELOPER.value, "Developer", "Ingest keys, logs, webhook health and drafts, without personal data"),
 )
 
 

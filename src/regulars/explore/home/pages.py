@@ -181,6 +181,10 @@ def _webhook(visit: Visit, fare: Fare) -> Attention:
     url = visit.url("/webhooks", WEBHOOK.encode(fare.endpoint.id)) if visit.may(Action.READ_WEBHOOKS) else ""
     since = fare.endpoint.health.failing_since or fare.endpoint.disabled_at
     when = "" if since is None else visit.format.ago(since).removesuffix(" ago")
+    if fare.endpoint.is_draft:
+        text = "A developer drafted it. Nothing is sent to it until an admin approves it."
+        when = visit.format.ago(fare.endpoint.created_at).removesuffix(" ago")
+        return Attention("plug", "warn", f"Webhook to {host} waits for approval", text, when, url)
     if not fare.is_failing or fare.disabled_on is None:
         return Attention("alert", "no", f"Webhook to {host} is disabled", fare.endpoint.note or "", when, url)
     many = fare.waiting.many

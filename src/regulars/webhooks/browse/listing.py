@@ -29,7 +29,7 @@ async def read_fare(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> 
 
 
 async def count_troubled(tx: Tx, organization_id: UUID) -> int:
-    """Endpoints that fail, or were disabled because they did."""
+    """Endpoints that fail, were disabled because they did, or wait for approval."""
     endpoints = await list_endpoints(tx, organization_id)
     return sum(Fare(one, [], Waiting()).needs_a_person for one in endpoints)
 

@@ -46,11 +46,13 @@ class Fare(NamedTuple):
 
     @property
     def needs_a_person(self) -> bool:
-        """It fails, or was disabled by somebody who is not a person."""
-        return self.is_failing or self.endpoint.disabled_by in {"receiver", "failures"}
+        """It fails, was disabled because it failed, or waits for approval."""
+        return self.is_failing or self.endpoint.disabled_by in {"receiver", "failures"} or self.endpoint.is_draft
 
     @property
     def word(self) -> str:
+        if self.endpoint.is_draft:
+            return "Waits for approval"
         if self.endpoint.state == "disabled":
             return "Disabled"
         if self.is_failing:

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import actor_of, list_acts, record
+from regulars.accounts.model import ActFilter
 from regulars.kit.db import Tx
 from regulars.kit.ids import WEBHOOK
 from regulars.kit.keyset import PageRequest
@@ -21,7 +22,7 @@ from regulars.web.visit import Visit
 from regulars.webhooks import manage, post
 from regulars.webhooks.browse.listing import WAITING_COUNTED_MAX, list_deliveries, read_fares
 from regulars.webhooks.browse.model import Fare, Wanted
-from regulars.webhooks.errors import EndpointRefused, WebhookError
+from regulars.webhooks.errors import EndpointRefused, NotPossibleNow, WebhookError
 from regulars.webhooks.model import DEFAULT, DESCRIPTION_CHARACTERS_MAX, FAMILIES, Endpoint
 from regulars.webhooks.pages.parts import PATH, Shown, referred_fare
 from regulars.webhooks.samples import SAMPLES, receiver
@@ -38,10 +39,11 @@ class EndpointPages:
     def pages(self) -> tuple[Page, ...]:
         one = f"{PATH}/{{endpoint}}"
         read, replay, manages = Action.READ_WEBHOOKS, Action.REPLAY_WEBHOOKS, Action.MANAGE_WEBHOOKS
+        drafts = Action.DRAFT_WEBHOOKS
         return (
             Page(path=PATH, needs=read, handle=self.show_all),
-            Form(path=PATH, needs=manages, handle=self.create),
-            Page(path=f"{PATH}/new", needs=manages, handle=self.new),
+            Form(path=PATH, needs=drafts, handle=self.create),
+            Page(path=f"{PATH}/new", needs=drafts, handle=self.new),
             Page(path=f"{PATH}/events", needs=read, handle=self.events),
             Page(path=one, needs=read, handle=self.show),
             Page(path=f"{one}/edit", needs=manages, handle=self.edit),
@@ -50,6 +52,7 @@ class EndpointPages:
             Page(path=f"{one}/disable", needs=manages, handle=self.ask_to_disable),
             Form(path=f"{one}/disable", needs=manages, handle=self.disable),
             Form(path=f"{one}/enable", needs=manages, handle=self.enable),
+            Form(path=f"{one}/withdraw", needs=drafts, handle=self.withdraw),
             Page(path=f"{one}/delete", needs=manages, handle=self.ask_to_delete),
             Form(path=f"{one}/delete", needs=manages, handle=self.delete),
             Page(path=f"{one}/rotate", needs=manages, handle=self.ask_to_rotate),
@@ -78,6 +81,8 @@ class EndpointPages:
         return _form_page(visit, FormState(), DEFAULT)
 
     async def create(self, visit: Visit) -> Response:
+        """Events hold personal data, so that what a developer adds is a draft until an admin approves it."""
+        is_draft = not visit.may(Action.MANAGE_WEBHOOKS)
         form = FormState(visit.form)
         url, description, types = _read(visit, form)
         if form.is_refused:
@@ -92,12 +97,15 @@ class EndpointPages:
                     event_types=types,
                     policy=self._policy,
                     vault=self._vault,
+                    is_draft=is_draft,
                 )
-                await _record(tx, visit, "webhook.create", created.endpoint, after=_told(created.endpoint))
+                act = "webhook.draft" if is_draft else "webhook.create"
+                await _record(tx, visit, act, created.endpoint, after=_told(created.endpoint))
         except (EndpointRefused, VaultError) as error:
             _refuse(form, str(error))
             return _form_page(visit, form, types)
-        return _revealing(visit, created.endpoint, created.secret, done="The endpoint is made.")
+        done = "The draft waits for the approval of an admin." if is_draft else "The endpoint is made."
+        return _revealing(visit, created.endpoint, created.secret, done=done)
 
     async def show(self, visit: Visit) -> Response:
         return await self._show(visit, FormState())
@@ -107,10 +115,12 @@ class EndpointPages:
             fare = await referred_fare(tx, visit)
             wanted = Wanted(endpoint_id=fare.endpoint.id)
             last = await list_deliveries(tx, visit.organization_id, wanted, PageRequest(LAST_DELIVERIES))
+            drafted_by = await _find_drafter(tx, visit, fare.endpoint)
         until = fare.endpoint.old_secret_until
         values: dict[str, Any] = {
             "fare": fare,
             "endpoint": fare.endpoint,
+            "drafted_by": drafted_by,
             "identifier": WEBHOOK.encode(fare.endpoint.id),
             "deliveries": last,
             "by_id": {fare.endpoint.id: fare.endpoint},
@@ -178,8 +188,19 @@ class EndpointPages:
         async with visit.database.transaction() as tx:
             endpoint = (await referred_fare(tx, visit)).endpoint
             await manage.enable_endpoint(tx, visit.organization_id, endpoint.id)
-            await _record(tx, visit, "webhook.enable", endpoint)
-        return redirect(visit, _url(visit, endpoint), done="Enabled; what was held goes out now.")
+            await _record(tx, visit, "webhook.approve" if endpoint.is_draft else "webhook.enable", endpoint)
+        done = "Approved; events are sent from now on." if endpoint.is_draft else "Enabled; what was held goes out now."
+        return redirect(visit, _url(visit, endpoint), done=done)
+
+    async def withdraw(self, visit: Visit) -> Response:
+        try:
+            async with visit.database.transaction() as tx:
+                endpoint = (await referred_fare(tx, visit)).endpoint
+                await manage.withdraw_draft(tx, visit.organization_id, endpoint.id)
+                await _record(tx, visit, "webhook.withdraw", endpoint, before=_told(endpoint))
+        except NotPossibleNow as error:
+            raise Conflict(str(error)) from None
+        return redirect(visit, visit.url(PATH), done="The draft is deleted.")
 
     async def ask_to_delete(self, visit: Visit) -> Response:
         return await self._ask(visit, "webhooks/delete.html")
@@ -269,6 +290,15 @@ def _revealing(visit: Visit, endpoint: Endpoint, secrets: str, *, done: str | No
     """To the endpoint's page, which shows the secrets this once: they are carried with the id they belong to."""
     carried = f"{WEBHOOK.encode(endpoint.id)} {secrets}"
     return redirect(visit, _url(visit, endpoint), done=done, reveal=carried)
+
+
+async def _find_drafter(tx: Tx, visit: Visit, endpoint: Endpoint) -> str | None:
+    """The address of the developer, for the admin who decides."""
+    if not endpoint.is_draft or not visit.may(Action.READ_AUDIT_LOG):
+        return None
+    only = ActFilter(act="webhook.draft", subject=WEBHOOK.encode(endpoint.id))
+    acts = await list_acts(tx, visit.organization_id, PageRequest(1), only)
+    return next((act.actor for act in acts), None)
 
 
 def _told(endpoint: Endpoint) -> dict[str, Any]:

@@ -15,7 +15,13 @@ from regulars.webhooks.model import Delivery
 PATH: Final = "/webhooks"
 DELIVERIES: Final = f"{PATH}/deliveries"
 BAR_STEP: Final = 5
-_KINDS: Final = {"Healthy": "live", "Failing": "failing", "Disabled": "blocked", "Not used yet": "pending"}
+_KINDS: Final = {
+    "Healthy": "live",
+    "Failing": "failing",
+    "Disabled": "blocked",
+    "Not used yet": "pending",
+    "Waits for approval": "warn",
+}
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3_600
 _DAY_S: Final = 86_400

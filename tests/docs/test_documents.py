@@ -60,16 +60,49 @@ def test_every_command_is_in_the_operations_page():
             assert f"`regulars {name}" in page
 
 
+def decisions() -> list[Path]:
+    return sorted((ROOT / "docs" / "decisions").rglob("0*.md"))
+
+
 def test_every_decision_is_one_page_with_the_same_parts():
-    decisions = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-    assert len(decisions) >= 9
+    assert len(decisions()) >= 9
     # Work in progress elsewhere may hold numbers in between; none is used twice.
-    assert len({path.name[:4] for path in decisions}) == len(decisions)
-    for path in decisions:
+    assert len({path.name[:4] for path in decisions()}) == len(decisions())
+    for path in decisions():
         text = path.read_text(encoding="utf-8")
         assert len(text.splitlines()) <= 60, path.name
         for part in ("## Situation", "## Decision", "## What follows"):
             assert part in text, f"{path.name}: {part}"
+
+
+def test_every_decision_has_a_status_and_a_line_in_the_index():
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    for path in decisions():
+        status = path.read_text(encoding="utf-8").splitlines()[2]
+        expected = "Status: replaced by " if path.parent.name == "archive" else "Status: current"
+        assert status.startswith(expected), path.name
+        assert f"]({path.relative_to(folder)})" in index, path.name
+
+
+# A file or folder of the project in backticks: `kit/vault.py`, `tests/sales`, `src/regulars/sales/`.
+PATH = re.compile(r"`((?:[a-z_0-9]+/)+(?:[a-z_0-9-]+(?:\.(?:py|sql|html|js|css|toml|json|md|yaml))?)?)`")
+PARENTS = (ROOT, ROOT / "src" / "regulars", ROOT / "docs", ROOT / "tests")
+# Where measurements of one machine are written, which are not part of the project.
+WRITTEN_LATER = {"bench/results/local/"}
+FIRST_FOLDERS = {path.name for parent in PARENTS[:2] for path in parent.iterdir() if path.is_dir()}
+
+
+def paths_in(text: str) -> list[str]:
+    return [path for path in PATH.findall(text) if path.split("/")[0] in FIRST_FOLDERS and path not in WRITTEN_LATER]
+
+
+@pytest.mark.parametrize("document", [one for one in DOCUMENTS if one.parent.name != "archive"], ids=names)
+def test_every_path_that_is_named_exists(document):
+    text = document.read_text(encoding="utf-8")
+    missing = [path for path in paths_in(text) if not any((parent / path).exists() for parent in PARENTS)]
+    # The history of changes names what existed at the time.
+    assert missing == [] or document.name == "CHANGELOG.md", missing
 
 
 def test_the_metrics_that_are_documented_exist():

@@ -25,8 +25,7 @@ from regulars.kit.ids import new_uuid
 from regulars.kit.migrate import migrate
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.rules import Rule, Window
-from regulars.messaging.settings.model import SmsSettings
+from regulars.messaging.settings.model import Rule, SmsSettings, Window
 from regulars.messaging.settings.store import load_texting, save_texting
 from regulars.organizations.manage import create_organization
 

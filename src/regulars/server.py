@@ -58,14 +58,13 @@ from regulars.kit.metrics import PROCESS, Gauge
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.writable import Writability
-from regulars.messaging.browse.listing import count_undecided
 from regulars.messaging.callbacks import Callbacks
-from regulars.messaging.credentials import open_token
-from regulars.messaging.inbox.find import find_suppressed
-from regulars.messaging.pages import inbox, messages, person, rules
-from regulars.messaging.pages.parts import MESSAGES
+from regulars.messaging.find import count_undecided, find_suppressed
+from regulars.messaging.in_flight import RESPONSE_S, wait_for_texts_in_flight
+from regulars.messaging.pages import inbox, messages, rules, write_text
+from regulars.messaging.pages.message_view import MESSAGES
 from regulars.messaging.pages.settings import SettingsPages
-from regulars.messaging.quiet import ANSWER_S, wait_until_quiet
+from regulars.messaging.settings.store import open_token
 from regulars.organizations.authenticate import Authenticator
 from regulars.postgres import embedded
 from regulars.privacy import api as privacy
@@ -143,7 +142,7 @@ def with_what_texts_know(routes: Sequence[Route], database: Database) -> tuple[R
     may be texted depends on replies that nobody has read yet."""
 
     async def quiet(organization_id: UUID, number_hashes: Collection[bytes] | None, left_s: float) -> None:
-        await wait_until_quiet(database, organization_id, number_hashes, within_s=left_s - ANSWER_S)
+        await wait_for_texts_in_flight(database, organization_id, number_hashes, within_s=left_s - RESPONSE_S)
 
     def known_by_texts(route: Route) -> Route:
         if isinstance(route, Mutation) and route.operation_id in {consent.OPT_OUT, privacy.ERASE}:
@@ -169,7 +168,7 @@ def page_table(settings: Settings) -> tuple[Page, ...]:
         *first_run.pages(public_url=settings.public_url),
         *home.PAGES,
         *customers.pages(Analysis(settings)),
-        *person.PAGES,
+        *write_text.PAGES,
         *rights.pages(ErasureLog(settings.erasure_log_path)),
         *consents.PAGES,
         *tickets.pages(list_started=journeys_started),

@@ -32,12 +32,12 @@ from regulars.kit.releases import OutdatedReleaseError, Role, find_refusal
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.gateways import Gateways, open_gateways
 from regulars.messaging.inbox.decide import OverdueReplies
-from regulars.messaging.inbox.known import HASHES_KEPT_FOR, sweep_hashes
-from regulars.messaging.inbox.poll import InboundQuestions
-from regulars.messaging.keep.retention import KEPT_FOR as TEXTS_KEPT_FOR
-from regulars.messaging.keep.retention import sweep_replies, sweep_texts
+from regulars.messaging.inbox.deduplication import HASH_RETENTION, sweep_hashes
+from regulars.messaging.inbox.poll import InboundPolls
+from regulars.messaging.providers.gateways import Gateways, open_gateways
+from regulars.messaging.retention import RETENTION as TEXT_RETENTION
+from regulars.messaging.retention import sweep_replies, sweep_texts
 from regulars.messaging.send import TextQueue
 from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.privacy.jobs import anonymise_stragglers, read_on
@@ -108,9 +108,9 @@ FEEDERS: Final = frozenset(name for by in LISTENERS.values() for name in by if n
 
 # What is kept for a time, and the column that says since when.
 IDEMPOTENCY_KEYS: Final = Due(table="idempotency_keys", column="created_at", delay=IDEMPOTENCY_RETENTION)
-TEXTS: Final = Due(table="texts", column="created_at", delay=TEXTS_KEPT_FOR)
-REPLIES: Final = Due(table="replies", column="received_at", delay=TEXTS_KEPT_FOR)
-ERASED_REPLIES: Final = Due(table="erased_replies", column="erased_at", delay=HASHES_KEPT_FOR)
+TEXTS: Final = Due(table="texts", column="created_at", delay=TEXT_RETENTION)
+REPLIES: Final = Due(table="replies", column="received_at", delay=TEXT_RETENTION)
+ERASED_REPLIES: Final = Due(table="erased_replies", column="erased_at", delay=HASH_RETENTION)
 RUNS: Final = Due(table="journey_runs", column="ended_at", delay=RUNS_KEPT_FOR)
 REQUEST_LOG: Final = Due(table="request_log", column="answered_at", delay=REQUEST_LOG_RETENTION)
 WEBHOOK_MESSAGES: Final = Due(table="webhook_messages", column="created_at", delay=WEBHOOK_RETENTION)
@@ -128,7 +128,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         RunQueue(),
         BacktestQueue(),
         Sweep("journeys.sweep", RUNS, sweep_runs, look_every_s=3600),
-        InboundQuestions(gateways.twilio, gateways.database),
+        InboundPolls(gateways.twilio, gateways.database),
         OverdueReplies(),
         Sweep("texts.sweep", TEXTS, sweep_texts, look_every_s=3600),
         Sweep("replies.sweep", REPLIES, sweep_replies, look_every_s=3600),

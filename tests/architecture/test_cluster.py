@@ -16,7 +16,7 @@ RECORDING = PACKAGE / "sales" / "statements.py"
 # The one place that reads across organizations: who has something due.
 DUE = PACKAGE / "work" / "due.py"
 # After a restore the texts of all are held, before anything else runs.
-EVERYBODY = "src/regulars/messaging/settings/queries.py: hold_everybody"
+ALL_ORGANIZATIONS = "src/regulars/messaging/queries/settings.py: hold_all_organizations"
 
 _INSERT_IN_WITH = re.compile(r"\bAS\s+(?:NOT\s+)?(?:MATERIALIZED\s+)?\(\s*INSERT\b")
 _TIME_ARITHMETIC = re.compile(
@@ -108,7 +108,7 @@ def test_of_the_forms_of_the_recording_statement_only_that_for_several_takes_org
 def test_every_update_and_delete_names_one_organization_with_a_parameter():
     tables = tables_with_an_organization()
     found = [place(one) for one in all_statements() if changes_without_a_parameter(one, tables)]
-    assert set(found) <= {EVERYBODY}
+    assert set(found) <= {ALL_ORGANIZATIONS}
 
 
 def test_only_finding_due_work_reads_across_organizations():

@@ -9,7 +9,8 @@ import grimp
 import pytest
 from tests.support.project import ROOT
 
-QUERIES = re.compile(r"(?P<room>regulars(\.\w+)+)\.queries")
+# A module `queries`, or the modules of a folder `queries`.
+QUERIES = re.compile(r"(?P<room>regulars(\.\w+)+)\.queries(\.\w+)?")
 
 
 def lint_imports(project: Path) -> subprocess.CompletedProcess[str]:
@@ -63,5 +64,11 @@ def test_the_privacy_rule_sees_a_neighbour():
     graph = grimp.ImportGraph()
     graph.add_import(importer="regulars.sales.record", imported="regulars.sales.queries")
     assert breaches_of_privacy(graph) == []
+    graph.add_import(importer="regulars.sales.record", imported="regulars.sales.queries.totals")
+    assert breaches_of_privacy(graph) == []
     graph.add_import(importer="regulars.salesroom.record", imported="regulars.sales.queries")
-    assert breaches_of_privacy(graph) == ["regulars.salesroom.record imports regulars.sales.queries"]
+    graph.add_import(importer="regulars.salesroom.record", imported="regulars.sales.queries.totals")
+    assert breaches_of_privacy(graph) == [
+        "regulars.salesroom.record imports regulars.sales.queries",
+        "regulars.salesroom.record imports regulars.sales.queries.totals",
+    ]

@@ -18,11 +18,10 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import Vault
-from regulars.messaging.addresses import inbound_url
-from regulars.messaging.credentials import seal_token
+from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.providers.twilio import sign
 from regulars.messaging.settings.model import Notice, SmsSettings, TwilioAccount
-from regulars.messaging.settings.store import Texting, load_texting, save_texting
+from regulars.messaging.settings.store import Texting, load_texting, save_texting, seal_token
 from regulars.organizations.manage import create_key, create_organization
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.upsert import upsert_profiles

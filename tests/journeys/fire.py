@@ -27,9 +27,8 @@ from regulars.journeys.definition import read_definition
 from regulars.kit.db import Database
 from regulars.kit.ids import ByExternalId
 from regulars.kit.vault import Vault
-from regulars.messaging.credentials import seal_token
 from regulars.messaging.settings.model import Notice, SmsSettings, TwilioAccount
-from regulars.messaging.settings.store import load_texting, save_texting
+from regulars.messaging.settings.store import load_texting, save_texting, seal_token
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.upsert import upsert_profiles
 from regulars.stores.model import StoreUpsert

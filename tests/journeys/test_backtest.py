@@ -17,8 +17,7 @@ from regulars.journeys.backtest.run import backtest
 from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused, NotPossible
 from regulars.kit.ids import ByExternalId, new_uuid
-from regulars.messaging.rules import Cap, Rule, Window
-from regulars.messaging.settings.model import SmsSettings
+from regulars.messaging.settings.model import Cap, Rule, SmsSettings, Window
 
 DAY = timedelta(days=1)
 NUMBER = "+33612345678"

@@ -9,8 +9,7 @@ from tests.messaging.desk import OPEN
 from regulars.journeys import manage
 from regulars.journeys.runs import queries
 from regulars.kit.ids import ById
-from regulars.messaging.rules import Rule
-from regulars.messaging.settings.model import SmsSettings
+from regulars.messaging.settings.model import Rule, SmsSettings
 from regulars.privacy import erase as privacy
 from regulars.profiles.erase import lock_profiles_to_erase
 

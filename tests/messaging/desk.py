@@ -14,15 +14,13 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
-from regulars.messaging.find import list_texts
-from regulars.messaging.inbox.find import find_suppressed
-from regulars.messaging.inbox.receive import Incoming, Received, receive
+from regulars.messaging.find import find_suppressed, list_texts
+from regulars.messaging.inbox.receive import IncomingMessage, ReceivedReply, receive
 from regulars.messaging.model import OriginKind
-from regulars.messaging.providers.base import Accepted, Outcome, Outgoing
+from regulars.messaging.providers.base import Accepted, Outcome, OutgoingText
 from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.rules import Rule, Window
 from regulars.messaging.send import TextQueue
-from regulars.messaging.settings.model import SmsSettings
+from regulars.messaging.settings.model import Rule, SmsSettings, Window
 from regulars.messaging.settings.store import Texting, load_texting, save_texting
 from regulars.organizations.manage import create_organization
 
@@ -38,10 +36,10 @@ class Gateway:
     """A provider in the test's hands: it notes what it gets and answers what it was told to."""
 
     def __init__(self) -> None:
-        self.sent: list[Outgoing] = []
-        self.answer: Callable[[Outgoing], Awaitable[Outcome]] | None = None
+        self.sent: list[OutgoingText] = []
+        self.answer: Callable[[OutgoingText], Awaitable[Outcome]] | None = None
 
-    async def send(self, text: Outgoing, texting: Texting) -> Outcome:
+    async def send(self, text: OutgoingText, texting: Texting) -> Outcome:
         self.sent.append(text)
         if self.answer is not None:
             return await self.answer(text)
@@ -109,9 +107,9 @@ class Desk:
 
         self.runner.run(turn())
 
-    def reply(self, body: str, *, number: str = NUMBER, provider_id: str | None = None, **more: Any) -> Received:
+    def reply(self, body: str, *, number: str = NUMBER, provider_id: str | None = None, **more: Any) -> ReceivedReply:
         texting = self.texting
-        incoming = Incoming(
+        incoming = IncomingMessage(
             provider="simulator", provider_id=provider_id or str(new_uuid()), phone_number=number, body=body, **more
         )
         return self.do(lambda tx: receive(tx, self.organization_id, incoming, texting=texting))

@@ -23,13 +23,12 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.db import Database
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.kit.vault import Vault
-from regulars.messaging.addresses import inbound_url
-from regulars.messaging.credentials import seal_token
 from regulars.messaging.model import OriginKind
+from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.providers.twilio import sign
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.model import Notice, SmsSettings, TwilioAccount
-from regulars.messaging.settings.store import Texting, load_texting, save_texting
+from regulars.messaging.settings.store import Texting, load_texting, save_texting, seal_token
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.upsert import upsert_profiles
 

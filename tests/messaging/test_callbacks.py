@@ -6,13 +6,12 @@ from starlette.applications import Starlette
 from tests.messaging.desk import NUMBER, OPEN
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN
 
-from regulars.messaging.addresses import inbound_url, receipt_url
 from regulars.messaging.callbacks import Callbacks
 from regulars.messaging.providers.base import Accepted, Unclear
+from regulars.messaging.providers.gateways import inbound_url, receipt_url
 from regulars.messaging.providers.twilio import sign
 from regulars.messaging.request import resend
-from regulars.messaging.rules import Cap
-from regulars.messaging.settings.model import SmsSettings, TwilioAccount
+from regulars.messaging.settings.model import Cap, SmsSettings, TwilioAccount
 
 HERE = "http://shop.example"
 

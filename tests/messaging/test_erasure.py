@@ -8,7 +8,7 @@ from tests.messaging.desk import NUMBER, ORIGIN
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import ByExternalId, ById, new_uuid
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.inbox.receive import Incoming, receive
+from regulars.messaging.inbox.receive import IncomingMessage, receive
 from regulars.messaging.providers.base import Accepted, Refused
 from regulars.messaging.providers.simulator import Simulator
 from regulars.privacy import erase as privacy
@@ -145,7 +145,7 @@ def test_a_start_and_an_erasure_at_once_do_not_wait_for_each_other(desk):
     texting = desk.texting
 
     async def start():
-        incoming = Incoming(provider="test", provider_id="SM-start", phone_number=NUMBER, body="START")
+        incoming = IncomingMessage(provider="test", provider_id="SM-start", phone_number=NUMBER, body="START")
         async with desk.database.transaction() as tx:
             return await receive(tx, desk.organization_id, incoming, texting=texting)
 

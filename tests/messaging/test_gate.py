@@ -8,13 +8,12 @@ from tests.messaging.desk import ALWAYS, NUMBER, OPEN
 
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotUnknown
-from regulars.messaging.hold import hold, release
+from regulars.messaging.holds import hold, release
 from regulars.messaging.model import OriginKind
 from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Refused, Unclear
 from regulars.messaging.request import resend
-from regulars.messaging.rules import Cap, Rule
-from regulars.messaging.settings.model import Notice, SmsSettings
-from regulars.messaging.template import Missing
+from regulars.messaging.settings.model import Cap, Notice, Rule, SmsSettings
+from regulars.messaging.template import MissingValue
 
 ZONES = {
     "Pacific/Kiritimati": "UPDATE organizations SET time_zone = 'Pacific/Kiritimati' WHERE id = %s",
@@ -116,7 +115,7 @@ def test_no_text_goes_to_a_country_whose_notice_is_not_set(desk):
 
 @pytest.mark.parametrize(
     ("words", "reason"),
-    [(Missing("profile.first_name"), "missing_value: profile.first_name"), ("x" * 1700, "too_long")],
+    [(MissingValue("profile.first_name"), "missing_value: profile.first_name"), ("x" * 1700, "too_long")],
 )
 def test_what_cannot_be_written_is_kept_as_skipped_with_its_reason(desk, words, reason):
     desk.subscribe()

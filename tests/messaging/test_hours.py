@@ -5,12 +5,13 @@ from tests.messaging.desk import ORIGIN
 
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import ByExternalId
-from regulars.messaging.closed_days import find_closed_days
-from regulars.messaging.hours import holidays_of, next_opening
-from regulars.messaging.places import place_of
-from regulars.messaging.regions import region_of
-from regulars.messaging.rules import Cap, Rule, Window, default_rule, looser_caps, looser_than_default
-from regulars.messaging.send import _Gate, _take
+from regulars.messaging.gate import BatchGate
+from regulars.messaging.number_location import locate_number
+from regulars.messaging.public_holidays import find_closed_days, holidays_of, region_of
+from regulars.messaging.send import _take
+from regulars.messaging.send_hours import next_opening
+from regulars.messaging.settings.change import looser_caps, looser_than_default
+from regulars.messaging.settings.model import Cap, Rule, Window, default_rule
 from regulars.stores.model import Address, StoreUpsert
 from regulars.stores.upsert import upsert_stores
 
@@ -23,7 +24,7 @@ SATURDAY = 5
 
 
 def opening(number: str, moment: str):
-    country, zones, _ = place_of(number)
+    country, zones, _ = locate_number(number)
     return next_opening(default_rule(country), country, zones, datetime.fromisoformat(moment).astimezone(UTC))
 
 
@@ -76,7 +77,7 @@ def test_a_number_that_may_lie_in_zones_that_are_never_open_together_finds_no_op
 
 
 def test_a_number_of_no_country_has_no_zone():
-    assert place_of("+881612345678") == (None, (), None)
+    assert locate_number("+881612345678") == (None, (), None)
 
 
 def test_nothing_opens_after_96_hours():
@@ -171,8 +172,8 @@ def test_a_number_keeps_the_days_of_the_region_of_its_store_and_the_list_says_so
 
     async def regions(tx):
         rows, consents = await _take(tx, desk.organization_id, limit=10)
-        gate = await _Gate.open(tx, desk.organization_id, rows, texting, consents)
-        return {row.phone_number: gate._place(row.phone_number, consents[row.number_hash]).region for row in rows}
+        gate = await BatchGate.open(tx, desk.organization_id, rows, texting, consents)
+        return {row.phone_number: gate._locate(row.phone_number, consents[row.number_hash]).region for row in rows}
 
     # A number of another country is not at home where it consented.
     assert desk.do(regions) == {PARIS: None, "+33612345679": "6AE", BERLIN: None}
@@ -184,6 +185,6 @@ def test_a_number_keeps_the_days_of_the_region_of_its_store_and_the_list_says_so
 
 def test_a_text_waits_for_the_day_after_a_holiday_of_its_region():
     noon = datetime(2026, 4, 3, 10, tzinfo=UTC)
-    place = place_of(PARIS)
+    place = locate_number(PARIS)
     for region, at in ((None, noon), ("6AE", datetime(2026, 4, 4, 6, tzinfo=UTC))):
         assert next_opening(default_rule("FR"), "FR", place.zones, noon, region=region).at == at

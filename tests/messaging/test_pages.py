@@ -61,7 +61,7 @@ def test_a_text_is_on_the_phone_in_the_list_and_on_a_page_of_its_own(desk):
     assert WORDS in desk.phone()
     assert WORDS in desk.owner.get("/messages").text
     page = desk.owner.get(f"/messages/{text}").text
-    assert "The provider has taken it." in page
+    assert "The provider has accepted it." in page
     assert f"Corvelle: {WORDS}" in page
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regulars.messaging.parts import Encoding, make_plainer, measure
+from regulars.messaging.sms_encoding import Encoding, measure, replace_unicode
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_it_names_the_character_that_forces_unicode_and_what_could_stand_there()
         ("’", 1, "Right single quotation mark", "'"),
         ("…", 12, "Horizontal ellipsis", "..."),
     ]
-    assert make_plainer("C’est l’été … œuvre ê 中") == "C'est l'été ... oeuvre e 中"
+    assert replace_unicode("C’est l’été … œuvre ê 中") == "C'est l'été ... oeuvre e 中"
 
 
 @given(st.text(max_size=400))
 def test_a_plainer_text_never_costs_more_and_is_stable(text):
-    plainer = make_plainer(text)
-    assert make_plainer(plainer) == plainer
+    plainer = replace_unicode(text)
+    assert replace_unicode(plainer) == plainer
     if measure(plainer).encoding is Encoding.GSM_7:
         assert measure(plainer).forcing == ()
 

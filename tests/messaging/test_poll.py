@@ -11,10 +11,10 @@ from tests.messaging.desk import NUMBER, OPEN
 from tests.messaging.fake_twilio import ACCOUNT, TOKEN, fake_twilio
 from tests.messaging.test_erasure import customer, erase, rows_with
 
+from regulars.messaging.find import list_replies
 from regulars.messaging.inbox import poll as inbound_poll
-from regulars.messaging.inbox.find import list_replies
-from regulars.messaging.inbox.known import sweep_hashes
-from regulars.messaging.inbox.poll import InboundQuestions
+from regulars.messaging.inbox.deduplication import sweep_hashes
+from regulars.messaging.inbox.poll import InboundPolls
 from regulars.messaging.providers.twilio import Twilio
 from regulars.messaging.settings.model import SmsSettings, TwilioAccount
 
@@ -36,7 +36,7 @@ async def polling(desk):
     """A Twilio on loopback, and a function that reads its list once."""
     async with fake_twilio() as fake:
         provider = Twilio(fake.url, open_token=lambda _: TOKEN, callback_url=lambda *_: None)
-        queue = InboundQuestions(provider, desk.database)
+        queue = InboundPolls(provider, desk.database)
 
         async def poll():
             async with desk.database.transaction() as tx:
@@ -105,7 +105,10 @@ def test_a_list_that_is_longer_than_a_pass_is_read_on_until_the_mark_and_says_so
                 await poll()
                 async with desk.database.reading() as tx:
                     texting = await inbound_poll.load_texting(tx, desk.organization_id)
-                    behind.append((texting.marks.is_behind, texting.ask_at - tx.now < timedelta(minutes=1)))
+                    [(due_at,)] = await tx.fetch(
+                        "SELECT due_at FROM sms_settings WHERE organization_id = %s", (desk.organization_id,)
+                    )
+                    behind.append((texting.marks.is_behind, due_at - tx.now < timedelta(minutes=1)))
             # The mark is reached: from now on only what is newer is read.
             asked = len(fake.asked)
             fake.inbound.insert(0, message("SM11", "merci", number="+33612340020"))

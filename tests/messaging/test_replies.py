@@ -7,14 +7,12 @@ from tests.messaging.desk import NUMBER, OPEN
 
 from regulars.consent.chain import hash_number
 from regulars.kit.ids import new_uuid
-from regulars.messaging.browse.listing import read_conversation
-from regulars.messaging.erase import erase_texts
 from regulars.messaging.errors import ReplyAlreadyDecided, ReplyNotFound
+from regulars.messaging.find import list_replies, read_conversation
 from regulars.messaging.inbox.decide import OverdueReplies, answer, decide
-from regulars.messaging.inbox.find import list_replies
 from regulars.messaging.inbox.receive import decide_by
-from regulars.messaging.rules import Cap
-from regulars.messaging.settings.model import SmsSettings
+from regulars.messaging.retention import erase_messages
+from regulars.messaging.settings.model import Cap, SmsSettings
 
 
 def replies(desk, **filters):
@@ -186,7 +184,7 @@ def test_erasure_takes_texts_and_replies_and_leaves_the_totals(desk):
     desk.turn()
     desk.reply("remove me please")
     [(number_hash,)] = desk.sql("SELECT DISTINCT number_hash FROM texts WHERE organization_id = %s")
-    desk.do(lambda tx: erase_texts(tx, desk.organization_id, profile_ids=[], number_hashes=[number_hash]))
+    desk.do(lambda tx: erase_messages(tx, desk.organization_id, profile_ids=[], number_hashes=[number_hash]))
     for table in ("texts", "replies", "suppressions"):
         assert desk.sql(f"SELECT 1 FROM {table} WHERE organization_id = %s") == []  # noqa: S608  # three fixed names
     assert desk.sql("SELECT state, texts FROM text_totals WHERE organization_id = %s") == [("sent", 1)]

@@ -7,9 +7,9 @@ from phonenumbers import PhoneNumberFormat
 from tests.messaging.desk import NUMBER
 
 from regulars.consent.chain import hash_number
-from regulars.messaging.places import place_of, read_place
+from regulars.messaging.number_location import locate_by_tables, locate_number
 from regulars.messaging.providers.simulator import Simulator
-from regulars.messaging.queries import find_counted_times
+from regulars.messaging.queries.claims import find_counted_times
 from regulars.messaging.send import TextQueue
 
 SENT_BEFORE = """
@@ -77,5 +77,5 @@ def test_the_calling_code_of_a_country_with_one_zone_says_where_a_number_is():
             example = phonenumbers.example_number(country) or phonenumbers.example_number_for_non_geo_entity(code)
             if example is not None:
                 number = phonenumbers.format_number(example, PhoneNumberFormat.E164)
-                assert place_of(number).country == read_place(number).country, number
-    assert place_of("+213551234567").zones == ("Africa/Algiers",)
+                assert locate_number(number).country == locate_by_tables(number).country, number
+    assert locate_number("+213551234567").zones == ("Africa/Algiers",)

@@ -9,7 +9,7 @@ from tests.messaging.desk import OPEN
 
 from regulars.demo.mark import TextsForReal, mark
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.hold import hold
+from regulars.messaging.holds import hold
 from regulars.messaging.settings.change import change_settings, with_notice
 from regulars.messaging.settings.model import Notice, SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import change_provider, lock_texting, share_texting

@@ -92,7 +92,7 @@ def test_a_test_text_goes_through_the_gate_to_the_simulator(owner, api, tenant, 
     sent = owner.post("/settings/texts/test", number=number, words="It works")
     assert sent.status_code == 303, sent.text
     work_through(api_database_url, tenant.organization_id)
-    assert "The provider has taken it." in text_of(owner, "//" + sent.headers["location"].removeprefix("/"))
+    assert "The provider has accepted it." in text_of(owner, "//" + sent.headers["location"].removeprefix("/"))
     assert "It works" in text_of(owner, f"/simulator/{number}")
     assert owner.post("/settings/texts/test", number="12", words="It works").status_code == 400
     assert owner.post("/settings/texts/test", number=number, words="").status_code == 400

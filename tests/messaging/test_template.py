@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regulars.messaging.template import Missing, TemplateError, check_fields, parse_template, render
+from regulars.messaging.template import MissingValue, TemplateError, check_fields, parse_template, render
 
 FIELDS = {"profile.first_name": "Zoé", "profile.attributes.size": "42", "profile.attributes.shoe | size": "9"}
 
@@ -24,8 +24,8 @@ def test_places_are_filled(text, sent):
 
 
 def test_a_missing_value_without_a_default_names_its_field():
-    assert render(parse_template("Hi {{ profile.last_name }}"), FIELDS) == Missing("profile.last_name")
-    assert render(parse_template("Hi {{ profile.last_name }}"), {"profile.last_name": " \u200b{} "}) == Missing(
+    assert render(parse_template("Hi {{ profile.last_name }}"), FIELDS) == MissingValue("profile.last_name")
+    assert render(parse_template("Hi {{ profile.last_name }}"), {"profile.last_name": " \u200b{} "}) == MissingValue(
         "profile.last_name"
     )
 

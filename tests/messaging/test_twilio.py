@@ -12,7 +12,7 @@ from regulars.kit.ids import new_uuid
 from regulars.kit.vault import VaultError
 from regulars.messaging.model import State
 from regulars.messaging.providers import twilio
-from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, Outgoing, Refused, Unclear
+from regulars.messaging.providers.base import Accepted, NotAuthorized, NotReached, OutgoingText, Refused, Unclear
 from regulars.messaging.providers.twilio import Twilio, read_receipt
 from regulars.messaging.settings.model import SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import Texting
@@ -32,8 +32,8 @@ def texting(sender: str = "+15005550006") -> Texting:
     )
 
 
-def outgoing() -> Outgoing:
-    return Outgoing(
+def outgoing() -> OutgoingText:
+    return OutgoingText(
         organization_id=new_uuid(),
         text_id=new_uuid(),
         phone_number="+33612345678",
@@ -143,7 +143,7 @@ def test_a_connection_that_breaks_after_the_request_is_unclear():
 
 
 def test_a_provider_that_does_not_answer_in_time_is_unclear(monkeypatch):
-    monkeypatch.setattr("regulars.messaging.providers.twilio.ANSWER_WITHIN_S", 0.3)
+    monkeypatch.setattr("regulars.messaging.providers.twilio.RESPONSE_WITHIN_S", 0.3)
 
     def stall(fake):
         fake.stalls_s = 3.0

@@ -12,8 +12,7 @@ from tests.support.texts import open_at_any_hour, send_text
 from regulars.accounts.audit.sentences import SENTENCES
 from regulars.kit.ids import TEXT
 from regulars.kit.settings import Settings
-from regulars.messaging.rules import DAYS
-from regulars.messaging.settings.model import Simulation
+from regulars.messaging.settings.model import DAYS, Simulation
 from regulars.server import page_table
 from regulars.web.access import Role
 from regulars.web.route import Form

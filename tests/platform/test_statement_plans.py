@@ -37,7 +37,7 @@ WHOLE = re.compile(
     r"|sales\.totals\.queries\.find_newest_sale|sales\.totals\.queries\.find_last_currency|work\.queries\.find_oldest_row"
     # All of a partial index that has only what is counted.
     r"|journeys\.stats\.count_at_fault|journeys\.stats\.count_parked"
-    r"|messaging\.browse\.queries\.count_undecided|sales\.inbox\.queries\.count_open"
+    r"|messaging\.queries\.lists\.count_undecided|sales\.inbox\.queries\.count_open"
     # All organizations, once: what a restored database has still to erase, and secrets to encrypt anew.
     r"|cli\.restoring\._replaced_erasures|privacy\.queries\.find_erasure_to_replay|webhooks\.queries\.list_secrets)$"
 )
@@ -45,7 +45,7 @@ WHOLE = re.compile(
 IN_ORDER = re.compile(
     r"^regulars\.(first_run\.queries\.find_first_ticket|profiles\.browse\.queries\.count_profiles"
     r"|journeys\.sample_customers\._list_last_\w+|journeys\.queries\.list_journeys"
-    r"|messaging\.browse\.queries\.list_last_\w+|request_log\.queries\.delete_entries_before"
+    r"|messaging\.queries\.lists\.list_last_\w+|request_log\.queries\.delete_entries_before"
     r"|webhooks\.queries\.find_old_messages)$"
 )
 

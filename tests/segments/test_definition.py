@@ -21,7 +21,7 @@ from regulars.conditions.needs import attributes_of, properties_of, segments_of,
 from regulars.conditions.tree import All, OfAttribute, depth_of, walk
 from regulars.journeys.retention import KEPT_FOR as RUNS_KEPT_FOR
 from regulars.kit.ids import JOURNEY, new_uuid
-from regulars.messaging.keep.retention import KEPT_FOR as TEXTS_KEPT_FOR
+from regulars.messaging.retention import RETENTION as TEXT_RETENTION
 from regulars.segments.definition import Definition, read_definition, schema, write_definition
 from regulars.segments.errors import DefinitionRefused
 from regulars.segments.kept.manage import faults_of_name
@@ -202,7 +202,7 @@ def test_a_fault_names_its_place(condition, place, words):
 def test_texts_are_asked_for_as_long_as_they_are_kept():
     assert faults({"type": "texts", "days": 730}, {"type": "texts", "days": 365, "journey": JOURNEY_ID}) == []
     # A text leaves some days after it was written, and a day is a calendar day.
-    assert timedelta(days=TEXTS_DAYS_MAX + 14) < TEXTS_KEPT_FOR
+    assert timedelta(days=TEXTS_DAYS_MAX + 14) < TEXT_RETENTION
     assert timedelta(days=TEXTS_OF_JOURNEY_DAYS_MAX + 14) < RUNS_KEPT_FOR
 
 

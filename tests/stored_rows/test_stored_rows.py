@@ -29,10 +29,9 @@ from regulars.consent.verify import verify_organization
 from regulars.journeys import definition as journeys
 from regulars.kit import vault
 from regulars.kit.db import Database
-from regulars.messaging.credentials import open_token
-from regulars.messaging.gateways import open_gateways
+from regulars.messaging.providers.gateways import open_gateways
 from regulars.messaging.settings.model import InboundMarks, SmsSettings
-from regulars.messaging.settings.store import load_texting
+from regulars.messaging.settings.store import load_texting, open_token
 from regulars.organizations.secret import context_of
 from regulars.sales.model import LineItem
 from regulars.segments import definition as segments

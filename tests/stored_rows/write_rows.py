@@ -36,19 +36,20 @@ from regulars.journeys.manage import load_journey
 from regulars.kit import vault
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import JOURNEY, SEGMENT
-from regulars.messaging.credentials import seal_token
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.gateways import open_gateways
-from regulars.messaging.rules import Cap, Rule, Window
+from regulars.messaging.providers.gateways import open_gateways
 from regulars.messaging.settings.model import (
+    Cap,
     InboundMarks,
     Notice,
+    Rule,
     SenderMark,
     Simulation,
     SmsSettings,
     TwilioAccount,
+    Window,
 )
-from regulars.messaging.settings.store import lock_texting, save_marks, save_texting
+from regulars.messaging.settings.store import lock_texting, save_marks, save_texting, seal_token
 from regulars.organizations.sealing import write_sealed
 from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.profiles.facts import ProfileChange, ProfilesChanged

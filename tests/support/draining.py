@@ -7,7 +7,7 @@ from tests.support.aside import run_aside
 from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.settings import Settings
-from regulars.messaging.gateways import open_gateways
+from regulars.messaging.providers.gateways import open_gateways
 from regulars.work.claims import ClaimQueue
 from regulars.work.facts import Listeners
 from regulars.work.outbox import OutboxQueue

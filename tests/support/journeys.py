@@ -18,7 +18,7 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import JOURNEY
 from regulars.kit.settings import Settings
 from regulars.kit.ssrf import AddressPolicy
-from regulars.messaging.rules import Rule, Window
+from regulars.messaging.settings.model import Rule, Window
 from regulars.messaging.settings.store import lock_texting, save_texting
 from regulars.webhooks.manage import create_endpoint
 

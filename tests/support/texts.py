@@ -11,8 +11,7 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
-from regulars.messaging.rules import Rule, Window
-from regulars.messaging.settings.model import SmsSettings
+from regulars.messaging.settings.model import Rule, SmsSettings, Window
 from regulars.messaging.settings.store import lock_texting, save_texting
 
 ALWAYS = Rule(days=(Window(0, 24 * 60),) * 7, on_holidays=True)

@@ -20,11 +20,10 @@ from regulars.consent import chain
 from regulars.consent.ledger import Origin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.kit.ids import new_uuid
-from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.inbox.queries import insert_reply_if_new
-from regulars.messaging.model import TextRow
-from regulars.messaging.publish import note_changes, note_reply
-from regulars.messaging.queries import insert_texts_if_new
+from regulars.messaging.facts import publish_reply, publish_text_changes
+from regulars.messaging.model import ReplyRow, TextRow
+from regulars.messaging.queries.replies import insert_reply_if_new
+from regulars.messaging.queries.texts import insert_texts_if_new
 from regulars.sales.decode import decode_sale
 from regulars.sales.record import record_sales
 from regulars.stores.model import StoreUpsert
@@ -75,11 +74,11 @@ async def exchange_texts(tx, organization_id):
         row = TextRow(*text, None, tx.now, 1, None, None, tx.now, tx.now, None)
         await insert_texts_if_new(tx, organization_id, [row])
         for state, reason in (("sent", None), ("delivered", None), ("failed", "refused")):
-            await note_changes(tx, organization_id, [row._replace(state=state, reason=reason)])
+            await publish_text_changes(tx, organization_id, [row._replace(state=state, reason=reason)])
     words = SAMPLES["message.received"]["data"]["message"]["text"]
     reply = ReplyRow(new_uuid(), "t", "1", b"hash", NUMBER, profile_id, words, "other", *[None] * 4, tx.now)
     await insert_reply_if_new(tx, organization_id, reply)
-    await note_reply(tx, organization_id, reply)
+    await publish_reply(tx, organization_id, reply)
 
 
 async def test_an_erasure_blanks_events_of_texts_that_name_only_a_number(shop, receiver):
@@ -95,7 +94,7 @@ async def test_an_erasure_blanks_events_of_texts_that_name_only_a_number(shop, r
             id=new_uuid(), origin_id=new_uuid(), number_hash=b"nobody", phone_number="+33700000000"
         )
         await insert_texts_if_new(tx, organization_id, [text, stranger])
-        await note_changes(tx, organization_id, [text, stranger])
+        await publish_text_changes(tx, organization_id, [text, stranger])
 
     await shop.do(answer)
     await shop.hear()

@@ -19,7 +19,7 @@ from regulars.journeys.manage import activate, create_journey
 from regulars.kit import vault
 from regulars.kit.db import Database
 from regulars.kit.ssrf import AddressPolicy
-from regulars.messaging.gateways import open_gateways
+from regulars.messaging.providers.gateways import open_gateways
 from regulars.organizations.manage import create_organization
 from regulars.segments.columns.model import FORMAT
 from regulars.segments.definition import read_definition as read_segment

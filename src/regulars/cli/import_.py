@@ -27,7 +27,7 @@ from regulars.imports.run import run_import
 from regulars.imports.take import Target
 from regulars.kit import settings
 from regulars.kit.errors import ApiError
-from regulars.messaging.quiet import wait_until_quiet
+from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.organizations import manage
 
 STANDARD_INPUT: Final = "-"
@@ -172,7 +172,7 @@ async def _run(
                 await record(tx, organization.id, OPERATOR, "import.run", kind.value, after=after)
         if kind is Kind.CONSENTS and not dry_run:
             # A file may withdraw: it is done when nothing is on its way to those who did.
-            await wait_until_quiet(opened, organization.id)
+            await wait_for_texts_in_flight(opened, organization.id)
         return report
 
 

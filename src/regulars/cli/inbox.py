@@ -10,10 +10,10 @@ from regulars.cli.frame import AsJson, CommandContext, OfOrganization, read_id, 
 from regulars.cli.output import err, print_rows
 from regulars.cli.texting import load
 from regulars.kit import ids
+from regulars.messaging.find import list_replies
+from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.inbox import decide as use_case
-from regulars.messaging.inbox.find import list_replies
-from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.quiet import wait_until_quiet
+from regulars.messaging.model import ReplyRow
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -62,7 +62,7 @@ def decide(
         await use_case.decide(it.tx, it.organization_id, identifier, is_stop=is_stop, decided_by=by, texting=texting)
         await it.record("reply.withdraw" if is_stop else "reply.not_stop", reply_id)
 
-    run(organization, act, afterwards=wait_until_quiet)
+    run(organization, act, afterwards=wait_for_texts_in_flight)
     err.print("Withdrawn." if is_stop else "Not a withdrawal.", markup=False)
 
 

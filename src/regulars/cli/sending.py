@@ -8,13 +8,13 @@ from regulars.cli.frame import AsJson, CommandContext, OfOrganization, read_id, 
 from regulars.cli.output import CommandError, Exit, err, out, print_outcome
 from regulars.cli.texting import load, read_number
 from regulars.kit import ids
-from regulars.messaging.inbox.receive import Incoming, Received
+from regulars.messaging.in_flight import wait_for_texts_in_flight
+from regulars.messaging.inbox.receive import IncomingMessage, ReceivedReply
 from regulars.messaging.inbox.receive import receive as take_in
 from regulars.messaging.model import OriginKind
-from regulars.messaging.quiet import wait_until_quiet
-from regulars.messaging.request import Ordered, TextOrder, request_texts
+from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
 from regulars.messaging.request import resend as send_again
-from regulars.messaging.template import Missing, TemplateError, parse_template, render
+from regulars.messaging.template import MissingValue, TemplateError, parse_template, render
 
 
 def send(
@@ -27,10 +27,10 @@ def send(
         words = render(parse_template(text), {})
     except TemplateError as error:
         raise CommandError(str(error), code=Exit.USAGE) from error
-    if isinstance(words, Missing):
+    if isinstance(words, MissingValue):
         raise CommandError(f"The text has a place for {words.field}, and this command knows no customer.")
 
-    async def act(it: CommandContext) -> Ordered:
+    async def act(it: CommandContext) -> PlacedOrder:
         order = TextOrder(
             origin_kind=OriginKind.PERSON, origin_id=ids.new_uuid(), step="command", words=words, phone_number=to
         )
@@ -65,13 +65,13 @@ def receive(
 ) -> None:
     sender = read_number(number)
 
-    async def act(it: CommandContext) -> Received:
-        incoming = Incoming(provider="command", provider_id=str(ids.new_uuid()), phone_number=sender, body=text)
+    async def act(it: CommandContext) -> ReceivedReply:
+        incoming = IncomingMessage(provider="command", provider_id=str(ids.new_uuid()), phone_number=sender, body=text)
         received = await take_in(it.tx, it.organization_id, incoming, texting=await load(it))
         await it.record("reply.receive", ids.REPLY.encode(received.id))
         return received
 
-    received = run(organization, act, afterwards=wait_until_quiet)
+    received = run(organization, act, afterwards=wait_for_texts_in_flight)
     meaning, decided = received.meaning.value, received.decided
     data = {"id": ids.REPLY.encode(received.id), "meaning": meaning, "decided": decided}
     waits = "it waits for a person (`regulars inbox list`)"

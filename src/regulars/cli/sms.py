@@ -11,14 +11,22 @@ from regulars.cli.output import CommandError, Exit, err, print_json
 from regulars.cli.texting import load, lock
 from regulars.kit import settings as kit_settings
 from regulars.kit.clock import format_timestamp
-from regulars.messaging import hold as holds
-from regulars.messaging.addresses import inbound_url
-from regulars.messaging.closed_days import ClosedDays, NamedDays, find_closed_days
-from regulars.messaging.credentials import seal_token
-from regulars.messaging.rules import DAYS, DEFAULT_RULES, Cap, Rule, default_rule
+from regulars.messaging import holds
+from regulars.messaging.providers.gateways import inbound_url
+from regulars.messaging.public_holidays import ClosedDays, NamedDays, find_closed_days
 from regulars.messaging.settings.change import change_settings, check_country, with_caps, with_hours, with_notice
-from regulars.messaging.settings.model import ProviderName, Simulation, SmsSettings, TwilioAccount
-from regulars.messaging.settings.store import Texting, change_provider
+from regulars.messaging.settings.model import (
+    DAYS,
+    DEFAULT_RULES,
+    Cap,
+    ProviderName,
+    Rule,
+    Simulation,
+    SmsSettings,
+    TwilioAccount,
+    default_rule,
+)
+from regulars.messaging.settings.store import Texting, change_provider, seal_token
 
 app = typer.Typer(no_args_is_help=True)
 provider_app = typer.Typer(no_args_is_help=True, help="Through whom texts leave.")

@@ -12,7 +12,7 @@ from regulars.kit import releases, settings
 from regulars.kit import vault as keys
 from regulars.kit.db import Tx
 from regulars.kit.settings import Settings
-from regulars.messaging.credentials import reseal as reseal_credentials
+from regulars.messaging.settings.store import reseal as reseal_credentials
 from regulars.organizations import sealing
 from regulars.processes import in_use, serve_lock
 from regulars.webhooks.secrets import reseal as reseal_webhooks

@@ -28,7 +28,7 @@ from regulars.consent.model import Reason, Status
 from regulars.kit.clock import first_of_last
 from regulars.kit.db import Tx
 from regulars.kit.ids import ById
-from regulars.messaging.inbox.find import find_suppressed
+from regulars.messaging.find import find_suppressed
 from regulars.organizations.manage import find_particulars
 
 # No zone is further from UTC than this.

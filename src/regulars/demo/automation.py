@@ -23,10 +23,10 @@ from regulars.kit.db import Database
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import AnyVault, Vault
 from regulars.messaging.find import list_texts
-from regulars.messaging.inbox.receive import Incoming, receive
+from regulars.messaging.inbox.receive import IncomingMessage, receive
 from regulars.messaging.providers.simulator import Simulator
-from regulars.messaging.rules import Rule, Window
 from regulars.messaging.send import TextQueue
+from regulars.messaging.settings.model import Rule, Window
 from regulars.messaging.settings.store import load_texting, lock_texting, save_texting
 from regulars.sales.facts import SalesRecorded
 from regulars.segments.kept.manage import create_segment, list_segments
@@ -112,7 +112,7 @@ async def _reply(database: Database, organization_id: UUID) -> None:
         if text.phone_number is None:
             continue
         body = REPLIES[language_of(text.phone_number)][number]
-        incoming = Incoming(
+        incoming = IncomingMessage(
             provider="simulator", provider_id=f"demo_{text.id.hex}", phone_number=text.phone_number, body=body
         )
         async with database.transaction() as tx:

@@ -16,7 +16,7 @@ from regulars.kit.ids import new_uuid
 from regulars.kit.json import encode
 from regulars.messaging.find import list_texts
 from regulars.messaging.model import State
-from regulars.messaging.receipts import note_receipt
+from regulars.messaging.receipts import apply_receipt
 from regulars.messaging.settings.store import load_texting
 from regulars.organizations.manage import create_key, list_keys
 from regulars.organizations.model import Permission
@@ -138,7 +138,7 @@ async def report_deliveries(database: Database, organization_id: UUID) -> None:
             continue
         is_failed = number % FAILED_EVERY == FAILED_EVERY - 1
         async with database.transaction() as tx:
-            await note_receipt(
+            await apply_receipt(
                 tx,
                 organization_id,
                 text.id,

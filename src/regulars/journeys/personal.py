@@ -13,7 +13,7 @@ from regulars.journeys.runs.trace import list_trace
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import JOURNEY, RUN
-from regulars.messaging.erase import forget_changes
+from regulars.messaging.retention import erase_from_facts
 from regulars.work.personal import ErasedPeople, Person, PersonalData, joined
 
 PAGE_RUNS: Final = 50
@@ -29,7 +29,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 async def _erase_runs(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     # Pending facts about texts are deleted before runs: listeners lock such facts while they look for runs.
-    await forget_changes(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
+    await erase_from_facts(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
     await erase_runs(tx, organization_id, people.profile_ids)
 
 

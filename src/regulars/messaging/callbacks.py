@@ -1,10 +1,11 @@
-"""Where a provider calls us: neither a key nor JSON, so a kind of route beside the API and the pages.
+"""Callback routes for a provider: neither an API key nor JSON, so they stand beside the API and the pages.
 
-An address carries the organization, for a receipt our text as well, and a part that nobody can guess. On top of that
-the provider signs what it sends. Anything that does not fit is a plain 404 or 403 and is looked at no further.
+An address names the organization, for a receipt the text as well, and has a token that cannot be guessed. The provider
+also signs its requests. A wrong address or token gets a plain 404, a wrong signature a 403.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl
 from uuid import UUID
@@ -18,18 +19,18 @@ from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
 from regulars.kit import ids, log
 from regulars.kit.db import CONNECTION_ERRORS, Database
-from regulars.messaging.addresses import is_ours
-from regulars.messaging.inbox.receive import Incoming, receive
+from regulars.messaging.in_flight import wait_for_texts_in_flight
+from regulars.messaging.inbox.receive import IncomingMessage, receive
 from regulars.messaging.model import State
 from regulars.messaging.providers import twilio
-from regulars.messaging.quiet import wait_until_quiet
-from regulars.messaging.receipts import note_receipt
+from regulars.messaging.providers.gateways import is_valid_token
+from regulars.messaging.receipts import apply_receipt
 from regulars.messaging.settings.store import Texting, load_texting
 
 FORM_BYTES_MAX: Final = 64 << 10
 FIELDS_MAX: Final = 200
-# An empty answer in Twilio's own language: it says nothing to the sender, who gets our confirmation as a text.
-_NOTHING_TO_SAY: Final = '<?xml version="1.0" encoding="UTF-8"?><Response></Response>'
+# An empty response in Twilio's own language: the sender gets our confirmation as a text.
+_EMPTY_TWIML: Final = '<?xml version="1.0" encoding="UTF-8"?><Response></Response>'
 
 _log = log.get(__name__)
 
@@ -37,8 +38,8 @@ Handle = Callable[["_Call"], Awaitable[Response]]
 
 
 class Callbacks:
-    """`open_token` unseals an account's token; `public_url` is the address that the provider was given, where it is
-    set: behind a proxy the address of a request is another one, and a signature covers the address."""
+    """`open_token` unseals an account's token. `public_url` is the address that the provider was given: a signature
+    covers the address, and behind a proxy that of the request differs."""
 
     def __init__(self, database: Database, *, public_url: str | None, open_token: Callable[[Texting], str]) -> None:
         self._database = database
@@ -52,12 +53,12 @@ class Callbacks:
         ]
 
     async def _inbound(self, request: Request) -> Response:
-        return await self._answer(request, self._take_in, subject="inbound")
+        return await self._handle(request, self._receive_message, subject="inbound")
 
     async def _receipt(self, request: Request) -> Response:
-        return await self._answer(request, self._note, subject=request.path_params["text"])
+        return await self._handle(request, self._apply_receipt, subject=request.path_params["text"])
 
-    async def _answer(self, request: Request, handle: Handle, *, subject: str) -> Response:
+    async def _handle(self, request: Request, handle: Handle, *, subject: str) -> Response:
         organization_id = ids.ORGANIZATION.decode(request.path_params["organization"])
         if organization_id is None:
             return _not_found()
@@ -65,7 +66,7 @@ class Callbacks:
             form = await _read_form(request)
             async with self._database.reading() as tx:
                 texting = await load_texting(tx, organization_id)
-            if form is None or texting is None or not is_ours(texting, subject, request.path_params["token"]):
+            if form is None or texting is None or not is_valid_token(texting, subject, request.path_params["token"]):
                 return _not_found()
             if texting.sealed is None or not self._is_signed(request, form, self._open_token(texting)):
                 return PlainTextResponse("The signature does not fit.\n", 403)
@@ -73,7 +74,7 @@ class Callbacks:
         except ClientDisconnect:
             return Response(status_code=400)
         except CONNECTION_ERRORS as error:
-            # The provider comes again, and if it does not, its list of messages is read every five minutes.
+            # The provider repeats its call; and its list of messages is read every five minutes.
             _log.warning("callbacks.database_unavailable", error=type(error).__name__)
             return PlainTextResponse("The database cannot be reached.\n", 503, headers={"Retry-After": "5"})
 
@@ -83,14 +84,14 @@ class Callbacks:
         url = f"{base_url.rstrip('/')}{request.url.path}{query}"
         return twilio.is_signed(token, url, form, request.headers.get("x-twilio-signature", ""))
 
-    async def _take_in(self, call: "_Call") -> Response:
+    async def _receive_message(self, call: "_Call") -> Response:
         form = call.form
         try:
             number = read_consent_number(form.get("From", ""))
         except InvalidPhoneNumber:
-            # A short code or a name wrote to us: nobody who could be texted, or withdraw.
-            return _nothing_to_say()
-        incoming = Incoming(
+            # A short code or a sender name, which can neither be texted nor withdraw.
+            return _empty_twiml()
+        incoming = IncomingMessage(
             provider="twilio",
             provider_id=form.get("MessageSid", ""),
             phone_number=number,
@@ -100,10 +101,10 @@ class Callbacks:
         )
         async with self._database.transaction() as tx:
             await receive(tx, call.organization_id, incoming, texting=call.texting)
-        await wait_until_quiet(self._database, call.organization_id, [hash_number(call.texting.secret, number)])
-        return _nothing_to_say()
+        await wait_for_texts_in_flight(self._database, call.organization_id, [hash_number(call.texting.secret, number)])
+        return _empty_twiml()
 
-    async def _note(self, call: "_Call") -> Response:
+    async def _apply_receipt(self, call: "_Call") -> Response:
         receipt = twilio.read_receipt(call.form)
         text_id = ids.TEXT.decode(call.subject)
         if receipt is None or text_id is None:
@@ -111,7 +112,7 @@ class Callbacks:
         state, code = receipt
         is_stop = state is State.FAILED and twilio.is_stop_code(code)
         async with self._database.transaction() as tx:
-            await note_receipt(
+            await apply_receipt(
                 tx,
                 call.organization_id,
                 text_id,
@@ -125,21 +126,19 @@ class Callbacks:
         return Response(status_code=204)
 
 
+@dataclass(frozen=True, slots=True)
 class _Call:
-    """A call that fits its address and its signature."""
+    """A callback with a valid address and signature."""
 
-    def __init__(
-        self, organization_id: UUID, texting: Texting, form: Mapping[str, str], subject: str, attempt: str | None
-    ) -> None:
-        self.organization_id = organization_id
-        self.texting = texting
-        self.form = form
-        self.subject = subject
-        self.attempt = attempt
+    organization_id: UUID
+    texting: Texting
+    form: Mapping[str, str]
+    subject: str
+    attempt: str | None
 
 
 async def _read_form(request: Request) -> dict[str, str] | None:
-    """The fields; None if it is no form of a bearable size."""
+    """The fields; None where it is not a form or too large."""
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -152,8 +151,8 @@ async def _read_form(request: Request) -> dict[str, str] | None:
     return dict(pairs)
 
 
-def _nothing_to_say() -> Response:
-    return Response(_NOTHING_TO_SAY, media_type="text/xml")
+def _empty_twiml() -> Response:
+    return Response(_EMPTY_TWIML, media_type="text/xml")
 
 
 def _not_found() -> Response:

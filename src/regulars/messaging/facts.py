@@ -1,11 +1,21 @@
-"""What this room tells those above it."""
+"""The fact that other rooms listen to when a text, a reply or a suppression changes, and the functions that record it.
 
+A text that changes is also counted in the daily totals, which stay when the text is deleted.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import msgspec
 
+from regulars.kit.db import Tx
+from regulars.messaging.model import ReplyRow, TextRow
+from regulars.messaging.queries import texts
+from regulars.work import outbox
 from regulars.work.facts import Fact
 
 
@@ -27,3 +37,43 @@ class MessagesChanged(Fact, frozen=True):
     number_hash: bytes | msgspec.UnsetType = msgspec.UNSET
     # When it happened; facts of earlier releases do not say.
     at: datetime | None = None
+
+
+async def publish_text_changes(tx: Tx, organization_id: UUID, changed: Sequence[TextRow]) -> None:
+    """`changed` are the texts after the change."""
+    if not changed:
+        return
+    counts: Counter[str] = Counter()
+    parts: Counter[str] = Counter()
+    for text in changed:
+        counts[text.state] += 1
+        parts[text.state] += text.parts
+    zone = ZoneInfo(await texts.find_zone(tx, organization_id))
+    totals = [(state, counts[state], parts[state]) for state in sorted(counts)]
+    await texts.add_totals(tx, organization_id, tx.now.astimezone(zone).date(), totals)
+    facts = [
+        MessagesChanged(
+            "text",
+            text.id,
+            text.origin_kind,
+            text.origin_id,
+            text.step,
+            text.profile_id,
+            text.state,
+            text.reason,
+            at=tx.now,
+        )
+        for text in changed
+    ]
+    await outbox.record(tx, organization_id, facts)
+
+
+async def publish_suppression(tx: Tx, organization_id: UUID, number_hash: bytes, *, profile_id: UUID | None) -> None:
+    """A number was suppressed, or its suppression has ended."""
+    fact = MessagesChanged("suppression", profile_id=profile_id, number_hash=number_hash)
+    await outbox.record(tx, organization_id, [fact])
+
+
+async def publish_reply(tx: Tx, organization_id: UUID, reply: ReplyRow) -> None:
+    fact = MessagesChanged("reply", reply.id, profile_id=reply.profile_id, number_hash=reply.number_hash, at=tx.now)
+    await outbox.record(tx, organization_id, [fact])

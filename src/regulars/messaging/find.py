@@ -1,32 +1,35 @@
-"""Read texts: lists for people, and a conversation with one number."""
+"""Read texts and replies: single rows, lists, and the conversation with a number."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import date
+from typing import Final
 from uuid import UUID
 
 from regulars.consent.chain import hash_number
 from regulars.kit.db import Tx
-from regulars.messaging import queries
-from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.model import OriginKind, TextRow
+from regulars.kit.keyset import PageRequest, PageRows, walk_in_order
+from regulars.messaging.model import (
+    ConversationLine,
+    MessageFilter,
+    MessageLine,
+    NumberLine,
+    OriginKind,
+    ReplyRow,
+    TextRow,
+)
+from regulars.messaging.queries import lists, replies, texts
 
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a conversation, ours or theirs."""
-
-    at: datetime
-    text: TextRow | None = None
-    reply: ReplyRow | None = None
+# How many of the latest texts and replies are read for the list of simulated phones.
+SIMULATED_ROWS_MAX: Final = 200
+_RESPONSES: Final = (OriginKind.STOP, OriginKind.HELP, OriginKind.ANSWER)
 
 
 async def find_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
-    return await queries.find_text(tx, organization_id, text_id)
+    return await texts.find_text(tx, organization_id, text_id)
 
 
 async def find_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> dict[UUID, TextRow]:
-    return {text.id: text for text in await queries.find_texts(tx, organization_id, text_ids)}
+    return {text.id: text for text in await texts.find_texts(tx, organization_id, text_ids)}
 
 
 async def list_texts(
@@ -40,16 +43,94 @@ async def list_texts(
     limit: int,
 ) -> Sequence[TextRow]:
     """The newest first."""
-    return await queries.list_texts(
-        tx,
-        organization_id,
-        number_hash=None if phone_number is None else hash_number(secret, phone_number),
-        profile_id=profile_id,
-        state=state,
-        limit=limit,
+    number_hash = None if phone_number is None else hash_number(secret, phone_number)
+    return await lists.list_texts(
+        tx, organization_id, number_hash=number_hash, profile_id=profile_id, state=state, limit=limit
     )
 
 
-async def list_texts_of(tx: Tx, organization_id: UUID, origin_kind: OriginKind, origin_id: UUID) -> Sequence[TextRow]:
-    """What one origin asked for: a run, a campaign's customer, a person."""
-    return await queries.list_texts_of(tx, organization_id, origin_kind.value, origin_id)
+async def list_texts_of_origin(
+    tx: Tx, organization_id: UUID, origin_kind: OriginKind, origin_id: UUID
+) -> Sequence[TextRow]:
+    """The texts that one origin requested: a journey's run, a campaign's customer, a person."""
+    return await lists.list_texts_of_origin(tx, organization_id, [origin_kind.value], origin_id)
+
+
+async def list_responses(tx: Tx, organization_id: UUID, reply_id: UUID) -> Sequence[TextRow]:
+    """The texts that were sent because of a reply."""
+    return await lists.list_texts_of_origin(tx, organization_id, [kind.value for kind in _RESPONSES], reply_id)
+
+
+async def find_reply(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow | None:
+    return await replies.find_reply(tx, organization_id, reply_id)
+
+
+async def find_replies(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID]) -> dict[UUID, ReplyRow]:
+    return {reply.id: reply for reply in await replies.find_replies(tx, organization_id, reply_ids)}
+
+
+async def list_replies(
+    tx: Tx, organization_id: UUID, *, number_hash: bytes | None = None, undecided_only: bool = False, limit: int
+) -> Sequence[ReplyRow]:
+    """The newest first; `undecided_only` lists those that wait for a person."""
+    return await lists.list_replies(
+        tx, organization_id, PageRequest(limit), number_hash=number_hash, undecided_only=undecided_only
+    )
+
+
+async def list_waiting(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[ReplyRow]:
+    """Replies that wait for a person, the one that waits longest first."""
+    return await lists.list_replies(tx, organization_id, page, undecided_only=True, order=lists.OLDEST)
+
+
+async def count_undecided(tx: Tx, organization_id: UUID, *, most: int) -> int:
+    """How many replies wait for a person, counted up to a limit."""
+    return await lists.count_undecided(tx, organization_id, most=most)
+
+
+async def find_suppressed(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> set[bytes]:
+    """The numbers that get no text until a person has decided about their reply."""
+    return await replies.find_suppressed(tx, organization_id, number_hashes)
+
+
+async def list_messages(
+    tx: Tx, organization_id: UUID, filters: MessageFilter, page: PageRequest
+) -> PageRows[MessageLine]:
+    """Texts and replies in one list, the newest first: ids of both are in the order of time."""
+    await walk_in_order(tx)
+    found: list[MessageLine] = []
+    if filters.is_sent:
+        found += await lists.list_text_lines(tx, organization_id, filters, page)
+    if filters.is_received:
+        found += await lists.list_reply_lines(tx, organization_id, filters, page)
+    found.sort(key=lambda line: line.id, reverse=not page.is_backward)
+    return PageRows(found[: page.limit])
+
+
+async def read_conversation(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[ConversationLine]:
+    """The latest texts to a number and replies from it, the oldest first."""
+    sent = await lists.list_texts_of_number(tx, organization_id, number_hash, limit=limit)
+    received = await lists.list_replies_of_number(tx, organization_id, number_hash, limit=limit)
+    lines = [ConversationLine(row.claimed_at or row.created_at, text=row) for row in sent]
+    lines += [ConversationLine(row.received_at, reply=row) for row in received]
+    return sorted(lines, key=lambda line: line.at)[-limit:]
+
+
+async def list_phones(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:
+    """The numbers with the most recent simulated texts and replies, each with its last line."""
+    await walk_in_order(tx)
+    lines = await lists.list_last_simulated(tx, organization_id, limit=SIMULATED_ROWS_MAX)
+    lines += await lists.list_last_replies(tx, organization_id, limit=SIMULATED_ROWS_MAX)
+    lines.sort(key=lambda line: line.at, reverse=True)
+    phones: dict[bytes, NumberLine] = {}
+    for line in lines:
+        phone = phones.setdefault(line.number_hash, line)
+        # The confirmation of a STOP belongs to the number, and names no customer; an older line may.
+        if not phone.first_name and not phone.last_name:
+            phones[line.number_hash] = phone._replace(first_name=line.first_name, last_name=line.last_name)
+    return list(phones.values())[:limit]
+
+
+async def count_texts_by_state(tx: Tx, organization_id: UUID, day: date) -> dict[str, int]:
+    """How many texts reached each state on a day of the organization."""
+    return await texts.find_totals(tx, organization_id, day)

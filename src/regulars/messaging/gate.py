@@ -1,42 +1,55 @@
-"""The one gate that decides whether a text leaves now. No I/O."""
+"""The one gate that decides whether a text leaves now, and what it loads about the texts of a batch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Final
 from uuid import UUID
 
-from regulars.messaging.hours import next_opening
-from regulars.messaging.model import Reason
-from regulars.messaging.places import Place
-from regulars.messaging.rules import Cap, Rule
+from regulars.consent.numbers.gate import NumberConsent
+from regulars.kit.clock import monotonic
+from regulars.kit.db import Tx
+from regulars.messaging.model import EXEMPT, OriginKind, Reason, State, TextRow
+from regulars.messaging.number_location import NumberLocation, locate_number
+from regulars.messaging.providers.base import OutgoingText
+from regulars.messaging.public_holidays import region_of
+from regulars.messaging.queries import claims, replies
+from regulars.messaging.send_hours import next_opening
+from regulars.messaging.settings.model import Cap, Rule
+from regulars.messaging.settings.store import Texting
+from regulars.stores.find import find_addresses
+from regulars.stores.model import Address
+
+_NO_LOCATION: Final = NumberLocation(None, ())
+_NO_CONSENT: Final = NumberConsent(is_subscribed=False, profile_id=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """What the gate needs to know of a text, and of its number at this very moment."""
+class GateContext:
+    """What the gate needs to know of a text, and of its number at this moment."""
 
     is_exempt: bool
     profile_id: UUID | None
     expires_at: datetime
-    place: Place
+    location: NumberLocation
     is_country_set: bool
     is_subscribed: bool
     linked_profile_id: UUID | None
     is_suppressed: bool
     rule: Rule
-    # When texts that count were let through, the caps' longest window back.
+    # When texts that count against the caps were claimed, as far back as the longest cap.
     earlier: Sequence[datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
-    """It may leave, and must not arrive after this moment."""
+class SendNow:
+    """The text may leave, and must not arrive after this moment."""
 
     until: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class SendLater:
     until: datetime
 
 
@@ -45,34 +58,143 @@ class Skip:
     reason: Reason
 
 
-Decision = Send | Wait | Skip
+Decision = SendNow | SendLater | Skip
 
 
-def decide(text: Candidate, caps: Sequence[Cap], now: datetime) -> Decision:
-    """The gate. Whatever is asked for, and by whom, this is asked in the transaction that claims the text."""
+def decide(text: GateContext, caps: Sequence[Cap], now: datetime) -> Decision:
+    """The gate. It is applied to every text, of any origin, in the transaction that claims the text. No I/O."""
     if now >= text.expires_at:
         return Skip(Reason.EXPIRED)
     if text.is_exempt:
-        return Send(text.expires_at)
+        return SendNow(text.expires_at)
     if not text.is_subscribed:
         return Skip(Reason.NO_CONSENT)
     if text.profile_id is not None and text.profile_id != text.linked_profile_id:
         return Skip(Reason.NOT_LINKED)
     if text.is_suppressed:
         return Skip(Reason.SUPPRESSED)
-    country = text.place.country
+    country = text.location.country
     if country is None:
         return Skip(Reason.NO_COUNTRY)
     if not text.is_country_set:
         return Skip(Reason.COUNTRY_NOT_SET)
     if any(_is_reached(cap, text.earlier, now) for cap in caps):
         return Skip(Reason.CAP)
-    opening = next_opening(text.rule, country, text.place.zones, now, region=text.place.region)
+    opening = next_opening(text.rule, country, text.location.zones, now, region=text.location.region)
     if opening.at is None or opening.closes_at is None or opening.at >= text.expires_at:
         return Skip(Reason.HOURS)
-    return Send(min(opening.closes_at, text.expires_at)) if opening.is_open(now) else Wait(opening.at)
+    return SendNow(min(opening.closes_at, text.expires_at)) if opening.is_open(now) else SendLater(opening.at)
 
 
 def _is_reached(cap: Cap, earlier: Sequence[datetime], now: datetime) -> bool:
     since = now - timedelta(hours=cap.hours)
     return sum(moment > since for moment in earlier) >= cap.texts
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedText:
+    """A text that passed the gate, as the queue gives it to the provider; `at` is when, on the monotonic clock."""
+
+    text: TextRow
+    outgoing: OutgoingText
+    texting: Texting
+    at: float = field(default_factory=monotonic)
+
+
+class BatchGate:
+    """The gate over one batch: a text that passes counts against the caps of the texts behind it."""
+
+    def __init__(self, texting: Texting, consents: dict[bytes, NumberConsent], now: datetime) -> None:
+        self._texting = texting
+        self._consents = consents
+        self._now = now
+        self._suppressed: set[bytes] = set()
+        self._earlier: dict[bytes, list[datetime]] = {}
+        self._addresses: dict[UUID, Address] = {}
+
+    @classmethod
+    async def open(
+        cls,
+        tx: Tx,
+        organization_id: UUID,
+        rows: Sequence[TextRow],
+        texting: Texting,
+        consents: dict[bytes, NumberConsent],
+    ) -> "BatchGate":
+        gate = cls(texting, consents, tx.now)
+        hashes = {row.number_hash for row in rows if row.number_hash is not None}
+        if hashes:
+            gate._suppressed = await replies.find_suppressed(tx, organization_id, hashes)
+            longest = max((cap.hours for cap in texting.settings.caps), default=0)
+            since = tx.now - timedelta(hours=longest)
+            gate._earlier = await claims.find_counted_times(tx, organization_id, hashes, since=since)
+            stores = {consent.store_id for consent in consents.values() if consent.store_id is not None}
+            gate._addresses = await find_addresses(tx, organization_id, stores)
+        return gate
+
+    def sort(
+        self, rows: Sequence[TextRow]
+    ) -> tuple[list[ClaimedText], list[claims.Postponement], list[claims.EndedText]]:
+        """Which texts leave now, later, or never."""
+        claimed: list[ClaimedText] = []
+        postponed: list[claims.Postponement] = []
+        skipped: list[claims.EndedText] = []
+        for row in rows:
+            decision = self._decide(row)
+            if isinstance(decision, SendNow) and row.phone_number is not None:
+                claimed.append(self._claim(row, row.phone_number, decision.until))
+            elif isinstance(decision, SendLater):
+                postponed.append(claims.Postponement(row.id, decision.until))
+            else:
+                reason = decision.reason if isinstance(decision, Skip) else Reason.NO_CONSENT
+                skipped.append(claims.EndedText(row.id, State.SKIPPED.value, reason.value))
+        return claimed, postponed, skipped
+
+    def _decide(self, row: TextRow) -> Decision:
+        number_hash = row.number_hash or b""
+        consent = self._consents.get(number_hash, _NO_CONSENT)
+        location = self._locate(row.phone_number, consent)
+        is_exempt = OriginKind(row.origin_kind) in EXEMPT
+        context = GateContext(
+            is_exempt=is_exempt,
+            profile_id=row.profile_id,
+            expires_at=row.expires_at,
+            location=location,
+            is_country_set=self._has_notice(row, location),
+            is_subscribed=consent.is_subscribed,
+            linked_profile_id=consent.profile_id,
+            is_suppressed=number_hash in self._suppressed,
+            rule=self._texting.settings.rule_of(location.country or ""),
+            earlier=self._earlier.get(number_hash, ()),
+        )
+        decision = decide(context, self._texting.settings.caps, self._now)
+        if isinstance(decision, SendNow) and not is_exempt:
+            self._earlier.setdefault(number_hash, []).append(self._now)
+        return decision
+
+    def _locate(self, phone_number: str | None, consent: NumberConsent) -> NumberLocation:
+        """Where the number may be; its region is that of the store where consent was given, in the same country."""
+        if phone_number is None:
+            return _NO_LOCATION
+        location = locate_number(phone_number)
+        address = None if consent.store_id is None else self._addresses.get(consent.store_id)
+        if address is None or address.country_code != location.country:
+            return location
+        return location._replace(region=region_of(address))
+
+    def _has_notice(self, row: TextRow, location: NumberLocation) -> bool:
+        """Whether the country has a notice and the text contains it: it may have been set after the text was queued."""
+        notice = self._texting.notice_of(location.country)
+        return notice is not None and notice.words in row.body
+
+    def _claim(self, row: TextRow, phone_number: str, until: datetime) -> ClaimedText:
+        outgoing = OutgoingText(
+            organization_id=self._texting.organization_id,
+            text_id=row.id,
+            phone_number=phone_number,
+            body=row.body,
+            until=until,
+            sent_at=self._now,
+            attempt=row.attempts + 1,
+        )
+        return ClaimedText(row, outgoing, self._texting)

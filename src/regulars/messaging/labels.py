@@ -1,43 +1,45 @@
-"""What states, reasons and meanings are called, in words for people."""
+"""Labels of states, reasons, origins and meanings, for pages and commands."""
 
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from regulars.messaging.model import OriginKind, Reason, State
-from regulars.messaging.rules import Rule
+from regulars.messaging.settings.model import Rule
 
 
-class Word(NamedTuple):
-    """A word, a sentence, and the kind of badge it is shown with."""
+class Label(NamedTuple):
+    """A name, a sentence, and the kind of badge that shows it."""
 
-    word: str
+    name: str
     sentence: str
     kind: str = "none"
 
 
 STATES: Final = {
-    State.QUEUED: Word("Queued", "It waits for its turn, for the next opening hour, or for a release.", "pending"),
-    State.SENDING: Word("Sending", "It passed the gate and is on its way to the provider.", "info"),
-    State.SENT: Word("Sent", "The provider has taken it.", "yes"),
-    State.DELIVERED: Word("Delivered", "The provider says that it reached the phone.", "yes"),
-    State.FAILED: Word("Failed", "The provider could not deliver it.", "failing"),
-    State.SKIPPED: Word("Skipped", "It did not pass the gate, so nothing was sent.", "blocked"),
-    State.UNKNOWN: Word("Unknown", "It may have left; it is never sent again by itself.", "warn"),
+    State.QUEUED: Label("Queued", "It waits for the queue, for the next open hour, or for a release.", "pending"),
+    State.SENDING: Label("Sending", "It passed all checks and is on its way to the provider.", "info"),
+    State.SENT: Label("Sent", "The provider has accepted it.", "yes"),
+    State.DELIVERED: Label("Delivered", "The provider reports that it reached the phone.", "yes"),
+    State.FAILED: Label("Failed", "The provider could not deliver it.", "failing"),
+    State.SKIPPED: Label("Skipped", "It did not pass the checks, so nothing was sent.", "blocked"),
+    State.UNKNOWN: Label("Unknown", "It may have been sent; it is not sent again automatically.", "warn"),
 }
 REASONS: Final = {
-    Reason.NO_CONSENT: Word("No consent", "The number is not subscribed, or the customer has no number that is."),
-    Reason.NOT_LINKED: Word("Of another customer", "The number belongs to another customer by now."),
-    Reason.SUPPRESSED: Word("May have asked to stop", "A reply of the number waits for the decision of a person."),
-    Reason.CAP: Word("Frequency cap", "The number got as many texts as it may in that time."),
-    Reason.HOURS: Word("Hours", "Nothing opens within 96 hours in all the places where the number may be."),
-    Reason.EXPIRED: Word("Too old", "Its time passed, for instance on hold: 96 hours, or five minutes for an answer."),
-    Reason.NO_COUNTRY: Word("No country", "The number belongs to no country."),
-    Reason.COUNTRY_NOT_SET: Word("Country not set", "Its country has no notice and reply path yet."),
-    Reason.MISSING_VALUE: Word("Missing value", "A place in the text had neither a value nor a default."),
-    Reason.TOO_LONG: Word("Too long", "It would have more than ten parts."),
-    Reason.LEFT: Word("Left", "The run that asked for it left its journey before the text did."),
-    Reason.REFUSED: Word("Refused", "The provider said no."),
-    Reason.NOT_REACHED: Word("Provider not reached", "No connection to the provider was made, several times."),
+    Reason.NO_CONSENT: Label("No consent", "The number is not subscribed, or the customer has no number that is."),
+    Reason.NOT_LINKED: Label("Of another customer", "The number belongs to another customer now."),
+    Reason.SUPPRESSED: Label("May have asked to stop", "A reply from the number waits for a person's decision."),
+    Reason.CAP: Label("Frequency cap", "The number got as many texts as it may in that time."),
+    Reason.HOURS: Label("Hours", "There is no open hour within 96 hours in all time zones where the number may be."),
+    Reason.EXPIRED: Label(
+        "Too old", "It expired, for instance on hold: after 96 hours, or five minutes for a response."
+    ),
+    Reason.NO_COUNTRY: Label("No country", "The number belongs to no country."),
+    Reason.COUNTRY_NOT_SET: Label("Country not set", "Its country has no notice and reply path yet."),
+    Reason.MISSING_VALUE: Label("Missing value", "A variable in the text had neither a value nor a default."),
+    Reason.TOO_LONG: Label("Too long", "It would have more than ten parts."),
+    Reason.LEFT: Label("Left", "The customer left the journey before the text was sent."),
+    Reason.REFUSED: Label("Refused", "The provider refused it."),
+    Reason.NOT_REACHED: Label("Provider not reached", "Several attempts to connect to the provider failed."),
 }
 ORIGINS: Final = {
     OriginKind.PERSON: "by a person",
@@ -48,11 +50,11 @@ ORIGINS: Final = {
     OriginKind.ANSWER: "answers a reply",
 }
 MEANINGS: Final = {
-    "stop": Word("Stop", "A keyword that withdraws, at once.", "no"),
-    "start": Word("Start", "A keyword that subscribes again.", "yes"),
-    "help": Word("Help", "A keyword that asks who writes and how to stop.", "info"),
-    "perhaps_stop": Word("May ask to stop", "No keyword, but it may ask to stop: the number gets nothing.", "warn"),
-    "other": Word("Reply", "No keyword; a person reads it.", "none"),
+    "stop": Label("Stop", "A keyword that opts out at once.", "no"),
+    "start": Label("Start", "A keyword that subscribes again.", "yes"),
+    "help": Label("Help", "A keyword that asks who writes and how to opt out.", "info"),
+    "perhaps_stop": Label("May ask to stop", "No keyword, but it may ask to stop: the number gets nothing.", "warn"),
+    "other": Label("Reply", "No keyword; a person reads it.", "none"),
 }
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 DECISIONS: Final = {
@@ -66,35 +68,35 @@ DECISIONS: Final = {
 
 def describe_hours(rule: Rule) -> str:
     """A week in one line: days with the same hours together."""
-    told = []
+    spans = []
     for window, days in groupby(zip(rule.days, _DAYS, strict=True), key=lambda one: one[0]):
         names = [name for _, name in days]
         span = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
         hours = "closed" if window is None else f"{_clock(window.opens_minute)} to {_clock(window.closes_minute)}"
-        told.append(f"{span} {hours}")
-    return f"{', '.join(told)}; {'open' if rule.on_holidays else 'closed'} on public holidays"
+        spans.append(f"{span} {hours}")
+    return f"{', '.join(spans)}; {'open' if rule.on_holidays else 'closed'} on public holidays"
 
 
 def _clock(minute: int) -> str:
     return f"{minute // 60}:{minute % 60:02d}"
 
 
-def state_word(state: str) -> Word:
+def label_state(state: str) -> Label:
     return STATES[State(state)]
 
 
-def meaning_word(meaning: str) -> Word:
+def label_meaning(meaning: str) -> Label:
     return MEANINGS[meaning]
 
 
-def reason_word(reason: str | None) -> Word | None:
-    """What a stored reason means; a sentence of ours, or a provider's own words, stay apart (`reason_detail`)."""
+def label_reason(reason: str | None) -> Label | None:
+    """The label of a stored reason; the provider's own words are in `reason_detail`."""
     code = _code(reason)
     return REASONS[Reason(code)] if code is not None else None
 
 
 def reason_detail(reason: str | None) -> str | None:
-    """What stands behind the code: the field without a value, the provider's own words."""
+    """The rest of a stored reason after its code: the field without a value, or the provider's own words."""
     code = _code(reason)
     if reason is None or code is None:
         return reason

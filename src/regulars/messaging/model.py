@@ -1,17 +1,17 @@
-"""What a text is: its origin, its states, and why it was skipped. No I/O."""
+"""What a text and a reply are: origin, states, and why a text was skipped. No I/O."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.messaging.rules import WAIT_MAX
+from regulars.messaging.settings.model import WAIT_MAX
 
 
 class State(StrEnum):
     QUEUED = "queued"
     SENDING = "sending"
-    # Whether it left is not known, so it is never sent again by itself.
+    # It may or may not have left, so it is sent again only when a user says so.
     UNKNOWN = "unknown"
     SENT = "sent"
     DELIVERED = "delivered"
@@ -19,7 +19,7 @@ class State(StrEnum):
     SKIPPED = "skipped"
 
 
-# A receipt may come before our own commit, late, or twice: a text only moves forward.
+# A receipt may come before our own commit, late, or twice: a state only moves forward.
 _ORDER: Final = {
     State.QUEUED: 0,
     State.SENDING: 1,
@@ -35,7 +35,7 @@ class OriginKind(StrEnum):
     PERSON = "person"
     JOURNEY = "journey"
     CAMPAIGN = "campaign"
-    # The one confirmation of a STOP, and the answer to HELP: exempt from consent, hours and cap.
+    # The one confirmation of a STOP, and the response to HELP: exempt from consent, hours and caps.
     STOP = "stop"
     HELP = "help"
     ANSWER = "answer"
@@ -44,10 +44,12 @@ class OriginKind(StrEnum):
 EXEMPT: Final = frozenset({OriginKind.STOP, OriginKind.HELP})
 EXEMPT_EXPIRES_AFTER: Final = timedelta(minutes=5)
 EXPIRES_AFTER: Final = WAIT_MAX
+# For how long the queue postpones due texts of an organization that is on hold.
+HOLD_POSTPONES_BY: Final = timedelta(minutes=10)
 
 
 class TextRow(NamedTuple):
-    """A text as it is kept."""
+    """A row of `texts`."""
 
     id: UUID
     origin_kind: str
@@ -90,3 +92,76 @@ class Reason(StrEnum):
 
 def moves_forward(before: State, after: State) -> bool:
     return _ORDER[after] > _ORDER[before]
+
+
+class ReplyRow(NamedTuple):
+    id: UUID
+    provider: str
+    provider_id: str
+    number_hash: bytes
+    phone_number: str
+    profile_id: UUID | None
+    body: str
+    meaning: str
+    decided: str | None
+    decided_by: str | None
+    decided_at: datetime | None
+    due_at: datetime | None
+    received_at: datetime
+
+    @property
+    def attempts(self) -> int:
+        """A decision that is overdue is taken once, whatever happened before."""
+        return 0
+
+
+class ConversationLine(NamedTuple):
+    """One line of a conversation with a number: a text of ours, or a reply."""
+
+    at: datetime
+    text: TextRow | None = None
+    reply: ReplyRow | None = None
+
+
+class MessageLine(NamedTuple):
+    """A text of ours, or a reply: `state` is the text's state or what the reply means, `reason` why it was skipped or
+    what was decided about it."""
+
+    id: UUID
+    is_received: bool
+    at: datetime
+    number_hash: bytes | None
+    phone_number: str | None
+    profile_id: UUID | None
+    first_name: str | None
+    last_name: str | None
+    profile_external_id: str | None
+    body: str
+    parts: int
+    origin_kind: str
+    state: str
+    reason: str | None
+    origin_id: UUID | None = None
+
+
+class MessageFilter(NamedTuple):
+    """Which messages a list shows; bounds are ids, which are in the order of time."""
+
+    is_sent: bool = True
+    is_received: bool = True
+    state: str | None = None
+    reason: str | None = None
+    is_undecided: bool | None = None
+    since: UUID | None = None
+    until: UUID | None = None
+
+
+class NumberLine(NamedTuple):
+    """The last thing that was said by or to a number."""
+
+    number_hash: bytes
+    phone_number: str
+    at: datetime
+    body: str
+    first_name: str | None
+    last_name: str | None

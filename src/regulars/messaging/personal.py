@@ -1,4 +1,4 @@
-"""What texting holds about people: texts, replies, and what a provider said of a text."""
+"""Personal data of this room: texts, replies, and a provider's messages about a text."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final
@@ -11,10 +11,9 @@ from regulars.consent.numbers.gate import find_number_hashes
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import REPLY, TEXT
-from regulars.messaging.browse.listing import list_replies_of_person, list_texts_of_person
-from regulars.messaging.erase import erase_texts
-from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.model import TextRow
+from regulars.messaging.model import ReplyRow, TextRow
+from regulars.messaging.queries.lists import list_replies_of_person, list_texts_of_person
+from regulars.messaging.retention import erase_messages
 from regulars.work.personal import ErasedPeople, Person, PersonalData, joined
 
 PAGE_ROWS: Final = 200
@@ -23,7 +22,7 @@ _STAFF: Final = "about the retailer's staff, who are no customers"
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    await erase_texts(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
+    await erase_messages(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
 
 
 def export_texts(database: Database, person: Person) -> AsyncIterator[bytes]:

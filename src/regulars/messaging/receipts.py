@@ -1,7 +1,7 @@
-"""What a provider reports about a text later; it may come before our own commit, twice, and in any order.
+"""Delivery receipts of a provider; they may come before our own commit, twice, and in any order.
 
-A text that was sent again has several messages at the provider. A receipt counts for the latest attempt alone: one of
-an earlier attempt would end a text that is on its way, or take one that was sent out of the cap.
+A text that was sent again has several messages at the provider. Only a receipt of the latest attempt counts: one of an
+earlier attempt would end a text that is being sent, or remove one that was sent from the cap.
 """
 
 from uuid import UUID
@@ -10,13 +10,13 @@ from regulars.consent.chain import hash_number
 from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.consent.numbers.gate import lock_consents
 from regulars.kit.db import Tx
-from regulars.messaging import queries
+from regulars.messaging.facts import publish_text_changes
 from regulars.messaging.model import Reason, State, TextRow, moves_forward
-from regulars.messaging.publish import note_changes
+from regulars.messaging.queries import claims, texts
 from regulars.messaging.settings.store import Texting
 
 
-async def note_receipt(
+async def apply_receipt(
     tx: Tx,
     organization_id: UUID,
     text_id: UUID,
@@ -28,29 +28,29 @@ async def note_receipt(
     is_stop: bool,
     texting: Texting,
 ) -> bool:
-    """Move the text forward; False where it is unknown here, already further, or another attempt. Resolves `unknown`.
+    """Move the text forward; False where there is no such text, it is further already, or the attempt is another one.
 
-    Addresses of earlier releases name no `attempt`: they were the first.
+    It also resolves the state `unknown`. Addresses of earlier releases name no `attempt`: they were the first.
     """
-    seen = await queries.find_text(tx, organization_id, text_id)
-    if seen is None or seen.phone_number is None:
+    found = await texts.find_text(tx, organization_id, text_id)
+    if found is None or found.phone_number is None:
         return False
-    # The number before the text, as everybody locks.
-    await lock_consents(tx, organization_id, [hash_number(texting.secret, seen.phone_number)])
-    row = await queries.lock_text(tx, organization_id, text_id)
+    # The number before the text, in the lock order of all transactions.
+    await lock_consents(tx, organization_id, [hash_number(texting.secret, found.phone_number)])
+    row = await texts.lock_text(tx, organization_id, text_id)
     if row is None or not _is_latest(row, provider_id, attempt or "1") or not moves_forward(State(row.state), state):
         return False
     if is_stop:
-        reply = Reply(phone_number=seen.phone_number, text="", message_id=f"text:{text_id}")
+        reply = Reply(phone_number=found.phone_number, text="", message_id=f"text:{text_id}")
         await record_inbound_stop(tx, organization_id, [reply], secret=texting.secret)
     reason = f"{Reason.REFUSED.value} {code}" if state is State.FAILED and code else None
-    ended = queries.Ended(text_id, state.value, reason, provider_id)
-    await note_changes(tx, organization_id, await queries.end_texts(tx, organization_id, [ended]))
+    ended = claims.EndedText(text_id, state.value, reason, provider_id)
+    await publish_text_changes(tx, organization_id, await claims.end_texts(tx, organization_id, [ended]))
     return True
 
 
 def _is_latest(row: TextRow, provider_id: str | None, attempt: str) -> bool:
-    """Whether the receipt is of the attempt that stands: what is queued has none, it waits for the next."""
+    """Whether the receipt is of the current attempt; a queued text has none."""
     if row.state == State.QUEUED or attempt != str(row.attempts):
         return False
     return row.provider_id is None or provider_id is None or row.provider_id == provider_id

@@ -1,5 +1,5 @@
-"""Request texts: one row for each step of an origin, however often it is requested; and send one again that may or may
-not have left, only because a person says so."""
+"""Request texts: one row for each step of an origin, however often it is requested; and send an unknown or failed text
+again when a person asks for it."""
 
 import re
 from collections.abc import Sequence
@@ -11,23 +11,25 @@ from regulars.consent.chain import hash_number
 from regulars.consent.numbers.gate import TextNumber, find_text_numbers
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
-from regulars.messaging import queries
 from regulars.messaging.errors import NotUnknown, TextNotFound
+from regulars.messaging.facts import publish_text_changes
 from regulars.messaging.model import EXEMPT, EXEMPT_EXPIRES_AFTER, EXPIRES_AFTER, OriginKind, Reason, State, TextRow
-from regulars.messaging.parts import PARTS_MAX, Measured, measure
-from regulars.messaging.places import place_of
-from regulars.messaging.publish import note_changes
+from regulars.messaging.number_location import locate_number
+from regulars.messaging.queries import texts as queries
 from regulars.messaging.settings.model import Notice
 from regulars.messaging.settings.store import Texting
-from regulars.messaging.template import Missing
+from regulars.messaging.sms_encoding import PARTS_MAX, TextSize, measure
+from regulars.messaging.template import MissingValue
 
-_AGAIN = frozenset({State.UNKNOWN.value, State.FAILED.value})
+_RESENDABLE = frozenset({State.UNKNOWN.value, State.FAILED.value})
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class ComposedText:
+    """A text with its brand and notice, as it leaves."""
+
     body: str
-    measured: Measured
+    measured: TextSize
 
     @property
     def is_too_long(self) -> bool:
@@ -36,21 +38,21 @@ class Composed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextOrder:
-    """A text somebody asks for: to a profile, or to a number, or to a number that must be this profile's."""
+    """A requested text: to a profile, to a number, or to a number that must belong to this profile."""
 
     origin_kind: OriginKind
     origin_id: UUID
     step: str
-    # What `template.render` gave: the words, or the field that had no value.
-    words: str | Missing
+    # The result of `template.render`: the words, or the field that had no value.
+    words: str | MissingValue
     profile_id: UUID | None = None
     phone_number: str | None = None
     not_before: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
-    """`is_new` is False where this step of this origin has asked before; nothing was added then."""
+class PlacedOrder:
+    """`is_new` is False where this step of this origin was requested before; nothing was added then."""
 
     id: UUID
     is_new: bool
@@ -58,18 +60,18 @@ class Ordered:
 
 async def request_texts(
     tx: Tx, organization_id: UUID, orders: Sequence[TextOrder], *, texting: Texting
-) -> list[Ordered]:
-    """Queue the texts; one that cannot be sent is kept as skipped with its reason. The gate comes later, for all."""
+) -> list[PlacedOrder]:
+    """Queue the texts; one that cannot be sent is stored as skipped with its reason. The gate comes later."""
     profile_ids = {it.profile_id for it in orders if it.profile_id is not None and it.phone_number is None}
     numbers = await find_text_numbers(tx, organization_id, profile_ids) if profile_ids else {}
     texts = [_new_text(order, _number(order, numbers, texting), texting, tx.now) for order in orders]
     inserted = await queries.insert_texts_if_new(tx, organization_id, texts)
     if any(text.id in inserted and text.due_at is not None for text in texts):
         tx.touched.add(("texts", organization_id))
-    await note_changes(
+    await publish_text_changes(
         tx, organization_id, [text for text in texts if text.id in inserted and text.state == State.SKIPPED]
     )
-    return [Ordered(text.id, text.id in inserted) for text in texts]
+    return [PlacedOrder(text.id, text.id in inserted) for text in texts]
 
 
 def _number(order: TextOrder, numbers: dict[UUID, TextNumber], texting: Texting) -> TextNumber | None:
@@ -91,8 +93,8 @@ def _new_text(order: TextOrder, number: TextNumber | None, texting: Texting, now
         profile_id=order.profile_id,
         number_hash=None if number is None else number.number_hash,
         phone_number=None if number is None else number.phone_number,
-        body="" if isinstance(order.words, Missing) else composed.body,
-        parts=0 if isinstance(order.words, Missing) else composed.measured.parts,
+        body="" if isinstance(order.words, MissingValue) else composed.body,
+        parts=0 if isinstance(order.words, MissingValue) else composed.measured.parts,
         state=(State.QUEUED if reason is None else State.SKIPPED).value,
         reason=reason,
         due_at=due_at if reason is None else None,
@@ -107,31 +109,31 @@ def _new_text(order: TextOrder, number: TextNumber | None, texting: Texting, now
 
 
 def compose_for(
-    words: str | Missing, number: TextNumber | None, texting: Texting, *, is_exempt: bool = False
-) -> Composed:
+    words: str | MissingValue, number: TextNumber | None, texting: Texting, *, is_exempt: bool = False
+) -> ComposedText:
     """The text as it would leave for a number."""
-    place = place_of(number.phone_number) if number is not None else None
-    notice = None if is_exempt or place is None else texting.notice_of(place.country)
-    return compose("" if isinstance(words, Missing) else words, brand=texting.brand, notice=notice)
+    country = None if number is None else locate_number(number.phone_number).country
+    notice = None if is_exempt else texting.notice_of(country)
+    return compose("" if isinstance(words, MissingValue) else words, brand=texting.brand, notice=notice)
 
 
-def reason_to_skip(words: str | Missing, number: TextNumber | None, composed: Composed) -> str | None:
+def reason_to_skip(words: str | MissingValue, number: TextNumber | None, composed: ComposedText) -> str | None:
     """Why a text is never queued; None where the gate decides."""
-    if isinstance(words, Missing):
+    if isinstance(words, MissingValue):
         return f"{Reason.MISSING_VALUE.value}: {words.field}"
     if number is None:
         return Reason.NO_CONSENT.value
     return Reason.TOO_LONG.value if composed.is_too_long else None
 
 
-def compose(words: str, *, brand: str, notice: Notice | None) -> Composed:
-    """Every text says who writes and how to stop; where the words already do, nothing is added."""
+def compose(words: str, *, brand: str, notice: Notice | None) -> ComposedText:
+    """Add the brand and the notice how to opt out, where the words do not contain them already."""
     body = words.strip()
     if not re.search(rf"(?<!\w){re.escape(brand)}(?!\w)", body):
         body = f"{brand}: {body}"
     if notice is not None and notice.words not in body:
         body = f"{body} {notice.words}"
-    return Composed(body, measure(body))
+    return ComposedText(body, measure(body))
 
 
 async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
@@ -139,7 +141,7 @@ async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
     row = await queries.lock_text(tx, organization_id, text_id)
     if row is None:
         raise TextNotFound("There is no text with this id.")
-    if row.state not in _AGAIN:
+    if row.state not in _RESENDABLE:
         raise NotUnknown(f"This text is {row.state}; only one that is unknown or failed can be sent again.")
     if OriginKind(row.origin_kind) in EXEMPT:
         raise NotUnknown("An answer to STOP or HELP is sent within five minutes or never.")

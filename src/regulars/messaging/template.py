@@ -1,8 +1,8 @@
-"""Texts with places for a customer's own words: `Hello {{ profile.first_name | default("you") }}`.
+"""Texts with variables that are filled for each customer: `Hello {{ profile.first_name | default("you") }}`.
 
-The language is closed: a place names one field and perhaps a default, and that is all. It cannot loop, call or read
-anything it was not given, so a mistake is found when the text is saved and never when it is sent. What a value holds
-is data: braces and control characters are taken out of it, so no text ever leaves with a place in it.
+The language is closed: a variable names one field and perhaps a default. It cannot loop, call or read anything it was
+not given, so a mistake is found when the text is saved and never when it is sent. Values are data: braces and control
+characters are removed from them, so no text ever leaves with a variable in it.
 """
 
 import re
@@ -27,12 +27,12 @@ _OPEN, _CLOSE = "{{", "}}"
 _QUOTES: Final = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
 _ATTRIBUTE_BY_KEY: Final = re.compile(r"profile\.attributes\[(?P<key>.+)\]", re.DOTALL)
 _DEFAULT: Final = re.compile(r"default\s*\((?P<text>.*)\)", re.DOTALL)
-_UNFIT: Final = re.compile(r"[{}\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_UNSAFE: Final = re.compile(r"[{}\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 _SPACES: Final = re.compile(r"\s+")
 
 
 class TemplateError(Exception):
-    """Says in one sentence what cannot be read; `position` is where, counted in characters from 0."""
+    """One sentence about what cannot be read; `position` counts characters from 0."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -40,42 +40,42 @@ class TemplateError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Variable:
     field: str
     default: str | None
     position: int
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """A field had no value and the text no default for it: this text is not sent."""
+class MissingValue:
+    """A field without a value or a default: this text is not sent."""
 
     field: str
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    pieces: tuple[str | Place, ...]
+    pieces: tuple[str | Variable, ...]
 
     @property
     def fields(self) -> frozenset[str]:
-        return frozenset(piece.field for piece in self.pieces if isinstance(piece, Place))
+        return frozenset(piece.field for piece in self.pieces if isinstance(piece, Variable))
 
 
 def parse_template(text: str) -> Template:
-    """Read a text with its places, or say what is wrong and where."""
+    """Read a text with its variables, or raise what is wrong and where."""
     if len(text) > TEMPLATE_CHARACTERS_MAX:
         raise TemplateError(f"The text has more than {TEMPLATE_CHARACTERS_MAX} characters.", TEMPLATE_CHARACTERS_MAX)
     if not text.strip():
         raise TemplateError("The text is empty.", 0)
-    pieces: list[str | Place] = []
+    pieces: list[str | Variable] = []
     at = 0
     while (opened := text.find(_OPEN, at)) != -1:
         pieces.append(_literal(text, at, opened))
         closed = text.find(_CLOSE, opened + 2)
         if closed == -1:
-            raise TemplateError("A place that begins with {{ does not end with }}.", opened)
-        pieces.append(_read_place(text[opened + 2 : closed], position=opened))
+            raise TemplateError("A variable that begins with {{ does not end with }}.", opened)
+        pieces.append(_read_variable(text[opened + 2 : closed], position=opened))
         at = closed + 2
     pieces.append(_literal(text, at, len(text)))
     return Template(tuple(piece for piece in pieces if piece != ""))
@@ -84,19 +84,19 @@ def parse_template(text: str) -> Template:
 def check_fields(template: Template, *, attribute_keys: Collection[str]) -> None:
     """Refuse a field that does not exist, naming those that look like it."""
     for piece in template.pieces:
-        if not isinstance(piece, Place) or piece.field in PLAIN_FIELDS:
+        if not isinstance(piece, Variable) or piece.field in PLAIN_FIELDS:
             continue
         if piece.field.startswith(ATTRIBUTE_PREFIX):
             key = piece.field.removeprefix(ATTRIBUTE_PREFIX)
             if key in attribute_keys:
                 continue
             raise TemplateError(f"No customer has an attribute called {key}.", piece.position)
-        known = ", ".join((*PLAIN_FIELDS, ATTRIBUTE_PREFIX + "KEY"))
-        raise TemplateError(f"There is no field {piece.field}; the fields are {known}.", piece.position)
+        fields = ", ".join((*PLAIN_FIELDS, ATTRIBUTE_PREFIX + "KEY"))
+        raise TemplateError(f"There is no field {piece.field}; the fields are {fields}.", piece.position)
 
 
-def render(template: Template, values: Mapping[str, str | None]) -> str | Missing:
-    """The text with every place filled, or the first field that has neither a value nor a default."""
+def render(template: Template, values: Mapping[str, str | None]) -> str | MissingValue:
+    """The text with all variables filled, or the first field that has neither a value nor a default."""
     written: list[str] = []
     for piece in template.pieces:
         if isinstance(piece, str):
@@ -104,13 +104,13 @@ def render(template: Template, values: Mapping[str, str | None]) -> str | Missin
             continue
         value = clean_value(values.get(piece.field) or "") or piece.default
         if value is None:
-            return Missing(piece.field)
+            return MissingValue(piece.field)
         written.append(value)
     return "".join(written)
 
 
 def describe_template(text: str) -> str:
-    """For people: each place by its name in brackets. A text that cannot be read stays as it is."""
+    """For users: each variable by its name in brackets. A text that cannot be read stays as it is."""
     try:
         pieces = parse_template(text).pieces
     except TemplateError:
@@ -124,8 +124,8 @@ def _name_of(field: str) -> str:
 
 
 def clean_value(value: str) -> str:
-    """What a stored value may put into a text: one line, no braces, nothing invisible, and not endlessly long."""
-    return _SPACES.sub(" ", _UNFIT.sub(" ", value)).strip()[:VALUE_CHARACTERS_MAX].strip()
+    """A stored value as it may stand in a text: one line, no braces, nothing invisible, and of limited length."""
+    return _SPACES.sub(" ", _UNSAFE.sub(" ", value)).strip()[:VALUE_CHARACTERS_MAX].strip()
 
 
 def _literal(text: str, start: int, end: int) -> str:
@@ -135,7 +135,7 @@ def _literal(text: str, start: int, end: int) -> str:
     return text[start:end]
 
 
-def _read_place(inside: str, *, position: int) -> Place:
+def _read_variable(inside: str, *, position: int) -> Variable:
     field, bar, rest = inside.partition("|")
     key = _ATTRIBUTE_BY_KEY.fullmatch(field.strip())
     # A quoted key may hold the bar itself.
@@ -146,10 +146,10 @@ def _read_place(inside: str, *, position: int) -> Place:
     if key is not None:
         name = ATTRIBUTE_PREFIX + _unquoted(key["key"].strip(), position)
     if not name:
-        raise TemplateError("A place names no field.", position)
+        raise TemplateError("A variable names no field.", position)
     if "{" in name or "}" in name:
         raise TemplateError("A field's name holds a brace.", position)
-    return Place(name, _read_default(rest, position) if bar else None, position)
+    return Variable(name, _read_default(rest, position) if bar else None, position)
 
 
 def _with_quoted_bar(inside: str) -> tuple[str, str, str] | None:

@@ -9,7 +9,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.consent.browse.listing import list_of_customer
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, read_reference
-from regulars.messaging.quiet import wait_until_quiet
+from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.privacy.erase import Erased, erase_profiles
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.privacy.export import export_person
@@ -63,7 +63,7 @@ async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
         await record(tx, visit.organization_id, actor_of(visit), "customer.erase", PROFILE.encode(profile.id))
     # Erasing withdraws: the page says so when nothing is on its way to them any more.
     numbers = outcome.number_hashes if isinstance(outcome, Erased) else ()
-    await wait_until_quiet(visit.database, visit.organization_id, numbers)
+    await wait_for_texts_in_flight(visit.database, visit.organization_id, numbers)
     done = "The customer is erased. Their tickets stay, without a name, and their numbers are not to be contacted."
     return redirect(visit, visit.url(PATH), done=done)
 

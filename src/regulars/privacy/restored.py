@@ -12,7 +12,7 @@ import msgspec
 from regulars.accounts.links.link import end_all_links
 from regulars.accounts.sessions import end_all_sessions
 from regulars.kit.db import Database, Tx
-from regulars.messaging.hold import hold_everybody
+from regulars.messaging.holds import hold_all_organizations
 from regulars.organizations.manage import (
     find_organization_name,
     find_particulars,
@@ -49,7 +49,7 @@ async def end_access(tx: Tx, *, revoked_keys: Collection[UUID], revokes_all_keys
     await revoke_restored_keys(tx, revoked_keys, revokes_all=revokes_all_keys)
     if not await queries.has_table(tx, "sms_settings"):
         return 0
-    return await hold_everybody(tx, reason=HELD_BECAUSE)
+    return await hold_all_organizations(tx, reason=HELD_BECAUSE)
 
 
 async def finish_restore(database: Database) -> ReplayReport | None:

@@ -12,10 +12,8 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT, ById
 from regulars.messaging.facts import MessagesChanged
-from regulars.messaging.find import find_texts
-from regulars.messaging.inbox.find import find_replies
-from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.model import OriginKind, TextRow
+from regulars.messaging.find import find_replies, find_texts
+from regulars.messaging.model import OriginKind, ReplyRow, TextRow
 from regulars.profiles.facts import ProfilesChanged
 from regulars.profiles.find import find_profiles
 from regulars.profiles.model import ProfileRef

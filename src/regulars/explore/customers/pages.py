@@ -20,10 +20,9 @@ from regulars.explore.question import ENTRIES_SHOWN, NumberView, read_moment, re
 from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE, RUN, SEGMENT, SUBSCRIPTION, ById, read_reference
-from regulars.messaging.find import list_texts
-from regulars.messaging.inbox.find import list_replies
-from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.labels import reason_detail, reason_word
+from regulars.messaging.find import list_replies, list_texts
+from regulars.messaging.labels import label_reason, reason_detail
+from regulars.messaging.model import ReplyRow
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.browse.history import History, read_history
@@ -121,8 +120,8 @@ async def show_customer(visit: Visit) -> Response:
 
 def _tell_reason(visit: Visit, reason: str) -> str:
     """The code of a reason in words, and what a provider said, which may hold the number."""
-    word, detail = reason_word(reason), mask.text(visit, reason_detail(reason))
-    return ": ".join(part for part in (word and word.word, detail) if part)
+    label, detail = label_reason(reason), mask.text(visit, reason_detail(reason))
+    return ": ".join(part for part in (label and label.name, detail) if part)
 
 
 async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> CustomerView:

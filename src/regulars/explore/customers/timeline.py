@@ -10,8 +10,7 @@ from regulars.consent.model import Entry, Kind
 from regulars.explore.entries import title_of
 from regulars.journeys.model import RunRow
 from regulars.kit.clock import format_timestamp, parse_timestamp
-from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.model import TextRow
+from regulars.messaging.model import ReplyRow, TextRow
 from regulars.sales.browse.model import CustomerTicket
 from regulars.web.format import Format
 

@@ -11,8 +11,7 @@ from regulars.journeys.manage import find_unjudgeable_journeys, list_journeys
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.stats import count_at_fault, count_parked, read_sums
 from regulars.kit.db import Tx
-from regulars.messaging.browse.listing import count_undecided
-from regulars.messaging.keep.retention import read_day
+from regulars.messaging.find import count_texts_by_state, count_undecided
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.request_log.model import Counts
 from regulars.request_log.read import count_answers
@@ -99,7 +98,7 @@ async def read_overview(
         stores=sorted(lines, key=lambda line: (not line.rhythm.is_silent, line.name.casefold())),
         has_more_stores=len(stores) > STORES_MAX,
         answers=Counts(sum(one.answers for one in counts), sum(one.refusals for one in counts)),
-        texts=await read_day(tx, organization_id, today),
+        texts=await count_texts_by_state(tx, organization_id, today),
         troubled=await find_troubled(tx, organization_id),
         open_collisions=await count_open(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),
         undecided_replies=await count_undecided(tx, organization_id, most=COLLISIONS_COUNTED_MAX + 1),

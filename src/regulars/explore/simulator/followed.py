@@ -13,10 +13,9 @@ from regulars.journeys.model import RunRow
 from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, REPLY, RUN, SUBSCRIPTION, TEXT, WEBHOOK_DELIVERY
-from regulars.messaging.browse.listing import list_answers
-from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.labels import meaning_word, reason_word, state_word
-from regulars.messaging.model import TextRow
+from regulars.messaging.find import list_responses
+from regulars.messaging.labels import label_meaning, label_reason, label_state
+from regulars.messaging.model import ReplyRow, TextRow
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.visit import Visit
@@ -51,7 +50,7 @@ async def read_steps(tx: Tx, visit: Visit, reply: ReplyRow, subscription: Subscr
         ended = [run for run in runs if run.ended_at is not None and run.ended_at >= reply.received_at]
         names = await name_journeys(tx, visit.organization_id, {run.journey_id for run in ended})
         steps += [_run(visit, run, names.get(run.journey_id, "a journey"), reply) for run in reversed(ended)]
-    steps += [_answer(visit, text, reply) for text in await list_answers(tx, visit.organization_id, reply.id)]
+    steps += [_answer(visit, text, reply) for text in await list_responses(tx, visit.organization_id, reply.id)]
     if reply.decided is None:
         steps.append(_waits(visit, reply))
     if subscription is not None:
@@ -68,7 +67,7 @@ def _received(visit: Visit, reply: ReplyRow) -> Step:
         "message",
         "",
         f"Received “{said}”",
-        meaning_word(reply.meaning).sentence,
+        label_meaning(reply.meaning).sentence,
         visit.url("/messages/inbox", REPLY.encode(reply.id)),
         visit.format.clock(reply.received_at, seconds=True),
     )
@@ -103,12 +102,12 @@ def _run(visit: Visit, run: RunRow, name: str, reply: ReplyRow) -> Step:
 
 def _answer(visit: Visit, text: TextRow, reply: ReplyRow) -> Step:
     words = {"stop": "Confirmation", "help": "Answer to HELP"}.get(text.origin_kind, "Answer of a person")
-    state = reason_word(text.reason) or state_word(text.state)
+    state = label_reason(text.reason) or label_state(text.state)
     more = "The one text a withdrawal allows." if text.origin_kind == "stop" else state.sentence
     return Step(
         "message",
         "",
-        f"{words}: {state.word.lower()}",
+        f"{words}: {state.name.lower()}",
         more,
         visit.url("/messages", TEXT.encode(text.id)),
         _later(text.claimed_at or text.created_at, reply),

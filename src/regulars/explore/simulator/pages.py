@@ -13,11 +13,10 @@ from regulars.consent.subscription import Subscription
 from regulars.explore.simulator.followed import Step, read_steps
 from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, ById, new_uuid
-from regulars.messaging.browse.listing import list_phones, read_conversation
-from regulars.messaging.find import Line
-from regulars.messaging.inbox.find import find_suppressed
-from regulars.messaging.inbox.receive import BODY_CHARACTERS_MAX, Incoming, receive
-from regulars.messaging.quiet import wait_until_quiet
+from regulars.messaging.find import find_suppressed, list_phones, read_conversation
+from regulars.messaging.in_flight import wait_for_texts_in_flight
+from regulars.messaging.inbox.receive import BODY_CHARACTERS_MAX, IncomingMessage, receive
+from regulars.messaging.model import ConversationLine
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
@@ -44,7 +43,7 @@ class Phone(NamedTuple):
     reference: str
     number_hash: bytes
     number: str
-    lines: list[Line]
+    lines: list[ConversationLine]
     subscription: Subscription | None
     is_suppressed: bool
     customer: Profile | None
@@ -58,7 +57,7 @@ class Phone(NamedTuple):
         return "DO_NOT_CONTACT" if state.is_erased else state.status.value
 
     @property
-    def on_screen(self) -> list[Line]:
+    def on_screen(self) -> list[ConversationLine]:
         return [line for line in self.lines if line.text is None or line.text.state in ON_THE_PHONE]
 
     @property
@@ -174,13 +173,13 @@ async def reply(visit: Visit) -> Response:
         if texting.provider != "simulator":
             raise Conflict("Texts leave through a real provider now, so nobody replies for a customer here.")
         number, number_hash = await _number(tx, visit, visit.references[0], texting)
-        incoming = Incoming(provider="simulator", provider_id=str(new_uuid()), phone_number=number, body=words)
+        incoming = IncomingMessage(provider="simulator", provider_id=str(new_uuid()), phone_number=number, body=words)
         received = await receive(tx, visit.organization_id, incoming, texting=texting)
         after = {"meaning": received.meaning.value}
         await record(
             tx, visit.organization_id, actor_of(visit), "simulator.reply", REPLY.encode(received.id), after=after
         )
-    await wait_until_quiet(visit.database, visit.organization_id, [number_hash])
+    await wait_for_texts_in_flight(visit.database, visit.organization_id, [number_hash])
     return redirect(visit, visit.url(PATH, number_hash.hex()) + "#talk")
 
 

@@ -26,7 +26,7 @@ from regulars.journeys.runs.enter import TRIGGERS, Arrival, arrival_of_sale, may
 from regulars.journeys.snapshot import find_sales, load_asked_customers, load_known
 from regulars.kit.clock import start_of_last
 from regulars.kit.db import Tx
-from regulars.messaging.inbox.find import find_suppressed
+from regulars.messaging.find import find_suppressed
 from regulars.messaging.settings.store import Texting
 
 DAYS_MAX: Final = 90

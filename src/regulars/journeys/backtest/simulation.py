@@ -22,12 +22,12 @@ from regulars.journeys.model import SaleRow
 from regulars.journeys.program import program_of
 from regulars.journeys.runs.decide import WITHDRAWN, Position, Progress, RunContext, RunSubject, find_exit, go_on
 from regulars.journeys.snapshot import ticket_of, unasked_customer
-from regulars.messaging.gate import Candidate, Send, Skip, decide
+from regulars.messaging.gate import GateContext, SendNow, Skip, decide
 from regulars.messaging.model import EXPIRES_AFTER, Reason
-from regulars.messaging.places import place_of
+from regulars.messaging.number_location import locate_number
 from regulars.messaging.request import compose_for, reason_to_skip
 from regulars.messaging.settings.store import Texting
-from regulars.messaging.template import Missing
+from regulars.messaging.template import MissingValue
 
 STILL_WAITING: Final = "still waiting"
 
@@ -145,7 +145,7 @@ class _Run:
             moments.append(self._leaves[0])
         return min(moments)
 
-    def _text(self, words: str | Missing, at: datetime) -> datetime:
+    def _text(self, words: str | MissingValue, at: datetime) -> datetime:
         """When the text has ended one way or another. A run that leaves before takes its text with it."""
         number = self._story.number_at(at)
         text = self._judge(words, number, at)
@@ -157,30 +157,30 @@ class _Run:
                 self._story.texted.setdefault(number.number_hash, []).append(text.at)
         return text.at
 
-    def _judge(self, words: str | Missing, number: TextNumber | None, at: datetime) -> Text:
+    def _judge(self, words: str | MissingValue, number: TextNumber | None, at: datetime) -> Text:
         """The gate at every moment at which it would have looked; one beyond now is not decided yet."""
         stage = self._stage
         composed = compose_for(words, number, stage.texting)
         reason = reason_to_skip(words, number, composed)
         if reason is not None or number is None:
             return Text(at, reason)
-        place = place_of(number.phone_number)
+        location = locate_number(number.phone_number)
         moment = at
         while moment <= stage.now:
-            candidate = Candidate(
+            candidate = GateContext(
                 is_exempt=False,
                 profile_id=self._story.person.id,
                 expires_at=at + EXPIRES_AFTER,
-                place=place,
-                is_country_set=stage.texting.notice_of(place.country) is not None,
+                location=location,
+                is_country_set=stage.texting.notice_of(location.country) is not None,
                 is_subscribed=self._story.may_text(number.number_hash, moment),
                 linked_profile_id=self._story.person.id,
                 is_suppressed=number.number_hash in stage.suppressed,
-                rule=stage.texting.settings.rule_of(place.country or ""),
+                rule=stage.texting.settings.rule_of(location.country or ""),
                 earlier=self._story.texted.get(number.number_hash, ()),
             )
             decision = decide(candidate, stage.texting.settings.caps, moment)
-            if isinstance(decision, Send):
+            if isinstance(decision, SendNow):
                 return Text(moment, None, composed.measured.parts)
             if isinstance(decision, Skip):
                 return Text(moment, decision.reason.value)

@@ -23,7 +23,7 @@ from regulars.journeys.stats import read_sums
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE, RUN
 from regulars.kit.keyset import PageRows
-from regulars.messaging.find import list_texts_of
+from regulars.messaging.find import list_texts_of_origin
 from regulars.messaging.model import OriginKind
 from regulars.profiles.browse.search import find_candidates
 from regulars.sales.listing import find_sale
@@ -138,7 +138,7 @@ async def show_run(visit: Visit) -> Response:
         run = await _find_run(tx, visit, journey)
         definitions = await load_definitions(tx, visit.organization_id, {(run.journey_id, run.version)})
         rows = await list_trace(tx, visit.organization_id, run.id)
-        texts = await list_texts_of(tx, visit.organization_id, OriginKind.JOURNEY, run.id)
+        texts = await list_texts_of_origin(tx, visit.organization_id, OriginKind.JOURNEY, run.id)
         around = Around(texts, await find_segment_names(tx, visit.organization_id, segments_seen(rows)))
         people = await find_people(tx, visit.organization_id, {run.profile_id})
         sales = await find_sales(tx, visit.organization_id, [] if run.sale_id is None else [run.sale_id])

@@ -27,7 +27,7 @@ from regulars.journeys.program import Node, needs_of, program_of
 from regulars.journeys.runs.wait_times import after_wait, choose_zone, end_of_wait, next_local_time
 from regulars.kit.errors import ValidationError
 from regulars.messaging.model import EXPIRES_AFTER
-from regulars.messaging.template import Missing, parse_template, render
+from regulars.messaging.template import MissingValue, parse_template, render
 from regulars.profiles.model import merge
 
 # More than any definition has: a run that takes more in one pass goes in a circle, which cannot be.
@@ -95,7 +95,7 @@ class StepNote(NamedTuple):
 
 class RequestedText(NamedTuple):
     step: str
-    words: str | Missing
+    words: str | MissingValue
 
 
 @dataclass(slots=True)

@@ -9,9 +9,8 @@ from regulars.journeys.interests import need_facts
 from regulars.journeys.model import Noted, RunRow
 from regulars.journeys.runs import queries, trace
 from regulars.kit.db import Tx
-from regulars.messaging.leave import skip_queued
+from regulars.messaging.holds import cancel_texts, pause_texts, resume_texts
 from regulars.messaging.model import OriginKind
-from regulars.messaging.pause.texts import pause_texts, resume_texts
 
 _BITE_ROWS: Final = 2_000
 
@@ -26,7 +25,7 @@ async def end_runs(tx: Tx, organization_id: UUID, runs: list[RunRow], *, outcome
         tx, organization_id, [Noted(run.id, run.step, "ended", {"outcome": outcome}) for run in runs]
     )
     await trace.count_events(tx, organization_id, [(run, run.step or "", "ended") for run in runs])
-    await skip_queued(tx, organization_id, OriginKind.JOURNEY, [run.id for run in runs if run.waits_for == "text"])
+    await cancel_texts(tx, organization_id, OriginKind.JOURNEY, [run.id for run in runs if run.waits_for == "text"])
 
 
 async def end_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, outcome: str) -> None:

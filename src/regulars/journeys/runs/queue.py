@@ -24,7 +24,7 @@ from regulars.journeys.runs.definition_cache import load_definitions
 from regulars.journeys.snapshot import Sight, Subject, find_sales_since, look
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ById
-from regulars.messaging.leave import skip_queued
+from regulars.messaging.holds import cancel_texts
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, load_texting
@@ -213,7 +213,7 @@ class _Batch:
         if self._notes:
             await trace.insert_trace(tx, organization_id, self._notes)
         await trace.count_events(tx, organization_id, self._counted)
-        await skip_queued(tx, organization_id, OriginKind.JOURNEY, self._left)
+        await cancel_texts(tx, organization_id, OriginKind.JOURNEY, self._left)
 
 
 def _position(row: RunRow) -> Position:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from regulars.journeys.definition import WEEKDAYS, Wait, WaitForPurchase, WaitUntil
-from regulars.messaging.places import place_of, zones_by_country
+from regulars.messaging.number_location import locate_number, zones_by_country
 
 
 def after_wait(step: Wait, since: datetime) -> datetime:
@@ -31,7 +31,7 @@ def next_local_time(step: WaitUntil, since: datetime, zone: str) -> datetime:
 def choose_zone(phone_number: str | None, store_country: str | None, organization_zone: str) -> str:
     """The number's if it has one only, else that of the store's country if it has one only, else the organization's."""
     if phone_number is not None:
-        zones = place_of(phone_number).zones
+        zones = locate_number(phone_number).zones
         if len(zones) == 1:
             return zones[0]
     zones = zones_by_country().get(store_country or "", ())

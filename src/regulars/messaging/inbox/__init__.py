@@ -1,4 +1,4 @@
-"""What people answer: kept, understood where it is a keyword, and read by a person where it is not.
+"""Replies: stored, applied where they are a keyword, and left to a person where they are not.
 
 Owns `replies` and `suppressions`.
 """

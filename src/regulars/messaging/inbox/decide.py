@@ -1,4 +1,4 @@
-"""A person reads a reply and decides; where nobody does in time, a possible stop is a stop."""
+"""A person reads a reply and decides; a possible opt-out that is not decided in time counts as an opt-out."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,21 +8,20 @@ from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.consent.numbers.gate import lock_consents, lock_free_consents
 from regulars.kit.db import Tx
 from regulars.messaging.errors import ReplyAlreadyDecided, ReplyNotFound
-from regulars.messaging.inbox import queries
-from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.model import OriginKind
-from regulars.messaging.publish import note_suppression
-from regulars.messaging.request import Ordered, TextOrder, request_texts
+from regulars.messaging.facts import publish_suppression
+from regulars.messaging.model import OriginKind, ReplyRow
+from regulars.messaging.queries import replies
+from regulars.messaging.request import PlacedOrder, TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.work.queue import Due, RowQueue, Schedule, take_free
 
-NOBODY_IN_TIME = "nobody in time"
+_DECIDED_BY_DEADLINE = "nobody in time"
 
 
 async def decide(
     tx: Tx, organization_id: UUID, reply_id: UUID, *, is_stop: bool, decided_by: str, texting: Texting
 ) -> None:
-    """Withdraw, or let the number be texted again."""
+    """Record the withdrawal, or end the suppression of the number."""
     row = await _lock(tx, organization_id, reply_id)
     if row.decided is not None:
         raise ReplyAlreadyDecided(f"This reply was decided before: {row.decided}.")
@@ -31,8 +30,8 @@ async def decide(
 
 async def answer(
     tx: Tx, organization_id: UUID, reply_id: UUID, *, words: str, answered_by: str, texting: Texting
-) -> Ordered:
-    """Write back; the answer goes through the gate like every text. What the reply meant stays to be decided."""
+) -> PlacedOrder:
+    """Write back; the gate decides about the answer as about every text. A possible opt-out still has to be decided."""
     row = await _lock(tx, organization_id, reply_id)
     order = TextOrder(
         origin_kind=OriginKind.ANSWER,
@@ -43,12 +42,12 @@ async def answer(
     )
     [ordered] = await request_texts(tx, organization_id, [order], texting=texting)
     if row.decided is None and row.meaning != "perhaps_stop":
-        await queries.decide_reply(tx, organization_id, row.id, decided="answered", decided_by=answered_by)
+        await replies.decide_reply(tx, organization_id, row.id, decided="answered", decided_by=answered_by)
     return ordered
 
 
 class OverdueReplies(RowQueue[ReplyRow]):
-    """Possible stops that nobody has decided within five business days."""
+    """Possible opt-outs that were not decided within five business days."""
 
     name = "replies"
     due = Due(table="replies")
@@ -56,42 +55,39 @@ class OverdueReplies(RowQueue[ReplyRow]):
     schedule = Schedule(waits_s=(60, 600, 3600, 3600, 3600, 3600))
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[ReplyRow]:
-        async def find(after: queries.OverdueReply | None, many: int) -> Sequence[queries.OverdueReply]:
-            return await queries.find_overdue(tx, organization_id, after=after, limit=many)
+        async def find(after: replies.OverdueReply | None, many: int) -> Sequence[replies.OverdueReply]:
+            return await replies.find_overdue(tx, organization_id, after=after, limit=many)
 
-        async def lock(found: Sequence[queries.OverdueReply]) -> Sequence[ReplyRow]:
+        async def lock(found: Sequence[replies.OverdueReply]) -> Sequence[ReplyRow]:
             # The numbers first, in the lock order of all transactions; then the replies that are still overdue.
             _, held = await lock_free_consents(tx, organization_id, {reply.number_hash for reply in found})
             free = [reply.id for reply in found if reply.number_hash not in held]
-            return await queries.take_overdue(tx, organization_id, free) if free else []
+            return await replies.take_overdue(tx, organization_id, free) if free else []
 
         return await take_free(find, lock, limit=limit)
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[ReplyRow]) -> None:
         texting = await load_texting(tx, organization_id)
-        for row in rows if texting is not None else ():
+        if texting is None:
+            return
+        for row in rows:
             await _decide(
-                tx,
-                organization_id,
-                row,
-                is_stop=True,
-                decided_by=NOBODY_IN_TIME,
-                secret=texting.secret if texting else b"",
+                tx, organization_id, row, is_stop=True, decided_by=_DECIDED_BY_DEADLINE, secret=texting.secret
             )
 
     async def postpone(
         self, tx: Tx, organization_id: UUID, row: ReplyRow, *, attempts: int, due_at: datetime | None
     ) -> None:
         del attempts
-        await queries.postpone_reply(tx, organization_id, row.id, due_at=due_at)
+        await replies.postpone_reply(tx, organization_id, row.id, due_at=due_at)
 
 
 async def _lock(tx: Tx, organization_id: UUID, reply_id: UUID) -> ReplyRow:
-    """The number before the reply, as everybody locks."""
-    seen = await queries.find_reply(tx, organization_id, reply_id)
-    if seen is not None:
-        await lock_consents(tx, organization_id, [seen.number_hash])
-        locked = await queries.lock_reply(tx, organization_id, reply_id)
+    """The number before the reply, in the lock order of all transactions."""
+    found = await replies.find_reply(tx, organization_id, reply_id)
+    if found is not None:
+        await lock_consents(tx, organization_id, [found.number_hash])
+        locked = await replies.lock_reply(tx, organization_id, reply_id)
         if locked is not None:
             return locked
     raise ReplyNotFound("There is no reply with this id.")
@@ -103,8 +99,8 @@ async def _decide(
     if is_stop:
         reply = Reply(phone_number=row.phone_number, text=row.body, message_id=f"reply:{row.id}")
         await record_inbound_stop(tx, organization_id, [reply], secret=secret)
-        await queries.decide_all_of(tx, organization_id, row.number_hash, decided="withdrew", decided_by=decided_by)
+        await replies.decide_all_of(tx, organization_id, row.number_hash, decided="withdrew", decided_by=decided_by)
     else:
-        await queries.decide_reply(tx, organization_id, row.id, decided="not_stop", decided_by=decided_by)
-    await queries.release_number(tx, organization_id, row.number_hash)
-    await note_suppression(tx, organization_id, row.number_hash, profile_id=row.profile_id)
+        await replies.decide_reply(tx, organization_id, row.id, decided="not_stop", decided_by=decided_by)
+    await replies.release_number(tx, organization_id, row.number_hash)
+    await publish_suppression(tx, organization_id, row.number_hash, profile_id=row.profile_id)

@@ -1,7 +1,7 @@
-"""Reading the provider's list of what came in: it gives up on a callback after some seconds, and a STOP must be heard.
+"""Poll the provider's list of inbound messages: it drops a callback after some seconds, and no STOP may be lost.
 
-The list is read for each of our senders, the newest message first, down to a stored mark before which everything is
-known. A pass reads a bounded number of pages; where it does not reach the mark, the next pass goes on at that page.
+The list is read for each of our senders, the newest message first, back to a stored mark before which all messages were
+read. A pass reads a bounded number of pages; where it does not reach the mark, the next pass continues at that page.
 """
 
 import asyncio
@@ -21,49 +21,43 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
 from regulars.kit.http_client import describe_network_error
 from regulars.kit.vault import VaultError
-from regulars.messaging.inbox.known import find_known
-from regulars.messaging.inbox.receive import Incoming, receive_all
+from regulars.messaging.inbox.deduplication import find_received
+from regulars.messaging.inbox.receive import IncomingMessage, receive_all
 from regulars.messaging.model import EXEMPT_EXPIRES_AFTER
-from regulars.messaging.providers.twilio import Inbound, Twilio
+from regulars.messaging.providers.twilio import InboundMessage, Twilio
+from regulars.messaging.queries import settings
 from regulars.messaging.settings.model import InboundMarks, SenderMark
-from regulars.messaging.settings.store import (
-    ASK_EVERY,
-    Texting,
-    load_texting,
-    save_marks,
-    set_next_ask,
-    take_due_settings,
-)
+from regulars.messaging.settings.store import POLL_EVERY, Texting, load_texting, save_marks
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import Due
 
-# How far the first pass goes back, and how far one goes after the service was down for long.
-LOOK_BACK: Final = timedelta(hours=24)
-LOOK_BACK_MAX: Final = timedelta(days=7)
-# A message may show in the list some time after it was sent, and the provider's clock is not ours.
+# How far the first pass reads back, and the limit after a long downtime.
+READ_BACK: Final = timedelta(hours=24)
+READ_BACK_MAX: Final = timedelta(days=7)
+# A message may appear in the list some time after it was sent, and the provider's clock differs from ours.
 OVERLAP: Final = timedelta(hours=1)
 SENDER_PAGES_MAX: Final = 10
 PASS_PAGES_MAX: Final = 100
-# A pass that is longer loses its marks with its claim.
+# A longer pass would lose its claim, and its marks with it.
 PASS_S_MAX: Final = 90.0
-# Until the next pass where one did not reach the mark.
-GO_ON_AFTER: Final = timedelta(seconds=5)
-# Their numbers are locked together, and an opt-out of one of them waits half a second at most.
-RECEIVED_AT_ONCE: Final = 20
+# When the next pass starts where one did not reach the mark.
+CONTINUE_AFTER: Final = timedelta(seconds=5)
+# Messages per transaction: it locks all their numbers, and an opt-out of one of them waits half a second at most.
+RECEIVED_BATCH: Final = 20
 
-# What keeps a list from being read, or what it says from being stored, until another pass.
+# Errors after which the next pass reads the list again.
 _UNREADABLE: Final = (*CONNECTION_ERRORS, aiohttp.ClientError, msgspec.MsgspecError, TimeoutError, VaultError)
 
 _log = log.get(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class InboundQuestion:
+class InboundPoll:
     texting: Texting
-    asked_at: datetime
+    polled_at: datetime
 
 
-class InboundQuestions(ClaimQueue[InboundQuestion, InboundMarks]):
+class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
     """One row for each organization with an account; it is due every five minutes."""
 
     name = "inbound"
@@ -79,22 +73,22 @@ class InboundQuestions(ClaimQueue[InboundQuestion, InboundMarks]):
 
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
-    ) -> Sequence[InboundQuestion]:
+    ) -> Sequence[InboundPoll]:
         del limit, owner
-        if not await take_due_settings(tx, organization_id):
+        if not await settings.take_due_settings(tx, organization_id):
             return []
         texting = await load_texting(tx, organization_id)
-        # If this worker dies, another asks at the deadline of the claim.
-        await set_next_ask(tx, organization_id, due_at=until)
-        return [] if texting is None else [InboundQuestion(texting, tx.now)]
+        # If this worker dies, another one polls at the deadline of the claim.
+        await settings.set_next_poll(tx, organization_id, due_at=until)
+        return [] if texting is None else [InboundPoll(texting, tx.now)]
 
-    async def act(self, organization_id: UUID, claim: InboundQuestion) -> InboundMarks:
-        known = _marks_of(claim.texting)
+    async def act(self, organization_id: UUID, claim: InboundPoll) -> InboundMarks:
+        marks = _marks_of(claim.texting)
         try:
             senders = await self._twilio.list_senders(claim.texting)
         except _UNREADABLE as error:
-            return _with_error(organization_id, claim, known, _reason(error), error)
-        marks, errors = await self._read_senders(organization_id, claim, known, senders)
+            return _with_error(organization_id, claim, marks, _reason(error), error)
+        marks, errors = await self._read_senders(organization_id, claim, marks, senders)
         if errors:
             return _with_error(organization_id, claim, marks, *errors[0])
         if marks.is_behind:
@@ -103,27 +97,27 @@ class InboundQuestions(ClaimQueue[InboundQuestion, InboundMarks]):
             )
         return msgspec.structs.replace(marks, failing_since=None)
 
-    async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[InboundQuestion, InboundMarks]]) -> None:
+    async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[InboundPoll, InboundMarks]]) -> None:
         for _, marks in done:
-            goes_on = marks.is_behind and marks.error is None
-            await save_marks(tx, organization_id, marks, due_at=tx.now + (GO_ON_AFTER if goes_on else ASK_EVERY))
+            continues = marks.is_behind and marks.error is None
+            await save_marks(tx, organization_id, marks, due_at=tx.now + (CONTINUE_AFTER if continues else POLL_EVERY))
 
     async def _read_senders(
-        self, organization_id: UUID, claim: InboundQuestion, marks: InboundMarks, senders: Sequence[str]
+        self, organization_id: UUID, claim: InboundPoll, marks: InboundMarks, senders: Sequence[str]
     ) -> tuple[InboundMarks, list[tuple[str, Exception]]]:
-        """The new marks, and why some senders could not be read; these are read from their old marks in the next pass.
+        """The new marks, and why some senders could not be read; the next pass reads these from their old marks.
 
-        Those that were read least lately come first, and those that failed come last: a pass may end before it comes to
+        Senders that were not read for longest come first, and those that failed last: a pass may end before it has read
         all of them.
         """
-        read = {it: marks.senders.get(it) or SenderMark(claim.asked_at - LOOK_BACK) for it in senders}
+        read = {it: marks.senders.get(it) or SenderMark(claim.polled_at - READ_BACK) for it in senders}
         errors: list[tuple[str, Exception]] = []
         pages_left, until = PASS_PAGES_MAX, monotonic() + PASS_S_MAX
         for sender in sorted(senders, key=lambda it: (read[it].has_failed, read[it].heard_until)):
             left_s = until - monotonic()
             if pages_left <= 0 or left_s <= 0:
                 break
-            reading = _SenderReading(sender, read[sender], claim.asked_at)
+            reading = _SenderReading(sender, read[sender], claim.polled_at)
             try:
                 async with asyncio.timeout(left_s):
                     await reading.read(self._twilio, claim.texting)
@@ -136,34 +130,34 @@ class InboundQuestions(ClaimQueue[InboundQuestion, InboundMarks]):
             pages_left -= reading.pages
         return InboundMarks(account_sid=marks.account_sid, senders=read, failing_since=marks.failing_since), errors
 
-    async def _receive(self, organization_id: UUID, claim: InboundQuestion, found: Sequence[Inbound]) -> None:
-        """What is known already is dropped without a lock; the rest is taken in small transactions, oldest first."""
+    async def _receive(self, organization_id: UUID, claim: InboundPoll, found: Sequence[InboundMessage]) -> None:
+        """Duplicates are dropped without a lock; the rest is received in small transactions, the oldest first."""
         texting = claim.texting
-        in_order = sorted(found, key=lambda it: it.sent_at or claim.asked_at)
-        heard = [it for inbound in in_order if (it := _incoming(inbound, claim.asked_at)) is not None]
+        in_order = sorted(found, key=lambda it: it.sent_at or claim.polled_at)
+        incoming = [it for inbound in in_order if (it := _incoming(inbound, claim.polled_at)) is not None]
         async with self._database.reading() as tx:
-            known = await find_known(tx, organization_id, [it.name for it in heard], secret=texting.secret)
-        new = [it for it in heard if it.name not in known]
-        for start in range(0, len(new), RECEIVED_AT_ONCE):
+            received = await find_received(tx, organization_id, [it.key for it in incoming], secret=texting.secret)
+        new = [it for it in incoming if it.key not in received]
+        for start in range(0, len(new), RECEIVED_BATCH):
             async with self._database.transaction() as tx:
-                await receive_all(tx, organization_id, new[start : start + RECEIVED_AT_ONCE], texting=texting)
+                await receive_all(tx, organization_id, new[start : start + RECEIVED_BATCH], texting=texting)
 
 
 class _SenderReading:
     """One pass over the messages to one sender."""
 
-    def __init__(self, sender: str, mark: SenderMark, asked_at: datetime) -> None:
-        self.found: list[Inbound] = []
+    def __init__(self, sender: str, mark: SenderMark, polled_at: datetime) -> None:
+        self.found: list[InboundMessage] = []
         self.mark = mark
-        # How many were asked for.
+        # How many pages were requested.
         self.pages = 0
         self._sender = sender
-        self._asked_at = asked_at
+        self._polled_at = polled_at
 
     async def read(self, twilio: Twilio, texting: Texting) -> None:
         """Read pages until the mark is reached, or as many as a pass may."""
-        since = max(self.mark.heard_until - OVERLAP, self._asked_at - LOOK_BACK_MAX)
-        until = self.mark.next_until or self._asked_at
+        since = max(self.mark.heard_until - OVERLAP, self._polled_at - READ_BACK_MAX)
+        until = self.mark.next_until or self._polled_at
         next_page = self.mark.next_page
         while self.pages < SENDER_PAGES_MAX:
             self.pages += 1
@@ -177,45 +171,45 @@ class _SenderReading:
 
 
 def _marks_of(texting: Texting) -> InboundMarks:
-    """Of another account nothing is known."""
+    """Marks of another account do not apply."""
     account_sid = "" if texting.settings.twilio is None else texting.settings.twilio.account_sid
     return texting.marks if texting.marks.account_sid == account_sid else InboundMarks(account_sid)
 
 
 def _failed_mark(mark: SenderMark, error: Exception) -> SenderMark:
     if isinstance(error, aiohttp.ClientResponseError):
-        # The address of the page may be out of date: begin with the first one again.
+        # The address of the page may be out of date: start with the first page again.
         return SenderMark(mark.heard_until, has_failed=True)
     return msgspec.structs.replace(mark, has_failed=True)
 
 
 def _reason(error: Exception) -> str:
-    """For people; the error itself is in the log."""
+    """A sentence for users; the log has the error itself."""
     if isinstance(error, VaultError):
         return str(error)
     if isinstance(error, msgspec.MsgspecError):
-        return "Its answer could not be read."
+        return "Its response could not be read."
     if isinstance(error, CONNECTION_ERRORS):
-        return "The database was away."
+        return "The database could not be reached."
     if isinstance(error, aiohttp.ClientResponseError):
-        return f"The answer was HTTP {error.status}."
+        return f"The response was HTTP {error.status}."
     return describe_network_error(error)
 
 
 def _with_error(
-    organization_id: UUID, claim: InboundQuestion, marks: InboundMarks, why: str, error: Exception
+    organization_id: UUID, claim: InboundPoll, marks: InboundMarks, why: str, error: Exception
 ) -> InboundMarks:
     why = why[:200]
     _log.warning("texts.replies_not_read", organization_id=str(organization_id), reason=why, error=repr(error)[:200])
-    return msgspec.structs.replace(marks, error=why, failing_since=marks.failing_since or claim.asked_at)
+    return msgspec.structs.replace(marks, error=why, failing_since=marks.failing_since or claim.polled_at)
 
 
-def _incoming(inbound: Inbound, now: datetime) -> Incoming | None:
+def _incoming(inbound: InboundMessage, now: datetime) -> IncomingMessage | None:
     try:
         number = read_consent_number(inbound.phone_number)
     except InvalidPhoneNumber:
         return None
-    return Incoming(
+    return IncomingMessage(
         provider="twilio",
         provider_id=inbound.provider_id,
         phone_number=number,

@@ -1,4 +1,4 @@
-"""A reply comes in: a keyword takes effect at once, anything else waits for a person."""
+"""Receive a reply: a keyword takes effect at once, anything else waits for a person."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,20 +13,18 @@ from regulars.consent.opt_in import Found
 from regulars.consent.stop_words import Meaning, read_reply
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
-from regulars.messaging import queries as texts
-from regulars.messaging.hours import holidays_of
-from regulars.messaging.inbox import queries
-from regulars.messaging.inbox.known import MessageName, find_known
-from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.model import OriginKind
-from regulars.messaging.places import place_of
-from regulars.messaging.publish import note_reply, note_suppression
+from regulars.messaging.facts import publish_reply, publish_suppression
+from regulars.messaging.inbox.deduplication import MessageKey, find_received
+from regulars.messaging.model import OriginKind, ReplyRow
+from regulars.messaging.number_location import locate_number
+from regulars.messaging.public_holidays import holidays_of
+from regulars.messaging.queries import replies, texts
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.store import Texting
 
 BODY_CHARACTERS_MAX: Final = 2_000
 BUSINESS_DAYS_TO_DECIDE: Final = 5
-ANSWER_AGAIN_AFTER: Final = timedelta(hours=24)
+RESPOND_AGAIN_AFTER: Final = timedelta(hours=24)
 _FRIDAY: Final = 4
 
 _LANGUAGES: Final = {
@@ -60,78 +58,84 @@ _CONTACT: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming:
-    """A message as a provider brings it; `is_confirmed`: the provider has answered the sender itself."""
+class IncomingMessage:
+    """A message as a provider delivers it; `is_confirmed`: the provider itself has responded to the sender."""
 
     provider: str
     provider_id: str
     phone_number: str
     body: str
-    # How the provider itself understood it; whatever the words are, this counts.
+    # How the provider classified it, which takes precedence over our own keywords.
     meaning: Meaning | None = None
     is_confirmed: bool = False
-    # When it was written, where it is read from the provider's list.
+    # When it was written, where it comes from the provider's list.
     sent_at: datetime | None = None
-    # It was written some time ago and is heard only now: it is not answered, and a START no longer revives.
+    # It was written some time ago and arrives late: it gets no response, and a START no longer subscribes.
     is_late: bool = False
 
     @property
-    def name(self) -> MessageName:
+    def key(self) -> MessageKey:
         return self.provider, self.provider_id
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedReply:
     id: UUID
     meaning: Meaning
-    # False: the provider had brought it before, and nothing was done.
+    # False: it is a duplicate, and nothing was done.
     is_new: bool
     decided: str | None = None
 
 
-async def receive(tx: Tx, organization_id: UUID, incoming: Incoming, *, texting: Texting) -> Received:
-    """Keep the reply and do what it says, in one transaction; the same message again does nothing."""
+async def receive(tx: Tx, organization_id: UUID, incoming: IncomingMessage, *, texting: Texting) -> ReceivedReply:
+    """Store the reply and apply it in one transaction; a duplicate does nothing."""
     received = await receive_all(tx, organization_id, [incoming], texting=texting)
-    return received[0] if received else Received(new_uuid(), _Heard.of(incoming, texting.secret).meaning, is_new=False)
+    return (
+        received[0]
+        if received
+        else ReceivedReply(new_uuid(), _ParsedMessage.of(incoming, texting.secret).meaning, is_new=False)
+    )
 
 
 async def receive_all(
-    tx: Tx, organization_id: UUID, incoming: Sequence[Incoming], *, texting: Texting
-) -> list[Received]:
-    """Several, in their order; what is known is dropped before anything is locked. Profiles are locked before numbers,
-    and all numbers before everything else, as senders, withdrawals and erasures do."""
-    known = await find_known(tx, organization_id, [it.name for it in incoming], secret=texting.secret)
-    heard = [_Heard.of(it, texting.secret) for it in incoming if it.name not in known]
-    if not heard:
+    tx: Tx, organization_id: UUID, incoming: Sequence[IncomingMessage], *, texting: Texting
+) -> list[ReceivedReply]:
+    """Receive several in their order; duplicates are dropped before anything is locked. Profiles are locked before
+    numbers, and all numbers before everything else, as senders, withdrawals and erasures do."""
+    received = await find_received(tx, organization_id, [it.key for it in incoming], secret=texting.secret)
+    parsed = [_ParsedMessage.of(it, texting.secret) for it in incoming if it.key not in received]
+    if not parsed:
         return []
-    starting = [it.incoming.phone_number for it in heard if it.meaning is Meaning.START]
+    starting = [it.incoming.phone_number for it in parsed if it.meaning is Meaning.START]
     found = await find_for_start(tx, organization_id, starting)
-    await lock_consents(tx, organization_id, {it.number_hash for it in heard})
-    return [await _receive(tx, organization_id, it, texting=texting, found=found) for it in heard]
+    await lock_consents(tx, organization_id, {it.number_hash for it in parsed})
+    return [await _receive(tx, organization_id, it, texting=texting, found=found) for it in parsed]
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
-    incoming: Incoming
+class _ParsedMessage:
+    incoming: IncomingMessage
     number_hash: bytes
     body: str
     meaning: Meaning
 
     @classmethod
-    def of(cls, incoming: Incoming, secret: bytes) -> "_Heard":
+    def of(cls, incoming: IncomingMessage, secret: bytes) -> "_ParsedMessage":
         body = incoming.body.replace("\0", "")[:BODY_CHARACTERS_MAX]
         return cls(incoming, hash_number(secret, incoming.phone_number), body, incoming.meaning or read_reply(body))
 
 
-async def _receive(tx: Tx, organization_id: UUID, heard: _Heard, *, texting: Texting, found: Found) -> Received:
-    incoming, number_hash, meaning = heard.incoming, heard.number_hash, heard.meaning
-    # Again for each: the one before it may have been from the same number.
+async def _receive(
+    tx: Tx, organization_id: UUID, parsed: _ParsedMessage, *, texting: Texting, found: Found
+) -> ReceivedReply:
+    incoming, number_hash, meaning = parsed.incoming, parsed.number_hash, parsed.meaning
+    # Read again for each: the one before it may have been from the same number.
     consent = (await lock_consents(tx, organization_id, [number_hash])).get(number_hash)
-    if consent is not None and consent.erased_at is not None and _is_of_the_erased(heard, consent.erased_at):
-        return Received(new_uuid(), meaning, is_new=False)
+    if consent is not None and consent.erased_at is not None and _is_ignored_after_erasure(parsed, consent.erased_at):
+        return ReceivedReply(new_uuid(), meaning, is_new=False)
     decided = _decided_at_once(meaning)
-    if meaning is Meaning.START and not (
-        not incoming.is_late and await was_withdrawn_by_text(tx, organization_id, number_hash)
+    if meaning is Meaning.START and (
+        incoming.is_late or not await was_withdrawn_by_text(tx, organization_id, number_hash)
     ):
         decided = "ignored"
     row = ReplyRow(
@@ -141,7 +145,7 @@ async def _receive(tx: Tx, organization_id: UUID, heard: _Heard, *, texting: Tex
         number_hash=number_hash,
         phone_number=incoming.phone_number,
         profile_id=consent.profile_id if consent is not None else None,
-        body=heard.body,
+        body=parsed.body,
         meaning=meaning.value,
         decided=decided,
         decided_by=None if decided is None else "keyword",
@@ -149,29 +153,29 @@ async def _receive(tx: Tx, organization_id: UUID, heard: _Heard, *, texting: Tex
         due_at=decide_by(incoming.phone_number, tx.now) if meaning is Meaning.PERHAPS_STOP else None,
         received_at=tx.now,
     )
-    if not await queries.insert_reply_if_new(tx, organization_id, row):
-        return Received(row.id, meaning, is_new=False)
-    await note_reply(tx, organization_id, row)
+    if not await replies.insert_reply_if_new(tx, organization_id, row):
+        return ReceivedReply(row.id, meaning, is_new=False)
+    await publish_reply(tx, organization_id, row)
     if row.meaning == Meaning.START.value and decided == "revived":
-        await record_inbound_start(tx, organization_id, [_said(row)], secret=texting.secret, found=found)
+        await record_inbound_start(tx, organization_id, [_as_reply(row)], secret=texting.secret, found=found)
     is_confirmed = incoming.is_confirmed or incoming.is_late
-    await _do(tx, organization_id, row, consent, texting=texting, is_confirmed=is_confirmed)
-    return Received(row.id, meaning, is_new=True, decided=decided)
+    await _apply(tx, organization_id, row, consent, texting=texting, is_confirmed=is_confirmed)
+    return ReceivedReply(row.id, meaning, is_new=True, decided=decided)
 
 
-def _is_of_the_erased(heard: _Heard, erased_at: datetime) -> bool:
-    """Whether nothing is to be done about a message from a number whose person was erased.
+def _is_ignored_after_erasure(parsed: _ParsedMessage, erased_at: datetime) -> bool:
+    """Whether a message from a number whose person was erased is dropped.
 
-    What was written before the erasure went with it. A keyword changes nothing, since the number is never texted, and
-    is not answered. Anything else that is written later is a person who turns to us again.
+    A message from before the erasure was erased with the person. A keyword changes nothing, since the number is never
+    texted, and gets no response. Any other later message is a person who contacts the retailer again.
     """
-    sent_at = heard.incoming.sent_at
-    return _decided_at_once(heard.meaning) is not None or (sent_at is not None and sent_at <= erased_at)
+    sent_at = parsed.incoming.sent_at
+    return _decided_at_once(parsed.meaning) is not None or (sent_at is not None and sent_at <= erased_at)
 
 
 def decide_by(phone_number: str, now: datetime) -> datetime:
     """Five business days later, by the calendar of the number's country."""
-    country = place_of(phone_number).country
+    country = locate_number(phone_number).country
     moment, left = now, BUSINESS_DAYS_TO_DECIDE
     while left:
         moment += timedelta(days=1)
@@ -195,11 +199,11 @@ def _decided_at_once(meaning: Meaning) -> str | None:
             return None
 
 
-def _said(row: ReplyRow) -> Reply:
+def _as_reply(row: ReplyRow) -> Reply:
     return Reply(phone_number=row.phone_number, text=row.body, message_id=f"reply:{row.id}")
 
 
-async def _do(
+async def _apply(
     tx: Tx,
     organization_id: UUID,
     row: ReplyRow,
@@ -208,38 +212,38 @@ async def _do(
     texting: Texting,
     is_confirmed: bool,
 ) -> None:
-    country = place_of(row.phone_number).country
+    country = locate_number(row.phone_number).country
     if row.meaning == Meaning.STOP.value:
-        await record_inbound_stop(tx, organization_id, [_said(row)], secret=texting.secret)
-        await queries.decide_all_of(tx, organization_id, row.number_hash, decided="withdrew", decided_by="keyword")
-        await queries.release_number(tx, organization_id, row.number_hash)
+        await record_inbound_stop(tx, organization_id, [_as_reply(row)], secret=texting.secret)
+        await replies.decide_all_of(tx, organization_id, row.number_hash, decided="withdrew", decided_by="keyword")
+        await replies.release_number(tx, organization_id, row.number_hash)
         if not is_confirmed:
-            await answer_once(tx, organization_id, row, OriginKind.STOP, stopped_words(country), texting=texting)
+            await respond_once(tx, organization_id, row, OriginKind.STOP, stop_confirmation(country), texting=texting)
     elif row.meaning == Meaning.HELP.value:
-        words = help_words(country, contact=texting.settings.help_contact)
+        body = help_response(country, contact=texting.settings.help_contact)
         if not is_confirmed:
-            await answer_once(tx, organization_id, row, OriginKind.HELP, words, texting=texting)
+            await respond_once(tx, organization_id, row, OriginKind.HELP, body, texting=texting)
     elif row.meaning == Meaning.PERHAPS_STOP.value:
-        await queries.suppress_number(tx, organization_id, row.number_hash, reply_id=row.id)
+        await replies.suppress_number(tx, organization_id, row.number_hash, reply_id=row.id)
         profile_id = consent.profile_id if consent is not None else None
-        await note_suppression(tx, organization_id, row.number_hash, profile_id=profile_id)
+        await publish_suppression(tx, organization_id, row.number_hash, profile_id=profile_id)
 
 
-async def answer_once(
-    tx: Tx, organization_id: UUID, row: ReplyRow, kind: OriginKind, words: str, *, texting: Texting
+async def respond_once(
+    tx: Tx, organization_id: UUID, row: ReplyRow, kind: OriginKind, body: str, *, texting: Texting
 ) -> None:
-    """The confirmation of a STOP, or the answer to HELP: one for a number in 24 hours."""
-    since = tx.now - ANSWER_AGAIN_AFTER
+    """The confirmation of a STOP, or the response to HELP: one to a number in 24 hours."""
+    since = tx.now - RESPOND_AGAIN_AFTER
     if await texts.was_texted(tx, organization_id, row.number_hash, origin_kind=kind.value, since=since):
         return
-    order = TextOrder(origin_kind=kind, origin_id=row.id, step=kind.value, words=words, phone_number=row.phone_number)
+    order = TextOrder(origin_kind=kind, origin_id=row.id, step=kind.value, words=body, phone_number=row.phone_number)
     await request_texts(tx, organization_id, [order], texting=texting)
 
 
-def stopped_words(country: str | None) -> str:
+def stop_confirmation(country: str | None) -> str:
     return _STOPPED[_LANGUAGES.get(country or "", "en")]
 
 
-def help_words(country: str | None, *, contact: str | None) -> str:
+def help_response(country: str | None, *, contact: str | None) -> str:
     language = _LANGUAGES.get(country or "", "en")
     return f"{_HELP[language]} {_CONTACT[language]}{contact}" if contact else _HELP[language]

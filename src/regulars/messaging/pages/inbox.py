@@ -8,16 +8,15 @@ from starlette.responses import Response
 from regulars.accounts.audit.log import actor_of, record
 from regulars.kit.db import Tx
 from regulars.kit.ids import REPLY, ById
-from regulars.messaging.browse.listing import list_answers, read_conversation
 from regulars.messaging.errors import MessagingError
+from regulars.messaging.find import find_reply, list_responses, list_waiting, read_conversation
+from regulars.messaging.in_flight import wait_for_texts_in_flight
 from regulars.messaging.inbox import decide as deciding
-from regulars.messaging.inbox.find import find_reply, list_waiting
-from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.labels import DECISIONS, ORIGINS
-from regulars.messaging.pages.parts import INBOX, Shown, is_said
-from regulars.messaging.quiet import wait_until_quiet
+from regulars.messaging.labels import DECISIONS
+from regulars.messaging.model import ReplyRow
+from regulars.messaging.pages.message_view import INBOX, MessageView
 from regulars.messaging.settings.store import Texting, load_texting
-from regulars.messaging.template import Missing, TemplateError, parse_template
+from regulars.messaging.template import MissingValue, TemplateError, parse_template
 from regulars.messaging.template import render as fill_in
 from regulars.profiles.find import find_profile
 from regulars.web.access import Action
@@ -36,7 +35,7 @@ async def show_inbox(visit: Visit) -> Response:
     view = read_view(visit, "inbox", INBOX)
     async with visit.database.reading() as tx:
         page = cut(view, await list_waiting(tx, visit.organization_id, view.request))
-    return render(visit, "messaging/inbox.html", view=view, page=page, shown=Shown(visit))
+    return render(visit, "messaging/inbox.html", view=view, page=page, shown=MessageView(visit))
 
 
 async def _referred(tx: Tx, visit: Visit) -> ReplyRow:
@@ -57,7 +56,7 @@ async def _show(visit: Visit, form: FormState) -> Response:
     async with visit.database.reading() as tx:
         reply = await _referred(tx, visit)
         lines = await read_conversation(tx, visit.organization_id, reply.number_hash, limit=LINES_SHOWN)
-        answers = await list_answers(tx, visit.organization_id, reply.id)
+        answers = await list_responses(tx, visit.organization_id, reply.id)
         customer = None
         if reply.profile_id is not None:
             customer = await find_profile(tx, visit.organization_id, ById(reply.profile_id))
@@ -67,10 +66,8 @@ async def _show(visit: Visit, form: FormState) -> Response:
         "lines": lines,
         "answers": answers,
         "customer": customer,
-        "shown": Shown(visit),
-        "is_said": is_said,
+        "shown": MessageView(visit),
         "decisions": DECISIONS,
-        "origins": ORIGINS,
     }
     return render_form(visit, "messaging/reply.html", form, **values)
 
@@ -78,7 +75,7 @@ async def _show(visit: Visit, form: FormState) -> Response:
 async def ask_to_withdraw(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         reply = await _referred(tx, visit)
-    return render(visit, "messaging/withdraw.html", reply=reply, shown=Shown(visit), form=FormState())
+    return render(visit, "messaging/withdraw.html", reply=reply, shown=MessageView(visit), form=FormState())
 
 
 async def withdraw(visit: Visit) -> Response:
@@ -86,7 +83,7 @@ async def withdraw(visit: Visit) -> Response:
         number_hash = (await _referred(tx, visit)).number_hash
     response = await _decide(visit, is_stop=True, done="Withdrawn; nothing more is sent to this number.")
     # As every withdrawal: it is answered when nothing is on its way to the number any more.
-    await wait_until_quiet(visit.database, visit.organization_id, [number_hash])
+    await wait_for_texts_in_flight(visit.database, visit.organization_id, [number_hash])
     return response
 
 
@@ -149,7 +146,7 @@ def read_words(form: FormState, name: str) -> str:
     except TemplateError as error:
         form.refuse(name, str(error))
         return text
-    if isinstance(words, Missing):
+    if isinstance(words, MissingValue):
         form.refuse(name, f"A text to one number has no place for {words.field}.")
         return text
     return words

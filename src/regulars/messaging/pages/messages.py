@@ -17,14 +17,11 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, SUBSCRIPTION, TEXT, ById, first_id_at
 from regulars.kit.keyset import PageRequest, PageRows
-from regulars.messaging.browse.listing import count_undecided, list_messages, read_conversation
-from regulars.messaging.browse.model import MessageLine, Wanted
 from regulars.messaging.errors import MessagingError
-from regulars.messaging.find import find_text
-from regulars.messaging.inbox.find import find_suppressed
-from regulars.messaging.labels import ORIGINS, REASONS, STATES
-from regulars.messaging.model import OriginKind, TextRow
-from regulars.messaging.pages.parts import INBOX, MESSAGES, NUMBERS, Shown, is_said, read_hash
+from regulars.messaging.find import count_undecided, find_suppressed, find_text, list_messages, read_conversation
+from regulars.messaging.labels import REASONS, STATES
+from regulars.messaging.model import MessageFilter, MessageLine, OriginKind, TextRow
+from regulars.messaging.pages.message_view import INBOX, MESSAGES, NUMBERS, MessageView, read_hash
 from regulars.messaging.request import resend
 from regulars.messaging.settings.store import load_texting
 from regulars.profiles.find import find_profile
@@ -45,12 +42,12 @@ COUNTED_MAX: Final = 100
 
 def filters(visit: Visit) -> tuple[Filter, ...]:
     words = "A whole number, txt_… or rpl_…" if visit.sees_personal else "txt_… or rpl_…"
-    states = tuple((state.value, word.word) for state, word in STATES.items())
+    states = tuple((state.value, label.name) for state, label in STATES.items())
     return (
         Filter("q", "Find a number or a message", kind="search", placeholder=words),
         Filter("direction", "Direction", (("sent", "Sent"), ("received", "Received"))),
         Filter("state", "State", (*states, (UNDECIDED, "Waits for a person"))),
-        Filter("reason", "Reason", tuple((reason.value, word.word) for reason, word in REASONS.items())),
+        Filter("reason", "Reason", tuple((reason.value, label.name) for reason, label in REASONS.items())),
         Filter("from", "From", kind="date"),
         Filter("to", "To", kind="date"),
     )
@@ -83,11 +80,10 @@ async def show_messages(find_journeys: FindJourneys, visit: Visit) -> Response:
         "messaging/messages.html",
         view=view,
         page=page,
-        shown=Shown(visit),
+        shown=MessageView(visit),
         texting=texting,
         undecided=undecided,
         found_url=_exactly(visit, text) if text else None,
-        origins=ORIGINS,
         journeys=journeys,
     )
 
@@ -106,11 +102,11 @@ def _exactly(visit: Visit, text: str) -> str | None:
         return None
 
 
-def wanted_of(visit: Visit, view: ListView) -> Wanted:
+def wanted_of(visit: Visit, view: ListView) -> MessageFilter:
     state, reason, direction = view.value("state"), view.value("reason"), view.value("direction")
     is_undecided = state == UNDECIDED
     since, until = view.start_of("from", visit.format.zone), view.start_of("to", visit.format.zone, days_later=1)
-    return Wanted(
+    return MessageFilter(
         is_sent=direction != "received" and not is_undecided,
         is_received=direction != "sent" and not reason and (is_undecided or not state),
         state=None if is_undecided else state or None,
@@ -169,8 +165,7 @@ async def show_text(find_journeys: FindJourneys, visit: Visit) -> Response:
         text=text,
         identifier=TEXT.encode(text.id),
         customer=customer,
-        shown=Shown(visit),
-        origins=ORIGINS,
+        shown=MessageView(visit),
         journey=journeys.get(text.origin_id),
         may_resend=visit.may(Action.WRITE_TEXTS) and text.state in {"unknown", "failed"},
     )
@@ -183,7 +178,7 @@ async def ask_to_resend(visit: Visit) -> Response:
 
 
 def _resend_page(visit: Visit, text: TextRow, form: FormState) -> Response:
-    values: dict[str, Any] = {"text": text, "shown": Shown(visit), "identifier": TEXT.encode(text.id)}
+    values: dict[str, Any] = {"text": text, "shown": MessageView(visit), "identifier": TEXT.encode(text.id)}
     return render_form(visit, "messaging/resend.html", form, **values)
 
 
@@ -230,9 +225,7 @@ async def show_number(visit: Visit) -> Response:
         is_suppressed=is_suppressed,
         last_reply=next((line.reply for line in reversed(lines) if line.reply is not None), None),
         texting=texting,
-        shown=Shown(visit),
-        is_said=is_said,
-        origins=ORIGINS,
+        shown=MessageView(visit),
         form=FormState(),
     )
 

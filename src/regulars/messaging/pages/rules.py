@@ -6,32 +6,33 @@ from babel import Locale
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.messaging.closed_days import find_closed_days
 from regulars.messaging.errors import SettingRefused
+from regulars.messaging.number_location import zones_by_country
 from regulars.messaging.pages.settings import PATH, texting_of
-from regulars.messaging.places import zones_by_country
-from regulars.messaging.rules import (
-    DAYS,
-    DEFAULT_RULES,
-    Cap,
-    Rule,
-    Window,
-    default_rule,
-    looser_caps,
-    looser_than_default,
-)
+from regulars.messaging.public_holidays import find_closed_days
 from regulars.messaging.settings.change import (
     CAP_HOURS_MAX,
     CAP_TEXTS_MAX,
     NOTICE_CHARACTERS_MAX,
     change_settings,
+    looser_caps,
+    looser_than_default,
     with_caps,
     with_default_hours,
     with_hours,
     with_notice,
     without_notice,
 )
-from regulars.messaging.settings.model import SIMULATED_NOTICE, SmsSettings
+from regulars.messaging.settings.model import (
+    DAYS,
+    DEFAULT_RULES,
+    SIMULATED_NOTICE,
+    Cap,
+    Rule,
+    SmsSettings,
+    Window,
+    default_rule,
+)
 from regulars.messaging.settings.store import Texting
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound

@@ -13,16 +13,15 @@ from regulars.http.address import base_url
 from regulars.kit.db import Tx
 from regulars.kit.ids import TEXT, new_uuid
 from regulars.kit.vault import AnyVault, VaultError
-from regulars.messaging import hold as holds
-from regulars.messaging.addresses import inbound_url
-from regulars.messaging.credentials import seal_token
+from regulars.messaging import holds
 from regulars.messaging.errors import SettingRefused
 from regulars.messaging.model import OriginKind
 from regulars.messaging.pages.inbox import read_words
-from regulars.messaging.pages.parts import MESSAGES
+from regulars.messaging.pages.message_view import MESSAGES
+from regulars.messaging.providers.gateways import inbound_url
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.model import ProviderName, Simulation, SmsSettings, TwilioAccount
-from regulars.messaging.settings.store import Texting, change_provider, load_texting, lock_texting
+from regulars.messaging.settings.store import Texting, change_provider, load_texting, lock_texting, seal_token
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState

@@ -1,4 +1,4 @@
-"""What a provider is: it sends one text, and says what it knows about what became of it."""
+"""The interface of a provider: it sends one text and returns the outcome."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ from uuid import UUID
 
 from regulars.messaging.settings.store import Texting
 
-# Whoever claimed a text dials within this time, or gives it back: consent was seen at the claim.
+# The worker that claimed a text connects within this time, or returns it: the gate read the consent at the claim.
 DIAL_WITHIN_S: Final = 1.0
-ANSWER_WITHIN_S: Final = 8.0
+RESPONSE_WITHIN_S: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
+class OutgoingText:
     organization_id: UUID
     text_id: UUID
     phone_number: str
     body: str
-    # It must not reach a phone after this moment.
+    # The text must not reach a phone after this moment.
     until: datetime
     sent_at: datetime
-    # The number of the claim: a receipt names it, so that one of an earlier attempt is known.
+    # The number of the claim; a receipt names it, so that receipts of earlier attempts are ignored.
     attempt: int = 1
 
 
@@ -33,11 +33,11 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The provider said no, for good."""
+    """The provider refused the text finally."""
 
     code: str
     message: str
-    # Its own list says that this number has withdrawn: a STOP that we did not hear.
+    # The provider's own list has this number as opted out: a STOP that did not reach us.
     is_stop: bool = False
 
 
@@ -47,20 +47,20 @@ class NotReached:
 
     message: str
     retry_after: timedelta | None = None
-    # Its queue is full, or it was asked too often: the text waits until it is taken, or too old.
+    # The provider's queue or rate limit is full: the text waits until it is accepted or expires.
     is_busy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NotAuthorized:
-    """Nothing left, and nothing will before a person has looked at the account: texts are put on hold."""
+    """Nothing left, and nothing will until a person corrects the account: all texts are put on hold."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """It may have left. It is never sent again unless a person says so."""
+    """The text may have left. It is sent again only when a person says so."""
 
     message: str
 
@@ -69,7 +69,7 @@ Outcome = Accepted | Refused | NotReached | NotAuthorized | Unclear
 
 
 class Provider(Protocol):
-    async def send(self, text: Outgoing, texting: Texting) -> Outcome: ...
+    async def send(self, text: OutgoingText, texting: Texting) -> Outcome: ...
 
 
 Providers = Mapping[str, Provider]

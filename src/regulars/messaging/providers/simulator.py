@@ -1,13 +1,13 @@
-"""The default provider: it reaches nobody, and keeps what it "sent" for the page that looks like a phone."""
+"""The default provider: it sends nothing, and stores texts for the page that looks like a phone."""
 
 import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
-from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
+from regulars.kit.db import CONNECTION_ERRORS, Database
 from regulars.kit.ids import new_uuid
-from regulars.messaging.providers import queries
-from regulars.messaging.providers.base import Accepted, NotReached, Outcome, Outgoing, Refused, Unclear
+from regulars.messaging.providers.base import Accepted, NotReached, Outcome, OutgoingText, Refused, Unclear
+from regulars.messaging.queries import texts
 from regulars.messaging.settings.model import Simulation
 from regulars.messaging.settings.store import Texting
 
@@ -15,20 +15,21 @@ _SHARES = 10_000
 
 
 class Simulator:
-    """Sends, fails, delays or loses as it was told, by the id of the text: the same text always meets the same fate."""
+    """Accepts, refuses, delays or loses texts as the settings say. The id of the text decides, so a text always has the
+    same outcome."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: list[tuple[Outgoing, asyncio.Future[Outcome]]] = []
+        self._waiting: list[tuple[OutgoingText, asyncio.Future[Outcome]]] = []
         self._writer: asyncio.Task[None] | None = None
 
-    async def send(self, text: Outgoing, texting: Texting) -> Outcome:
-        told = texting.settings.simulation
-        if told.delay_ms:
-            await asyncio.sleep(told.delay_ms / 1000)
-        fate = _fate(told, text.text_id)
-        if fate is not None:
-            return fate
+    async def send(self, text: OutgoingText, texting: Texting) -> Outcome:
+        simulation = texting.settings.simulation
+        if simulation.delay_ms:
+            await asyncio.sleep(simulation.delay_ms / 1000)
+        failure = _choose_failure(simulation, text.text_id)
+        if failure is not None:
+            return failure
         # Texts that arrive during a commit share the next transaction, as writes of the API do.
         written: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting.append((text, written))
@@ -40,7 +41,7 @@ class Simulator:
         try:
             while batch := self._waiting:
                 self._waiting = []
-                by_organization: dict[UUID, list[tuple[Outgoing, asyncio.Future[Outcome]]]] = {}
+                by_organization: dict[UUID, list[tuple[OutgoingText, asyncio.Future[Outcome]]]] = {}
                 for text, written in batch:
                     by_organization.setdefault(text.organization_id, []).append((text, written))
                 for organization_id, together in by_organization.items():
@@ -48,20 +49,22 @@ class Simulator:
         finally:
             self._writer = None
 
-    async def _write(self, organization_id: UUID, batch: Sequence[tuple[Outgoing, "asyncio.Future[Outcome]"]]) -> None:
+    async def _write(
+        self, organization_id: UUID, batch: Sequence[tuple[OutgoingText, "asyncio.Future[Outcome]"]]
+    ) -> None:
         error: Exception | None = None
         try:
             async with self._database.transaction() as tx:
                 sent = [
-                    queries.SimulatedRow(new_uuid(), text.text_id, text.phone_number, text.body, tx.now)
+                    texts.SimulatedRow(new_uuid(), text.text_id, text.phone_number, text.body, tx.now)
                     for text, _ in batch
                 ]
-                await queries.insert_simulated(tx, organization_id, sent)
+                await texts.insert_simulated(tx, organization_id, sent)
         except Exception as caught:  # noqa: BLE001  # the waiting sender raises it, and the writer goes on
             error = caught
         for text, written in batch:
             if written.done():
-                # The sender was cancelled, or its time was over.
+                # The sender was cancelled or timed out.
                 continue
             if error is None:
                 written.set_result(Accepted(f"sim_{text.text_id.hex}"))
@@ -71,13 +74,8 @@ class Simulator:
                 written.set_exception(error)
 
 
-def _fate(told: Simulation, text_id: UUID) -> Outcome | None:
+def _choose_failure(simulation: Simulation, text_id: UUID) -> Outcome | None:
     drawn = text_id.int % _SHARES / _SHARES
-    if drawn < told.fails:
+    if drawn < simulation.fails:
         return Refused("SIMULATED", "The simulator was told to fail.")
-    return Unclear("The simulator was told to lose it.") if drawn < told.fails + told.loses else None
-
-
-async def forget_simulated(tx: Tx, organization_id: UUID, text_ids: Sequence[UUID]) -> None:
-    if text_ids:
-        await queries.delete_simulated(tx, organization_id, list(text_ids))
+    return Unclear("The simulator was told to lose it.") if drawn < simulation.fails + simulation.loses else None

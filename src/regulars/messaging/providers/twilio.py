@@ -1,4 +1,4 @@
-"""Twilio: send, receipts and inbound messages. What it answers is read for one thing: whether a text has left."""
+"""Twilio: send texts, read receipts and inbound messages. A response is read for one thing: whether a text has left."""
 
 import base64
 import hashlib
@@ -17,22 +17,22 @@ from regulars.kit.http_client import describe_network_error, read_http_date, rea
 from regulars.kit.vault import VaultError
 from regulars.messaging.model import State
 from regulars.messaging.providers.base import (
-    ANSWER_WITHIN_S,
+    RESPONSE_WITHIN_S,
     Accepted,
     NotAuthorized,
     NotReached,
     Outcome,
-    Outgoing,
+    OutgoingText,
     Refused,
     Unclear,
 )
 from regulars.messaging.settings.store import Texting
 
 VALIDITY_S_MAX: Final = 36_000
-ANSWER_BYTES_MAX: Final = 64 << 10
+RESPONSE_BYTES_MAX: Final = 64 << 10
 PAGE_MESSAGES: Final = 500
 PAGE_SENDERS: Final = 500
-# "Attempt to send to unsubscribed recipient": Twilio heard a STOP that did not reach us.
+# "Attempt to send to unsubscribed recipient": Twilio received a STOP that did not reach us.
 _UNSUBSCRIBED: Final = 21610
 # "This 'From' number has exceeded the maximum number of queued messages."
 _QUEUE_FULL: Final = 21611
@@ -53,7 +53,7 @@ _STATES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Inbound:
+class InboundMessage:
     provider_id: str
     phone_number: str
     body: str
@@ -62,23 +62,23 @@ class Inbound:
 
 @dataclass(frozen=True, slots=True)
 class InboundPage:
-    """What came in, of one page of the provider's list; the newest message stands first in it."""
+    """InboundMessage messages of one page of the provider's list, the newest first."""
 
-    messages: Sequence[Inbound]
+    messages: Sequence[InboundMessage]
     next_page: str | None
 
     def is_before(self, moment: datetime) -> bool:
-        """Whether everything on it, and so on all that follow, is older."""
+        """Whether all messages on it, and so on all following pages, are older."""
         return bool(self.messages) and all(it.sent_at is not None and it.sent_at < moment for it in self.messages)
 
 
-class _Message(msgspec.Struct, frozen=True):
+class _SendResponse(msgspec.Struct, frozen=True):
     sid: str = ""
     code: int | None = None
     message: str = ""
 
 
-class _Listed(msgspec.Struct, frozen=True):
+class _ListedMessage(msgspec.Struct, frozen=True):
     sid: str
     direction: str
     body: str = ""
@@ -86,8 +86,8 @@ class _Listed(msgspec.Struct, frozen=True):
     date_sent: str | None = None
 
 
-class _Page(msgspec.Struct, frozen=True):
-    messages: list[_Listed] = []
+class _MessagePage(msgspec.Struct, frozen=True):
+    messages: list[_ListedMessage] = []
     next_page_uri: str | None = None
 
 
@@ -114,14 +114,14 @@ class Twilio:
         base_url: str,
         *,
         open_token: Callable[[Texting], str],
-        callback_url: Callable[[Outgoing, Texting], str | None],
+        callback_url: Callable[[OutgoingText, Texting], str | None],
     ) -> None:
         self._base_url = base_url.rstrip("/")
         self._open_token = open_token
         self._callback_url = callback_url
         self._session: aiohttp.ClientSession | None = None
 
-    async def send(self, text: Outgoing, texting: Texting) -> Outcome:
+    async def send(self, text: OutgoingText, texting: Texting) -> Outcome:
         account = texting.settings.twilio
         if account is None or texting.sealed is None:
             return NotAuthorized("The account of the provider is not set.")
@@ -134,7 +134,7 @@ class Twilio:
             async with self._opened().post(
                 self._address(account.account_sid), data=form, headers=self._headers(texting), allow_redirects=False
             ) as response:
-                body = await response.content.read(ANSWER_BYTES_MAX)
+                body = await response.content.read(RESPONSE_BYTES_MAX)
                 after = read_retry_after(response.headers.get("Retry-After"), now=text.sent_at)
                 return _outcome(response.status, body, after)
         except VaultError:
@@ -153,13 +153,13 @@ class Twilio:
             return [account.sender]
         found: list[str] = []
         for kind in ("PhoneNumbers", "ShortCodes"):
-            # Services stand on a host of their own beside the one of messages.
+            # Messaging services have their own host.
             host = self._base_url.replace("://api.", "://messaging.", 1)
             url: str | None = f"{host}/v1/Services/{quote(account.sender, safe='')}/{kind}?PageSize={PAGE_SENDERS}"
             while url is not None:
                 page = msgspec.json.decode(await self._get(url, texting), type=_SenderPage)
                 found += [it.phone_number or it.short_code for it in (*page.phone_numbers, *page.short_codes)]
-                # A path of theirs on a host of ours: the token goes nowhere else.
+                # Their path on our configured host, so that the token is sent nowhere else.
                 following = page.meta.next_page_url
                 url = None if following is None else host + urlsplit(following)._replace(scheme="", netloc="").geturl()
         return found
@@ -177,9 +177,9 @@ class Twilio:
             url = f"{self._address(account.account_sid)}?{query}"
         else:
             url = self._base_url + page
-        read = msgspec.json.decode(await self._get(url, texting), type=_Page)
+        read = msgspec.json.decode(await self._get(url, texting), type=_MessagePage)
         messages = [
-            Inbound(it.sid, it.from_, it.body, read_http_date(it.date_sent))
+            InboundMessage(it.sid, it.from_, it.body, read_http_date(it.date_sent))
             for it in read.messages
             if it.direction == "inbound"
         ]
@@ -197,9 +197,9 @@ class Twilio:
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                # No limit of its own: waiting for a place in it would look like a provider that does not answer.
+                # No limit: a wait for a free connection would look like a provider that does not respond.
                 connector=aiohttp.TCPConnector(limit=0),
-                timeout=aiohttp.ClientTimeout(total=ANSWER_WITHIN_S),
+                timeout=aiohttp.ClientTimeout(total=RESPONSE_WITHIN_S),
                 trust_env=False,
                 auto_decompress=True,
             )
@@ -211,7 +211,7 @@ class Twilio:
     def _headers(self, texting: Texting) -> dict[str, str]:
         account, sealed = texting.settings.twilio, texting.sealed
         if account is None or sealed is None:
-            raise AssertionError("asked only where an account is set")
+            raise AssertionError("called only where an account is set")
         return {"Authorization": aiohttp.encode_basic_auth(account.account_sid, self._open_token(texting))}
 
 
@@ -226,13 +226,13 @@ def is_signed(token: str, url: str, form: Mapping[str, str], signature: str) -> 
 
 
 def read_receipt(form: Mapping[str, str]) -> tuple[State, str | None] | None:
-    """The state a receipt reports, with the provider's error; None for steps on the way that say nothing new."""
+    """The state that a receipt reports, with the provider's error; None for intermediate states."""
     state = _STATES.get(form.get("MessageStatus", ""))
     return None if state is None else (state, form.get("ErrorCode") or None)
 
 
 def read_opt_out_type(form: Mapping[str, str]) -> Meaning | None:
-    """How Twilio understood an inbound message, where it has its own keywords; it has replied to it then."""
+    """How Twilio's own keywords classified an inbound message; Twilio has replied to the sender then."""
     return _OPT_OUT_TYPES.get(form.get("OptOutType", "").upper())
 
 
@@ -243,23 +243,23 @@ def is_stop_code(code: str | None) -> bool:
 def _outcome(status: int, body: bytes, retry_after: timedelta | None) -> Outcome:
     try:
         # PostgreSQL takes no NUL in a text.
-        said = msgspec.json.decode(body.replace(b"\\u0000", b""), type=_Message)
+        response = msgspec.json.decode(body.replace(b"\\u0000", b""), type=_SendResponse)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        said = _Message()
+        response = _SendResponse()
     if status == _TOO_MANY:
         return NotReached("The provider asked to come again later.", retry_after, is_busy=True)
-    if status < _OK and said.sid:
-        return Accepted(said.sid)
-    if status == _UNAUTHORIZED or (status >= _OK and said.code in _ACCOUNT_REFUSED):
-        why = " ".join(f"{said.code or status} {said.message}".split())[:200].rstrip(".")
+    if status < _OK and response.sid:
+        return Accepted(response.sid)
+    if status == _UNAUTHORIZED or (status >= _OK and response.code in _ACCOUNT_REFUSED):
+        why = " ".join(f"{response.code or status} {response.message}".split())[:200].rstrip(".")
         return NotAuthorized(f"Twilio refused the account: {why}.")
-    if _OK <= status < _REFUSED and said.code == _QUEUE_FULL:
+    if _OK <= status < _REFUSED and response.code == _QUEUE_FULL:
         return NotReached("The provider's queue is full.", retry_after, is_busy=True)
     if _OK <= status < _REFUSED:
-        code = str(said.code or status)
-        return Refused(code, said.message[:200], is_stop=said.code == _UNSUBSCRIBED)
+        code = str(response.code or status)
+        return Refused(code, response.message[:200], is_stop=response.code == _UNSUBSCRIBED)
     return Unclear(f"The provider answered {status}.")
 
 
-def _validity_s(text: Outgoing) -> int:
+def _validity_s(text: OutgoingText) -> int:
     return max(1, min(VALIDITY_S_MAX, int((text.until - text.sent_at) / timedelta(seconds=1))))

@@ -1,4 +1,4 @@
-"""Changing the rules, caps and notices of an organization: what is allowed, and what is looser than the defaults."""
+"""Change the hours, caps and notices of an organization: what is allowed, and what is looser than the defaults."""
 
 import re
 from dataclasses import replace
@@ -8,9 +8,8 @@ import msgspec
 
 from regulars.kit.db import Tx
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.places import zones_by_country
-from regulars.messaging.rules import DAYS, Cap, Rule, Window, default_rule, looser_caps, looser_than_default
-from regulars.messaging.settings.model import Notice, SmsSettings
+from regulars.messaging.number_location import zones_by_country
+from regulars.messaging.settings.model import DAYS, DEFAULT_CAPS, Cap, Notice, Rule, SmsSettings, Window, default_rule
 from regulars.messaging.settings.store import Texting, save_texting
 
 _DAY_MINUTES = 24 * 60
@@ -41,11 +40,11 @@ def with_hours(
     `hours` names days (`Monday`, `mon`) with their hours (`8-20`, `9:30-17:00`, `closed`).
     """
     code = check_country(country)
-    known = settings.rules.get(code) or default_rule(code)
-    days = list(known.days)
+    before = settings.rule_of(code)
+    days = list(before.days)
     for name, text in hours.items():
         days[_day(name)] = _window(text)
-    rule = Rule(days=tuple(days), on_holidays=known.on_holidays if on_holidays is None else on_holidays)
+    rule = Rule(days=tuple(days), on_holidays=before.on_holidays if on_holidays is None else on_holidays)
     rules = {**settings.rules, code: rule}
     return msgspec.structs.replace(settings, rules=rules), looser_than_default(code, rule)
 
@@ -58,7 +57,7 @@ def with_caps(settings: SmsSettings, caps: tuple[Cap, ...]) -> tuple[SmsSettings
 
 
 def with_notice(settings: SmsSettings, country: str, *, words: str, reply_path: str) -> SmsSettings:
-    """What every text to a country ends with; nothing is sent there before."""
+    """Set the words that end every text to a country; nothing is sent there without them."""
     code = check_country(country)
     words, reply_path = words.strip(), reply_path.strip()
     if not words or not reply_path or len(words) > NOTICE_CHARACTERS_MAX:
@@ -74,14 +73,14 @@ def without_notice(settings: SmsSettings, country: str) -> SmsSettings:
     """Nothing more is sent to the country, until it has a notice again."""
     code = check_country(country)
     return msgspec.structs.replace(
-        settings, notices={known: notice for known, notice in settings.notices.items() if known != code}
+        settings, notices={other: notice for other, notice in settings.notices.items() if other != code}
     )
 
 
 def with_default_hours(settings: SmsSettings, country: str) -> SmsSettings:
     code = check_country(country)
     return msgspec.structs.replace(
-        settings, rules={known: rule for known, rule in settings.rules.items() if known != code}
+        settings, rules={other: rule for other, rule in settings.rules.items() if other != code}
     )
 
 
@@ -103,3 +102,33 @@ def _window(text: str) -> Window | None:
     if not 0 <= opens < closes <= _DAY_MINUTES:
         raise SettingRefused(f"'{text}' must begin before it ends, within one day.")
     return Window(opens, closes)
+
+
+def looser_than_default(country: str, rule: Rule) -> list[str]:
+    """One sentence for each way in which a rule allows what the default of its country does not."""
+    default = default_rule(country)
+    found: list[str] = []
+    for name, own, usual in zip(DAYS, rule.days, default.days, strict=True):
+        if own is None:
+            continue
+        if usual is None:
+            found.append(f"{name} is closed by default in {country}.")
+        elif own.opens_minute < usual.opens_minute or own.closes_minute > usual.closes_minute:
+            usually = f"{_clock(usual.opens_minute)} to {_clock(usual.closes_minute)}"
+            found.append(f"{name} is open from {usually} by default in {country}.")
+    if rule.on_holidays and not default.on_holidays:
+        found.append(f"No text is sent on public holidays by default in {country}.")
+    return found
+
+
+def looser_caps(caps: tuple[Cap, ...]) -> list[str]:
+    """One sentence for each default cap that the given caps exceed."""
+    return [
+        f"The default is at most {default.texts} in {default.hours} hours to one number."
+        for default in DEFAULT_CAPS
+        if not any(cap.texts <= default.texts and cap.hours >= default.hours for cap in caps)
+    ]
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60}:{minute % 60:02d}"

@@ -1,27 +1,76 @@
-"""How an organization texts: its brand, provider, rules, caps and notices; kept as one document."""
+"""How an organization texts: its brand, provider, hours, caps and notices, stored as one document.
+
+The default hours and caps keep inside the law of each country with a margin. Sources are in docs/texting.md.
+"""
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Literal
 
 import msgspec
 
-from regulars.messaging.rules import DEFAULT_CAPS, Cap, Rule, default_rule
-
 ProviderName = Literal["simulator", "twilio"]
 SIMULATED_NOTICE: Final = "Reply STOP to opt out"
 _FRENCH_STOP: Final = re.compile(r"36[0-9]{3}")
+# A text that finds no open hour within this time is skipped: its content would be out of date.
+WAIT_MAX: Final = timedelta(hours=96)
+DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Local hours of one day, the end not included; it may close at 24:00."""
+
+    opens_minute: int
+    closes_minute: int
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """Seven days from Monday on; None is a closed day."""
+
+    days: tuple[Window | None, ...]
+    on_holidays: bool = False
+
+
+def _hours(opens: int, closes: int) -> Window:
+    return Window(opens * 60, closes * 60)
+
+
+_MONDAY_TO_SATURDAY: Final = Rule(days=(*[_hours(8, 20)] * 6, None))
+DEFAULT_RULE: Final = _MONDAY_TO_SATURDAY
+DEFAULT_RULES: Final = {
+    "FR": _MONDAY_TO_SATURDAY,
+    "DE": _MONDAY_TO_SATURDAY,
+    "AT": _MONDAY_TO_SATURDAY,
+    "CH": _MONDAY_TO_SATURDAY,
+    # Inside the law of every state: Texas and Florida close earliest, and some states have their own Saturday hours.
+    "US": Rule(days=(*[_hours(10, 18)] * 5, _hours(10, 17), None)),
+}
+
+
+class Cap(msgspec.Struct, frozen=True):
+    """At most `texts` to one number in any `hours`."""
+
+    texts: int
+    hours: int
+
+
+DEFAULT_CAPS: Final = (Cap(texts=1, hours=24), Cap(texts=4, hours=30 * 24))
+
+
+def default_rule(country: str) -> Rule:
+    return DEFAULT_RULES.get(country, DEFAULT_RULE)
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """What every text to a country ends with, and the number or keyword by which people stop."""
+    """The words that end every text to a country, and the number or keyword that opts out."""
 
     words: str
     reply_path: str
 
 
 class Simulation(msgspec.Struct, frozen=True):
-    """What the simulator was told to do: shares from 0 to 1, by the text's id, so that a test can repeat it."""
+    """Shares of texts, from 0 to 1, that the simulator refuses or loses. The text's id decides, so that a test can
+    repeat it."""
 
     fails: float = 0.0
     loses: float = 0.0
@@ -41,24 +90,24 @@ class TwilioAccount(msgspec.Struct, frozen=True):
 
     @property
     def is_name(self) -> bool:
-        """Nobody can reply to a name, so the way to stop is another number."""
+        """A sender name takes no replies, so people opt out through another number."""
         return not self.sender.lstrip("+").isdecimal() and not self.is_service
 
 
 class SenderMark(msgspec.Struct, frozen=True):
     """How far the provider's list of replies to one of our senders was read."""
 
-    # Everything written to the sender before this moment is known.
+    # All messages to the sender before this moment were read.
     heard_until: datetime
-    # Where a pass ended before it reached the mark: the page to go on with, and what is known once it is reached.
+    # Where a pass ended before it reached the mark: the next page, and the new mark once the old one is reached.
     next_page: str | None = None
     next_until: datetime | None = None
-    # The last pass could not read it: the next one reads the other senders first.
+    # The last pass could not read this sender: the next pass reads the other senders first.
     has_failed: bool = False
 
 
 class InboundMarks(msgspec.Struct, frozen=True):
-    """What is known of the provider's list of replies; of another account it says nothing."""
+    """How far the provider's list of replies was read, for one account."""
 
     account_sid: str = ""
     senders: dict[str, SenderMark] = {}
@@ -88,16 +137,16 @@ class SmsSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.rules.get(country) or default_rule(country)
 
     def notice_of(self, country: str, provider: ProviderName) -> Notice | None:
-        """None: nothing goes to that country yet. The simulator reaches nobody, so it needs no reply path."""
-        known = self.notices.get(country)
-        if known is None and provider == "simulator":
+        """None: nothing is sent to that country yet. The simulator sends nothing, so it needs no reply path."""
+        notice = self.notices.get(country)
+        if notice is None and provider == "simulator":
             return Notice(SIMULATED_NOTICE, "STOP")
-        if known is None or (provider == "twilio" and not self.takes_replies(country, known.reply_path)):
+        if notice is None or (provider == "twilio" and not self.takes_replies(country, notice.reply_path)):
             return None
-        return known
+        return notice
 
     def takes_replies(self, country: str, reply_path: str) -> bool:
-        """Whether people of a country can stop by it. In France a text under a name names a number of the operators'
-        own, five digits that begin with 36."""
+        """Whether people of a country can opt out through it. In France a text under a sender name must name a number
+        of the operators: five digits that begin with 36."""
         is_name = self.twilio is not None and self.twilio.is_name
         return not (country == "FR" and is_name) or _FRENCH_STOP.fullmatch(reply_path) is not None

@@ -1,4 +1,4 @@
-"""Reading and changing how an organization texts."""
+"""Load, lock and save how an organization texts, and seal the token of its provider's account."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -9,14 +9,14 @@ import msgspec
 
 from regulars.kit import log
 from regulars.kit.db import Tx
+from regulars.kit.vault import AnyVault, VaultError
 from regulars.messaging.errors import SettingRefused
-from regulars.messaging.settings import queries
+from regulars.messaging.queries import settings as queries
 from regulars.messaging.settings.model import InboundMarks, Notice, ProviderName, SmsSettings
 from regulars.organizations.secret import open_secret
 
-# How often a provider is asked for what came in: its callback may have found nobody at home.
-ASK_EVERY: Final = timedelta(minutes=5)
-
+# How often the provider's list of replies is read: a callback may have failed.
+POLL_EVERY: Final = timedelta(minutes=5)
 _log = log.get(__name__)
 
 
@@ -32,9 +32,8 @@ class Texting:
     sealed: bytes | None = field(default=None, repr=False)
     held_since: datetime | None = None
     held_reason: str | None = None
-    ask_at: datetime | None = None
     marks: InboundMarks = field(default_factory=InboundMarks)
-    # Its customers are made up: whatever is set, it only simulates.
+    # Its customers are made up, so it only simulates texts whatever provider is set.
     is_demo: bool = False
 
     @property
@@ -54,35 +53,34 @@ async def load_texting(tx: Tx, organization_id: UUID) -> Texting | None:
     row = await queries.find_settings(tx, organization_id)
     if row is None:
         return None
-    known = Texting(
+    texting = Texting(
         organization_id=organization_id,
         organization_name=row.organization_name,
         secret=open_secret(organization_id, row.secret, row.sealed_secret),
         is_demo=row.is_demo,
     )
     if row.provider is None or row.settings is None:
-        return known
+        return texting
     return replace(
-        known,
+        texting,
         provider="simulator" if row.is_demo else cast("ProviderName", row.provider),
         settings=msgspec.json.decode(row.settings, type=SmsSettings),
         sealed=row.credentials,
         held_since=row.held_since,
         held_reason=row.held_reason,
-        ask_at=row.due_at,
         marks=InboundMarks() if row.inbound is None else msgspec.json.decode(row.inbound, type=InboundMarks),
     )
 
 
 async def lock_texting(tx: Tx, organization_id: UUID) -> Texting | None:
-    """The same for whoever will save it: nobody else changes it, or sets the hold, until this transaction ends."""
+    """The same for a transaction that will save it: no other one changes it, or sets the hold, until this one ends."""
     await queries.lock_settings(tx, organization_id)
     return await load_texting(tx, organization_id)
 
 
 async def share_texting(tx: Tx, organization_id: UUID) -> Texting | None:
-    """The same for whoever sends: until this transaction ends nobody changes it, so a hold that was answered is seen
-    by every claim that comes after it."""
+    """The same for a transaction that sends: no other one changes it until this one ends, so every claim after a
+    confirmed hold sees the hold."""
     await queries.share_settings(tx, organization_id)
     return await load_texting(tx, organization_id)
 
@@ -96,7 +94,7 @@ async def save_texting(tx: Tx, organization_id: UUID, texting: Texting) -> None:
         credentials=texting.sealed,
         held_since=texting.held_since,
         held_reason=texting.held_reason,
-        due_at=tx.now + ASK_EVERY if texting.provider == "twilio" else None,
+        due_at=tx.now + POLL_EVERY if texting.provider == "twilio" else None,
     )
 
 
@@ -109,7 +107,7 @@ async def change_provider(
     settings: SmsSettings,
     sealed: bytes | None,
 ) -> Texting:
-    """Another provider, or another account, begins on hold: a person looks before anything leaves through it."""
+    """Another provider, or another account, begins on hold: a user releases it before anything is sent."""
     if texting.is_demo and provider != "simulator":
         raise SettingRefused("This organization has the demo's made-up customers, so it only simulates texts.")
     changed = replace(texting, provider=provider, settings=settings, sealed=sealed)
@@ -134,28 +132,29 @@ async def hold_for_account(tx: Tx, organization_id: UUID, used: Texting, *, reas
         _log.warning("texts.held", organization_id=str(organization_id), reason=reason)
 
 
-async def hold_everybody(tx: Tx, *, reason: str) -> int:
-    return await queries.hold_everybody(tx, reason=reason)
-
-
-async def list_sealed(tx: Tx) -> list[tuple[UUID, bytes]]:
-    """The sealed credentials of all organizations."""
-    return await queries.list_sealed(tx)
-
-
-async def replace_sealed(tx: Tx, organization_id: UUID, sealed: bytes) -> None:
-    await queries.replace_sealed(tx, organization_id, sealed)
-
-
-async def take_due_settings(tx: Tx, organization_id: UUID) -> bool:
-    """Lock the row if the provider is to be asked now and nobody else is at it."""
-    return await queries.take_due_settings(tx, organization_id)
-
-
-async def set_next_ask(tx: Tx, organization_id: UUID, *, due_at: datetime) -> None:
-    await queries.set_next_ask(tx, organization_id, due_at=due_at)
-
-
 async def save_marks(tx: Tx, organization_id: UUID, marks: InboundMarks, *, due_at: datetime) -> None:
     """How far the provider's list of replies was read, and when it is read again."""
     await queries.save_marks(tx, organization_id, msgspec.json.encode(marks).decode(), due_at=due_at)
+
+
+def seal_token(vault: AnyVault, organization_id: UUID, token: str) -> bytes:
+    return vault.seal(token.encode(), context=_context(organization_id))
+
+
+def open_token(vault: AnyVault, texting: Texting) -> str:
+    if texting.sealed is None:
+        raise VaultError("The provider's account has no token.")
+    return vault.open(texting.sealed, context=_context(texting.organization_id)).decode()
+
+
+async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
+    """Seal the tokens of all organizations with another key; the tokens themselves stay."""
+    sealed_ones = await queries.list_sealed(tx)
+    for organization_id, sealed in sealed_ones:
+        token = old.open(sealed, context=_context(organization_id)).decode()
+        await queries.replace_sealed(tx, organization_id, seal_token(new, organization_id, token))
+    return len(sealed_ones)
+
+
+def _context(organization_id: UUID) -> str:
+    return f"sms {organization_id}"

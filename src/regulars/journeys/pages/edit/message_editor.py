@@ -15,14 +15,14 @@ from regulars.journeys.snapshot import find_people, find_sales
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
 from regulars.kit.keyset import PageRequest
-from regulars.messaging.parts import Forcing, Measured, make_plainer, measure
 from regulars.messaging.request import compose_for, reason_to_skip
 from regulars.messaging.settings.store import Texting, load_texting
+from regulars.messaging.sms_encoding import TextSize, UnicodeCharacter, measure, replace_unicode
 from regulars.messaging.template import (
     ATTRIBUTE_PREFIX,
     PLAIN_FIELDS,
     TEMPLATE_CHARACTERS_MAX,
-    Missing,
+    MissingValue,
     Template,
     TemplateError,
     parse_template,
@@ -45,7 +45,7 @@ class Shown(NamedTuple):
     name: str
     url: str
     body: str
-    measured: Measured | None
+    measured: TextSize | None
     why_not: str
 
 
@@ -53,8 +53,8 @@ class Shown(NamedTuple):
 class Measure:
     """`measured` is of the words as they stand, with the brand and the way to stop as they leave."""
 
-    measured: Measured
-    forcing: tuple[Forcing, ...]
+    measured: TextSize
+    forcing: tuple[UnicodeCharacter, ...]
     fault: str = ""
     shown: Sequence[Shown] = ()
     who_is_unknown: bool = False
@@ -62,7 +62,7 @@ class Measure:
     people: Sequence[mask.Candidate] = ()
 
     @property
-    def longest(self) -> Measured:
+    def longest(self) -> TextSize:
         """What the longest of the customers shown would get; the words alone where there is nobody."""
         found = [one.measured for one in self.shown if one.measured is not None]
         return max(found, key=lambda one: (one.parts, one.length), default=self.measured)
@@ -111,7 +111,7 @@ async def pick_fields(tx: Tx, organization_id: UUID, definition: Definition) -> 
 
 def replace_character(text: str, character: str) -> str:
     """Every place of it by what fits into seven bits; where nothing does, as it was."""
-    return text.replace(character, make_plainer(character)) if len(character) == 1 else text
+    return text.replace(character, replace_unicode(character)) if len(character) == 1 else text
 
 
 def _place(name: str, key: str | None = None) -> str:
@@ -150,7 +150,7 @@ async def _show(tx: Tx, visit: Visit, template: Template, samples: Sequence[Samp
         number = numbers.get(sample.profile_id)
         composed = compose_for(words, number, texting)
         reason = reason_to_skip(words, number, composed)
-        is_missing = isinstance(words, Missing)
+        is_missing = isinstance(words, MissingValue)
         shown.append(
             Shown(
                 mask.name(visit, person.first_name, person.last_name) or "No name yet",
@@ -163,7 +163,7 @@ async def _show(tx: Tx, visit: Visit, template: Template, samples: Sequence[Samp
     return shown
 
 
-def _why_not(reason: str | None, words: str | Missing) -> str:
-    if isinstance(words, Missing):
+def _why_not(reason: str | None, words: str | MissingValue) -> str:
+    if isinstance(words, MissingValue):
         return f"has no {words.field}, and the text has no default for it: it would be skipped"
     return WHY_NOT.get(reason or "", reason or "")

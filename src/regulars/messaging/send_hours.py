@@ -1,10 +1,9 @@
-"""When a number may be texted: hours, weekdays and public holidays of its country, in every zone it may lie in.
+"""When a number may be texted: hours, weekdays and public holidays of its country, in all time zones it may lie in.
 
-A rule says for each weekday from when to when, in local time. A number that may lie in several zones is open when all
-of them are. Everything here is a pure function of the moment that is passed in.
+A rule has hours for each weekday, in local time. A number that may lie in several zones is open when all of them are.
+Everything here is a pure function of the moment that is passed in.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -12,19 +11,11 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-import holidays
-
-from regulars.messaging.rules import WAIT_MAX, Rule
+from regulars.messaging.public_holidays import holidays_of
+from regulars.messaging.settings.model import WAIT_MAX, Rule
 
 _DAYS_AHEAD: Final = 6
 _DAY: Final = timedelta(days=1)
-_YEAR: Final = timedelta(days=365)
-
-# Federal days only; the days of single states bind no sender of texts.
-_COUNTRYWIDE_ONLY: Final = frozenset({"US"})
-# A day that this share of a country's regions keeps counts as national: Switzerland has Good Friday in 24 of 26 cantons
-# and in no law of the whole country.
-_MOST_REGIONS: Final = 2 / 3
 
 
 class Interval(NamedTuple):
@@ -52,37 +43,6 @@ def next_opening(
             at = max(interval.start, moment)
             return Opening(at, interval.end) if at - moment <= WAIT_MAX else Opening(None, None)
     return Opening(None, None)
-
-
-@lru_cache(maxsize=4_096)
-def holidays_of(country: str, year: int, region: str | None = None) -> dict[date, str]:
-    """Public holidays in a year with their names: national ones, and those of the region where it is known.
-
-    Where it is not, those that most regions keep: the patron saints of towns would close 86 working days in Italy.
-    """
-    try:
-        national = holidays.country_holidays(country, years=year)
-    except NotImplementedError:
-        return {}
-    found = dict(national.items())
-    regions = () if country in _COUNTRYWIDE_ONLY else national.subdivisions
-    if region in regions:
-        found = {**holidays.country_holidays(country, subdiv=region, years=year), **found}
-    elif regions:
-        kept_by = Counter[date]()
-        names: dict[date, str] = {}
-        for each in regions:
-            own = holidays.country_holidays(country, subdiv=each, years=year)
-            kept_by.update(own.keys())
-            names = {**own, **names}
-        found |= {day: names[day] for day, count in kept_by.items() if count >= _MOST_REGIONS * len(regions)}
-    return dict(sorted(found.items()))
-
-
-def coming_holidays(country: str, today: date, region: str | None = None) -> list[tuple[date, str]]:
-    """Those of the next twelve months with their names."""
-    found = {**holidays_of(country, today.year, region), **holidays_of(country, today.year + 1, region)}
-    return sorted((day, name) for day, name in found.items() if today <= day < today + _YEAR)
 
 
 @lru_cache(maxsize=4_096)

@@ -10,7 +10,7 @@ from regulars.consent.numbers.gate import TextNumber, find_text_numbers
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, TEXT, ById, new_uuid
 from regulars.messaging.find import find_text
-from regulars.messaging.labels import reason_word
+from regulars.messaging.labels import label_reason
 from regulars.messaging.model import OriginKind
 from regulars.messaging.pages.inbox import load_texting_of, read_words
 from regulars.messaging.request import TextOrder, compose_for, request_texts
@@ -57,7 +57,7 @@ async def send_text(visit: Visit) -> Response:
         text = await find_text(tx, visit.organization_id, ordered.id)
         if ordered.is_new:
             await record(tx, visit.organization_id, actor_of(visit), "text.send", TEXT.encode(ordered.id))
-    skipped = None if text is None else reason_word(text.reason)
+    skipped = None if text is None else label_reason(text.reason)
     done = "Queued; consent, hours and caps decide." if skipped is None else f"Not sent. {skipped.sentence}"
     return redirect(visit, visit.url(CUSTOMERS, PROFILE.encode(profile.id)), done=done)
 

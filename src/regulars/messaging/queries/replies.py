@@ -1,8 +1,8 @@
-"""The SQL of replies and of the numbers that wait for a person's decision."""
+"""The SQL of replies, and of the numbers that are suppressed until a person has decided about a reply."""
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from psycopg.sql import SQL
@@ -10,8 +10,7 @@ from psycopg.sql import SQL
 from regulars.kit.arrays import Blobs, Texts
 from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.messaging.inbox.model import ReplyRow
+from regulars.messaging.model import ReplyRow
 
 _COLUMNS = SQL(names_of(ReplyRow, "replies"))
 
@@ -44,7 +43,7 @@ async def find_replies(tx: Tx, organization_id: UUID, reply_ids: Collection[UUID
     return [ReplyRow(*row) for row in rows]
 
 
-async def find_known_ids(tx: Tx, organization_id: UUID, provider: str, provider_ids: Collection[str]) -> set[str]:
+async def find_stored_ids(tx: Tx, organization_id: UUID, provider: str, provider_ids: Collection[str]) -> set[str]:
     rows = await tx.fetch(
         """
         SELECT provider_id FROM replies
@@ -119,7 +118,7 @@ async def decide_reply(tx: Tx, organization_id: UUID, reply_id: UUID, *, decided
 
 
 async def decide_all_of(tx: Tx, organization_id: UUID, number_hash: bytes, *, decided: str, decided_by: str) -> None:
-    """Everything of a number that still waits is decided together: a withdrawal settles it all."""
+    """Decide all waiting replies of a number together: after a withdrawal nothing is left to decide."""
     await tx.execute(
         """
         UPDATE replies
@@ -145,7 +144,7 @@ class OverdueReply(NamedTuple):
 
 
 async def find_overdue(tx: Tx, organization_id: UUID, *, after: OverdueReply | None, limit: int) -> list[OverdueReply]:
-    """Without a lock: the numbers are locked first."""
+    """Not locked: the caller locks the numbers first."""
     rows = await tx.fetch(
         """
         SELECT id, number_hash, due_at FROM replies
@@ -206,7 +205,7 @@ async def suppress_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, 
 
 
 async def release_number(tx: Tx, organization_id: UUID, number_hash: bytes) -> None:
-    """Unless another reply of the number still waits."""
+    """End the suppression, unless another reply of the number still waits."""
     await tx.execute(
         """
         DELETE FROM suppressions
@@ -231,33 +230,6 @@ async def find_suppressed(tx: Tx, organization_id: UUID, number_hashes: Collecti
     return {row[0] for row in rows}
 
 
-_NEWEST: Final = Keyset({"replies.id": UUID}, is_descending=True)
-_OLDEST: Final = Keyset({"replies.id": UUID})
-_FILTERS: Final = {"number_hash": "replies.number_hash = %(number_hash)s", "undecided_only": "replies.decided IS NULL"}
-_LIST: Final = SQL(
-    """
-    SELECT {columns} FROM replies
-    WHERE replies.organization_id = %(organization_id)s {narrowed} {beyond}
-    ORDER BY {ordered}
-    LIMIT %(limit)s
-    """
-)
-
-
-async def list_replies(
-    tx: Tx, organization_id: UUID, *, number_hash: bytes | None = None, undecided_only: bool = False, limit: int
-) -> list[ReplyRow]:
-    """The newest first."""
-    values = {"organization_id": organization_id, "number_hash": number_hash, "undecided_only": undecided_only or None}
-    return await _NEWEST.fetch(tx, _LIST, PageRequest(limit), values, make=ReplyRow, filters=_FILTERS, columns=_COLUMNS)
-
-
-async def list_waiting(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[ReplyRow]:
-    """Undecided ones, the oldest first."""
-    values = {"organization_id": organization_id, "number_hash": None, "undecided_only": True}
-    return await _OLDEST.fetch(tx, _LIST, page, values, make=ReplyRow, filters=_FILTERS, columns=_COLUMNS)
-
-
 async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:
     return await tx.execute(
         """
@@ -277,8 +249,8 @@ async def delete_old_replies(tx: Tx, organization_id: UUID, *, before: datetime,
 async def delete_replies_of(
     tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
 ) -> list[tuple[str, str]]:
-    """Deletes their suppressions too, since a deleted reply cannot be decided; gives the provider and its id of each.
-    A number that belongs to another person by now gets texts again, unless a remaining reply still waits."""
+    """Deletes their suppressions too, since a deleted reply cannot be decided. Returns provider and provider id of each
+    reply. A number that belongs to another person by now gets texts again, unless a remaining reply still waits."""
     rows = await tx.fetch(
         """
         DELETE FROM replies
@@ -290,7 +262,7 @@ async def delete_replies_of(
     await tx.execute(
         """
         DELETE FROM suppressions
-        WHERE organization_id = %(organization_id)s AND number_hash = ANY (%(looked_at)s::bytea[])
+        WHERE organization_id = %(organization_id)s AND number_hash = ANY (%(sender_hashes)s::bytea[])
           AND (number_hash = ANY (%(number_hashes)s::bytea[]) OR reply_id = ANY (%(reply_ids)s::uuid[]))
           AND NOT EXISTS (
             SELECT 1 FROM (
@@ -306,7 +278,7 @@ async def delete_replies_of(
             "number_hashes": list(number_hashes),
             "reply_ids": [row[2] for row in rows],
             # A reply suppresses the number it came from.
-            "looked_at": [*number_hashes, *(row[3] for row in rows)],
+            "sender_hashes": [*number_hashes, *(row[3] for row in rows)],
         },
     )
     return [(row[0], row[1]) for row in rows]

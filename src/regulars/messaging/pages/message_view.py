@@ -1,12 +1,11 @@
-"""What the pages about texts share: numbers by their hash, and lines as they are read."""
+"""What the pages about texts share: labels and addresses for templates, and numbers by their hash."""
 
 from typing import Final
 from uuid import UUID
 
 from regulars.kit.ids import PROFILE, REPLY, TEXT
-from regulars.messaging.browse.model import MessageLine
-from regulars.messaging.find import Line
-from regulars.messaging.labels import Word, meaning_word, reason_detail, reason_word, state_word
+from regulars.messaging.labels import ORIGINS, Label, label_meaning, label_reason, label_state, reason_detail
+from regulars.messaging.model import ConversationLine, MessageLine
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
 from regulars.web.visit import Visit
@@ -17,18 +16,19 @@ NUMBERS: Final = f"{MESSAGES}/numbers"
 HASH_BYTES: Final = 32
 
 
-class Shown:
-    """Words and addresses for templates, bound to the reader."""
+class MessageView:
+    """Labels and addresses for templates, masked for the visitor."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
 
-    state = staticmethod(state_word)
-    meaning = staticmethod(meaning_word)
-    reason = staticmethod(reason_word)
+    origins = ORIGINS
+    state = staticmethod(label_state)
+    meaning = staticmethod(label_meaning)
+    reason = staticmethod(label_reason)
 
     def detail(self, reason: str | None) -> str | None:
-        """What a provider said may hold a number."""
+        """A provider's own words may contain a number, so they are masked."""
         return mask.text(self._visit, reason_detail(reason))
 
     def message_url(self, line: MessageLine) -> str:
@@ -48,17 +48,21 @@ class Shown:
     def customer_url(self, profile_id: UUID) -> str:
         return self._visit.url("/customers", PROFILE.encode(profile_id))
 
-    def says(self, line: Line) -> Word:
+    def label(self, line: ConversationLine) -> Label:
         """The state of a line of a conversation."""
         if line.text is not None:
-            return state_word(line.text.state)
+            return label_state(line.text.state)
         if line.reply is not None:
-            return meaning_word(line.reply.meaning)
+            return label_meaning(line.reply.meaning)
         raise AssertionError("a line is a text or a reply")
+
+    def may_have_reached(self, line: ConversationLine) -> bool:
+        """Whether a line of a conversation reached, or may have reached, the other side."""
+        return line.text is None or line.text.state not in {"skipped", "failed"}
 
 
 def read_hash(text: str) -> bytes:
-    """A number in an address is its keyed hash, so an address tells nobody's number."""
+    """An address names a number by its keyed hash, so that it does not reveal the number."""
     try:
         found = bytes.fromhex(text)
     except ValueError:
@@ -66,13 +70,3 @@ def read_hash(text: str) -> bytes:
     if len(found) != HASH_BYTES or found.hex() != text:
         raise PageNotFound("No number of this organization has this address.")
     return found
-
-
-def is_said(line: Line) -> bool:
-    """Whether a line of a conversation reached, or may have reached, the other side."""
-    return line.text is None or line.text.state not in {"skipped", "failed"}
-
-
-def state_words(reason: str | None, state: str) -> Word:
-    """The reason where there is one, else the state."""
-    return reason_word(reason) or state_word(state)

@@ -6,13 +6,15 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
+from regulars.kit.columns import names_of
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.messaging.browse.model import MessageLine, NumberLine, Wanted
-from regulars.messaging.inbox.model import ReplyRow
-from regulars.messaging.model import TextRow
+from regulars.messaging.model import MessageFilter, MessageLine, NumberLine, ReplyRow, TextRow
 
-_NEWEST: Final = Keyset({"t.id": UUID}, is_descending=True)
+_TEXT_COLUMNS: Final = SQL(names_of(TextRow, "t"))
+_REPLY_COLUMNS: Final = SQL(names_of(ReplyRow, "t"))
+OLDEST: Final = Keyset({"t.id": UUID})
+NEWEST: Final = Keyset({"t.id": UUID}, is_descending=True)
 _BETWEEN: Final[dict[str, LiteralString]] = {"since": "t.id >= %(since)s", "until": "t.id < %(until)s"}
 _TEXT_FILTERS: Final = {
     **_BETWEEN,
@@ -20,7 +22,7 @@ _TEXT_FILTERS: Final = {
     "reason": "substring(t.reason FROM '^[a-z_]+') = %(reason)s AND t.reason IS NOT NULL",
 }
 _REPLY_FILTERS: Final = {**_BETWEEN, "is_undecided": "t.decided IS NULL"}
-_LIST: Final = SQL(
+_LIST_LINES: Final = SQL(
     """
     SELECT t.id, t.is_received, t.at, t.number_hash, t.phone_number, t.profile_id, p.first_name, p.last_name,
            p.external_id, t.body, t.parts, t.origin_kind, t.state, t.reason, t.origin_id
@@ -37,13 +39,15 @@ _LIST: Final = SQL(
 )
 
 
-async def list_texts(tx: Tx, organization_id: UUID, wanted: Wanted, page: PageRequest) -> PageRows[MessageLine]:
+async def list_text_lines(
+    tx: Tx, organization_id: UUID, filters: MessageFilter, page: PageRequest
+) -> PageRows[MessageLine]:
     """Texts, the newest first."""
-    return await _NEWEST.fetch(
+    return await NEWEST.fetch(
         tx,
-        _LIST,
+        _LIST_LINES,
         page,
-        {"organization_id": organization_id, **wanted._asdict()},
+        {"organization_id": organization_id, **filters._asdict()},
         make=MessageLine,
         filters=_TEXT_FILTERS,
         table=SQL("texts"),
@@ -51,13 +55,15 @@ async def list_texts(tx: Tx, organization_id: UUID, wanted: Wanted, page: PageRe
     )
 
 
-async def list_replies(tx: Tx, organization_id: UUID, wanted: Wanted, page: PageRequest) -> PageRows[MessageLine]:
+async def list_reply_lines(
+    tx: Tx, organization_id: UUID, filters: MessageFilter, page: PageRequest
+) -> PageRows[MessageLine]:
     """Replies in the same order."""
-    return await _NEWEST.fetch(
+    return await NEWEST.fetch(
         tx,
-        _LIST,
+        _LIST_LINES,
         page,
-        {"organization_id": organization_id, **wanted._asdict()},
+        {"organization_id": organization_id, **filters._asdict()},
         make=MessageLine,
         filters=_REPLY_FILTERS,
         table=SQL("replies"),
@@ -69,16 +75,16 @@ async def list_replies(tx: Tx, organization_id: UUID, wanted: Wanted, page: Page
 
 
 async def list_texts_of_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[TextRow]:
-    """The last ones, the newest first, in the order of the number's own index."""
+    """The newest first, in the order of the index by number."""
     rows = await tx.fetch(
-        """
-        SELECT id, origin_kind, origin_id, step, profile_id, number_hash, phone_number, body, parts, state, reason,
-               due_at, expires_at, attempts, provider, provider_id, created_at, claimed_at, ended_at
-        FROM texts
-        WHERE organization_id = %s AND number_hash = %s
-        ORDER BY created_at DESC
-        LIMIT %s
-        """,
+        SQL(
+            """
+            SELECT {columns} FROM texts AS t
+            WHERE t.organization_id = %s AND t.number_hash = %s
+            ORDER BY t.created_at DESC
+            LIMIT %s
+            """
+        ).format(columns=_TEXT_COLUMNS),
         (organization_id, number_hash, limit),
     )
     return [TextRow(*row) for row in rows]
@@ -86,17 +92,27 @@ async def list_texts_of_number(tx: Tx, organization_id: UUID, number_hash: bytes
 
 async def list_replies_of_number(tx: Tx, organization_id: UUID, number_hash: bytes, *, limit: int) -> list[ReplyRow]:
     rows = await tx.fetch(
-        """
-        SELECT id, provider, provider_id, number_hash, phone_number, profile_id, body, meaning, decided, decided_by,
-               decided_at, due_at, received_at
-        FROM replies
-        WHERE organization_id = %s AND number_hash = %s
-        ORDER BY received_at DESC
-        LIMIT %s
-        """,
+        SQL(
+            """
+            SELECT {columns} FROM replies AS t
+            WHERE t.organization_id = %s AND t.number_hash = %s
+            ORDER BY t.received_at DESC
+            LIMIT %s
+            """
+        ).format(columns=_REPLY_COLUMNS),
         (organization_id, number_hash, limit),
     )
     return [ReplyRow(*row) for row in rows]
+
+
+_OF_PERSON: Final = SQL(
+    """
+    SELECT {columns} FROM {table} AS t
+    WHERE t.organization_id = %s AND (t.profile_id = %s OR t.number_hash = ANY (%s::bytea[])) AND t.id > %s
+    ORDER BY t.id
+    LIMIT %s
+    """
+)
 
 
 async def list_texts_of_person(
@@ -104,14 +120,7 @@ async def list_texts_of_person(
 ) -> list[TextRow]:
     """What was sent to the person or to one of their numbers, the oldest first."""
     rows = await tx.fetch(
-        """
-        SELECT id, origin_kind, origin_id, step, profile_id, number_hash, phone_number, body, parts, state, reason,
-               due_at, expires_at, attempts, provider, provider_id, created_at, claimed_at, ended_at
-        FROM texts
-        WHERE organization_id = %s AND (profile_id = %s OR number_hash = ANY (%s::bytea[])) AND id > %s
-        ORDER BY id
-        LIMIT %s
-        """,
+        _OF_PERSON.format(table=SQL("texts"), columns=_TEXT_COLUMNS),
         (organization_id, profile_id, list(number_hashes), after, limit),
     )
     return [TextRow(*row) for row in rows]
@@ -122,14 +131,7 @@ async def list_replies_of_person(
 ) -> list[ReplyRow]:
     """What came from the person or from one of their numbers, the oldest first."""
     rows = await tx.fetch(
-        """
-        SELECT id, provider, provider_id, number_hash, phone_number, profile_id, body, meaning, decided, decided_by,
-               decided_at, due_at, received_at
-        FROM replies
-        WHERE organization_id = %s AND (profile_id = %s OR number_hash = ANY (%s::bytea[])) AND id > %s
-        ORDER BY id
-        LIMIT %s
-        """,
+        _OF_PERSON.format(table=SQL("replies"), columns=_REPLY_COLUMNS),
         (organization_id, profile_id, list(number_hashes), after, limit),
     )
     return [ReplyRow(*row) for row in rows]
@@ -138,26 +140,25 @@ async def list_replies_of_person(
 async def list_texts_of_origin(
     tx: Tx, organization_id: UUID, origin_kinds: Sequence[str], origin_id: UUID
 ) -> list[TextRow]:
-    """What somebody asked for; one look-up for each kind."""
+    """All texts that one origin requested; one lookup for each kind."""
     rows = await tx.fetch(
-        """
-        SELECT t.id, t.origin_kind, t.origin_id, t.step, t.profile_id, t.number_hash, t.phone_number, t.body, t.parts,
-               t.state, t.reason, t.due_at, t.expires_at, t.attempts, t.provider, t.provider_id, t.created_at,
-               t.claimed_at, t.ended_at
-        FROM unnest(%(kinds)s::text[]) AS it (kind)
-        CROSS JOIN LATERAL (
-            SELECT * FROM texts
-            WHERE organization_id = %(organization_id)s AND origin_kind = it.kind AND origin_id = %(origin_id)s
-        ) AS t
-        ORDER BY t.id
-        """,
+        SQL(
+            """
+            SELECT {columns} FROM unnest(%(kinds)s::text[]) AS it (kind)
+            CROSS JOIN LATERAL (
+                SELECT * FROM texts
+                WHERE organization_id = %(organization_id)s AND origin_kind = it.kind AND origin_id = %(origin_id)s
+            ) AS t
+            ORDER BY t.id
+            """
+        ).format(columns=_TEXT_COLUMNS),
         {"organization_id": organization_id, "kinds": list(origin_kinds), "origin_id": origin_id},
     )
     return [TextRow(*row) for row in rows]
 
 
 async def list_last_simulated(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:
-    """What the simulator's phones got last; the same number may stand here more than once."""
+    """The latest texts to the simulator's phones; a number may occur several times."""
     rows = await tx.fetch(
         """
         SELECT t.number_hash, s.phone_number, s.sent_at, s.body, p.first_name, p.last_name
@@ -185,7 +186,7 @@ async def list_last_simulated(tx: Tx, organization_id: UUID, *, limit: int) -> l
 
 
 async def list_last_replies(tx: Tx, organization_id: UUID, *, limit: int) -> list[NumberLine]:
-    """What was replied last, whoever brought it."""
+    """The latest replies, from any provider."""
     rows = await tx.fetch(
         """
         SELECT r.number_hash, r.phone_number, r.received_at, r.body, p.first_name, p.last_name
@@ -217,3 +218,56 @@ async def count_undecided(tx: Tx, organization_id: UUID, *, most: int) -> int:
         (organization_id, most),
     )
     return int(rows[0][0])
+
+
+_LIST_ROWS: Final = SQL(
+    """
+    SELECT {columns} FROM {table} AS t
+    WHERE t.organization_id = %(organization_id)s {narrowed} {beyond}
+    ORDER BY {ordered}
+    LIMIT %(limit)s
+    """
+)
+_ROW_FILTERS: Final[dict[str, LiteralString]] = {
+    "number_hash": "t.number_hash = %(number_hash)s",
+    "profile_id": "t.profile_id = %(profile_id)s",
+    "state": "t.state = %(state)s",
+    "undecided_only": "t.decided IS NULL",
+}
+
+
+async def list_texts(
+    tx: Tx, organization_id: UUID, *, number_hash: bytes | None, profile_id: UUID | None, state: str | None, limit: int
+) -> list[TextRow]:
+    """The newest first."""
+    return await NEWEST.fetch(
+        tx,
+        _LIST_ROWS,
+        PageRequest(limit),
+        {"organization_id": organization_id, "number_hash": number_hash, "profile_id": profile_id, "state": state},
+        make=TextRow,
+        filters={name: _ROW_FILTERS[name] for name in ("number_hash", "profile_id", "state")},
+        table=SQL("texts"),
+        columns=_TEXT_COLUMNS,
+    )
+
+
+async def list_replies(
+    tx: Tx,
+    organization_id: UUID,
+    page: PageRequest,
+    *,
+    number_hash: bytes | None = None,
+    undecided_only: bool = False,
+    order: Keyset = NEWEST,
+) -> PageRows[ReplyRow]:
+    return await order.fetch(
+        tx,
+        _LIST_ROWS,
+        page,
+        {"organization_id": organization_id, "number_hash": number_hash, "undecided_only": undecided_only or None},
+        make=ReplyRow,
+        filters={name: _ROW_FILTERS[name] for name in ("number_hash", "undecided_only")},
+        table=SQL("replies"),
+        columns=_REPLY_COLUMNS,
+    )

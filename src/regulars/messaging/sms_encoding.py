@@ -1,4 +1,4 @@
-"""How many parts a text costs, and which characters make it dearer.
+"""How many SMS parts a text needs, and which characters force the longer encoding.
 
 A part carries 140 bytes. A text whose characters are all in the alphabet of GSM 03.38 is sent in seven bits each, any
 other one in UTF-16. Texts of several parts lose some bytes of each to the header that joins them, and no character is
@@ -25,8 +25,8 @@ _BASIC: Final = frozenset(
 # Each takes an escape and then its own seven bits.
 _EXTENDED: Final = frozenset("\f^{}\\[~]|€")
 
-# What people get from word processors and telephones, and what says the same in seven bits.
-_PLAINER: Final = {
+# Characters from word processors and phones, and their replacement in seven bits.
+_REPLACEMENTS: Final = {
     "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u201b": "'", "\u2032": "'", "\u00b4": "'", "`": "'",
     "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2033": '"', "\u00ab": '"', "\u00bb": '"',
     "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": "-", "\u2212": "-", "\u2022": "-",
@@ -41,8 +41,8 @@ class Encoding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Forcing:
-    """A character that forces Unicode, where it stands first, and what could stand there instead (None: nothing)."""
+class UnicodeCharacter:
+    """A character that forces UCS-2, its first position, and its replacement in seven bits (None: it has none)."""
 
     character: str
     position: int
@@ -51,63 +51,63 @@ class Forcing:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TextSize:
     encoding: Encoding
     parts: int
     # Septets or UTF-16 units, whichever the encoding counts.
     length: int
-    # How much more fits before the next part begins.
+    # How many more fit before the next part begins.
     left: int
-    forcing: tuple[Forcing, ...] = ()
+    forcing: tuple[UnicodeCharacter, ...] = ()
 
 
-def measure(text: str) -> Measured:
-    """What a text costs; an empty one has no part."""
-    forcing = tuple(_forcing(text))
+def measure(text: str) -> TextSize:
+    """Encoding and number of parts; an empty text has no part."""
+    forcing = tuple(_find_unicode(text))
     if forcing:
         sizes = [2 if ord(character) > 0xFFFF else 1 for character in text]  # noqa: PLR2004  # the end of the plane
-        return _measured(Encoding.UCS_2, sizes, alone=_UNITS_ALONE, joined=_UNITS_JOINED, forcing=forcing)
+        return _count_parts(Encoding.UCS_2, sizes, alone=_UNITS_ALONE, joined=_UNITS_JOINED, forcing=forcing)
     sizes = [2 if character in _EXTENDED else 1 for character in text]
-    return _measured(Encoding.GSM_7, sizes, alone=_SEPTETS_ALONE, joined=_SEPTETS_JOINED, forcing=())
+    return _count_parts(Encoding.GSM_7, sizes, alone=_SEPTETS_ALONE, joined=_SEPTETS_JOINED, forcing=())
 
 
-def make_plainer(text: str) -> str:
+def replace_unicode(text: str) -> str:
     """The text with every character replaced that has a replacement in seven bits."""
-    return "".join(character if _fits(character) else _plainer(character) or character for character in text)
+    return "".join(character if _fits(character) else _replace(character) or character for character in text)
 
 
-def _measured(
-    encoding: Encoding, sizes: list[int], *, alone: int, joined: int, forcing: tuple[Forcing, ...]
-) -> Measured:
+def _count_parts(
+    encoding: Encoding, sizes: list[int], *, alone: int, joined: int, forcing: tuple[UnicodeCharacter, ...]
+) -> TextSize:
     length = sum(sizes)
     if length <= alone:
-        return Measured(encoding, 1 if sizes else 0, length, alone - length, forcing)
+        return TextSize(encoding, 1 if sizes else 0, length, alone - length, forcing)
     parts, used = 1, 0
     for size in sizes:
         if used + size > joined:
             parts, used = parts + 1, 0
         used += size
-    return Measured(encoding, parts, length, joined - used, forcing)
+    return TextSize(encoding, parts, length, joined - used, forcing)
 
 
-def _forcing(text: str) -> Iterator[Forcing]:
+def _find_unicode(text: str) -> Iterator[UnicodeCharacter]:
     seen: set[str] = set()
     for position, character in enumerate(text):
         if _fits(character) or character in seen:
             continue
         seen.add(character)
         name = unicodedata.name(character, f"U+{ord(character):04X}")
-        yield Forcing(character, position, name.capitalize(), _plainer(character))
+        yield UnicodeCharacter(character, position, name.capitalize(), _replace(character))
 
 
 def _fits(character: str) -> bool:
     return character in _BASIC or character in _EXTENDED
 
 
-def _plainer(character: str) -> str | None:
-    known = _PLAINER.get(character)
-    if known is not None:
-        return known
+def _replace(character: str) -> str | None:
+    replacement = _REPLACEMENTS.get(character)
+    if replacement is not None:
+        return replacement
     # An accented letter that the alphabet lacks becomes its bare letter.
     bare = unicodedata.normalize("NFKD", character)[:1]
     return bare if bare and bare != character and _fits(bare) else None

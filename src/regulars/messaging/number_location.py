@@ -1,4 +1,4 @@
-"""Where a number may be: its country, and every time zone it may lie in."""
+"""Where a number may be: its country, and all time zones it may lie in."""
 
 from functools import cache, lru_cache
 from importlib import resources
@@ -8,13 +8,13 @@ import phonenumbers
 from phonenumbers import timezone as number_zones
 
 _UNKNOWN_ZONE: Final = number_zones.UNKNOWN_TIMEZONE
-NUMBERS_REMEMBERED: Final = 16_384
+NUMBERS_CACHED: Final = 16_384
 
 
-class Place(NamedTuple):
+class NumberLocation(NamedTuple):
     """`country` is None, and there are no zones, where a number belongs to no country (a satellite telephone).
 
-    No number of a mobile telephone names its region; `region` comes from the store where consent was given.
+    A mobile number does not name its region; `region` is that of the store where consent was given.
     """
 
     country: str | None
@@ -22,34 +22,36 @@ class Place(NamedTuple):
     region: str | None = None
 
 
-@lru_cache(maxsize=NUMBERS_REMEMBERED)
-def place_of(phone_number: str) -> Place:
+@lru_cache(maxsize=NUMBERS_CACHED)
+def locate_number(phone_number: str) -> NumberLocation:
     """Country and zones of an E.164 number; where the zone is unknown, all zones of its country."""
     digits = phone_number.removeprefix("+")
-    known = _places_by_calling_code()
+    by_code = _locations_by_calling_code()
     # No calling code is the beginning of another.
-    return known.get(digits[:1]) or known.get(digits[:2]) or known.get(digits[:3]) or read_place(phone_number)
+    return (
+        by_code.get(digits[:1]) or by_code.get(digits[:2]) or by_code.get(digits[:3]) or locate_by_tables(phone_number)
+    )
 
 
-def read_place(phone_number: str) -> Place:
-    """The same by the tables of number ranges and of zones, which takes some hundred times as long."""
+def locate_by_tables(phone_number: str) -> NumberLocation:
+    """The same from the tables of number ranges and zones, which takes about a hundred times as long."""
     number = phonenumbers.parse(phone_number, None)
     country = phonenumbers.region_code_for_number(number)
     if country is None and number.country_code is not None:
         # Not in the tables of assigned ranges, which age: the main country of its calling code decides.
         country = phonenumbers.region_code_for_country_code(number.country_code)
     if country not in zones_by_country():
-        return Place(None, ())
+        return NumberLocation(None, ())
     zones = tuple(zone for zone in number_zones.time_zones_for_number(number) if zone != _UNKNOWN_ZONE)
-    return Place(country, zones or zones_by_country()[country])
+    return NumberLocation(country, zones or zones_by_country()[country])
 
 
 @cache
-def _places_by_calling_code() -> dict[str, Place]:
-    """Calling codes of one country that has one zone, such as France: the rest of the number says nothing more."""
+def _locations_by_calling_code() -> dict[str, NumberLocation]:
+    """Calling codes of one country with one zone, such as France: the rest of the number adds nothing."""
     zones = zones_by_country()
     return {
-        str(code): Place(countries[0], zones[countries[0]])
+        str(code): NumberLocation(countries[0], zones[countries[0]])
         for code, countries in phonenumbers.COUNTRY_CODE_TO_REGION_CODE.items()
         if len(countries) == 1 and len(zones.get(countries[0], ())) == 1
     }

@@ -17,7 +17,6 @@ class SettingsRow(NamedTuple):
     credentials: bytes | None
     held_since: datetime | None
     held_reason: str | None
-    due_at: datetime | None
     inbound: str | None
 
 
@@ -26,7 +25,7 @@ async def find_settings(tx: Tx, organization_id: UUID) -> SettingsRow | None:
         """
         SELECT organizations.name, organizations.secret, organizations.sealed_secret, organizations.is_demo,
                sms_settings.provider, sms_settings.settings::text, sms_settings.credentials, sms_settings.held_since,
-               sms_settings.held_reason, sms_settings.due_at, sms_settings.inbound::text
+               sms_settings.held_reason, sms_settings.inbound::text
         FROM organizations
         LEFT JOIN sms_settings ON sms_settings.organization_id = organizations.id
         WHERE organizations.id = %s
@@ -80,7 +79,7 @@ async def replace_sealed(tx: Tx, organization_id: UUID, sealed: bytes) -> None:
     await tx.execute("UPDATE sms_settings SET credentials = %s WHERE organization_id = %s", (sealed, organization_id))
 
 
-async def hold_everybody(tx: Tx, *, reason: str) -> int:
+async def hold_all_organizations(tx: Tx, *, reason: str) -> int:
     """Hold the texts of every organization that has a real provider: a restored backup must not send again."""
     return await tx.execute(
         """
@@ -91,7 +90,7 @@ async def hold_everybody(tx: Tx, *, reason: str) -> int:
     )
 
 
-async def set_next_ask(tx: Tx, organization_id: UUID, *, due_at: datetime | None) -> None:
+async def set_next_poll(tx: Tx, organization_id: UUID, *, due_at: datetime | None) -> None:
     await tx.execute("UPDATE sms_settings SET due_at = %s WHERE organization_id = %s", (due_at, organization_id))
 
 
@@ -111,7 +110,7 @@ async def take_due_settings(tx: Tx, organization_id: UUID) -> bool:
 
 
 async def lock_settings(tx: Tx, organization_id: UUID) -> None:
-    """Also where there is no row yet: the lock is on the organization's id and not on the row."""
+    """An advisory lock on the organization's id, so that it also holds where there is no row yet."""
     await tx.execute(
         "SELECT pg_advisory_xact_lock(hashtextextended('sms_settings ' || %(organization_id)s::text, 0))",
         {"organization_id": organization_id},

@@ -1,1 +1,0 @@
-"""Looking at texts and replies as pages show them; it only reads."""

@@ -1,1 +1,0 @@
-"""Texts whose origin pauses: they stay queued, without a due time, until it goes on."""

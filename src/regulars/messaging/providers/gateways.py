@@ -1,0 +1,56 @@
+"""The providers that the worker sends through, and the addresses they call back.
+
+An address names the organization, for a receipt the text as well, and has a token that cannot be guessed.
+"""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+
+from regulars.kit import ids
+from regulars.kit.db import Database
+from regulars.kit.vault import AnyVault
+from regulars.messaging.providers.base import OutgoingText, Providers
+from regulars.messaging.providers.simulator import Simulator
+from regulars.messaging.providers.twilio import Twilio
+from regulars.messaging.settings.store import Texting, open_token
+
+
+@dataclass(frozen=True, slots=True)
+class Gateways:
+    providers: Providers
+    twilio: Twilio
+    database: Database
+
+
+def open_gateways(database: Database, *, vault: AnyVault, twilio_url: str, public_url: str | None) -> Gateways:
+    """Without a public address there are no receipts: texts stay `sent`."""
+    twilio = Twilio(
+        twilio_url,
+        open_token=lambda texting: open_token(vault, texting),
+        callback_url=lambda text, texting: None if public_url is None else receipt_url(public_url, text, texting),
+    )
+    return Gateways({"simulator": Simulator(database), "twilio": twilio}, twilio, database)
+
+
+def inbound_url(public_url: str, texting: Texting) -> str:
+    """The address that the retailer enters at the provider for inbound messages."""
+    return _url(public_url, texting, "inbound", "inbound")
+
+
+def receipt_url(public_url: str, text: OutgoingText, texting: Texting) -> str:
+    text_id = ids.TEXT.encode(text.text_id)
+    return _url(public_url, texting, text_id, f"texts/{text_id}?attempt={text.attempt}")
+
+
+def _url(public_url: str, texting: Texting, subject: str, rest: str) -> str:
+    organization = ids.ORGANIZATION.encode(texting.organization_id)
+    return f"{public_url.rstrip('/')}/sms/twilio/{organization}/{_token(texting, subject)}/{rest}"
+
+
+def _token(texting: Texting, subject: str) -> str:
+    return hmac.new(texting.secret, b"regulars sms callback\0" + subject.encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def is_valid_token(texting: Texting, subject: str, token: str) -> bool:
+    return hmac.compare_digest(_token(texting, subject).encode(), token.encode())

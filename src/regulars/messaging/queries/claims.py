@@ -1,0 +1,210 @@
+"""The SQL of the send queue: find due texts, claim them, return them to the queue, and write how they ended.
+
+Lookups of several numbers go one number at a time through LATERAL: before the first ANALYZE PostgreSQL would plan a
+list as a scan of everything the organization ever sent.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.kit.arrays import Bigints, Blobs, Ids, Labels, Texts, Timestamps, Uuids
+from regulars.kit.columns import Columns, names_of
+from regulars.kit.db import Tx
+from regulars.messaging.model import TextRow
+
+_COLUMNS: Final = names_of(TextRow, "texts")
+
+
+class DueText(NamedTuple):
+    id: UUID
+    number_hash: bytes | None
+    due_at: datetime
+
+
+async def find_due_numbers(tx: Tx, organization_id: UUID, *, after: DueText | None, limit: int) -> list[DueText]:
+    """Due texts with their numbers, not locked: the caller locks the numbers first."""
+    rows = await tx.fetch(
+        """
+        SELECT id, number_hash, due_at FROM texts
+        WHERE organization_id = %(organization_id)s AND due_at <= %(now)s
+          AND (due_at, id) > (COALESCE(%(after)s, '-infinity'::timestamptz), %(after_id)s::uuid)
+        ORDER BY due_at, id
+        LIMIT %(limit)s
+        """,
+        {
+            "organization_id": organization_id,
+            "now": tx.now,
+            "after": None if after is None else after.due_at,
+            "after_id": UUID(int=0) if after is None else after.id,
+            "limit": limit,
+        },
+    )
+    return [DueText(*row) for row in rows]
+
+
+async def lock_due_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[TextRow]:
+    """Those of them that are still due and that no other transaction has locked."""
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM texts
+            WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND due_at <= %s
+            ORDER BY due_at, id
+            FOR UPDATE SKIP LOCKED
+            """
+        ).format(columns=SQL(_COLUMNS)),
+        (organization_id, Uuids(it.bytes for it in ids), tx.now),
+    )
+    return [TextRow(*row) for row in rows]
+
+
+async def find_counted_times(
+    tx: Tx, organization_id: UUID, number_hashes: Collection[bytes], *, since: datetime
+) -> dict[bytes, list[datetime]]:
+    """When texts that count against the cap passed the gate, for each number.
+
+    OFFSET 0 keeps the state out of the inner query: with it the planner scanned all sent texts of the organization for
+    each number. ORDER BY names the order of the index by number, which no other index gives: without it, and without
+    statistics of the organization, any index that begins with the organization looks as good to the planner.
+    """
+    rows = await tx.fetch(
+        """
+        SELECT it.number_hash, found.claimed_at
+        FROM unnest(%(number_hashes)s::bytea[]) AS it (number_hash)
+        CROSS JOIN LATERAL (
+            SELECT claimed_at, state, origin_kind FROM texts
+            WHERE organization_id = %(organization_id)s AND number_hash = it.number_hash
+            ORDER BY created_at
+            OFFSET 0
+        ) AS found
+        WHERE found.state IN ('sending', 'unknown', 'sent', 'delivered') AND found.claimed_at > %(since)s
+          AND found.origin_kind NOT IN ('stop', 'help')
+        """,
+        {"organization_id": organization_id, "number_hashes": Blobs(number_hashes), "since": since},
+    )
+    times: dict[bytes, list[datetime]] = {}
+    for number_hash, moment in rows:
+        times.setdefault(number_hash, []).append(moment)
+    return times
+
+
+async def claim_texts(
+    tx: Tx, organization_id: UUID, ids: Collection[UUID], *, provider: str, owner: UUID, until: datetime
+) -> None:
+    await tx.execute(
+        """
+        UPDATE texts
+        SET state = 'sending', owner = %(owner)s, due_at = %(until)s, claimed_at = %(now)s, provider = %(provider)s,
+            provider_id = NULL, attempts = attempts + 1
+        WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[])
+        """,
+        {
+            "organization_id": organization_id,
+            "ids": Uuids(it.bytes for it in ids),
+            "owner": owner,
+            "until": until,
+            "now": tx.now,
+            "provider": provider,
+        },
+    )
+
+
+class Postponement(NamedTuple):
+    """A text that returns to the queue; `attempt` is the number of its claim, 0 where it was not claimed."""
+
+    id: UUID
+    due_at: datetime
+    attempt: int = 0
+
+
+_WAITS: Final = Columns(id=Ids, due_at=Timestamps, attempt=Bigints)
+_POSTPONE: Final = _WAITS.write(
+    """
+    UPDATE texts
+    SET state = 'queued', owner = NULL, claimed_at = NULL,
+        due_at = CASE WHEN NOT texts.is_paused THEN it.due_at END
+    FROM {rows}
+    WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
+      AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))
+    """
+)
+
+
+async def postpone_texts(
+    tx: Tx, organization_id: UUID, waits: Sequence[Postponement], *, owner: UUID | None = None
+) -> None:
+    """Return texts that have not left to the queue. With an owner, only where its claim still stands. A text that was
+    paused meanwhile waits until it is resumed."""
+    await tx.execute(_POSTPONE, {"organization_id": organization_id, "owner": owner, **_WAITS.of(waits)})
+
+
+async def postpone_all_due(tx: Tx, organization_id: UUID, *, until: datetime, limit: int) -> int:
+    """Postpone all queued texts that are due, because the organization's texts are on hold."""
+    return await tx.execute(
+        """
+        UPDATE texts SET due_at = %(until)s
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM texts
+            WHERE organization_id = %(organization_id)s AND due_at <= %(now)s AND state = 'queued'
+            ORDER BY due_at
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ))
+        """,
+        {"organization_id": organization_id, "until": until, "now": tx.now, "limit": limit},
+    )
+
+
+async def make_due(tx: Tx, organization_id: UUID, *, not_after: datetime) -> int:
+    """Make all texts due now that are queued for no later than a moment: after a release."""
+    return await tx.execute(
+        """
+        UPDATE texts SET due_at = %(now)s
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM texts
+            WHERE organization_id = %(organization_id)s AND due_at > %(now)s AND due_at <= %(not_after)s
+              AND state = 'queued'
+            ORDER BY id
+            FOR UPDATE
+        ))
+        """,
+        {"organization_id": organization_id, "now": tx.now, "not_after": not_after},
+    )
+
+
+class EndedText(NamedTuple):
+    """How a text ended; an empty `provider_id` leaves the stored one."""
+
+    id: UUID
+    state: str
+    reason: str | None
+    provider_id: str | None = None
+    # The number of its claim, 0 where it was not claimed.
+    attempt: int = 0
+
+
+_ENDED: Final = Columns(id=Ids, state=Labels, reason=Labels, provider_id=Texts, attempt=Bigints)
+_END_TEXTS: Final = _ENDED.write(
+    """
+    UPDATE texts
+    SET state = it.state, reason = it.reason, provider_id = COALESCE(it.provider_id, texts.provider_id),
+        due_at = NULL, owner = NULL, ended_at = %(now)s
+    FROM {rows}
+    WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
+      AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))
+    RETURNING {changed}
+    """,
+    changed=_COLUMNS,
+)
+
+
+async def end_texts(
+    tx: Tx, organization_id: UUID, ended: Sequence[EndedText], *, owner: UUID | None = None
+) -> list[TextRow]:
+    """Write outcomes; with an owner, only where its claim still stands. Returns the rows that changed."""
+    values = {"organization_id": organization_id, "now": tx.now, "owner": owner, **_ENDED.of(ended)}
+    return [TextRow(*row) for row in await tx.fetch(_END_TEXTS, values)]

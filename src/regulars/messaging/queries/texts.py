@@ -1,0 +1,296 @@
+"""The SQL of outbound texts outside the send queue: insert, find, pause, delete, and count them in daily totals."""
+
+from collections.abc import Collection, Sequence
+from datetime import date, datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.kit.arrays import Bigints, Blobs, Ids, Labels, Texts, Timestamps, Uuids
+from regulars.kit.columns import Columns, names_of
+from regulars.kit.db import Tx
+from regulars.messaging.model import TextRow
+
+_COLUMNS: Final = SQL(names_of(TextRow, "texts"))
+_NEW_TEXTS: Final = Columns(
+    id=Ids, origin_kind=Labels, origin_id=Ids, step=Labels, profile_id=Ids, number_hash=Blobs, phone_number=Texts,
+    body=Texts, parts=Bigints, state=Labels, reason=Labels, due_at=Timestamps, expires_at=Timestamps,
+    ended_at=Timestamps,
+)  # fmt: skip
+_INSERT_TEXTS: Final = _NEW_TEXTS.write(
+    """
+    INSERT INTO texts (organization_id, created_at, {columns})
+    SELECT %(organization_id)s, %(now)s, it.* FROM {rows}
+    ON CONFLICT (organization_id, origin_kind, origin_id, step) DO NOTHING
+    RETURNING id
+    """
+)
+
+
+async def insert_texts_if_new(tx: Tx, organization_id: UUID, texts: Sequence[TextRow]) -> set[UUID]:
+    """The ids of those that were not requested before: the unique key is (origin, step)."""
+    rows = await tx.fetch(_INSERT_TEXTS, {"organization_id": organization_id, "now": tx.now, **_NEW_TEXTS.of(texts)})
+    return {row[0] for row in rows}
+
+
+async def find_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM texts WHERE organization_id = %s AND id = %s").format(columns=_COLUMNS),
+        (organization_id, text_id),
+    )
+    return TextRow(*rows[0]) if rows else None
+
+
+async def find_texts(tx: Tx, organization_id: UUID, text_ids: Collection[UUID]) -> list[TextRow]:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM unnest(%s::uuid[]) AS wanted (id)
+            CROSS JOIN LATERAL (SELECT * FROM texts WHERE organization_id = %s AND id = wanted.id LIMIT 1) AS texts
+            """
+        ).format(columns=_COLUMNS),
+        (list(text_ids), organization_id),
+    )
+    return [TextRow(*row) for row in rows]
+
+
+async def lock_text(tx: Tx, organization_id: UUID, text_id: UUID) -> TextRow | None:
+    rows = await tx.fetch(
+        SQL("SELECT {columns} FROM texts WHERE organization_id = %s AND id = %s FOR UPDATE").format(columns=_COLUMNS),
+        (organization_id, text_id),
+    )
+    return TextRow(*rows[0]) if rows else None
+
+
+async def requeue_text(tx: Tx, organization_id: UUID, text_id: UUID, *, expires_at: datetime) -> None:
+    await tx.execute(
+        """
+        UPDATE texts
+        SET state = 'queued', reason = NULL, due_at = %(now)s, expires_at = %(expires_at)s, owner = NULL,
+            claimed_at = NULL, ended_at = NULL, is_paused = false
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {"organization_id": organization_id, "id": text_id, "now": tx.now, "expires_at": expires_at},
+    )
+
+
+async def lock_queued_of(
+    tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]
+) -> list[UUID]:
+    """Locks texts in the order of their ids, as every transaction that locks several texts."""
+    rows = await tx.fetch(
+        """
+        SELECT id FROM texts
+        WHERE organization_id = %s AND origin_kind = %s AND origin_id = ANY (%s::uuid[]) AND state = 'queued'
+        ORDER BY id
+        FOR UPDATE
+        """,
+        (organization_id, origin_kind, list(origin_ids)),
+    )
+    return [row[0] for row in rows]
+
+
+class PausedText(NamedTuple):
+    id: UUID
+    origin_id: UUID
+    step: str
+    expires_at: datetime
+
+
+async def pause_texts(tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]) -> None:
+    """A text that is being sent keeps the deadline of its claim; if it returns to the queue it is paused."""
+    await tx.execute(
+        """
+        UPDATE texts SET is_paused = true, due_at = CASE WHEN state = 'sending' THEN due_at END
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM texts
+            WHERE organization_id = %(organization_id)s AND origin_kind = %(origin_kind)s
+              AND origin_id = ANY (%(origin_ids)s::uuid[]) AND state IN ('queued', 'sending')
+            ORDER BY id
+            FOR UPDATE
+        ))
+        """,
+        {"organization_id": organization_id, "origin_kind": origin_kind, "origin_ids": list(origin_ids)},
+    )
+
+
+async def resume_texts(
+    tx: Tx, organization_id: UUID, *, origin_kind: str, origin_ids: Collection[UUID]
+) -> list[PausedText]:
+    """Make the paused texts due now, and return them, locked."""
+    rows = await tx.fetch(
+        """
+        UPDATE texts SET is_paused = false, due_at = CASE WHEN state = 'queued' THEN %(now)s ELSE due_at END
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM texts
+            WHERE organization_id = %(organization_id)s AND origin_kind = %(origin_kind)s
+              AND origin_id = ANY (%(origin_ids)s::uuid[]) AND is_paused
+            ORDER BY id
+            FOR UPDATE
+        ))
+        RETURNING id, origin_id, step, expires_at, state
+        """,
+        {
+            "organization_id": organization_id,
+            "origin_kind": origin_kind,
+            "origin_ids": list(origin_ids),
+            "now": tx.now,
+        },
+    )
+    return [PausedText(*row[:4]) for row in rows if row[4] == "queued"]
+
+
+async def is_any_in_flight_to_withdrawn(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes] | None) -> bool:
+    """Whether a text is being sent to one of the numbers, or to any number, that has no consent any more.
+
+    A text whose claim has lapsed does not count as being sent.
+    """
+    rows = await tx.fetch(
+        """
+        SELECT EXISTS (
+            SELECT 1 FROM texts
+            JOIN subscriptions ON subscriptions.organization_id = %(organization_id)s
+                AND subscriptions.number_hash = texts.number_hash
+            WHERE texts.organization_id = %(organization_id)s AND texts.state = 'sending' AND texts.due_at > %(now)s
+              AND texts.origin_kind NOT IN ('stop', 'help') AND subscriptions.status <> 'SUBSCRIBED'
+              AND (%(number_hashes)s::bytea[] IS NULL OR texts.number_hash = ANY (%(number_hashes)s::bytea[]))
+        )
+        """,
+        {
+            "organization_id": organization_id,
+            "number_hashes": None if number_hashes is None else list(number_hashes),
+            "now": tx.now,
+        },
+    )
+    return bool(rows[0][0])
+
+
+async def was_texted(tx: Tx, organization_id: UUID, number_hash: bytes, *, origin_kind: str, since: datetime) -> bool:
+    rows = await tx.fetch(
+        """
+        SELECT EXISTS (
+            SELECT 1 FROM texts
+            WHERE organization_id = %s AND number_hash = %s AND created_at > %s AND origin_kind = %s
+        )
+        """,
+        (organization_id, number_hash, since, origin_kind),
+    )
+    return bool(rows[0][0])
+
+
+async def delete_old_texts(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> list[UUID]:
+    rows = await tx.fetch(
+        """
+        DELETE FROM texts
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM texts
+            WHERE organization_id = %(organization_id)s AND created_at < %(before)s AND due_at IS NULL
+            ORDER BY created_at
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ))
+        RETURNING id
+        """,
+        {"organization_id": organization_id, "before": before, "limit": limit},
+    )
+    return [row[0] for row in rows]
+
+
+async def find_texts_of(
+    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes]
+) -> list[UUID]:
+    rows = await tx.fetch(
+        """
+        SELECT id FROM texts
+        WHERE organization_id = %s AND (profile_id = ANY (%s::uuid[]) OR number_hash = ANY (%s::bytea[]))
+        """,
+        (organization_id, list(profile_ids), list(number_hashes)),
+    )
+    return [row[0] for row in rows]
+
+
+async def lock_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str]]:
+    """Ids and states. Locks in the order of the ids, as every transaction that locks several texts."""
+    rows = await tx.fetch(
+        """
+        SELECT id, state FROM texts
+        WHERE organization_id = %s AND id = ANY (%s::uuid[])
+        ORDER BY id
+        FOR UPDATE
+        """,
+        (organization_id, Uuids(it.bytes for it in ids)),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+async def delete_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM texts WHERE organization_id = %s AND id = ANY (%s::uuid[])", (organization_id, list(ids))
+    )
+
+
+async def blank_texts(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
+    """Removes what names the person; the hash of the number stays, since a withdrawal waits for the sender by it."""
+    await tx.execute(
+        """
+        UPDATE texts SET body = '', phone_number = NULL, profile_id = NULL
+        WHERE organization_id = %s AND id = ANY (%s::uuid[])
+        """,
+        (organization_id, list(ids)),
+    )
+
+
+async def find_totals(tx: Tx, organization_id: UUID, day: date) -> dict[str, int]:
+    """How many texts reached each state on a day."""
+    rows = await tx.fetch(
+        "SELECT state, texts FROM text_totals WHERE organization_id = %s AND day = %s", (organization_id, day)
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def find_zone(tx: Tx, organization_id: UUID) -> str:
+    rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
+    return str(rows[0][0]) if rows else "UTC"
+
+
+_TOTALS: Final = Columns(state=Labels, texts=Bigints, parts=Bigints)
+_ADD_TOTALS: Final = _TOTALS.write(
+    """
+    INSERT INTO text_totals (organization_id, day, {columns})
+    SELECT %(organization_id)s, %(day)s, it.* FROM {rows}
+    ORDER BY it.state
+    ON CONFLICT (organization_id, day, state) DO UPDATE
+    SET texts = text_totals.texts + EXCLUDED.texts, parts = text_totals.parts + EXCLUDED.parts
+    """
+)
+
+
+async def add_totals(tx: Tx, organization_id: UUID, day: date, counts: Sequence[tuple[str, int, int]]) -> None:
+    """Count texts and parts by the state they reached, in order of the states, so that two senders never deadlock."""
+    await tx.execute(_ADD_TOTALS, {"organization_id": organization_id, "day": day, **_TOTALS.of_tuples(counts)})
+
+
+class SimulatedRow(NamedTuple):
+    id: UUID
+    text_id: UUID
+    phone_number: str
+    body: str
+    sent_at: datetime
+
+
+_SIMULATED: Final = Columns(id=Ids, text_id=Ids, phone_number=Texts, body=Texts, sent_at=Timestamps)
+_INSERT_SIMULATED: Final = _SIMULATED.write(
+    "INSERT INTO simulated_texts (organization_id, {columns}) SELECT %(organization_id)s, it.* FROM {rows}"
+)
+
+
+async def insert_simulated(tx: Tx, organization_id: UUID, sent: Sequence[SimulatedRow]) -> None:
+    await tx.execute(_INSERT_SIMULATED, {"organization_id": organization_id, **_SIMULATED.of(sent)})
+
+
+async def delete_simulated(tx: Tx, organization_id: UUID, text_ids: list[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM simulated_texts WHERE organization_id = %s AND text_id = ANY (%s::uuid[])",
+        (organization_id, text_ids),
+    )

@@ -1,0 +1,68 @@
+"""Delete texts and replies: a person's with the person, all after 25 months in batches. Daily totals stay."""
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.db import Database, Tx
+from regulars.messaging.facts import MessagesChanged
+from regulars.messaging.inbox.deduplication import erase_replies
+from regulars.messaging.model import State
+from regulars.messaging.queries import replies, texts
+from regulars.messaging.settings.store import load_texting
+from regulars.work.erase import rewrite_waiting_facts
+
+# 25 months.
+RETENTION: Final = timedelta(days=762)
+_BATCH_ROWS: Final = 1_000
+
+
+async def sweep_texts(database: Database, organization_id: UUID) -> None:
+    deleted = _BATCH_ROWS
+    while deleted == _BATCH_ROWS:
+        async with database.transaction() as tx:
+            ids = await texts.delete_old_texts(tx, organization_id, before=tx.now - RETENTION, limit=_BATCH_ROWS)
+            await texts.delete_simulated(tx, organization_id, ids)
+        deleted = len(ids)
+
+
+async def sweep_replies(database: Database, organization_id: UUID) -> None:
+    deleted = _BATCH_ROWS
+    while deleted == _BATCH_ROWS:
+        async with database.transaction() as tx:
+            before = tx.now - RETENTION
+            deleted = await replies.delete_old_replies(tx, organization_id, before=before, limit=_BATCH_ROWS)
+
+
+async def erase_from_facts(
+    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes] = ()
+) -> None:
+    """Remove the people from facts that wait for their listeners. Call it before their texts and runs are changed:
+    listeners lock such facts first, and then runs."""
+    found = await texts.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
+    erased = {*profile_ids, *found}
+
+    def without(fact: MessagesChanged) -> MessagesChanged | None:
+        return None if erased & {fact.profile_id, fact.text_id} or fact.number_hash in number_hashes else fact
+
+    await rewrite_waiting_facts(tx, organization_id, MessagesChanged, erased, without)
+
+
+async def erase_messages(
+    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], number_hashes: Collection[bytes] = ()
+) -> None:
+    """Delete texts and replies; the caller has locked the person's numbers. A text that is being sent at this moment
+    is emptied, and deleted when its sender writes the outcome."""
+    found = await texts.find_texts_of(tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes)
+    locked = await texts.lock_texts(tx, organization_id, found) if found else []
+    sending = [text_id for text_id, state in locked if state == State.SENDING]
+    if sending:
+        await texts.blank_texts(tx, organization_id, sending)
+    await texts.delete_texts(tx, organization_id, [text_id for text_id, state in locked if state != State.SENDING])
+    await texts.delete_simulated(tx, organization_id, [text_id for text_id, _ in locked])
+    texting = await load_texting(tx, organization_id)
+    if texting is not None:
+        await erase_replies(
+            tx, organization_id, profile_ids=profile_ids, number_hashes=number_hashes, secret=texting.secret
+        )

@@ -20,7 +20,7 @@ from regulars.kit.db import Database
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import Vault
 from regulars.profiles.model import ProfileUpsert
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.write import upsert_profiles
 from regulars.webhooks.manage import create_endpoint
 
 KEY = "the key of the benchmark, which guards nothing"

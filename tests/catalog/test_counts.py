@@ -11,7 +11,7 @@ from regulars.kit.errors import ValidationError
 from regulars.kit.keyset import PageRequest
 from regulars.profiles.attribute_values import AttributeValues
 from regulars.profiles.model import ProfileUpsert
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.write import upsert_profiles
 from regulars.sales.property_values import PropertyValues
 
 pytestmark = pytest.mark.anyio

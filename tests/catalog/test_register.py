@@ -9,7 +9,7 @@ from regulars.catalog.entries import PRODUCT_KEY_BYTES_MAX, register_attributes,
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.kit.errors import ValidationError
 from regulars.profiles.model import ProfileUpsert
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.write import upsert_profiles
 
 pytestmark = pytest.mark.anyio
 

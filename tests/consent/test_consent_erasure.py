@@ -12,7 +12,7 @@ from regulars.consent.model import Outcome, State, Status
 from regulars.consent.opt_in import opt_in
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import ByExternalId
-from regulars.profiles.erase import delete_profiles, lock_profiles_to_erase
+from regulars.profiles.personal import delete_profiles, lock_profiles_to_erase
 
 OTHER_NUMBER = "+447400123456"
 LATER = NOW + DAY

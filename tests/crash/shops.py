@@ -24,7 +24,7 @@ from regulars.messaging.settings.model import Notice, SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import Texting, load_texting, save_texting, seal_token
 from regulars.organizations.manage import create_key, create_organization
 from regulars.profiles.model import ProfileUpsert
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.write import upsert_profiles
 from regulars.webhooks.manage import create_endpoint
 
 KEY: Final = "a key for tests, of more than 32 characters"

@@ -23,7 +23,7 @@ from regulars.demo.season import days_until, tickets_per_day
 from regulars.demo.tickets import make_tickets
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import ByExternalId
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.write import upsert_profiles
 from regulars.sales.decode import decode_sale
 from regulars.sales.load import load_sales
 from regulars.sales.model import Sale

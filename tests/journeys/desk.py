@@ -28,7 +28,7 @@ from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.kit.keyset import PageRequest
 from regulars.messaging.facts import MessagesChanged
 from regulars.profiles.model import ProfileUpsert
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.write import upsert_profiles
 from regulars.sales.facts import SalesRecorded
 from regulars.work.outbox import OutboxQueue
 from regulars.work.queue import Queue

@@ -30,7 +30,7 @@ from regulars.kit.vault import Vault
 from regulars.messaging.settings.model import Notice, SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import load_texting, save_texting, seal_token
 from regulars.profiles.model import ProfileUpsert
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.write import upsert_profiles
 from regulars.stores.model import StoreUpsert
 from regulars.stores.upsert import upsert_stores
 

@@ -11,7 +11,7 @@ from regulars.journeys.runs import queries
 from regulars.kit.ids import ById
 from regulars.messaging.settings.model import Rule, SmsSettings
 from regulars.privacy import erase as privacy
-from regulars.profiles.erase import lock_profiles_to_erase
+from regulars.profiles.personal import lock_profiles_to_erase
 
 WAIT = {"do": "wait", "days": 2}
 TEXT = {"do": "send_text", "text": "Merci"}

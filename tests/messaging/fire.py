@@ -30,7 +30,7 @@ from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.model import Notice, SmsSettings, TwilioAccount
 from regulars.messaging.settings.store import Texting, load_texting, save_texting, seal_token
 from regulars.profiles.model import ProfileUpsert
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.write import upsert_profiles
 
 KEY = "a key for tests, of more than 32 characters"
 CHUNK = 200

@@ -12,9 +12,9 @@ from regulars.messaging.inbox.receive import IncomingMessage, receive
 from regulars.messaging.providers.base import Accepted, Refused
 from regulars.messaging.providers.simulator import Simulator
 from regulars.privacy import erase as privacy
-from regulars.profiles.erase import lock_profiles_to_erase
 from regulars.profiles.model import Phone, ProfileUpsert
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.personal import lock_profiles_to_erase
+from regulars.profiles.write import upsert_profiles
 from regulars.work import outbox
 from regulars.work.interest import register_interest
 

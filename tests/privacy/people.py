@@ -17,7 +17,7 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.ids import PROFILE, SUBSCRIPTION, ByExternalId
 from regulars.privacy.erase import erase_profiles
 from regulars.profiles.model import Phone, ProfileUpsert
-from regulars.profiles.upsert import Upserted, upsert_profiles
+from regulars.profiles.write import UpsertedProfile, upsert_profiles
 from regulars.sales.decode import decode_sale
 from regulars.sales.record import record_sales
 from regulars.stores.model import StoreUpsert
@@ -75,7 +75,7 @@ async def plant(database: Database, organization_id: UUID, person: dict[str, str
             attributes={"hobby": person["attribute"]},
         )
         (upserted,) = await upsert_profiles(tx, organization_id, [upsert])
-        assert isinstance(upserted, Upserted)
+        assert isinstance(upserted, UpsertedProfile)
         await record(tx, organization_id, sale(f"S1:{name[-4:]}", name), sale(f"S1:{name[-4:]}", name, amount=5))
         consent = Consent(
             phone_number=number,

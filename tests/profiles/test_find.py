@@ -6,11 +6,10 @@ from uuid import uuid4
 import pytest
 
 from regulars.kit.ids import ByExternalId, ById, new_uuid
-from regulars.profiles.erase import delete_profiles, lock_profiles_to_erase
 from regulars.profiles.find import find_profiles, find_profiles_by_phone, list_profiles, lock_profiles
-from regulars.profiles.light import create_light_profiles, remove_light_profiles
 from regulars.profiles.model import Phone, ProfileRef, ProfileUpsert
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.personal import delete_profiles, lock_profiles_to_erase
+from regulars.profiles.write import create_light_profiles, remove_light_profiles, upsert_profiles
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from regulars.kit.errors import ValidationError
-from regulars.profiles.model import Phone, ProfileUpsert, apply, begin, check_attributes, merge, read_phone
+from regulars.profiles.model import Phone, ProfileUpsert, apply, check_attributes, merge, new_profile, read_phone
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
@@ -43,7 +43,7 @@ def test_a_national_number_needs_a_default_country():
 
 
 def test_a_change_replaces_only_what_was_sent():
-    profile = begin(
+    profile = new_profile(
         ProfileUpsert(external_id="a", first_name="Ada", last_name="Martin", attributes={"tier": "gold"}),
         identifier=uuid4(),
         now=NOW,
@@ -57,12 +57,12 @@ def test_an_upsert_that_changes_nothing_gives_the_very_same_profile():
     upsert = ProfileUpsert(
         external_id="a", phone=Phone("+33612345678", reachable=True), attributes={"x": "1", "y": None}
     )
-    profile = begin(upsert, identifier=uuid4(), now=NOW)
+    profile = new_profile(upsert, identifier=uuid4(), now=NOW)
     assert apply(upsert, profile, now=LATER) is profile
 
 
 def test_the_time_of_a_change_never_runs_backwards():
-    profile = begin(ProfileUpsert(external_id="a"), identifier=uuid4(), now=LATER)
+    profile = new_profile(ProfileUpsert(external_id="a"), identifier=uuid4(), now=LATER)
     assert apply(ProfileUpsert(external_id="a", first_name="Ada"), profile, now=NOW).updated_at == LATER
 
 

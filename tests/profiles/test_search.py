@@ -4,9 +4,9 @@ import pytest
 
 from regulars.kit.ids import PROFILE
 from regulars.kit.keyset import PageRequest
-from regulars.profiles.browse.search import count_profiles, list_newest, search_by_name, search_exactly
 from regulars.profiles.model import Phone, ProfileUpsert
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.search import count_profiles, list_newest, search_by_name, search_exactly
+from regulars.profiles.write import upsert_profiles
 
 pytestmark = pytest.mark.anyio
 PEOPLE = [

@@ -8,9 +8,8 @@ from regulars.kit.errors import ValidationError
 from regulars.kit.ids import ByExternalId, ById
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profile
-from regulars.profiles.model import Profile, ProfileUpsert
-from regulars.profiles.set_attributes import AttributeChanges, set_attributes
-from regulars.profiles.upsert import Upserted, upsert_profiles
+from regulars.profiles.model import AttributeChanges, Profile, ProfileUpsert
+from regulars.profiles.write import UpsertedProfile, set_attributes, upsert_profiles
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +20,7 @@ async def profile(database, organization_id) -> Profile:
         outcome = (
             await upsert_profiles(tx, organization_id, [ProfileUpsert(external_id="a", attributes={"tier": "gold"})])
         )[0]
-    assert isinstance(outcome, Upserted)
+    assert isinstance(outcome, UpsertedProfile)
     return outcome.profile
 
 

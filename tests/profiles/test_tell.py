@@ -7,13 +7,11 @@ import pytest
 
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import PROFILE, ByExternalId
-from regulars.profiles.facts import ProfilesChanged
+from regulars.profiles.facts import LIGHT_PROFILE_JSON, ProfilesChanged, publish_light_profiles
 from regulars.profiles.find import find_profile
-from regulars.profiles.model import ProfileRef, ProfileUpsert
-from regulars.profiles.set_attributes import AttributeChanges, set_attributes
-from regulars.profiles.shown import show_profile
-from regulars.profiles.tell import LIGHT_PROFILE, tell_light_profiles
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.model import AttributeChanges, ProfileRef, ProfileUpsert
+from regulars.profiles.wire import show_profile
+from regulars.profiles.write import set_attributes, upsert_profiles
 from regulars.work.interest import register_interest
 
 pytestmark = pytest.mark.anyio
@@ -96,12 +94,12 @@ async def test_without_interest_nothing_is_recorded(database, organization_id):
 async def test_a_statement_can_tell_of_light_profiles_with_the_same_text(database, organization_id, listening):
     identifier = UUID(int=5)
     async with database.transaction() as tx:
-        await tell_light_profiles(tx, organization_id, [ProfileRef(identifier, 'quote " and é')])
+        await publish_light_profiles(tx, organization_id, [ProfileRef(identifier, 'quote " and é')])
         time = format_timestamp(tx.now).encode()
         rows = await tx.fetch("SELECT to_json('quote \" and é'::text)::text", ())
     written = (
         f'{{"id":"{PROFILE.encode(identifier)}","external_id":{rows[0][0]}'.encode()
-        + LIGHT_PROFILE.replace(b"{at}", time)[:-1]
+        + LIGHT_PROFILE_JSON.replace(b"{at}", time)[:-1]
     )
     assert msgspec.json.decode(written) == (await told(database, organization_id))[0][1]
     assert time.decode() == msgspec.json.decode(written)["created_at"]

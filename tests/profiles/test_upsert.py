@@ -9,17 +9,16 @@ from regulars.kit.db import Database
 from regulars.kit.errors import ValidationError
 from regulars.kit.ids import ByExternalId
 from regulars.profiles.find import find_profile
-from regulars.profiles.light import create_light_profiles
 from regulars.profiles.model import Phone, Profile, ProfileUpsert
-from regulars.profiles.upsert import Upserted, upsert_profiles
+from regulars.profiles.write import UpsertedProfile, create_light_profiles, upsert_profiles
 
 pytestmark = pytest.mark.anyio
 
 
-async def upsert(database: Database, organization_id: UUID, *upserts: ProfileUpsert) -> list[Upserted]:
+async def upsert(database: Database, organization_id: UUID, *upserts: ProfileUpsert) -> list[UpsertedProfile]:
     async with database.transaction() as tx:
         outcomes = await upsert_profiles(tx, organization_id, upserts)
-    return [outcome for outcome in outcomes if isinstance(outcome, Upserted)]
+    return [outcome for outcome in outcomes if isinstance(outcome, UpsertedProfile)]
 
 
 async def stored(database: Database, organization_id: UUID, external_id: str) -> Profile | None:
@@ -57,7 +56,7 @@ async def test_a_write_that_changes_nothing_writes_nothing(database, organizatio
     same = ProfileUpsert(external_id="a", first_name="Ada", attributes={"x": "1", "y": None})
     (created,) = await upsert(database, organization_id, same)
     (again,) = await upsert(database, organization_id, same)
-    assert again == Upserted(created.profile, "unchanged")
+    assert again == UpsertedProfile(created.profile, "unchanged")
     assert await stored(database, organization_id, "a") == created.profile
 
 

@@ -22,7 +22,7 @@ from regulars.messaging.facts import MessagesChanged
 from regulars.organizations import manage
 from regulars.privacy.erase import erase_profiles
 from regulars.profiles.model import ProfileUpsert, read_phone
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.write import upsert_profiles
 from regulars.sales.model import Sale
 from regulars.sales.record import record_sales
 from regulars.segments.analysis.engine.answer import Engine

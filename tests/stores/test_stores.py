@@ -14,7 +14,7 @@ from regulars.kit.ids import STORE, ByExternalId, ById, new_uuid
 from regulars.stores import api
 from regulars.stores.find import find_store, find_stores
 from regulars.stores.model import COUNTRY_CODES, Address, StoreNotFound, StoreRef, StoreUpsert
-from regulars.stores.upsert import Upserted, upsert_stores
+from regulars.stores.upsert import UpsertedStore, upsert_stores
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +25,7 @@ def prepare(body: object) -> StoreUpsert:
     return api.prepare_store(request(UUID(int=1), body=json.dumps(body).encode()))
 
 
-async def upsert(database: Database, organization_id: UUID, *upserts: StoreUpsert) -> list[Upserted]:
+async def upsert(database: Database, organization_id: UUID, *upserts: StoreUpsert) -> list[UpsertedStore]:
     async with database.transaction() as tx:
         return await upsert_stores(tx, organization_id, upserts)
 

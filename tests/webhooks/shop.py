@@ -20,7 +20,7 @@ from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import Vault
 from regulars.privacy.erase import erase_profiles
 from regulars.profiles.model import Phone, ProfileUpsert
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.write import upsert_profiles
 from regulars.webhooks import look, manage
 from regulars.webhooks.delivery.queue import DeliveryQueue
 from regulars.webhooks.delivery.send import Sender

@@ -9,7 +9,7 @@ from tests.webhooks.shop import NUMBER, Shop
 
 from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.profiles.model import ProfileUpsert
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.write import upsert_profiles
 from regulars.webhooks import manage
 from regulars.webhooks.interests import HAS_TAKER_OF_MESSAGES, HAS_TAKER_OF_SALES
 from regulars.webhooks.model import FAMILIES

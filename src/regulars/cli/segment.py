@@ -18,8 +18,8 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database
 from regulars.kit.settings import Settings
 from regulars.kit.text import safe_cell
-from regulars.profiles.browse.search import find_by_ids
 from regulars.profiles.find import find_profile
+from regulars.profiles.search import find_by_ids
 from regulars.segments.analysis.ask import Analysis, running
 from regulars.segments.analysis.follow import follow
 from regulars.segments.analysis.model import Asked, Figures

@@ -18,11 +18,10 @@ from regulars.demo.tickets import make_tickets
 from regulars.kit.db import Database
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import ByExternalId, Reference
+from regulars.profiles.facts import publish_light_profiles
 from regulars.profiles.find import find_profiles
-from regulars.profiles.light import create_light_profiles, remove_light_profiles
 from regulars.profiles.model import ProfileRef
-from regulars.profiles.tell import tell_light_profiles
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.write import create_light_profiles, remove_light_profiles, upsert_profiles
 from regulars.sales.load import load_sales
 from regulars.sales.model import Sale
 from regulars.sales.record import record_sales
@@ -148,7 +147,7 @@ async def load_tickets(
         async with database.transaction() as tx:
             unused = set(await queries.find_profiles_without_sales(tx, organization_id, [one.id for one in batch]))
             await remove_light_profiles(tx, organization_id, unused)
-            await tell_light_profiles(tx, organization_id, [one for one in batch if one.id not in unused])
+            await publish_light_profiles(tx, organization_id, [one for one in batch if one.id not in unused])
 
 
 async def record_tickets(

@@ -15,7 +15,7 @@ from msgspec import inspect
 
 from regulars.consent.wire import OptInIn, OptOutIn
 from regulars.imports.model import Kind
-from regulars.profiles.decode import ProfileIn
+from regulars.profiles.wire import ProfileIn
 from regulars.sales.decode import SaleIn
 from regulars.stores.decode import StoreIn
 

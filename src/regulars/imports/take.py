@@ -20,9 +20,9 @@ from regulars.imports import queries
 from regulars.imports.model import Kind, Outcome, Row
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, invalid
-from regulars.profiles.decode import decode_profile
 from regulars.profiles.find import find_profiles
-from regulars.profiles.upsert import upsert_profiles
+from regulars.profiles.wire import decode_profile
+from regulars.profiles.write import upsert_profiles
 from regulars.sales.decode import decode_sale
 from regulars.sales.record import record_sales
 from regulars.stores.decode import decode_store

@@ -15,9 +15,9 @@ from regulars.privacy.answers import read_answers
 from regulars.privacy.erasure_log import Erasure, ErasureLog
 from regulars.privacy.facts import ProfileErased
 from regulars.privacy.rooms import ROOMS
-from regulars.profiles.erase import lock_profiles_to_erase
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.model import Profile
+from regulars.profiles.personal import lock_profiles_to_erase
 from regulars.work import outbox
 from regulars.work.personal import ErasedPeople
 

@@ -32,17 +32,26 @@ from regulars.kit.json import STRING_CHARACTERS_MAX, encode
 from regulars.kit.pagination import Page, read_limit
 from regulars.kit.text import check_reference
 from regulars.kit.wire import REFERENCE_SCHEMA
-from regulars.profiles.decode import ProfileIn, WrappedAttributesIn, decode_attributes, decode_profile
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import list_profiles, read_profiles
 from regulars.profiles.model import (
+    AttributeChanges,
     Profile,
     ProfileUpsert,
     read_phone,
 )
-from regulars.profiles.set_attributes import AttributeChanges, set_attributes
-from regulars.profiles.shown import ProfileIdsOut, ProfileOut, in_order, show_ids, show_profile
-from regulars.profiles.upsert import Upserted, upsert_profiles
+from regulars.profiles.wire import (
+    ProfileIdsOut,
+    ProfileIn,
+    ProfileOut,
+    WrappedAttributesIn,
+    decode_attributes,
+    decode_profile,
+    show_ids,
+    show_profile,
+    sort_attributes,
+)
+from regulars.profiles.write import UpsertedProfile, set_attributes, upsert_profiles
 
 
 class ProfilePageOut(Page[ProfileOut], frozen=True):
@@ -84,7 +93,7 @@ def prepare_profile(request: Request) -> ProfileUpsert:
 
 async def run_profiles(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
     outcomes = await upsert_profiles(tx, organization_id, [write.command for write in writes])
-    return [_answer(outcome, write.request.caller) for outcome, write in zip(outcomes, writes, strict=True)]
+    return [_respond(outcome, write.request.caller) for outcome, write in zip(outcomes, writes, strict=True)]
 
 
 def prepare_batch(request: Request) -> Batch[ProfileUpsert]:
@@ -97,7 +106,7 @@ async def run_batches(tx: Tx, organization_id: UUID, writes: Sequence[Write]) ->
     return [
         answer_batch(
             [
-                _answer(next(outcomes), write.request.caller) if isinstance(item, ProfileUpsert) else item
+                _respond(next(outcomes), write.request.caller) if isinstance(item, ProfileUpsert) else item
                 for item in write.command.items
             ],
             write.request,
@@ -113,12 +122,12 @@ def prepare_attributes(request: Request) -> AttributeChanges:
 async def run_attributes(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[Answer | ApiError]:
     outcomes = await set_attributes(tx, organization_id, [write.command for write in writes])
     return [
-        outcome if not isinstance(outcome, Profile) else Answer(200, encode(_attributes_shown(outcome, write)))
+        outcome if not isinstance(outcome, Profile) else Answer(200, encode(_show_attributes(outcome, write)))
         for outcome, write in zip(outcomes, writes, strict=True)
     ]
 
 
-async def look_up(
+async def _find(
     tx: Tx, organization_id: UUID, requests: Sequence[Request], *, show: Callable[[Profile], msgspec.Struct]
 ) -> list[Answer | ApiError]:
     references = [read_reference(PROFILE, request.references[0]) for request in requests]
@@ -161,28 +170,28 @@ async def handle_list(tx: Tx, request: Request) -> Answer:
     return Answer(200, encode(ProfilePageOut([show_profile(profile) for profile in page], has_more, cursor)))
 
 
-def _answer(outcome: Upserted | ApiError, caller: Caller) -> Answer | ApiError:
+def _respond(outcome: UpsertedProfile | ApiError, caller: Caller) -> Answer | ApiError:
     if isinstance(outcome, ApiError):
         return outcome
     profile, is_new = outcome.profile, outcome.change == "created"
-    # All of a new one came with the request.
+    # The request brought everything that a new profile has.
     if caller.is_ingest_only and not is_new:
         return Answer(200, encode(ProfileReceipt(PROFILE.encode(profile.id), profile.external_id)))
     return Answer(201 if is_new else 200, encode(show_profile(profile)))
 
 
 def _attributes_out(profile: Profile) -> AttributesOut:
-    return AttributesOut(show_ids(profile), in_order(profile.attributes))
+    return AttributesOut(show_ids(profile), sort_attributes(profile.attributes))
 
 
-def _attributes_shown(profile: Profile, write: Write) -> AttributesOut | AttributesReceipt:
-    """All attributes, or for a key that may only ingest those it sent."""
+def _show_attributes(profile: Profile, write: Write) -> AttributesOut | AttributesReceipt:
+    """All attributes, or for a key that may only ingest the attributes it sent."""
     if not write.request.caller.is_ingest_only:
         return _attributes_out(profile)
-    told: AttributeChanges = write.command
-    named = profile.external_id if isinstance(told.reference, ByExternalId) else msgspec.UNSET
-    sent = {key: value for key, value in told.changes.items() if value is not None}
-    return AttributesReceipt(ProfileReceipt(PROFILE.encode(profile.id), named), in_order(sent))
+    sent: AttributeChanges = write.command
+    named = profile.external_id if isinstance(sent.reference, ByExternalId) else msgspec.UNSET
+    attributes = {key: value for key, value in sent.changes.items() if value is not None}
+    return AttributesReceipt(ProfileReceipt(PROFILE.encode(profile.id), named), sort_attributes(attributes))
 
 
 ROUTES: tuple[Route, ...] = (
@@ -269,7 +278,7 @@ ROUTES: tuple[Route, ...] = (
         summary="Read a profile",
         answers={200: ProfileOut},
         errors=(ProfileNotFound,),
-        find=partial(look_up, show=show_profile),
+        find=partial(_find, show=show_profile),
     ),
     Mutation(
         path="/v1/profiles/{profile_id}/attributes",
@@ -296,6 +305,6 @@ ROUTES: tuple[Route, ...] = (
         summary="Read the attributes of a profile",
         answers={200: AttributesOut},
         errors=(ProfileNotFound,),
-        find=partial(look_up, show=_attributes_out),
+        find=partial(_find, show=_attributes_out),
     ),
 )

@@ -1,4 +1,4 @@
-"""What the room of profiles refuses."""
+"""The errors of profiles."""
 
 from regulars.kit.errors import ApiError
 
@@ -17,5 +17,5 @@ class ProfileNotFound(ApiError):
 
 
 def person_erased() -> ProfileNotFound:
-    """For a retry of a request whose kept answer spoke of somebody who was erased since."""
+    """Response to a retry whose stored response contained a person erased since then."""
     return ProfileNotFound("The person this answer spoke of was erased, and nothing ran again; stop sending them.")

@@ -1,11 +1,17 @@
-"""What this room tells the rooms above."""
+"""The facts that profiles publish to the rooms above."""
 
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import ClassVar, Literal
 from uuid import UUID
 
 import msgspec
 
+from regulars.kit.clock import format_timestamp
+from regulars.kit.db import Tx
+from regulars.profiles.model import Profile, ProfileRef, light_profile
+from regulars.profiles.wire import show_ids, show_profile
+from regulars.work import outbox
 from regulars.work.facts import Fact
 
 Change = Literal["created", "updated", "deleted"]
@@ -29,3 +35,39 @@ class ProfilesChanged(Fact, frozen=True):
     # The time of the transaction that changed them.
     at: datetime
     changes: tuple[ProfileChange, ...]
+
+
+_EMPTY_EXTERNAL_ID = b'"external_id":""'
+
+
+async def publish_changes(tx: Tx, organization_id: UUID, changes: Sequence[tuple[Profile, Change]]) -> None:
+    """Record the changes in order, each with the profile right after it, if a room above listens."""
+    if not changes or not await outbox.is_wanted(tx, organization_id, ProfilesChanged):
+        return
+    published = [
+        ProfileChange(
+            profile.id,
+            change,
+            msgspec.Raw(msgspec.json.encode(show_ids(profile) if change == "deleted" else show_profile(profile))),
+        )
+        for profile, change in changes
+    ]
+    await outbox.record(tx, organization_id, [ProfilesChanged(tx.now, tuple(published))])
+
+
+async def publish_light_profiles(tx: Tx, organization_id: UUID, profiles: Iterable[ProfileRef]) -> None:
+    """Publish light profiles that this transaction created; the caller knows that they stay."""
+    made = [light_profile(profile.external_id, identifier=profile.id, now=tx.now) for profile in profiles]
+    await publish_changes(tx, organization_id, [(profile, "created") for profile in made])
+
+
+def _write_light_profile() -> bytes:
+    moment = datetime(2000, 1, 1, tzinfo=UTC)
+    shown = msgspec.json.encode(show_profile(light_profile("", identifier=UUID(int=0), now=moment)))
+    rest = shown[shown.index(_EMPTY_EXTERNAL_ID) + len(_EMPTY_EXTERNAL_ID) :]
+    return rest.replace(format_timestamp(moment).encode(), b"{at}") + b"}"
+
+
+# The JSON of a light profile after its external_id, for the statement that writes such a fact itself. It is the same
+# for all light profiles but for the times, which `{at}` marks.
+LIGHT_PROFILE_JSON = _write_light_profile()

@@ -1,4 +1,4 @@
-"""Find profiles by what callers call them, or by their number."""
+"""Find profiles by their ids or their number, and lock them."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
@@ -37,16 +37,16 @@ async def find_profiles_by_phone(
 
 
 async def lock_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> set[UUID]:
-    """Hold the profiles in existence until the transaction ends; give those that still exist.
+    """Lock the profiles against deletion until the transaction ends; gives those that still exist.
 
-    Whoever writes a profile's id into another table does this first: an erasure then waits, and finds what was
-    written. Others may refer to the same profile, or change its fields, at the same time.
+    A transaction calls this before it writes a profile's id into another table: an erasure then waits, and finds what
+    was written. Other transactions may refer to the same profile, or change its fields, at the same time.
     """
-    return await queries.keep_profiles(tx, organization_id, sorted(set(ids))) if ids else set()
+    return await queries.lock_against_deletion(tx, organization_id, sorted(set(ids))) if ids else set()
 
 
-async def find_held_up(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> set[UUID]:
-    """Hold against changes those profiles that nobody else holds, without waiting; give those that somebody does."""
+async def try_lock_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> set[UUID]:
+    """Lock against changes without waiting; gives the profiles that another transaction has locked."""
     existing = await queries.find_existing(tx, organization_id, sorted(set(ids)))
     return existing - await queries.lock_free_profiles(tx, organization_id, sorted(existing))
 
@@ -86,6 +86,6 @@ async def list_profiles(
     )
 
 
-async def find_held_values(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Those of the attributes, each a key and a value, that some profile has."""
-    return await queries.find_held_values(tx, organization_id, values)
+async def find_values_in_use(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of the (key, value) attributes that at least one profile has."""
+    return await queries.find_values_in_use(tx, organization_id, values)

@@ -10,6 +10,7 @@ import phonenumbers
 from msgspec import UNSET, Meta, UnsetType
 
 from regulars.kit.errors import ValidationError, invalid
+from regulars.kit.ids import Reference
 from regulars.kit.phone import is_e164
 
 ATTRIBUTE_KEY_CHARACTERS_MAX = 128
@@ -43,7 +44,7 @@ class ProfileRef(msgspec.Struct, frozen=True):
 
     id: UUID
     external_id: str
-    # True only where a light profile was made for the asker, in the asker's own transaction.
+    # True only for a light profile that the caller's own transaction created.
     is_new: bool = False
 
 
@@ -56,6 +57,14 @@ class ProfileUpsert(msgspec.Struct, frozen=True, kw_only=True):
     last_name: str | UnsetType | None = UNSET
     attributes: Mapping[str, str | None] = {}
     # The unknown members of the body it was read from.
+    ignored: tuple[str, ...] = ()
+
+
+class AttributeChanges(msgspec.Struct, frozen=True):
+    """Values to set on one profile; None removes a key."""
+
+    reference: Reference
+    changes: Mapping[str, str | None]
     ignored: tuple[str, ...] = ()
 
 
@@ -78,10 +87,10 @@ def apply(upsert: ProfileUpsert, profile: Profile, *, now: datetime) -> Profile:
         last_name=profile.last_name if upsert.last_name is UNSET else upsert.last_name,
         attributes=merge(profile.attributes, upsert.attributes),
     )
-    return profile if changed == profile else touched(changed, now=now)
+    return profile if changed == profile else with_updated_at(changed, now=now)
 
 
-def begin(upsert: ProfileUpsert, *, identifier: UUID, now: datetime) -> Profile:
+def new_profile(upsert: ProfileUpsert, *, identifier: UUID, now: datetime) -> Profile:
     """A new profile as the upsert describes it."""
     return apply(upsert, light_profile(upsert.external_id, identifier=identifier, now=now), now=now)
 
@@ -101,7 +110,7 @@ def light_profile(external_id: str, *, identifier: UUID, now: datetime) -> Profi
     )
 
 
-def touched(profile: Profile, *, now: datetime) -> Profile:
+def with_updated_at(profile: Profile, *, now: datetime) -> Profile:
     # A transaction that began earlier may come to write later: the time of a change never runs backwards.
     return msgspec.structs.replace(profile, updated_at=max(now, profile.updated_at))
 
@@ -133,9 +142,9 @@ def _too_many_attributes(field: str = "attributes") -> ValidationError:
 
 
 def read_phone(text: str, *, default_country: str | None) -> Phone:
-    """Read a number as E.164, or keep it exactly as sent: a phone number is never a reason to lose a profile.
+    """Read a number as E.164, or store it exactly as sent: a phone number is never a reason to refuse a profile.
 
-    It is read when it begins with a plus or `00`, or by the habits of the organization's default country.
+    It is read when it begins with a plus or `00`, or by the rules of the organization's default country.
     """
     if is_e164(text):
         return Phone(text, reachable=True)

@@ -1,12 +1,49 @@
-"""What profiles hold about people: everything."""
+"""The personal data of profiles, which is all of it, and how a profile is erased."""
 
+from collections.abc import Collection, Sequence
 from typing import Final
 from uuid import UUID
 
+import msgspec
+
 from regulars.kit.db import Tx
-from regulars.kit.ids import ById
-from regulars.profiles.erase import delete_profiles, forget_changes, lock_profiles_to_erase
+from regulars.kit.ids import ByExternalId, ById, Reference, split_references
+from regulars.profiles import queries
+from regulars.profiles.facts import ProfilesChanged, publish_changes
+from regulars.profiles.model import Profile
+from regulars.work.erase import rewrite_waiting_facts
 from regulars.work.personal import ErasedPeople, PersonalData
+
+
+async def lock_profiles_to_erase(
+    tx: Tx, organization_id: UUID, references: Collection[Reference]
+) -> dict[Reference, Profile]:
+    """Lock the profiles that the references name: no transaction can begin to refer to them until this one ends."""
+    ids, external_ids = split_references(references)
+    found: dict[Reference, Profile] = {}
+    for profile in await queries.lock_profiles_to_delete(tx, organization_id, ids=ids, external_ids=external_ids):
+        found[ById(profile.id)] = profile
+        found[ByExternalId(profile.external_id)] = profile
+    return {reference: found[reference] for reference in references if reference in found}
+
+
+async def delete_profiles(tx: Tx, organization_id: UUID, profiles: Sequence[Profile]) -> None:
+    """Delete the rows and the unpublished facts about them; publish their deletion, with their two ids only."""
+    ids = [profile.id for profile in profiles]
+    await queries.delete_profiles(tx, organization_id, sorted(ids))
+    await erase_waiting_changes(tx, organization_id, ids)
+    await publish_changes(tx, organization_id, [(profile, "deleted") for profile in profiles])
+
+
+async def erase_waiting_changes(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
+    """Remove the profiles from facts that no listener has handled yet, but for the facts of their deletion."""
+    gone = set(ids)
+
+    def without(fact: ProfilesChanged) -> ProfilesChanged | None:
+        remaining = tuple(one for one in fact.changes if one.id not in gone or one.change == "deleted")
+        return msgspec.structs.replace(fact, changes=remaining) if remaining else None
+
+    await rewrite_waiting_facts(tx, organization_id, ProfilesChanged, gone, without)
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
@@ -15,7 +52,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 async def _erase_stragglers(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    await forget_changes(tx, organization_id, people.profile_ids)
+    await erase_waiting_changes(tx, organization_id, people.profile_ids)
 
 
 PERSONAL_DATA: Final = PersonalData(

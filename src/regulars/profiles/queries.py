@@ -90,7 +90,7 @@ async def find_profile_refs_by_phone(
         CROSS JOIN LATERAL (
             SELECT id, external_id
             FROM profiles
-            -- A number in E.164 is shorter than the indexed beginning. OFFSET keeps the look-up inside.
+            -- A number in E.164 is shorter than the indexed beginning. OFFSET keeps one look-up per number.
             WHERE organization_id = %s AND left(phone_number, 64) = wanted.number AND phone_reachable
             OFFSET 0
         ) AS found
@@ -148,15 +148,15 @@ async def list_profiles(
     return [profile_in(row) for row in rows]
 
 
-async def keep_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
-    """Lock out deletion, in the order of the ids; changes of other columns may go on beside it."""
+async def lock_against_deletion(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
+    """Lock against deletion, in the order of the ids; other transactions may still change columns."""
     rows = await tx.fetch(
         """
-        SELECT kept.id
+        SELECT locked.id
         FROM (SELECT id FROM unnest(%s::uuid[]) AS given (id) ORDER BY id) AS wanted
         CROSS JOIN LATERAL (
             SELECT id FROM profiles WHERE organization_id = %s AND id = wanted.id FOR KEY SHARE
-        ) AS kept
+        ) AS locked
         """,
         (list(ids), organization_id),
     )
@@ -166,7 +166,7 @@ async def keep_profiles(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> s
 async def lock_profiles_to_change(
     tx: Tx, organization_id: UUID, *, ids: Sequence[UUID], external_ids: Sequence[str]
 ) -> list[Profile]:
-    # NO KEY: a change never touches a key, so it need not hold up those who only refer to the profile.
+    # NO KEY: a change never touches a key, so transactions that only refer to the profile need not wait.
     rows = await tx.fetch(_LOCK + "FOR NO KEY UPDATE) AS locked", _wanted(organization_id, ids, external_ids))
     return [profile_in(row) for row in rows]
 
@@ -224,7 +224,7 @@ _UPDATE: Final = (Columns(id=Ids, updated_at=Timestamps) | _CHANGEABLE).write(
 
 
 async def insert_profiles_if_new(tx: Tx, organization_id: UUID, profiles: Sequence[Profile]) -> set[UUID]:
-    """Insert, in the order of their external_id, the profiles nobody else has inserted; give the ids that went in."""
+    """Insert the profiles that do not exist yet, in the order of their external_id; gives the inserted ids."""
     values = {"organization_id": organization_id, "now": tx.now, "records": _records(profiles)}
     return {row[0] for row in await tx.fetch(_INSERT, values)}
 
@@ -243,8 +243,8 @@ def _records(profiles: Sequence[Profile]) -> str:
     return msgspec.json.encode(profiles).decode()
 
 
-async def find_held_values(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Those of the attributes, each a key and a value, that some profile has. Common ones are found at once."""
+async def find_values_in_use(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of the (key, value) attributes that at least one profile has; the scan for a value ends at its first."""
     rows = await tx.fetch(
         """
         SELECT it.key, it.value
@@ -253,7 +253,7 @@ async def find_held_values(tx: Tx, organization_id: UUID, values: Sequence[tuple
             SELECT 1 FROM profiles
             WHERE organization_id = %(organization_id)s AND attributes ->> it.key = it.value
             LIMIT 1
-        ) AS held
+        ) AS used
         """,
         {
             "organization_id": organization_id,

@@ -14,10 +14,10 @@ from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, Unavailable
 from regulars.kit.ids import ByExternalId, Reference, new_uuids_since
 from regulars.profiles.errors import ProfileNotFound
+from regulars.profiles.facts import publish_light_profiles
 from regulars.profiles.find import find_profiles, lock_profiles
-from regulars.profiles.light import create_light_profiles, remove_light_profiles
 from regulars.profiles.model import ProfileRef
-from regulars.profiles.tell import tell_light_profiles
+from regulars.profiles.write import create_light_profiles, remove_light_profiles
 from regulars.sales import queries
 from regulars.sales.collide import note_collisions
 from regulars.sales.facts import SalesRecorded
@@ -138,7 +138,7 @@ async def _insert(tx: Tx, organization_id: UUID, sales: Sequence[Sale], known: _
     await remove_light_profiles(tx, organization_id, unused)
     for identifier in unused:
         del known.profiles[ByExternalId(known.light.pop(identifier).external_id)]
-    await tell_light_profiles(tx, organization_id, known.light.values())
+    await publish_light_profiles(tx, organization_id, known.light.values())
     return inserted
 
 

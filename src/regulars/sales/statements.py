@@ -32,8 +32,7 @@ from regulars.kit.columns import Columns
 from regulars.kit.connection import Connection, Prepared
 from regulars.kit.errors import Headers
 from regulars.kit.ids import PROFILE, new_uuids
-from regulars.profiles.facts import ProfilesChanged
-from regulars.profiles.tell import LIGHT_PROFILE
+from regulars.profiles.facts import LIGHT_PROFILE_JSON, ProfilesChanged
 from regulars.sales.encode import Split
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import Sale
@@ -350,7 +349,7 @@ def _values(form: Form, new: New, *, status: int) -> dict[str, bytes | None]:
             "candidate_names": Texts([candidate.name for candidate in candidates]).payload,
             "profiles_topic": _PROFILES_TOPIC,
             "at": format_timestamp(new.now).encode(),
-            "light_profile": LIGHT_PROFILE,
+            "light_profile": LIGHT_PROFILE_JSON,
             "fact_organizations": Uuids(organizations).payload,
             "fact_ids": Uuids(new_uuids(len(organizations))).payload,
         }

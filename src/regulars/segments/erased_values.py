@@ -12,7 +12,7 @@ import msgspec
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.kit.db import Tx
-from regulars.profiles.find import find_held_values
+from regulars.profiles.find import find_values_in_use
 from regulars.work.personal import ErasedPeople
 
 ERASED_VALUE: Final = "[erased]"
@@ -39,7 +39,7 @@ async def find_erased(
         return set()
     types = await find_types(tx, organization_id, Catalog.ATTRIBUTES, {key for key, _ in found})
     texts = [one for one in found if one[0] not in types or types[one[0]][0] is AttributeType.TEXT]
-    return set(texts) - await find_held_values(tx, organization_id, texts)
+    return set(texts) - await find_values_in_use(tx, organization_id, texts)
 
 
 def without_values(definition: str, erased: Collection[Attribute]) -> str:

@@ -1,19 +1,23 @@
-"""Find stores by what callers call them."""
+"""Find stores by their ids, and list them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 from uuid import UUID
 
+import msgspec
+from psycopg.rows import TupleRow
+from psycopg.sql import SQL
+
+from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, ByExternalId, ById, Reference, split_references
-from regulars.kit.keyset import PageRequest, PageRows
-from regulars.stores import queries
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
 from regulars.stores.model import Address, NamedStore, Store, StoreRef
 
 STORES_MAX: Final = 10_000
 
-# So many are looked at for a word that few of them have.
-LOOKED_AT_MAX: Final = 5_000
+# How many rows one page scans for a rare text.
+ROWS_SCANNED_MAX: Final = 5_000
 
 
 async def find_stores(tx: Tx, organization_id: UUID, references: Collection[Reference]) -> dict[Reference, StoreRef]:
@@ -21,54 +25,152 @@ async def find_stores(tx: Tx, organization_id: UUID, references: Collection[Refe
     ids, external_ids = split_references(references)
     found: dict[Reference, StoreRef] = {}
     if ids:
-        for store in await queries.find_store_refs_by_id(tx, organization_id, ids):
+        for store in await find_store_refs_by_id(tx, organization_id, ids):
             found[ById(store.id)] = store
     if external_ids:
-        for store in await queries.find_store_refs_by_external_id(tx, organization_id, external_ids):
+        for store in await find_store_refs_by_external_id(tx, organization_id, external_ids):
             found[ByExternalId(store.external_id)] = store
     return found
 
 
 async def find_store(tx: Tx, organization_id: UUID, reference: Reference) -> Store | None:
     if isinstance(reference, ById):
-        return None if reference.id is None else await queries.find_store_by_id(tx, organization_id, reference.id)
+        return None if reference.id is None else await find_store_by_id(tx, organization_id, reference.id)
     if "\0" in reference.external_id:
         return None
-    return await queries.find_store_by_external_id(tx, organization_id, reference.external_id)
+    return await find_store_by_external_id(tx, organization_id, reference.external_id)
+
+
+# Below every UUIDv7: a list without a cursor begins after it.
+_BEFORE_ALL = UUID(int=0)
+_FIND: Final = fill("SELECT {names} FROM stores WHERE organization_id = %s AND ", names=names_of(Store))
+
+
+def store_in(row: TupleRow) -> Store:
+    identifier, external_id, name, address, created_at, updated_at = row
+    return Store(
+        id=identifier,
+        external_id=external_id,
+        name=name,
+        address=None if address is None else msgspec.convert(address, Address),
+        created_at=created_at,
+        updated_at=updated_at,
+    )
+
+
+async def find_store_refs_by_id(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[StoreRef]:
+    rows = await tx.fetch(
+        "SELECT id, external_id FROM stores WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(ids)),
+    )
+    return [StoreRef(*row) for row in rows]
+
+
+async def find_store_refs_by_external_id(tx: Tx, organization_id: UUID, external_ids: Sequence[str]) -> list[StoreRef]:
+    rows = await tx.fetch(
+        "SELECT id, external_id FROM stores WHERE organization_id = %s AND external_id = ANY (%s::text[])",
+        (organization_id, list(external_ids)),
+    )
+    return [StoreRef(*row) for row in rows]
+
+
+async def name_stores(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    """The display names of these stores: the name, or the code of a store without one."""
+    if not ids:
+        return {}
+    rows = await tx.fetch(
+        "SELECT id, coalesce(name, external_id) FROM stores WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(ids)),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def find_addresses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Address]:
+    """The addresses of these stores; a store without an address is absent."""
+    if not ids:
+        return {}
+    rows = await tx.fetch(
+        "SELECT id, address FROM stores WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND address IS NOT NULL",
+        (organization_id, list(ids)),
+    )
+    return {row[0]: msgspec.convert(row[1], Address) for row in rows}
+
+
+async def find_addresses_in(tx: Tx, organization_id: UUID, country: str) -> list[Address]:
+    """The addresses of the organization's stores in a country."""
+    rows = await tx.fetch(
+        "SELECT address FROM stores WHERE organization_id = %s AND address ->> 'country_code' = %s LIMIT %s",
+        (organization_id, country, STORES_MAX),
+    )
+    return [msgspec.convert(row[0], Address) for row in rows]
+
+
+async def find_store_by_id(tx: Tx, organization_id: UUID, identifier: UUID) -> Store | None:
+    rows = await tx.fetch(
+        _FIND + "id = %s",
+        (organization_id, identifier),
+    )
+    return store_in(rows[0]) if rows else None
+
+
+async def find_store_by_external_id(tx: Tx, organization_id: UUID, external_id: str) -> Store | None:
+    rows = await tx.fetch(
+        _FIND + "external_id = %s",
+        (organization_id, external_id),
+    )
+    return store_in(rows[0]) if rows else None
 
 
 async def list_stores(tx: Tx, organization_id: UUID, *, after: UUID | None, limit: int) -> list[Store]:
     """Stores in the order of their creation, from the one after `after` on."""
-    return await queries.list_stores(tx, organization_id, after=after, limit=limit)
+    rows = await tx.fetch(
+        _FIND + "id > %s ORDER BY id LIMIT %s",
+        (organization_id, after or _BEFORE_ALL, limit),
+    )
+    return [store_in(row) for row in rows]
 
 
-async def find_addresses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Address]:
-    """Where these stores are; those without an address are absent."""
-    return await queries.find_addresses(tx, organization_id, sorted(ids)) if ids else {}
+# The expression of the index.
+_BY_NAME: Final = Keyset({'(left(lower(COALESCE(name, external_id)), 100)) COLLATE "C"': str, "id": UUID})
+_FILTERS: Final = {
+    "text": """
+        (id = %(identifier)s::uuid OR position(%(text)s IN lower(concat_ws(
+            ' ', name, external_id, address ->> 'locality', address ->> 'postal_code'))) > 0)
+        """
+}
 
 
-async def find_addresses_in(tx: Tx, organization_id: UUID, country: str) -> list[Address]:
-    """The addresses of an organization's stores in a country, of as many stores as a chain may have."""
-    return await queries.find_addresses_in(tx, organization_id, country, limit=STORES_MAX)
-
-
-async def name_stores(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
-    """What people call these stores: the name, or the code of one without."""
-    return await queries.find_store_names(tx, organization_id, sorted(ids)) if ids else {}
-
-
-async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, word: str = "") -> PageRows[NamedStore]:
-    """Those whose name, place or code has the word."""
-    return await queries.list_stores_by_name(
+async def list_by_name(tx: Tx, organization_id: UUID, page: PageRequest, *, text: str = "") -> PageRows[NamedStore]:
+    """The stores whose name, place or code contains the text, among a bounded number."""
+    return await _BY_NAME.scan(
         tx,
-        organization_id,
+        SQL("""
+        SELECT sorted, id, external_id, name, address, created_at, updated_at
+        FROM (
+            SELECT (left(lower(COALESCE(name, external_id)), 100)) COLLATE "C" AS sorted,
+                   id, external_id, name, address, created_at, updated_at
+            FROM stores
+            WHERE organization_id = %(organization_id)s {beyond}
+            ORDER BY {ordered}
+            LIMIT %(looked_at)s
+        ) AS stores
+        WHERE true {narrowed}
+        ORDER BY {ordered}
+        LIMIT %(limit)s
+        """),
         page,
-        word=word.lower() or None,
-        identifier=STORE.decode(word),
-        rows_max=LOOKED_AT_MAX,
+        {"organization_id": organization_id, "text": text.lower() or None, "identifier": STORE.decode(text)},
+        make=lambda name, *row: NamedStore(store_in(row), (name, str(row[0]))),
+        table="stores",
+        filters=_FILTERS,
+        rows_max=ROWS_SCANNED_MAX,
     )
 
 
 async def count_stores(tx: Tx, organization_id: UUID, *, most: int) -> int:
-    """How many there are, counted up to a bound."""
-    return await queries.count_stores(tx, organization_id, most=most)
+    """The number of stores, counted up to `most`."""
+    rows = await tx.fetch(
+        "SELECT count(*) FROM (SELECT FROM stores WHERE organization_id = %s LIMIT %s) AS counted",
+        (organization_id, most),
+    )
+    return int(rows[0][0])

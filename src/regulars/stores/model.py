@@ -86,7 +86,7 @@ def apply(upsert: StoreUpsert, store: Store, *, now: datetime) -> Store:
     return msgspec.structs.replace(store, name=name, address=address, updated_at=max(now, store.updated_at))
 
 
-def begin(upsert: StoreUpsert, *, identifier: UUID, now: datetime) -> Store:
+def new_store(upsert: StoreUpsert, *, identifier: UUID, now: datetime) -> Store:
     return Store(
         id=identifier,
         external_id=upsert.external_id,
@@ -97,4 +97,4 @@ def begin(upsert: StoreUpsert, *, identifier: UUID, now: datetime) -> Store:
     )
 
 
-PERSONAL_DATA: Final = PersonalData(harmless={"stores": "about the retailer's shops"})
+PERSONAL_DATA: Final = PersonalData(harmless={"stores": "about the retailer's stores"})

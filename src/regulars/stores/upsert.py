@@ -2,69 +2,130 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 import msgspec
 
+from regulars.kit.arrays import Ids, Jsons, Texts, Timestamps
+from regulars.kit.columns import Columns
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.kit.upserts import upsert_with_retries
-from regulars.stores import queries
-from regulars.stores.model import Store, StoreUpsert, apply, begin
+from regulars.stores.find import store_in
+from regulars.stores.model import Store, StoreUpsert, apply, new_store
 
 
-class Upserted(msgspec.Struct, frozen=True):
+class UpsertedStore(msgspec.Struct, frozen=True):
     """The store as it stood after this upsert, which need not be the last of its batch."""
 
     store: Store
     change: Literal["created", "updated", "unchanged"]
 
 
-async def upsert_stores(tx: Tx, organization_id: UUID, upserts: Sequence[StoreUpsert]) -> list[Upserted]:
+async def upsert_stores(tx: Tx, organization_id: UUID, upserts: Sequence[StoreUpsert]) -> list[UpsertedStore]:
     """Apply the upserts in their order; several may name the same store.
 
-    Existing stores are locked and folded, and only changed ones written. A store that is not there is folded from
-    nothing and inserted complete. Should another transaction insert it first, our insert waits, gives nothing back,
-    and the next round folds the same upserts onto the winner's row.
+    Existing stores are locked, and written only if an upsert changes them. A store that does not exist is inserted as
+    its upserts leave it. If another transaction inserts it first, our insert waits and returns nothing, and the next
+    round applies the same upserts to the other transaction's row.
     """
     return await upsert_with_retries(
-        upserts, lambda upsert: upsert.external_id, lambda waiting: _settle(tx, organization_id, waiting)
+        upserts, lambda upsert: upsert.external_id, lambda waiting: _upsert_round(tx, organization_id, waiting)
     )
 
 
-async def _settle(tx: Tx, organization_id: UUID, upserts: dict[str, list[StoreUpsert]]) -> dict[str, list[Upserted]]:
-    """One round over the stores by external id; those that lost a race are left out of the answer."""
-    locked = await queries.lock_stores(tx, organization_id, sorted(upserts))
+async def _upsert_round(
+    tx: Tx, organization_id: UUID, upserts: dict[str, list[StoreUpsert]]
+) -> dict[str, list[UpsertedStore]]:
+    """One round over the stores by external id; a store that another transaction inserted first is absent."""
+    locked = await _lock_stores(tx, organization_id, sorted(upserts))
     stored = {store.external_id: store for store in locked}
-    settled: dict[str, list[Upserted]] = {}
+    outcomes: dict[str, list[UpsertedStore]] = {}
     created: list[Store] = []
     changed: list[Store] = []
     for external_id, in_order in upserts.items():
         before = stored.get(external_id)
-        settled[external_id] = _fold(before, in_order, now=tx.now)
-        after = settled[external_id][-1].store
+        outcomes[external_id] = _apply_all(before, in_order, now=tx.now)
+        after = outcomes[external_id][-1].store
         if before is None:
             created.append(after)
         elif after is not before:
             changed.append(after)
     if changed:
-        await queries.update_stores(tx, organization_id, changed)
+        await _update_stores(tx, organization_id, changed)
     if created:
-        inserted = await queries.insert_stores_if_new(tx, organization_id, created)
+        inserted = await _insert_stores_if_new(tx, organization_id, created)
         for store in created:
             if store.id not in inserted:
-                del settled[store.external_id]
-    return settled
+                del outcomes[store.external_id]
+    return outcomes
 
 
-def _fold(store: Store | None, upserts: Sequence[StoreUpsert], *, now: datetime) -> list[Upserted]:
-    outcomes: list[Upserted] = []
+def _apply_all(store: Store | None, upserts: Sequence[StoreUpsert], *, now: datetime) -> list[UpsertedStore]:
+    outcomes: list[UpsertedStore] = []
     for upsert in upserts:
         if store is None:
-            store = begin(upsert, identifier=new_uuid(), now=now)
-            outcomes.append(Upserted(store, "created"))
+            store = new_store(upsert, identifier=new_uuid(), now=now)
+            outcomes.append(UpsertedStore(store, "created"))
         else:
             before, store = store, apply(upsert, store, now=now)
-            outcomes.append(Upserted(store, "unchanged" if store is before else "updated"))
+            outcomes.append(UpsertedStore(store, "unchanged" if store is before else "updated"))
     return outcomes
+
+
+async def _lock_stores(tx: Tx, organization_id: UUID, external_ids: Sequence[str]) -> list[Store]:
+    # NO KEY: an upsert never changes a key, so transactions that only refer to the store need not wait.
+    rows = await tx.fetch(
+        """
+        SELECT locked.id, locked.external_id, locked.name, locked.address, locked.created_at, locked.updated_at
+        FROM (
+            SELECT (
+                SELECT id FROM stores WHERE organization_id = %(organization_id)s AND external_id = named.external_id
+            ) AS id
+            FROM unnest(%(external_ids)s::text[]) AS named (external_id)
+            ORDER BY id
+        ) AS wanted
+        CROSS JOIN LATERAL (
+            SELECT id, external_id, name, address, created_at, updated_at
+            FROM stores
+            WHERE organization_id = %(organization_id)s AND id = wanted.id
+            FOR NO KEY UPDATE
+        ) AS locked
+        """,
+        {"organization_id": organization_id, "external_ids": list(external_ids)},
+    )
+    return [store_in(row) for row in rows]
+
+
+_CHANGEABLE: Final = Columns(name=Texts, address=Jsons)
+_INSERT: Final = (Columns(id=Ids, external_id=Texts) | _CHANGEABLE).write(
+    """
+    INSERT INTO stores (organization_id, created_at, updated_at, {columns})
+    SELECT %(organization_id)s, %(now)s, %(now)s, it.* FROM {records}
+    ORDER BY it.external_id
+    ON CONFLICT (organization_id, external_id) DO NOTHING
+    RETURNING id
+    """
+)
+_UPDATE: Final = (Columns(id=Ids, updated_at=Timestamps) | _CHANGEABLE).write(
+    """
+    UPDATE stores SET updated_at = it.updated_at, {changed} FROM {records}
+    WHERE stores.organization_id = %(organization_id)s AND stores.id = it.id
+    """,
+    changed=_CHANGEABLE.assign("it"),
+)
+
+
+async def _insert_stores_if_new(tx: Tx, organization_id: UUID, stores: Sequence[Store]) -> set[UUID]:
+    """Insert the stores that do not exist yet, in the order of their external_id; gives the inserted ids."""
+    values = {"organization_id": organization_id, "now": tx.now, "records": _records(stores)}
+    return {row[0] for row in await tx.fetch(_INSERT, values)}
+
+
+async def _update_stores(tx: Tx, organization_id: UUID, stores: Sequence[Store]) -> None:
+    await tx.execute(_UPDATE, {"organization_id": organization_id, "records": _records(stores)})
+
+
+def _records(stores: Sequence[Store]) -> str:
+    return msgspec.json.encode(stores).decode()

@@ -6,7 +6,7 @@ import msgspec
 
 from regulars.consent.wire import LinkedProfileOut, SubscriptionOut
 from regulars.kit.wire import Timestamp
-from regulars.profiles.shown import ProfileIdsOut, ProfileOut
+from regulars.profiles.wire import ProfileIdsOut, ProfileOut
 from regulars.sales.encode import SalesEventOut
 from regulars.webhooks.model import MESSAGE_EVENTS, PING, PROFILE_EVENTS, SALES_EVENTS, SUBSCRIPTION_EVENTS
 from regulars.webhooks.samples import SAMPLES

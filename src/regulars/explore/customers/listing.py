@@ -18,15 +18,15 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
 from regulars.kit.keyset import PageRequest, PageRows
-from regulars.profiles.browse.search import (
-    Hit,
+from regulars.profiles.model import Profile
+from regulars.profiles.search import (
+    ProfileRow,
     count_profiles,
     find_by_ids,
     list_newest,
     search_by_name,
     search_exactly,
 )
-from regulars.profiles.model import Profile
 from regulars.sales.browse.history import LIST_MONTHS, History, read_history
 from regulars.sales.browse.tickets import list_tickets_of_customers
 from regulars.segments.analysis.ask import DEADLINE_S, Analysis
@@ -48,7 +48,7 @@ CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_numb
 
 
 class CustomerRow(NamedTuple):
-    hit: Hit
+    hit: ProfileRow
     history: History
     status: str | None
     phone_number: str | None
@@ -179,14 +179,14 @@ def _offset(visit: Visit) -> int:
     return 0 if place is None else place.number
 
 
-async def _hits(tx: Tx, visit: Visit, found: Members | None) -> list[Hit]:
+async def _hits(tx: Tx, visit: Visit, found: Members | None) -> list[ProfileRow]:
     """In the order of the answer; whoever is gone since is left out."""
     ids = () if found is None else found.profile_ids
     profiles = {profile.id: profile for profile in await find_by_ids(tx, visit.organization_id, ids)} if ids else {}
-    return [Hit(profiles[it], (str(it),)) for it in ids if it in profiles]
+    return [ProfileRow(profiles[it], (str(it),)) for it in ids if it in profiles]
 
 
-def _page(view: ListView, hits: list[Hit], found: Members | None, offset: int) -> ListPage[Hit]:
+def _page(view: ListView, hits: list[ProfileRow], found: Members | None, offset: int) -> ListPage[ProfileRow]:
     if found is None:
         return ListPage(())
     epoch = None if found.next is None else found.next.epoch
@@ -201,7 +201,7 @@ def _toggled(view: ListView, hidden: AbstractSet[str], name: str) -> str:
     return view.url(without="hide", hide=",".join(sorted(hidden ^ {name})))
 
 
-async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[Hit]:
+async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[ProfileRow]:
     """Whoever the words mean exactly, else whose name begins so; names are not searched for whoever sees none."""
     text = view.value("q")
     if not text:
@@ -214,13 +214,13 @@ async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageR
         sees_personal=visit.sees_personal,
     )
     if exact:
-        return PageRows(Hit(profile, (str(profile.id),)) for profile in exact if page.position is None)
+        return PageRows(ProfileRow(profile, (str(profile.id),)) for profile in exact if page.position is None)
     if not visit.sees_personal:
         return PageRows()
     return await search_by_name(tx, visit.organization_id, text, page)
 
 
-async def dress(tx: Tx, visit: Visit, hits: list[Hit]) -> list[CustomerRow]:
+async def dress(tx: Tx, visit: Visit, hits: list[ProfileRow]) -> list[CustomerRow]:
     """What the list shows beside each name."""
     ids = [hit.profile.id for hit in hits]
     tickets = await list_tickets_of_customers(tx, visit.organization_id, ids)
@@ -254,7 +254,7 @@ def status_of(profile: Profile, status: str | None) -> str | None:
 
 
 def _rows_of_all(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
-    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[Hit, Standing | None]]:
+    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[ProfileRow, Standing | None]]:
         hits = await find(tx, visit, view, page)
         standings = await find_standings(tx, visit.organization_id, [hit.profile.id for hit in hits])
         return PageRows((hit, standings.get(hit.profile.id)) for hit in hits)

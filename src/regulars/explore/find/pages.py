@@ -12,8 +12,8 @@ from regulars.journeys.runs.lists import name_journeys
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE, SEGMENT, STORE, SUBSCRIPTION, read_reference
 from regulars.kit.keyset import PageRequest
-from regulars.profiles.browse.search import search_by_name, search_exactly
 from regulars.profiles.model import Profile
+from regulars.profiles.search import search_by_name, search_exactly
 from regulars.sales.listing import find_sale
 from regulars.segments.kept.manage import find_names, list_segments
 from regulars.segments.kept.model import SegmentRow
@@ -107,7 +107,7 @@ async def _find_by_words(tx: Tx, visit: Visit, text: str) -> Found:
             hits = await search_by_name(tx, visit.organization_id, text, PageRequest(CUSTOMERS_SHOWN + 1))
             customers = [hit.profile for hit in hits]
     wanted = text.casefold()
-    stores = await list_by_name(tx, visit.organization_id, PageRequest(STORES_SHOWN), word=text)
+    stores = await list_by_name(tx, visit.organization_id, PageRequest(STORES_SHOWN), text=text)
     segments = await list_segments(tx, visit.organization_id) if visit.may(Action.READ_SEGMENTS) else []
     described = [row for row in segments if wanted in row.name.casefold()]
     journeys = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_LOOKED_AT_MAX)

@@ -70,7 +70,7 @@ def _view(visit: Visit, known: int) -> ListView:
 async def _look(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[NamedStore]:
     word = view.value("q")
     if view.sort == "name":
-        return await list_by_name(tx, visit.organization_id, page, word=word)
+        return await list_by_name(tx, visit.organization_id, page, text=word)
     ranked = await rank_stores(tx, visit.organization_id, word=word, now=visit.now, zone=visit.format.zone)
     return page_of([NamedStore(store, (str(store.id),)) for store in ranked], page, _position)
 

@@ -15,7 +15,7 @@ from regulars.journeys.stats import read_sums
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, PROFILE
-from regulars.profiles.browse.search import find_by_ids
+from regulars.profiles.search import find_by_ids
 from regulars.web import mask
 from regulars.web.errors import Conflict
 from regulars.web.form import FormState

@@ -25,7 +25,7 @@ from regulars.kit.ids import JOURNEY, PROFILE, RUN
 from regulars.kit.keyset import PageRows
 from regulars.messaging.find import list_texts_of_origin
 from regulars.messaging.model import OriginKind
-from regulars.profiles.browse.search import find_candidates
+from regulars.profiles.search import find_candidates
 from regulars.sales.listing import find_sale
 from regulars.web import mask
 from regulars.web.errors import PageNotFound

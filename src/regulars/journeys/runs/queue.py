@@ -28,9 +28,9 @@ from regulars.messaging.holds import cancel_texts
 from regulars.messaging.model import OriginKind
 from regulars.messaging.request import TextOrder, request_texts
 from regulars.messaging.settings.store import Texting, load_texting
-from regulars.profiles.find import find_held_up
-from regulars.profiles.model import Profile
-from regulars.profiles.set_attributes import AttributeChanges, set_attributes
+from regulars.profiles.find import try_lock_profiles
+from regulars.profiles.model import AttributeChanges, Profile
+from regulars.profiles.write import set_attributes
 from regulars.work.queue import Due, RowQueue, Schedule, take_free
 
 
@@ -78,7 +78,7 @@ async def _without_held_up(tx: Tx, organization_id: UUID, rows: Sequence[RunRow]
     first and runs after it, so this takes what is free and waits for nobody. The others are due again in a moment."""
     definitions = await load_definitions(tx, organization_id, {(row.journey_id, row.version) for row in rows})
     changing = {row.profile_id for row in rows if sets_attributes(definitions[row.journey_id, row.version])}
-    held_up = await find_held_up(tx, organization_id, changing) if changing else set()
+    held_up = await try_lock_profiles(tx, organization_id, changing) if changing else set()
     return [row for row in rows if row.profile_id not in held_up]
 
 

@@ -8,8 +8,8 @@ from regulars.conditions.loading import find_states
 from regulars.conditions.tree import ConsentState
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
-from regulars.profiles.browse.search import find_by_ids
 from regulars.profiles.model import Profile
+from regulars.profiles.search import find_by_ids
 from regulars.sales.browse.history import LIST_MONTHS, History, read_history
 from regulars.sales.browse.tickets import list_tickets_of_customers
 from regulars.web.visit import Visit

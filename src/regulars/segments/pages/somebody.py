@@ -5,7 +5,7 @@ from typing import Any
 from regulars.conditions.labels import Labels
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
-from regulars.profiles.browse.search import find_candidates
+from regulars.profiles.search import find_candidates
 from regulars.segments.explain import explain
 from regulars.segments.kept.resolve import Resolved
 from regulars.segments.pages.answers import Answers

@@ -28,8 +28,8 @@ from regulars.messaging.template import (
     parse_template,
     render,
 )
-from regulars.profiles.browse.search import find_candidates
 from regulars.profiles.model import Profile
+from regulars.profiles.search import find_candidates
 from regulars.web import mask
 from regulars.web.visit import Visit
 

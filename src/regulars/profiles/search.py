@@ -1,37 +1,96 @@
-"""The statements behind the list of customers; each reads a stretch of an index, whatever the organization's size."""
+"""Search for customers by the beginning of a name, by any id, or by a number; and list all of them.
 
-from typing import Final
+Each statement reads a bounded range of an index, whatever the organization's size.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.profiles.model import Profile
-from regulars.profiles.queries import profile_in
+from regulars.kit.ids import PROFILE, ById, read_reference
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
+from regulars.profiles.find import find_profile
+from regulars.profiles.model import Profile, read_phone
+from regulars.profiles.queries import find_profiles_by_id, profile_in
 
-# Behind every character, so that a beginning and this close a stretch.
-_LAST_CHARACTER = "\U0010ffff"
+# A number that more profiles share is a switchboard, and does not identify a person.
+SAME_NUMBER_MAX: Final = 50
+# How many customers a user chooses from.
+CANDIDATES_MAX: Final = 8
 
 
+class ProfileRow(NamedTuple):
+    """A customer in a list, and the position from which the list continues."""
+
+    profile: Profile
+    position: Position
+
+
+async def search_exactly(
+    tx: Tx, organization_id: UUID, text: str, *, default_country: str | None, sees_personal: bool
+) -> list[Profile]:
+    """The profiles with this id or number. A user who may not see personal data finds by canonical id alone."""
+    reference = read_reference(PROFILE, text)
+    if not isinstance(reference, ById) and (not sees_personal or "\0" in text):
+        return []
+    profile = await find_profile(tx, organization_id, reference)
+    if profile is not None:
+        return [profile]
+    if isinstance(reference, ById):
+        return []
+    phone = read_phone(text, default_country=default_country)
+    return await _list_by_number(tx, organization_id, phone.number, limit=SAME_NUMBER_MAX)
+
+
+async def search_by_name(tx: Tx, organization_id: UUID, text: str, page: PageRequest) -> PageRows[ProfileRow]:
+    """Customers whose name begins with the text, accents and case aside, in alphabetical order."""
+    beginning = "" if "\0" in text else await _fold_name(tx, text)
+    if not beginning:
+        return PageRows()
+    return await _list_by_name(tx, organization_id, beginning, page)
+
+
+async def find_candidates(
+    tx: Tx, organization_id: UUID, text: str, *, default_country: str | None, sees_personal: bool
+) -> list[Profile]:
+    """The customers that a user may mean: found by an id or a number, else by the beginning of a name."""
+    if not text:
+        return []
+    found = await search_exactly(
+        tx, organization_id, text, default_country=default_country, sees_personal=sees_personal
+    )
+    if not found and sees_personal:
+        page = PageRequest(limit=CANDIDATES_MAX)
+        found = [row.profile for row in await search_by_name(tx, organization_id, text, page)]
+    return found[:CANDIDATES_MAX]
+
+
+async def find_by_ids(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[Profile]:
+    """The profiles that exist, in no order."""
+    return await find_profiles_by_id(tx, organization_id, ids) if ids else []
+
+
+# Sorts after every character: a prefix, and the prefix with this appended, are the ends of a range.
+_LAST_CHARACTER: Final = "\U0010ffff"
 # Either order of the names has an index of its own.
 _BY_NAME: Final = Keyset({"folded": str, "id": UUID})
 _NEWEST: Final = Keyset({"id": UUID}, is_descending=True)
 
 
-async def fold_name(tx: Tx, text: str) -> str:
-    """The text as names are indexed: whoever asks and whoever is found are folded by the same function."""
+async def _fold_name(tx: Tx, text: str) -> str:
+    """The text as names are indexed: the function that the index uses folds the search text too."""
     rows = await tx.fetch("SELECT folded_name(%s, NULL)", (text,))
     return str(rows[0][0])
 
 
-async def list_profiles_by_name(
-    tx: Tx, organization_id: UUID, beginning: str, page: PageRequest
-) -> PageRows[tuple[str, Profile]]:
+async def _list_by_name(tx: Tx, organization_id: UUID, beginning: str, page: PageRequest) -> PageRows[ProfileRow]:
     """Profiles of which either name, or both in either order, begin so; each once.
 
-    The walk has one beginning and one end. With two conditions for its beginning PostgreSQL takes the wider one,
-    and reads all the names before.
+    Each index scan has one lower and one upper bound. With two conditions for the lower bound PostgreSQL takes the
+    wider one, and reads all the names before the page.
     """
     first, last = beginning, beginning + _LAST_CHARACTER
     if page.is_backward:
@@ -63,7 +122,7 @@ async def list_profiles_by_name(
                       AND first_name IS NOT NULL AND last_name IS NOT NULL
                       AND (folded_name(last_name, first_name) COLLATE "C", id) {than} (%(position_0)s, %(position_1)s)
                       AND folded_name(last_name, first_name) COLLATE "C" {within} %(bound)s
-                      -- Who is found by the first name is in the other half already.
+                      -- The other branch has those who are found by the first name.
                       AND NOT starts_with(folded_name(first_name, last_name), %(beginning)s)
                     ORDER BY folded_name(last_name, first_name) COLLATE "C" {direction}, id {direction}
                     LIMIT %(limit)s
@@ -75,13 +134,13 @@ async def list_profiles_by_name(
         ),
         page if page.position is not None else page._replace(position=(first, str(UUID(int=0)))),
         {"organization_id": organization_id, "beginning": beginning, "bound": last},
-        make=lambda folded, *row: (folded, profile_in(row)),
+        make=lambda folded, *row: ProfileRow(profile_in(row), (folded, str(row[0]))),
         within=SQL(">=" if page.is_backward else "<"),
     )
 
 
-async def list_profiles_by_age(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[Profile]:
-    """The newest first."""
+async def list_newest(tx: Tx, organization_id: UUID, page: PageRequest) -> PageRows[ProfileRow]:
+    """All customers, the newest first."""
     return await _NEWEST.fetch(
         tx,
         SQL(
@@ -96,11 +155,11 @@ async def list_profiles_by_age(tx: Tx, organization_id: UUID, page: PageRequest)
         ),
         page,
         {"organization_id": organization_id},
-        make=lambda *row: profile_in(row),
+        make=lambda *row: ProfileRow(profile_in(row), (str(row[0]),)),
     )
 
 
-async def list_profiles_by_number(tx: Tx, organization_id: UUID, number: str, *, limit: int) -> list[Profile]:
+async def _list_by_number(tx: Tx, organization_id: UUID, number: str, *, limit: int) -> list[Profile]:
     rows = await tx.fetch(
         """
         SELECT id, external_id, phone_number, phone_reachable, first_name, last_name, attributes, created_at, updated_at
@@ -116,6 +175,7 @@ async def list_profiles_by_number(tx: Tx, organization_id: UUID, number: str, *,
 
 
 async def count_profiles(tx: Tx, organization_id: UUID, *, most: int) -> int:
+    """The number of customers, counted up to `most`."""
     # In the order of an index: without one the planner may read through the rows of other organizations first.
     rows = await tx.fetch(
         "SELECT count(*) FROM (SELECT FROM profiles WHERE organization_id = %s ORDER BY id LIMIT %s) AS counted",

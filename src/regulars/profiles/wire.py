@@ -1,4 +1,4 @@
-"""From the bytes of a request, or of a line of a file, to a valid upsert of a profile or of its attributes."""
+"""Profiles on the wire: read upserts and attributes from a request or a line of a file, and show a profile."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -8,17 +8,19 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from regulars.kit.body_reader import NOT_JSON, Reader, members_decoder
-from regulars.kit.ids import Reference
+from regulars.kit.clock import format_timestamp
+from regulars.kit.ids import PROFILE, Reference
 from regulars.kit.text import check_external_id
-from regulars.kit.wire import EmptyMap, ExternalIdIn, Text
+from regulars.kit.wire import EmptyMap, ExternalIdIn, Text, Timestamp
 from regulars.profiles.model import (
     ATTRIBUTE_VALUE_CHARACTERS_MAX,
+    AttributeChanges,
     AttributeKey,
+    Profile,
     ProfileUpsert,
     check_attributes,
     read_phone,
 )
-from regulars.profiles.set_attributes import AttributeChanges
 
 AttributeIn = Annotated[
     str, Meta(max_length=ATTRIBUTE_VALUE_CHARACTERS_MAX, extra={"hint": "Numbers and booleans are sent as text."})
@@ -101,5 +103,43 @@ def _has_attributes(body: bytes) -> bool:
     try:
         return "attributes" in members_decoder.decode(body)
     except NOT_JSON:
-        # Whatever is wrong with it, either reader says.
+        # Either reader reports what is wrong with it.
         return False
+
+
+class ProfileOut(msgspec.Struct):
+    id: Annotated[str, Meta(description="The canonical id.", examples=["prof_01jkv5q8z3f7r9t2x4b6d8h0ma"])]
+    external_id: Annotated[str, Meta(examples=["CUST-1042"])]
+    phone_number: Annotated[str | None, Meta(examples=["+33612345678"])]
+    first_name: str | None
+    last_name: str | None
+    attributes: Annotated[dict[str, str], Meta(description="All attributes, ordered by key.")]
+    created_at: Timestamp
+    updated_at: Annotated[Timestamp, Meta(description="Moves only when a write changes something.")]
+
+
+class ProfileIdsOut(msgspec.Struct):
+    id: str
+    external_id: str
+
+
+def show_profile(profile: Profile) -> ProfileOut:
+    return ProfileOut(
+        id=PROFILE.encode(profile.id),
+        external_id=profile.external_id,
+        phone_number=profile.phone_number,
+        first_name=profile.first_name,
+        last_name=profile.last_name,
+        attributes=sort_attributes(profile.attributes),
+        created_at=format_timestamp(profile.created_at),
+        updated_at=format_timestamp(profile.updated_at),
+    )
+
+
+def show_ids(profile: Profile) -> ProfileIdsOut:
+    return ProfileIdsOut(PROFILE.encode(profile.id), profile.external_id)
+
+
+def sort_attributes(attributes: dict[str, str]) -> dict[str, str]:
+    """Sort by key: the database has an order of its own, and callers see the same order in every response."""
+    return dict(sorted(attributes.items()))

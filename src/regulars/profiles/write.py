@@ -1,0 +1,193 @@
+"""Write profiles: upsert them by their caller's id, set attributes, and create light profiles for sales.
+
+Each use case takes a list and gives a list in the same order.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+
+from regulars.catalog.entries import register_attributes
+from regulars.kit.db import Tx
+from regulars.kit.errors import Unavailable, ValidationError
+from regulars.kit.ids import ByExternalId, ById, Reference, new_uuid, split_references
+from regulars.kit.upserts import upsert_with_retries
+from regulars.profiles import queries
+from regulars.profiles.errors import ProfileNotFound
+from regulars.profiles.facts import Change, publish_changes
+from regulars.profiles.model import (
+    AttributeChanges,
+    Profile,
+    ProfileRef,
+    ProfileUpsert,
+    apply,
+    light_profile,
+    merge,
+    new_profile,
+    with_updated_at,
+)
+
+
+class UpsertedProfile(msgspec.Struct, frozen=True):
+    """The profile as it stood after this upsert, which need not be the last of its batch."""
+
+    profile: Profile
+    change: Literal["created", "updated", "unchanged"]
+
+
+UpsertOutcome = UpsertedProfile | ValidationError
+
+
+async def upsert_profiles(tx: Tx, organization_id: UUID, upserts: Sequence[ProfileUpsert]) -> list[UpsertOutcome]:
+    """Apply the upserts in their order; several may name the same profile. A refused one changes nothing.
+
+    Existing profiles are locked, and written only if an upsert changes them. A profile that does not exist is inserted
+    as its upserts leave it. If another transaction inserts it first, our insert waits and returns nothing, and the next
+    round applies the same upserts to the other transaction's row.
+    """
+    outcomes = await upsert_with_retries(
+        upserts, lambda upsert: upsert.external_id, lambda waiting: _upsert_round(tx, organization_id, waiting)
+    )
+    await register_attributes(tx, organization_id, _first_values(zip(upserts, outcomes, strict=True)))
+    await publish_changes(tx, organization_id, _changes(outcomes))
+    return outcomes
+
+
+def _changes(outcomes: Iterable[UpsertOutcome]) -> list[tuple[Profile, Change]]:
+    return [
+        (outcome.profile, outcome.change)
+        for outcome in outcomes
+        if isinstance(outcome, UpsertedProfile) and outcome.change != "unchanged"
+    ]
+
+
+async def _upsert_round(
+    tx: Tx, organization_id: UUID, upserts: dict[str, list[ProfileUpsert]]
+) -> dict[str, list[UpsertOutcome]]:
+    """One round over the profiles by external id; a profile that another transaction inserted first is absent."""
+    locked = await queries.lock_profiles_to_change(tx, organization_id, ids=(), external_ids=sorted(upserts))
+    stored = {profile.external_id: profile for profile in locked}
+    outcomes: dict[str, list[UpsertOutcome]] = {}
+    created: list[Profile] = []
+    changed: list[Profile] = []
+    for external_id, in_order in upserts.items():
+        before = stored.get(external_id)
+        after, outcomes[external_id] = _apply_all(before, in_order, now=tx.now)
+        if after is not None and before is None:
+            created.append(after)
+        elif after is not None and after is not before:
+            changed.append(after)
+    if changed:
+        await queries.update_profiles(tx, organization_id, changed)
+    if created:
+        inserted = await queries.insert_profiles_if_new(tx, organization_id, created)
+        for profile in created:
+            if profile.id not in inserted:
+                del outcomes[profile.external_id]
+    return outcomes
+
+
+def _apply_all(
+    profile: Profile | None, upserts: Sequence[ProfileUpsert], *, now: datetime
+) -> tuple[Profile | None, list[UpsertOutcome]]:
+    """The profile after all upserts, and the outcome of each."""
+    outcomes: list[UpsertOutcome] = []
+    for upsert in upserts:
+        try:
+            if profile is None:
+                profile = new_profile(upsert, identifier=new_uuid(), now=now)
+                outcomes.append(UpsertedProfile(profile, "created"))
+            else:
+                before, profile = profile, apply(upsert, profile, now=now)
+                outcomes.append(UpsertedProfile(profile, "unchanged" if profile is before else "updated"))
+        except ValidationError as error:
+            outcomes.append(error)
+    return profile, outcomes
+
+
+def _first_values(applied: Iterable[tuple[ProfileUpsert, UpsertOutcome]]) -> dict[str, str]:
+    """The first value of each key among the upserts that changed something; the others bring no new key."""
+    values: dict[str, str] = {}
+    for upsert, outcome in applied:
+        if isinstance(outcome, UpsertedProfile) and outcome.change != "unchanged":
+            for key, value in upsert.attributes.items():
+                if value is not None:
+                    values.setdefault(key, value)
+    return values
+
+
+AttributesOutcome = Profile | ProfileNotFound | ValidationError
+
+
+async def set_attributes(tx: Tx, organization_id: UUID, wanted: Sequence[AttributeChanges]) -> list[AttributesOutcome]:
+    """Apply the changes in order, to profiles that exist; gives for each the profile right after it."""
+    ids, external_ids = split_references([change.reference for change in wanted])
+    locked = await queries.lock_profiles_to_change(tx, organization_id, ids=ids, external_ids=external_ids)
+    stored = {profile.id: profile for profile in locked}
+    current = dict(stored)
+    id_of: dict[Reference, UUID] = {ById(profile.id): profile.id for profile in locked}
+    id_of |= {ByExternalId(profile.external_id): profile.id for profile in locked}
+    first_values: dict[str, str] = {}
+    outcomes: list[AttributesOutcome] = []
+    updates: list[Profile] = []
+    for change in wanted:
+        identifier = id_of.get(change.reference)
+        if identifier is None:
+            outcomes.append(ProfileNotFound("No profile has this id or external_id."))
+            continue
+        profile = current[identifier]
+        try:
+            merged = merge(profile.attributes, change.changes)
+        except ValidationError as error:
+            outcomes.append(error)
+            continue
+        if merged != profile.attributes:
+            profile = with_updated_at(msgspec.structs.replace(profile, attributes=merged), now=tx.now)
+            current[identifier] = profile
+            updates.append(profile)
+            for key in change.changes.keys() & merged.keys():
+                first_values.setdefault(key, merged[key])
+        outcomes.append(profile)
+    changed = [profile for profile in current.values() if profile is not stored[profile.id]]
+    if changed:
+        await queries.update_profiles(tx, organization_id, changed)
+    await register_attributes(tx, organization_id, first_values)
+    await publish_changes(tx, organization_id, [(profile, "updated") for profile in updates])
+    return outcomes
+
+
+RACES_MAX = 5
+
+
+async def create_light_profiles(tx: Tx, organization_id: UUID, external_ids: Collection[str]) -> dict[str, ProfileRef]:
+    """The profiles with these external ids, existing or created now (`is_new`), which a sale names.
+
+    Another transaction may insert one of them between our select and our insert. The insert then waits, returns
+    nothing, and the next select finds the other's row, unless that was erased meanwhile: more than two rounds are rare.
+    """
+    missing = list(dict.fromkeys(external_ids))
+    known: dict[str, ProfileRef] = {}
+    for _ in range(RACES_MAX):
+        for profile in await queries.find_profile_refs_by_external_id(tx, organization_id, missing) if missing else ():
+            known[profile.external_id] = profile
+        missing = [external_id for external_id in missing if external_id not in known]
+        if not missing:
+            return known
+        fresh = [light_profile(external_id, identifier=new_uuid(), now=tx.now) for external_id in missing]
+        inserted = await queries.insert_profiles_if_new(tx, organization_id, fresh)
+        for created in fresh:
+            if created.id in inserted:
+                known[created.external_id] = ProfileRef(created.id, created.external_id, is_new=True)
+        missing = [external_id for external_id in missing if external_id not in known]
+        if not missing:
+            return known
+    raise Unavailable("The same profiles are being created and erased repeatedly; try again.")
+
+
+async def remove_light_profiles(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> None:
+    """Delete light profiles that this transaction created and no sale uses; no other transaction has seen them."""
+    if ids:
+        await queries.delete_profiles(tx, organization_id, sorted(set(ids)))

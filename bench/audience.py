@@ -6,8 +6,8 @@ from regulars.conditions.tree import All, Any, InSegment, Nothing
 from regulars.kit.db import Database
 from regulars.kit.ids import SEGMENT
 from regulars.segments.definition import Definition
-from regulars.segments.kept.manage import create_segment
-from regulars.segments.starts import starts
+from regulars.segments.saved.manage import create_segment
+from regulars.segments.suggestions import suggest_segments
 from segment_columns import write_big
 
 BY = "bench"
@@ -22,7 +22,7 @@ FROM segments CROSS JOIN generate_series(0, 89) AS n WHERE organization_id = %s
 async def fill_segments(database: Database, organization_id: UUID, *, customers: int, sales: int) -> None:
     """The columns first: whoever saves a segment finds them, and nothing is built."""
     await write_big(database, organization_id, customers=customers, sales=sales)
-    lapsed, best, unasked, returned = (start.definition for start in starts() if start.key != "birthday")
+    lapsed, best, unasked, returned = (start.definition for start in suggest_segments() if start.key != "birthday")
     async with database.transaction() as tx:
         for definition in (lapsed, best, unasked, returned):
             made = await create_segment(tx, organization_id, definition, created_by=BY)

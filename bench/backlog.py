@@ -21,7 +21,7 @@ from regulars.journeys.definition import read_definition as read_journey
 from regulars.journeys.manage import activate, create_journey
 from regulars.kit.db import Database
 from regulars.segments.definition import read_definition as read_segment
-from regulars.segments.kept.manage import create_segment
+from regulars.segments.saved.manage import create_segment
 from webhooks import prepare as prepare_endpoint
 from webhooks import receiver, worker
 

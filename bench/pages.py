@@ -34,7 +34,7 @@ from regulars.kit.migrate import migrate
 from regulars.kit.settings import Settings
 from regulars.profiles.attribute_values import AttributeValues
 from regulars.sales.property_values import PropertyValues
-from regulars.segments.analysis.wire import socket_path
+from regulars.segments.analysis.protocol import socket_path
 from regulars.server import page_table
 from regulars.web.access import Role
 from regulars.web.cookies import SESSION_HTTP

@@ -11,10 +11,10 @@ import numpy as np
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import new_uuid
 from regulars.segments import queries as columns
-from regulars.segments.analysis.engine.blobs import Dictionary, encode, encode_coded
-from regulars.segments.analysis.engine.customers import PROFILE
-from regulars.segments.analysis.engine.parts import encode_parts
-from regulars.segments.analysis.engine.sales import Words, arranged
+from regulars.segments.analysis.engine.customer_columns import PROFILE
+from regulars.segments.analysis.engine.encoding import Dictionary, encode, encode_coded
+from regulars.segments.analysis.engine.sales_encoding import arranged, encode_parts
+from regulars.segments.analysis.engine.sales_runs import Words
 from regulars.segments.columns.model import BLOCK_CUSTOMERS, FORMAT, MAY_BE_TEXTED, NEVER_ASKED, WITHDRAWN, Run
 
 RUN_SALES = 1_600_000

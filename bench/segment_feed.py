@@ -16,8 +16,8 @@ from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.organizations.manage import create_organization
 from regulars.sales.load import load_sales
 from regulars.sales.model import Sale
-from regulars.segments.analysis.engine.tidy import tidy
-from regulars.segments.columns import life
+from regulars.segments.analysis.engine.compaction import tidy
+from regulars.segments.columns import lifecycle
 from regulars.segments.feed.build import take_bite
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS
@@ -44,7 +44,7 @@ async def measure_feeding(cluster: Cluster, url: str, say: Say, *, sales: int) -
             organization = await create_organization(connection, "Fed")
         stores, profiles = await _people(database, organization.id, sales // 10)
         async with database.transaction() as tx:
-            await life.settle(tx, organization.id, is_needed=True)
+            await lifecycle.settle(tx, organization.id, is_needed=True)
         while not await _is_ready(database, organization.id):
             if not await take_bite(database, organization.id):
                 await asyncio.sleep(0.1)
@@ -79,7 +79,7 @@ def _own_cpu_s() -> float:
 
 async def _is_ready(database: Database, organization_id: UUID) -> bool:
     async with database.transaction() as tx:
-        progress = await life.find_progress(tx, organization_id)
+        progress = await lifecycle.find_progress(tx, organization_id)
     return progress is not None and progress.state == "ready"
 
 

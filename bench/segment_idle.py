@@ -8,7 +8,7 @@ import psutil
 from database import Cluster
 from processes import cpu_s, free_port, regulars_command, running_server, wait_until_settled
 from regulars.kit.db import Database
-from regulars.segments.columns import life
+from regulars.segments.columns import lifecycle
 
 IDLE_ORGANIZATIONS, WITH_SEGMENTS = 10_000, 20
 
@@ -52,6 +52,6 @@ async def _make_idle(url: str) -> None:
             )
             rows = await tx.fetch("SELECT id FROM organizations WHERE name LIKE 'idle %%' LIMIT %s", (WITH_SEGMENTS,))
             for (organization_id,) in rows:
-                await life.settle(tx, organization_id, is_needed=True)
+                await lifecycle.settle(tx, organization_id, is_needed=True)
     finally:
         await database.close()

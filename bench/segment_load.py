@@ -26,9 +26,9 @@ from processes import Server, cpu_s, free_port, regulars_command, running_server
 from regulars.catalog.model import AttributeType
 from regulars.kit.db import Database
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.ask import Analysis
-from regulars.segments.analysis.model import AnalysisAway, Asked, NotReady
-from regulars.segments.columns import life
+from regulars.segments.analysis.client import Analysis
+from regulars.segments.analysis.protocol import AnalysisAway, Asked, NotReady
+from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition
 from regulars.segments.feed.build import take_bite
 from scenarios import CONNECTIONS
@@ -124,12 +124,12 @@ async def _begin(url: str, organization_id: UUID) -> None:
     await database.open()
     try:
         async with database.transaction() as tx:
-            await life.settle(tx, organization_id, is_needed=True)
+            await lifecycle.settle(tx, organization_id, is_needed=True)
         while True:
             while await take_bite(database, organization_id):
                 pass
             async with database.transaction() as tx:
-                progress = await life.find_progress(tx, organization_id)
+                progress = await lifecycle.find_progress(tx, organization_id)
             if progress is not None and progress.state == "ready":
                 return
             await asyncio.sleep(ASK_AGAIN_S)

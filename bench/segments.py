@@ -28,8 +28,8 @@ from regulars.kit.db import Database
 from regulars.kit.migrate import migrate
 from regulars.kit.settings import Settings
 from regulars.organizations.manage import create_organization
-from regulars.segments.analysis.ask import Analysis, running
-from regulars.segments.analysis.model import Asked, Figures
+from regulars.segments.analysis.client import Analysis, running
+from regulars.segments.analysis.protocol import Asked, Figures
 from regulars.segments.columns.model import MAY_BE_TEXTED, CustomerState, Run, pack_customers
 from regulars.segments.definition import read_definition
 from regulars.segments.queries import insert_blob, insert_run, list_runs, lock_state, update_state

@@ -78,10 +78,10 @@ from regulars.sales.inbox.review import count_open
 from regulars.sales.model import StoredSale
 from regulars.sales.pages import collisions, tickets
 from regulars.sales.quick import QuickRecorder
-from regulars.segments.analysis.ask import Analysis
-from regulars.segments.kept.uses import find_readers
-from regulars.segments.pages import table as segments
-from regulars.segments.pages.uses import PATH as SEGMENTS_PATH
+from regulars.segments.analysis.client import Analysis
+from regulars.segments.pages import routes as segments
+from regulars.segments.saved.uses import PATH as SEGMENTS_PATH
+from regulars.segments.saved.uses import find_readers
 from regulars.stores import api as stores
 from regulars.web import theme
 from regulars.web.access import Action

@@ -49,12 +49,12 @@ from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales, register_new_product_keys
 from regulars.sales.property_values import PropertyValues
 from regulars.sales.totals.fill import HourlyTotalsFill
-from regulars.segments.analysis.ask import Analysis
+from regulars.segments.analysis.client import Analysis
 from regulars.segments.columns.model import SALES_LISTENER as SEGMENT_SALES
-from regulars.segments.feed import hear as feed
+from regulars.segments.feed import fact_handlers as feed
 from regulars.segments.feed.build import ColumnsBuild
-from regulars.segments.kept.daily import SizeQueue
-from regulars.segments.kept.unneeded import UNNEEDED_AFTER, end_unneeded
+from regulars.segments.saved.manage import UNNEEDED_AFTER, end_unneeded
+from regulars.segments.saved.sizes import SizeQueue
 from regulars.webhooks.delivery.queue import DeliveryQueue, ProbeQueue
 from regulars.webhooks.delivery.send import Sender
 from regulars.webhooks.delivery.watch import Watch

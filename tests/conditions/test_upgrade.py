@@ -5,8 +5,8 @@ import json
 import msgspec
 import pytest
 
+from regulars.conditions.documents import upgrade
 from regulars.conditions.tree import Condition
-from regulars.conditions.upgrade import upgrade
 from regulars.journeys.definition import read_definition as read_journey
 from regulars.journeys.definition import write_definition as write_journey
 from regulars.journeys.program import walk as walk_steps

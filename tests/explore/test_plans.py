@@ -23,7 +23,7 @@ from regulars.organizations.manage import create_organization
 from regulars.privacy import pages as rights
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.sales.pages import collisions, tickets
-from regulars.segments.analysis.ask import Analysis
+from regulars.segments.analysis.client import Analysis
 from regulars.server import journeys_started
 from regulars.web import cookies
 from regulars.web.access import Role

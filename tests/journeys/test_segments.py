@@ -11,8 +11,8 @@ from regulars.journeys.backtest.run import backtest
 from regulars.journeys.definition import read_definition
 from regulars.journeys.errors import DefinitionRefused
 from regulars.kit.ids import SEGMENT
-from regulars.segments.errors import InUse
-from regulars.segments.kept import manage as segments
+from regulars.segments.definition import InUse
+from regulars.segments.saved import manage as segments
 
 GOLD = {"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}
 EXIT = {"do": "exit"}

@@ -16,7 +16,7 @@ from tests.support.visitor import Visitor
 from regulars.catalog.entries import retype
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.kit.db import Database, Tx
-from regulars.segments.columns.life import find_progress
+from regulars.segments.columns.lifecycle import find_progress
 
 T = TypeVar("T")
 LINEN = {"external_id": "LIN-1", "name": "Chemise", "properties": {"collection": "Lin lavé"}}

@@ -16,7 +16,7 @@ from tests.support.visitor import Visitor
 
 from regulars.catalog.model import AttributeType
 from regulars.segments.definition import read_definition
-from regulars.segments.kept.manage import create_segment
+from regulars.segments.saved.manage import create_segment
 from regulars.web.access import Role
 
 GOLD = {"r~kind": "all", "r.0~kind": "attribute", "r.0~key": "tier", "r.0~was": "tier", "r.0~cmp": "any_of"}

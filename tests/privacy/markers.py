@@ -24,10 +24,10 @@ from regulars.kit.ids import PROFILE, new_uuid
 from regulars.profiles.facts import ProfilesChanged
 from regulars.sales.decode import decode_sale
 from regulars.sales.record import record_sales
-from regulars.segments.columns import life
+from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition as read_segment
 from regulars.segments.feed.build import take_bite
-from regulars.segments.kept.manage import create_segment
+from regulars.segments.saved.manage import create_segment
 
 MARKER = PERSON["attribute"]
 # Rows that the flows below do not make, in tables whose rows lead to the person. `%(marker)s` stands in every text.
@@ -144,12 +144,12 @@ async def _collide_anonymously(tx: Tx, organization_id: UUID) -> None:
 
 async def _build_columns(database: Database, organization_id: UUID) -> None:
     async with database.transaction() as tx:
-        await life.settle(tx, organization_id, is_needed=True)
+        await lifecycle.settle(tx, organization_id, is_needed=True)
     deadline = monotonic() + BUILD_S_MAX
     while monotonic() < deadline:
         await take_bite(database, organization_id)
         async with database.reading() as tx:
-            if (progress := await life.find_progress(tx, organization_id)) and progress.state == "ready":
+            if (progress := await lifecycle.find_progress(tx, organization_id)) and progress.state == "ready":
                 return
     raise AssertionError("the columns were not built")
 

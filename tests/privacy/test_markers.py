@@ -12,7 +12,7 @@ from tests.support.room import SECRET
 from regulars.kit.ids import ById
 from regulars.privacy.export import export_person
 from regulars.profiles.find import find_profile
-from regulars.segments.analysis.engine.tidy import tidy
+from regulars.segments.analysis.engine.compaction import tidy
 
 pytestmark = pytest.mark.anyio
 

@@ -11,11 +11,11 @@ from regulars.catalog.entries import register_product_keys, retype
 from regulars.catalog.model import AttributeType, Catalog
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT
-from regulars.segments.columns import life
+from regulars.segments.columns import lifecycle
 from regulars.segments.definition import Definition, read_definition
 from regulars.segments.explain import Why, explain, find_segments_of
 from regulars.segments.feed.build import take_bite
-from regulars.segments.kept import manage
+from regulars.segments.saved import manage
 
 
 def definition(*conditions: dict[str, Any], name: str = "S", kind: str = "all") -> Definition:
@@ -63,7 +63,7 @@ class Desk(JourneyDesk):
 
     async def _is_ready(self) -> bool:
         async with self.database.transaction() as tx:
-            progress = await life.find_progress(tx, self.organization_id)
+            progress = await lifecycle.find_progress(tx, self.organization_id)
         return progress is not None and progress.state == "ready"
 
     def declare(self, key: str, declared: AttributeType, *values: str) -> None:

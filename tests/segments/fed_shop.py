@@ -12,8 +12,7 @@ from tests.messaging.desk import ORIGIN
 
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import Catalog
-from regulars.conditions.needs import attributes_of, properties_of, stores_of
-from regulars.conditions.tree import Group
+from regulars.conditions.tree import Group, attributes_of, properties_of, stores_of
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
 from regulars.kit.db import Database, Tx
@@ -25,14 +24,13 @@ from regulars.profiles.model import ProfileUpsert, read_phone
 from regulars.profiles.write import upsert_profiles
 from regulars.sales.model import Sale
 from regulars.sales.record import record_sales
-from regulars.segments.analysis.engine.answer import Engine
-from regulars.segments.analysis.engine.tidy import tidy
-from regulars.segments.analysis.model import Answer, Asked, Figures, Question
-from regulars.segments.columns import life
+from regulars.segments.analysis.engine.compaction import tidy
+from regulars.segments.analysis.engine.engine import Engine
+from regulars.segments.analysis.protocol import Answer, Asked, Figures, Question
+from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition
 from regulars.segments.feed.build import take_bite
-from regulars.segments.kept.asked import asked_of
-from regulars.segments.kept.resolve import resolve
+from regulars.segments.saved.resolve import asked_of, resolve
 from regulars.work import outbox
 from regulars.work.outbox import OutboxQueue
 from regulars.worker import LISTENERS
@@ -210,7 +208,7 @@ class FedShop:
     # What the worker and the analysis process do.
 
     def begin(self) -> None:
-        self.do(lambda tx: life.settle(tx, self.organization_id, is_needed=True))
+        self.do(lambda tx: lifecycle.settle(tx, self.organization_id, is_needed=True))
 
     def build(self) -> None:
         async def run() -> None:
@@ -222,7 +220,7 @@ class FedShop:
     async def is_building(self) -> bool:
         """What waits for older transactions, of other tests too, is due again in a moment."""
         async with self.database.transaction() as tx:
-            progress = await life.find_progress(tx, self.organization_id)
+            progress = await lifecycle.find_progress(tx, self.organization_id)
         if progress is not None and progress.state == "building":
             await asyncio.sleep(0.05)
             return True

@@ -10,7 +10,7 @@ from uuid import UUID
 from tests.segments.fed_shop import OUR_LISTENERS
 
 from regulars.kit.db import Database
-from regulars.segments.feed import customers, sales
+from regulars.segments.feed import runs
 from regulars.work.outbox import OutboxQueue
 
 
@@ -19,7 +19,7 @@ def die(*_: Any) -> None:
 
 
 async def main(url: str, organization_id: UUID) -> None:
-    sales.pack_sales = customers.pack_customers = die
+    runs.pack_sales = runs.pack_customers = die
     database = Database(url, pool_max=2)
     await database.open()
     while await OutboxQueue(OUR_LISTENERS).take_turn(database, organization_id):

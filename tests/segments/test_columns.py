@@ -11,10 +11,10 @@ from uuid import UUID
 import pytest
 from tests.segments.locked import until_locked
 
-from regulars.segments.analysis.engine.answer import Engine
-from regulars.segments.analysis.engine.blobs import decode, decode_coded
-from regulars.segments.analysis.engine.customers import ATTRIBUTE, PROFILE
-from regulars.segments.columns import life
+from regulars.segments.analysis.engine.customer_columns import ATTRIBUTE, PROFILE
+from regulars.segments.analysis.engine.encoding import decode, decode_coded
+from regulars.segments.analysis.engine.engine import Engine
+from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import FORMAT, WHOLE, unpack_customers, unpack_sales
 from regulars.segments.feed.build import take_bite
 from regulars.segments.queries import delete_state, lock_state
@@ -124,7 +124,7 @@ def test_merges_and_folds_change_no_count(fed):
     after = fed.members(spend(500)), fed.members({"type": "articles", "at_least": 2, "products": ["p1"]})
     assert before == after
     assert fed.members({"type": "attribute", "key": "tier", "comparison": "is", "value": "t39"}) == {"n4"}
-    fed.engine.memory.forget(fed.organization_id)
+    fed.engine.cache.forget(fed.organization_id)
     assert fed.members({"type": "attribute", "key": "tier", "comparison": "is", "value": "t39"}) == {"n4"}
     assert fed.members(spend(500)) == after[0]
 
@@ -157,7 +157,7 @@ def test_after_a_vacuum_nothing_of_an_erased_customer_is_on_the_disk_or_in_memor
     fed.customer("dan", secret="needle")
     fed.drain()
     assert fed.members({"type": "attribute", "key": "secret", "comparison": "is", "value": "needle"}) == {"dan"}
-    [(_, held)] = fed.engine.memory.list_held()
+    [(_, held)] = fed.engine.cache.list_held()
     assert "needle" in held.columns["a:secret"].dictionary.values
     held = weakref.ref(held)
     # Compressed, so they are recognized as a whole.
@@ -264,7 +264,7 @@ def stored_customers(shop) -> set[int]:
 
 
 def test_with_the_last_segment_the_columns_go_and_with_the_next_they_come_back(fed):
-    fed.do(lambda tx: life.settle(tx, fed.organization_id, is_needed=False))
+    fed.do(lambda tx: lifecycle.settle(tx, fed.organization_id, is_needed=False))
     assert not fed.ask({"type": "all", "of": []}).is_ready
     fed.sale("ann", amount=1)
     fed.drain()
@@ -278,11 +278,11 @@ def test_with_the_last_segment_the_columns_go_and_with_the_next_they_come_back(f
 
 def test_columns_that_are_wanted_again_while_their_last_trace_goes_begin_anew(fed):
     """Whoever begins meets the old row, and waits for the bite that deletes it."""
-    fed.do(lambda tx: life.settle(tx, fed.organization_id, is_needed=False))
+    fed.do(lambda tx: lifecycle.settle(tx, fed.organization_id, is_needed=False))
 
     async def begin() -> None:
         async with fed.database.transaction() as tx:
-            await life.settle(tx, fed.organization_id, is_needed=True)
+            await lifecycle.settle(tx, fed.organization_id, is_needed=True)
 
     async def both() -> None:
         async with fed.database.transaction() as tx:
@@ -302,8 +302,8 @@ def test_columns_that_are_wanted_again_while_their_last_trace_goes_begin_anew(fe
 def test_a_rebuild_starts_from_the_rows(fed):
     fed.sql("UPDATE segment_columns SET next_number = next_number WHERE organization_id = %s")
     fed.sql("DELETE FROM segment_blobs WHERE organization_id = %s")
-    assert fed.do(lambda tx: life.rebuild(tx, fed.organization_id))
-    progress = fed.do(lambda tx: life.find_progress(tx, fed.organization_id))
+    assert fed.do(lambda tx: lifecycle.rebuild(tx, fed.organization_id))
+    progress = fed.do(lambda tx: lifecycle.find_progress(tx, fed.organization_id))
     assert (progress.state, progress.phase) == ("building", "waiting")
     fed.sale("cat", amount=50)
     fed.drain()
@@ -314,7 +314,7 @@ def test_a_rebuild_starts_from_the_rows(fed):
 
 def test_a_build_that_waited_when_it_was_saved_goes_on_in_a_cluster_with_lower_numbers(fed):
     """A restored fence may be a number that this cluster gives to nobody for years."""
-    assert fed.do(lambda tx: life.rebuild(tx, fed.organization_id))
+    assert fed.do(lambda tx: lifecycle.rebuild(tx, fed.organization_id))
     fed.sql(
         "UPDATE segment_columns SET fence = 1::bigint << 60, fenced_at = now(), is_littered = false"
         " WHERE organization_id = %s"
@@ -355,14 +355,14 @@ def test_a_run_that_is_gone_is_told_and_no_wrong_count(fed):
     ]
     fed.sql("DELETE FROM segment_blobs WHERE organization_id = %s")
     assert fed.ask({"type": "all", "of": [BOUGHT]}).fault == "The columns changed over and over while they were read."
-    assert fed.do(lambda tx: life.rebuild(tx, fed.organization_id))
+    assert fed.do(lambda tx: lifecycle.rebuild(tx, fed.organization_id))
     fed.build()
     assert fed.members(spend(16)) == {"ann", "bob", "cat"}
 
 
 def test_a_first_count_says_how_far_it_is(fed):
     fed.count({"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}, spend(600))
-    [(_, held)] = fed.engine.memory.list_held()
+    [(_, held)] = fed.engine.cache.list_held()
     assert held.reading.total == held.reading.done > 0
     fed.count(spend(700))
     # What is in memory is not read again.
@@ -375,6 +375,6 @@ def test_columns_beyond_the_budget_go_and_come_back(fed):
     for _ in range(2):
         assert fed.members(gold) == {"ann"}
         assert fed.members(spend(600)) == {"ann", "bob"}
-        [(_, held)] = fed.engine.memory.list_held()
+        [(_, held)] = fed.engine.cache.list_held()
         assert "a:tier" not in held.columns
         assert not held.results

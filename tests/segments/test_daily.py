@@ -10,11 +10,10 @@ from tests.segments.locked import until_locked
 
 from regulars.kit.db import Tx
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.ask import running
-from regulars.segments.analysis.model import Figures, Split
-from regulars.segments.kept import manage
-from regulars.segments.kept.daily import TRY_AGAIN, SizeQueue, next_count
-from regulars.segments.kept.sizes import keep_size, list_sizes
+from regulars.segments.analysis.client import running
+from regulars.segments.analysis.protocol import Figures, Split
+from regulars.segments.saved import manage
+from regulars.segments.saved.sizes import TRY_AGAIN, SizeQueue, keep_size, list_sizes, next_count
 
 
 @pytest.mark.parametrize(
@@ -69,6 +68,9 @@ class Meanwhile:
 
     def __init__(self, act) -> None:
         self._act = act
+
+    async def is_listening(self):
+        return True
 
     async def figures(self, organization_id, asked, *, deadline_s):
         await self._act()

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regulars.catalog.model import AttributeType, day_of, interpret
-from regulars.segments.analysis.engine.dates import NO_DAY, read_days
-from regulars.segments.analysis.engine.days import EPOCH_ORDINAL, Zone
+from regulars.segments.analysis.engine.calendar import EPOCH_ORDINAL, NO_DAY, Zone, read_days
 
 ZONES = ["UTC", "Europe/Paris", "Pacific/Apia", "America/New_York", "Asia/Kathmandu"]
 YEARS_OF_CHANGES = [1883, 1891, 1892, 1895, 1911, 1918, 1981, 2011, 2024]

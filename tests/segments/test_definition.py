@@ -17,14 +17,21 @@ from regulars.conditions.check import (
     find_faults,
     refusing,
 )
-from regulars.conditions.needs import attributes_of, properties_of, segments_of, stores_of
-from regulars.conditions.tree import All, OfAttribute, depth_of, walk
+from regulars.conditions.tree import (
+    All,
+    OfAttribute,
+    attributes_of,
+    depth_of,
+    properties_of,
+    segments_of,
+    stores_of,
+    walk,
+)
 from regulars.journeys.retention import KEPT_FOR as RUNS_KEPT_FOR
 from regulars.kit.ids import JOURNEY, new_uuid
 from regulars.messaging.retention import RETENTION as TEXT_RETENTION
-from regulars.segments.definition import Definition, read_definition, schema, write_definition
-from regulars.segments.errors import DefinitionRefused
-from regulars.segments.kept.manage import faults_of_name
+from regulars.segments.definition import Definition, DefinitionRefused, read_definition, schema, write_definition
+from regulars.segments.saved.manage import faults_of_name
 
 KNOWN = Known(
     attributes={

@@ -7,10 +7,10 @@ from uuid import uuid4
 import msgspec
 
 from regulars.conditions.tree import All
-from regulars.segments.analysis.engine import serve
-from regulars.segments.analysis.engine.memory import Memory
-from regulars.segments.analysis.engine.serve import Desk
-from regulars.segments.analysis.model import Answer, Asked, Members, Question
+from regulars.segments.analysis.engine import server
+from regulars.segments.analysis.engine.cache import Memory
+from regulars.segments.analysis.engine.server import Desk
+from regulars.segments.analysis.protocol import Answer, Asked, Members, Question
 
 NOBODY = Answer(members=Members(profile_ids=(), next=None, as_of=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)))
 # More than enough turns of the loop for whatever is due at once.
@@ -21,7 +21,7 @@ class Slow:
     """Answers when it is told to."""
 
     def __init__(self) -> None:
-        self.memory = Memory(0)
+        self.cache = Memory(0)
         self.may_answer = asyncio.Event()
         self.times = 0
 
@@ -62,7 +62,7 @@ def test_what_came_too_late_is_there_when_it_is_asked_for_again():
 
 
 def test_an_answer_that_nobody_asks_for_again_is_let_go(monkeypatch):
-    monkeypatch.setattr(serve, "ANSWER_KEPT_S", 0.0)
+    monkeypatch.setattr(server, "ANSWER_KEPT_S", 0.0)
 
     async def ask() -> None:
         engine = Slow()

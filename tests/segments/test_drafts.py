@@ -12,7 +12,7 @@ from regulars.conditions.forms.view import build
 from regulars.conditions.labels import COMPARISONS, HIDDEN, Labels, Names
 from regulars.conditions.tree import CONDITIONS_MAX
 from regulars.segments.definition import read_definition
-from regulars.segments.pages.changes import changes
+from regulars.segments.pages.figures import changes
 from regulars.web.format import Format
 
 PROPERTY = {"key": "collection", "comparison": "is", "value": "Lin lavé"}

@@ -7,8 +7,8 @@ import pytest
 from tests.segments.fed_shop import FedShop
 from tests.segments.locked import until_locked
 
-from regulars.segments.analysis.model import Question
-from regulars.segments.columns import life
+from regulars.segments.analysis.protocol import Question
+from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import FORMAT
 from regulars.segments.explain import find_members
 from regulars.segments.feed.build import take_bite
@@ -106,7 +106,7 @@ def test_columns_of_a_newer_format_are_left_alone(fed):
 
 def test_a_worker_of_the_release_before_finds_no_build_to_add_to(fed):
     """It asks for builds by a time that is no longer written."""
-    assert fed.do(lambda tx: life.rebuild(tx, fed.organization_id))
+    assert fed.do(lambda tx: lifecycle.rebuild(tx, fed.organization_id))
     assert fed.sql("SELECT due_at, build_at IS NULL FROM segment_columns WHERE organization_id = %s") == [(None, False)]
 
 

@@ -8,10 +8,9 @@ from tests.segments.desk import definition
 from regulars.catalog.model import AttributeType
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT, new_uuid
-from regulars.segments.definition import CHAIN_MAX
-from regulars.segments.errors import DefinitionRefused, InUse, SegmentNotFound
-from regulars.segments.kept import manage
-from regulars.segments.kept.uses import find_readers, find_uses, register_uses
+from regulars.segments.definition import CHAIN_MAX, DefinitionRefused, InUse, SegmentNotFound
+from regulars.segments.saved import manage
+from regulars.segments.saved.uses import find_readers, find_uses, register_uses
 
 NAMED = {"type": "named"}
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.ask import Analysis
-from regulars.segments.analysis.engine.serve import Desk
-from regulars.segments.analysis.follow import follow
-from regulars.segments.analysis.model import NotReady, Place, Renumbered, read_place
-from regulars.segments.columns import life
+from regulars.segments.analysis.client import Analysis, follow
+from regulars.segments.analysis.engine.server import Desk
+from regulars.segments.analysis.protocol import NotReady, Place, Renumbered, read_place
+from regulars.segments.columns import lifecycle
 
 PEOPLE = [f"c{number}" for number in range(5)]
 
@@ -87,7 +86,7 @@ def test_the_next_page_of_columns_that_were_built_anew_is_refused(crowd, tmp_pat
     """Their numbers are others: the page would repeat some people and leave out others."""
     asked = everybody(crowd)
     before = crowd.ask(asked, want="members", limit=2).members
-    crowd.do(lambda tx: life.rebuild(tx, crowd.organization_id))
+    crowd.do(lambda tx: lifecycle.rebuild(tx, crowd.organization_id))
 
     async def ask(after: Place | None) -> int:
         async with answering(crowd, tmp_path / "s") as analysis:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regulars.segments.analysis.engine import memory
-from regulars.segments.analysis.engine.answer import Engine
-from regulars.segments.analysis.engine.blobs import Dictionary
-from regulars.segments.analysis.engine.memory import Results
-from regulars.segments.analysis.engine.sales import IDS, PROPERTY, Words
+from regulars.segments.analysis.engine import cache
+from regulars.segments.analysis.engine.cache import Results
+from regulars.segments.analysis.engine.encoding import Dictionary
+from regulars.segments.analysis.engine.engine import Engine
+from regulars.segments.analysis.engine.sales_runs import IDS, PROPERTY, Words
 
 
 def products(count: int) -> list[bytes]:
@@ -61,7 +61,7 @@ def test_many_distinct_products_stay_within_the_budget(shop):
     shop.begin()
     shop.build()
     assert shop.count(sized("size", "40")) == 3
-    [(_, held)] = shop.engine.memory.list_held()
+    [(_, held)] = shop.engine.cache.list_held()
     # Sixty sizes are all there is to know of nine hundred products.
     assert 60 * 100 < held.words.nbytes < 60 * 300
     assert shop.count(sized("serial", "00000500")) == 1
@@ -70,16 +70,16 @@ def test_many_distinct_products_stay_within_the_budget(shop):
     for _ in range(2):
         shop.engine = Engine(shop.database, bytes_max=budget)
         assert shop.count(sized("serial", "00000500")) == 1
-        assert shop.engine.memory.nbytes() <= budget
+        assert shop.engine.cache.nbytes() <= budget
         # What is not asked any more goes first, and comes back.
         assert shop.count(sized("size", "40"), {"type": "bought", "products": ["A7"]}) == 3
-        assert shop.engine.memory.nbytes() <= budget
-        [(_, held)] = shop.engine.memory.list_held()
+        assert shop.engine.cache.nbytes() <= budget
+        [(_, held)] = shop.engine.cache.list_held()
         assert held.sales
     shop.engine = Engine(shop.database, bytes_max=1)
     for _ in range(2):
         assert shop.count(sized("serial", "00000500")) == 1
-        [(_, held)] = shop.engine.memory.list_held()
+        [(_, held)] = shop.engine.cache.list_held()
         assert not held.sales
         assert held.words.nbytes < 200
 
@@ -89,7 +89,7 @@ def sized(key: str, value: str) -> dict[str, Any]:
 
 
 def test_results_of_one_question_have_a_limit(monkeypatch):
-    monkeypatch.setattr(memory, "RESULTS_BYTES_MAX", 1_000)
+    monkeypatch.setattr(cache, "RESULTS_BYTES_MAX", 1_000)
     results = Results()
     for number in range(20):
         results.keep((number,), (np.zeros(300, bool), np.zeros(100, bool) if number % 2 else None))

@@ -23,19 +23,17 @@ from regulars.conditions.customers import Explained, SawValue
 from regulars.conditions.tree import OfAttribute, Path, walk
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
-from regulars.segments.analysis.engine import tidy as tidying
-from regulars.segments.analysis.engine.tidy import tidy
-from regulars.segments.columns import life
+from regulars.segments.analysis.engine import compaction
+from regulars.segments.analysis.engine.compaction import tidy
+from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import Run
-from regulars.segments.definition import Definition
-from regulars.segments.errors import DefinitionRefused
+from regulars.segments.definition import Definition, DefinitionRefused
 from regulars.segments.explain import judge, load_members
-from regulars.segments.feed import sales as feeding
+from regulars.segments.feed import runs as feeding
 from regulars.segments.feed.build import take_bite
-from regulars.segments.kept.asked import asked_of
-from regulars.segments.kept.manage import create_segment
-from regulars.segments.kept.resolve import resolve
 from regulars.segments.queries import find_state, list_runs
+from regulars.segments.saved.manage import create_segment
+from regulars.segments.saved.resolve import asked_of, resolve
 from regulars.work.outbox import OutboxQueue
 
 ROOT = FilePath(__file__).resolve().parent.parent.parent
@@ -166,12 +164,12 @@ class Story:
 
     def forget(self) -> None:
         """The analysis process was killed, and another reads everything anew."""
-        self.shop.engine.memory.forget(self.shop.organization_id)
+        self.shop.engine.cache.forget(self.shop.organization_id)
 
     def tidy(self) -> None:
         self.shop.drain()
         self.shop.tidy()
-        assert not tidying.choose(self.runs()), "Runs that could be merged were left as they are."
+        assert not compaction.choose(self.runs()), "Runs that could be merged were left as they are."
 
     def purge(self) -> None:
         name = self.chance.choice(PEOPLE)
@@ -190,7 +188,7 @@ class Story:
         return self.shop.do(find)
 
     def rebuild(self) -> None:
-        self.shop.do(lambda tx: life.rebuild(tx, self.shop.organization_id))
+        self.shop.do(lambda tx: lifecycle.rebuild(tx, self.shop.organization_id))
         self.sell()
         self.shop.build()
 
@@ -198,7 +196,7 @@ class Story:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_columns_and_rows_agree(shop, seed, columns_database_url, monkeypatch):
     # Few are enough to be merged, so that most of what is counted was.
-    monkeypatch.setattr(tidying, "MERGE_RUNS", 3)
+    monkeypatch.setattr(compaction, "MERGE_RUNS", 3)
     if seed % 2:
         hurry(monkeypatch)
     story = Story(shop, seed)
@@ -225,10 +223,10 @@ def test_columns_and_rows_agree(shop, seed, columns_database_url, monkeypatch):
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few they are, values, days, sums and lines take the way that is made for many."""
     for name, value in {
-        "attribute.FEW": 1,
+        "coded_values.FEW": 1,
         "numbers.SUM_MAX": -1,
-        "days._FEW_DAYS": 0,
-        "sales.SLICES_MAX": 0,
+        "calendar._FEW_DAYS": 0,
+        "sales_runs.SLICES_MAX": 0,
     }.items():
         monkeypatch.setattr(f"regulars.segments.analysis.engine.{name}", value)
 
@@ -252,7 +250,7 @@ def save(shop: FedShop, match: dict[str, Any]) -> str:
 
 
 class Crowd:
-    """Writers, drains, a build and a tidying process side by side."""
+    """Writers, drains, a build and a compaction process side by side."""
 
     def __init__(self, shop: FedShop, seed: int) -> None:
         self.shop = shop

@@ -10,9 +10,8 @@ from tests.segments.fed_shop import ZONE, FedShop
 from regulars.conditions.check import Known, KnownSegment
 from regulars.conditions.customers import Customer, Standing
 from regulars.conditions.evaluation import Evaluator, Subject
-from regulars.conditions.needs import innermost_first
-from regulars.conditions.tree import All, Any, Condition, Group, InSegment, Nothing
-from regulars.segments.analysis.model import Asked
+from regulars.conditions.tree import All, Any, Condition, Group, InSegment, Nothing, innermost_first
+from regulars.segments.analysis.protocol import Asked
 
 NAMED = definition({"type": "named"}).match
 Segments = dict[str, Group | None]

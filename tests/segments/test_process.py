@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.ask import Analysis, running
-from regulars.segments.analysis.engine.serve import listening
-from regulars.segments.analysis.model import STARTING, AnalysisAway, NotReady
-from regulars.segments.analysis.wire import socket_path
+from regulars.segments.analysis.client import Analysis, running
+from regulars.segments.analysis.engine.server import listening
+from regulars.segments.analysis.protocol import STARTING, AnalysisAway, NotReady, socket_path
 
 
 def test_no_other_process_carries_the_libraries_of_columns():
@@ -69,7 +68,7 @@ def test_a_folder_that_another_user_made_first_is_neither_used_nor_dialled(shop,
         os.chown(path.parent, 12345, 12345)
         with pytest.raises(PermissionError), listening(path):
             pass
-        assert not shop.runner.run(Analysis(Settings(data_dir=tmp_path), path=path).answers())
+        assert not shop.runner.run(Analysis(Settings(data_dir=tmp_path), path=path).is_listening())
 
 
 def test_it_counts_through_its_own_death(shop, columns_database_url, tmp_path, monkeypatch):

@@ -6,11 +6,17 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from regulars.segments.analysis.engine import sales
-from regulars.segments.analysis.engine.chosen import EVER, in_window
-from regulars.segments.analysis.engine.days import EPOCH_ORDINAL, Zone
-from regulars.segments.analysis.engine.parts import encode_parts, read_flat, read_part
-from regulars.segments.analysis.engine.sales import SalesRun, Words, arranged, grouped, merge
+from regulars.segments.analysis.engine import sales_runs
+from regulars.segments.analysis.engine.calendar import EPOCH_ORDINAL, Zone
+from regulars.segments.analysis.engine.sales_encoding import (
+    arranged,
+    encode_parts,
+    grouped,
+    merge,
+    read_flat,
+    read_part,
+)
+from regulars.segments.analysis.engine.sales_runs import EVER, SalesRun, Words, in_window
 from regulars.segments.columns.model import Run
 
 RUN = Run(1, "sales", 1, 1, 0, 0)
@@ -78,7 +84,7 @@ def test_the_sales_of_whoever_is_gone_go_with_their_lines():
 @pytest.mark.parametrize("slices_max", [0, 2_000])
 @pytest.mark.parametrize("passing", [[], [3], [1, 2, 8], [*range(1, 9)]])
 def test_lines_are_picked_by_their_products(monkeypatch, slices_max, passing):
-    monkeypatch.setattr(sales, "SLICES_MAX", slices_max)
+    monkeypatch.setattr(sales_runs, "SLICES_MAX", slices_max)
     flat = arranged(flat_run(4))
     run = SalesRun(RUN, grouped(flat))
     table = np.isin(np.arange(9), passing)

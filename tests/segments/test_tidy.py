@@ -7,8 +7,8 @@ from tests.segments.fed_shop import OUR_LISTENERS
 
 from regulars.kit.ids import ByExternalId
 from regulars.privacy.erase import erase_profiles
-from regulars.segments.analysis.engine import tidy as tidying
-from regulars.segments.analysis.engine.tidy import (
+from regulars.segments.analysis.engine import compaction
+from regulars.segments.analysis.engine.compaction import (
     FOLD_CHANGES,
     FOLD_PER_BLOCK,
     MERGE_RUNS,
@@ -125,7 +125,7 @@ def test_whoever_tidies_up_is_left_alone_while_runs_come(erased):
 
 
 def test_who_is_erased_while_others_are_taken_out_waits_for_the_next_time(erased, monkeypatch):
-    find_dead = tidying._dead
+    find_dead = compaction._dead
 
     async def find_dead_as_somebody_is_erased(tx, organization_id, epoch, blocks):
         async with erased.database.transaction() as other:
@@ -135,7 +135,7 @@ def test_who_is_erased_while_others_are_taken_out_waits_for_the_next_time(erased
 
     erased.sql("UPDATE segment_columns SET tidy_at = now() - interval '1 second' WHERE organization_id = %s")
     with monkeypatch.context() as patched:
-        patched.setattr(tidying, "_dead", find_dead_as_somebody_is_erased)
+        patched.setattr(compaction, "_dead", find_dead_as_somebody_is_erased)
         assert erased.tidy(purge_after=timedelta(0))
     [(since,)] = erased.sql("SELECT erased_since FROM segment_columns WHERE organization_id = %s")
     assert since is not None

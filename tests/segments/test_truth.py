@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from regulars.catalog.model import AttributeType
 from regulars.conditions.comparisons import NEGATIVE, OF_DAYS, OFFERED, ONE_VALUE, SEVERAL_VALUES, ValueTest
 from regulars.conditions.tree import OfAttribute
-from regulars.segments.analysis.engine import attribute
-from regulars.segments.analysis.engine.attribute import Read, Reading
+from regulars.segments.analysis.engine import coded_values
+from regulars.segments.analysis.engine.coded_values import Read, Reading
 from regulars.segments.analysis.engine.numbers import Numbers
 
 ZONE = "Europe/Paris"
@@ -47,7 +47,7 @@ CONSTANTS = {
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch):
     """However few they are, they take the way that is made for many."""
-    monkeypatch.setattr(attribute, "FEW", 1)
+    monkeypatch.setattr(coded_values, "FEW", 1)
 
 
 def comparisons(declared: AttributeType, comparison: str) -> list[OfAttribute]:

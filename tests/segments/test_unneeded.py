@@ -2,9 +2,9 @@
 
 import pytest
 
-from regulars.segments.columns import life
-from regulars.segments.kept import manage
-from regulars.segments.kept.unneeded import end_unneeded
+from regulars.segments.columns import lifecycle
+from regulars.segments.saved import manage
+from regulars.segments.saved.manage import end_unneeded
 from regulars.work.due import find_due_organizations
 from regulars.worker import COLUMNS
 
@@ -14,7 +14,7 @@ NAMED = {"type": "named"}
 @pytest.fixture
 def prepared(desk):
     """Somebody began to count before they saved anything."""
-    desk.do(lambda tx: life.settle(tx, desk.organization_id, is_needed=True))
+    desk.do(lambda tx: lifecycle.settle(tx, desk.organization_id, is_needed=True))
     desk.build_columns()
     return desk
 
@@ -27,7 +27,7 @@ def has_columns(desk) -> bool:
     """After the worker looked."""
     if desk.organization_id in desk.do(lambda tx: find_due_organizations(tx, COLUMNS, after=None)):
         desk.runner.run(end_unneeded(desk.database, desk.organization_id))
-    return desk.do(lambda tx: life.find_progress(tx, desk.organization_id)) is not None
+    return desk.do(lambda tx: lifecycle.find_progress(tx, desk.organization_id)) is not None
 
 
 def test_whoever_writes_the_first_segment_has_a_day_for_it(prepared):
@@ -50,7 +50,7 @@ def test_columns_of_a_segment_stay(prepared):
 def test_a_day_later_they_may_be_begun_again(prepared):
     pass_a_day(prepared)
     assert not has_columns(prepared)
-    prepared.do(lambda tx: life.settle(tx, prepared.organization_id, is_needed=True))
+    prepared.do(lambda tx: lifecycle.settle(tx, prepared.organization_id, is_needed=True))
     assert has_columns(prepared)
     prepared.build_columns()
     assert has_columns(prepared)

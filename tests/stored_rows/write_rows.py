@@ -55,7 +55,7 @@ from regulars.privacy.facts import AnswersUnread, ProfileErased
 from regulars.profiles.facts import ProfileChange, ProfilesChanged
 from regulars.sales.facts import SalesRecorded
 from regulars.segments.definition import read_definition
-from regulars.segments.kept.manage import create_segment, update_segment
+from regulars.segments.saved.manage import create_segment, update_segment
 from regulars.server import page_table
 from regulars.work.facts import Fact
 from regulars.worker import LISTENERS, queues

@@ -11,7 +11,7 @@ from tests.support.nursery import nursery
 from tests.support.server import Server
 
 from regulars.kit.settings import Settings
-from regulars.segments.analysis.wire import socket_path
+from regulars.segments.analysis.protocol import socket_path
 
 START_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 30

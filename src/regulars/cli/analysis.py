@@ -12,7 +12,7 @@ from regulars.kit import log, vault
 from regulars.kit.releases import Role
 from regulars.kit.settings import Settings, load
 from regulars.processes import in_use
-from regulars.segments.analysis.wire import socket_path
+from regulars.segments.analysis.protocol import socket_path
 
 
 def analysis(
@@ -22,7 +22,7 @@ def analysis(
     settings = load()
     log.configure(settings)
     # Looked up here, so that no other command, and above all not the server, has to carry the libraries of columns.
-    engine = importlib.import_module("regulars.segments.analysis.engine.serve")
+    engine = importlib.import_module("regulars.segments.analysis.engine.server")
     with database.opened(settings) as url, in_use.shared(url) as presence:
         database.check_schema(url, Role.SERVER)
         presence.tell_key(vault.of(vault.with_key(settings, may_make=False)).fingerprint)

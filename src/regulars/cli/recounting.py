@@ -16,7 +16,7 @@ from regulars.kit.db import Database, Tx
 from regulars.kit.settings import Settings
 from regulars.organizations import manage
 from regulars.sales.totals import fill
-from regulars.segments.columns import life
+from regulars.segments.columns import lifecycle
 
 # Workers that write the totals hold their lock for as long as a batch takes.
 TRIES_MAX: Final = 40
@@ -67,5 +67,5 @@ DERIVED: Final[dict[str, Callable[[Tx, UUID], Awaitable[object]]]] = {
     "hourly totals of sales": fill.recount,
     "catalog keys and values": _recount_catalogs,
     "consent figures": figures.recount,
-    "columns of segments": life.rebuild,
+    "columns of segments": lifecycle.rebuild,
 }

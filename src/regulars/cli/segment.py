@@ -20,17 +20,15 @@ from regulars.kit.settings import Settings
 from regulars.kit.text import safe_cell
 from regulars.profiles.find import find_profile
 from regulars.profiles.search import find_by_ids
-from regulars.segments.analysis.ask import Analysis, running
-from regulars.segments.analysis.follow import follow
-from regulars.segments.analysis.model import Asked, Figures
-from regulars.segments.columns import life
+from regulars.segments.analysis.client import Analysis, follow, running
+from regulars.segments.analysis.protocol import Asked, Figures
+from regulars.segments.columns import lifecycle
 from regulars.segments.definition import read_definition, schema
 from regulars.segments.explain import Why, explain
-from regulars.segments.kept import manage
-from regulars.segments.kept.asked import asked_of
-from regulars.segments.kept.model import Segment, SegmentRow
-from regulars.segments.kept.resolve import resolve
-from regulars.segments.kept.sizes import find_last_sizes, keep_size
+from regulars.segments.saved import manage
+from regulars.segments.saved.model import Segment, SegmentRow
+from regulars.segments.saved.resolve import asked_of, resolve
+from regulars.segments.saved.sizes import find_last_sizes, keep_size
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -185,7 +183,7 @@ def rebuild(organization: OfOrganization) -> None:
     """Read all customers anew; counts wait until it is done."""
 
     async def act(it: CommandContext) -> None:
-        if not await life.rebuild(it.tx, it.organization_id):
+        if not await lifecycle.rebuild(it.tx, it.organization_id):
             raise CommandError("The organization has no segments, so there is nothing to rebuild.")
         await it.record("segment.rebuild", "segments")
 

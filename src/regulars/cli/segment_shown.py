@@ -6,8 +6,8 @@ import msgspec
 
 from regulars.conditions.customers import Explained, SawConsent
 from regulars.kit import ids
-from regulars.segments.analysis.model import Figures
-from regulars.segments.kept.model import SegmentRow, SizeRow
+from regulars.segments.analysis.protocol import Figures
+from regulars.segments.saved.model import SegmentRow, SizeRow
 
 
 def as_data(row: SegmentRow) -> dict[str, Any]:

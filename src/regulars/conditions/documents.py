@@ -1,11 +1,16 @@
-"""Reading a definition from a file or a form, and saying in words for people what cannot be read."""
+"""Read a definition from JSON, in today's spelling or an older one, and write its JSON Schema.
+
+Stored definitions stay as they are: older servers read them too. Each release reads every form that was ever stored;
+`tests/conditions/test_upgrade.py` has an example of each."""
 
 import inspect
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
+
+from regulars.conditions.comparisons import NEGATIVE
 
 Document = TypeVar("Document", bound=msgspec.Struct)
 _PATH: Final = re.compile(r" - at `\$?\.?(?P<path>[^`]*)`$")
@@ -80,3 +85,94 @@ def describe_decode_error(message: str) -> tuple[str, str]:
     for name, words in _TYPE_NAMES.items():
         text = re.sub(rf"\b{name}\b", words, text)
     return found["path"] if found else "", text.replace("`", "'") + "."
+
+
+_BOOLEANS: Final = {"is_true": "true", "is_false": "false"}
+_DAYS: Final = re.compile(r"0{0,3}[1-9][0-9]{0,2}|[12][0-9]{3}|3[0-5][0-9]{2}|36[0-4][0-9]|3650")
+_COMPARED: Final = ("comparison", "value", "values")
+_GROUPS: Final = frozenset({"all", "any", "none"})
+
+
+def upgrade(data: Any, *, of_journey: bool = False) -> Any:
+    """A condition as JSON data in today's spelling; whatever is no condition is left for the decoder to refuse.
+
+    In journeys a negative comparison that does not say whether customers without a value count leaves them out.
+    """
+    if not isinstance(data, dict):
+        return data
+    kind = data.get("type")
+    if isinstance(kind, str) and kind in _GROUPS:
+        inner = data.get("of")
+        if not isinstance(inner, list):
+            return data
+        return {**data, "of": [upgrade(one, of_journey=of_journey) for one in inner]}
+    upgraded = _KINDS[kind](data) if isinstance(kind, str) and kind in _KINDS else data
+    return _with_comparisons(_with_days(upgraded), of_journey=of_journey)
+
+
+def _of_tickets(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {**data, "type": "bought"}
+
+
+def _of_articles(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {**data, "type": "bought", "count": "articles"}
+
+
+def _of_subscribed(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {**data, "type": "consent", "state": "may_be_texted"}
+
+
+def _of_purchases(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Of journeys: at least so many in the last days, or none."""
+    rest = {name: value for name, value in data.items() if name not in {"in_days", "at_least", "none"}}
+    bound = {"none": True} if data.get("none") is True else {"at_least": data.get("at_least", 1)}
+    return {**rest, **bound, "type": "bought", "window": {"last_days": data.get("in_days")}}
+
+
+def _of_product(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Of journeys: the comparison of the property stood beside it. A property without one had a fault, and has one."""
+    compared = {name: data[name] for name in _COMPARED if data.get(name) is not None}
+    rest = {name: value for name, value in data.items() if name not in _COMPARED and value is not None}
+    key = rest.get("property")
+    return {**rest, "property": {"key": key, "comparison": "between", **compared}} if isinstance(key, str) else rest
+
+
+_KINDS: Final = {
+    "tickets": _of_tickets,
+    "articles": _of_articles,
+    "subscribed": _of_subscribed,
+    "purchases": _of_purchases,
+    "product": _of_product,
+}
+
+
+def _with_days(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Today alone was the last 0 days, and is the last day."""
+    changed = dict(data)
+    for name, inner in data.items():
+        if name in {"window", "when", "since", "property"} and isinstance(inner, dict):
+            changed[name] = _with_days(inner)
+        elif name in {"days", "last_days"} and inner == 0 and not isinstance(inner, bool):
+            changed[name] = 1
+    return changed
+
+
+def _with_comparisons(data: dict[str, Any], *, of_journey: bool) -> dict[str, Any]:
+    if isinstance(data.get("property"), dict):
+        data = {**data, "property": _compared(data["property"], of_journey=of_journey)}
+    return _compared(data, of_journey=of_journey) if data.get("type") == "attribute" else data
+
+
+def _compared(data: dict[str, Any], *, of_journey: bool) -> dict[str, Any]:
+    comparison = data.get("comparison")
+    if not isinstance(comparison, str):
+        return data
+    if comparison in _BOOLEANS:
+        return {**data, "comparison": "is", "value": _BOOLEANS[comparison]}
+    if of_journey and comparison == "in_last_days" and "days" not in data and "value" in data:
+        rest = {name: value for name, value in data.items() if name != "value"}
+        # Whatever is no such number had a fault, and has one without it.
+        return {**rest, "days": int(data["value"])} if _DAYS.fullmatch(str(data["value"])) else rest
+    if of_journey and comparison in NEGATIVE and "without_value" not in data:
+        return {**data, "without_value": False}
+    return data

@@ -19,6 +19,7 @@ from regulars.conditions.customers import (
     Customer,
     Explained,
     Line,
+    Passes,
     Sale,
     Saw,
     SawArticles,
@@ -34,9 +35,12 @@ from regulars.conditions.customers import (
     SawTimes,
     SawValue,
     Ticket,
+    articles_of,
+    is_among,
+    millionths,
+    net_cents,
+    spend_of,
 )
-from regulars.conditions.needs import innermost_first
-from regulars.conditions.netting import Passes, articles_of, is_among, millionths, net_cents, spend_of
 from regulars.conditions.tree import (
     All,
     Any,
@@ -65,6 +69,7 @@ from regulars.conditions.tree import (
     Spend,
     Texts,
     TicketValue,
+    innermost_first,
 )
 from regulars.kit.ids import JOURNEY
 

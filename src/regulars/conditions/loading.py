@@ -10,8 +10,7 @@ import phonenumbers
 from regulars.catalog.model import day_of
 from regulars.conditions import queries
 from regulars.conditions.comparisons import days_of
-from regulars.conditions.customers import Customer, Line, Sale, Standing, Text
-from regulars.conditions.netting import millionths
+from regulars.conditions.customers import Customer, Line, Sale, Standing, Text, millionths
 from regulars.conditions.tree import (
     Condition,
     Consent,

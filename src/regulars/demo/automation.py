@@ -29,8 +29,8 @@ from regulars.messaging.send import TextQueue
 from regulars.messaging.settings.model import Rule, Window
 from regulars.messaging.settings.store import load_texting, lock_texting, save_texting
 from regulars.sales.facts import SalesRecorded
-from regulars.segments.kept.manage import create_segment, list_segments
-from regulars.segments.starts import starts
+from regulars.segments.saved.manage import create_segment, list_segments
+from regulars.segments.suggestions import suggest_segments
 from regulars.webhooks.manage import create_endpoint, list_endpoints
 from regulars.work.queue import Queue
 
@@ -74,7 +74,7 @@ async def create_segments(database: Database, organization_id: UUID) -> None:
     """Those that anybody would start from; one that has segments keeps its own."""
     async with database.transaction() as tx:
         if not await list_segments(tx, organization_id):
-            for start in starts(store=SHOPS[0].external_id):
+            for start in suggest_segments(store=SHOPS[0].external_id):
                 await create_segment(tx, organization_id, start.definition, created_by=BY)
 
 

@@ -5,9 +5,8 @@ from typing import Annotated, Any, Final, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from regulars.conditions.documents import Unreadable, read_document, schema_of
+from regulars.conditions.documents import Unreadable, read_document, schema_of, upgrade
 from regulars.conditions.tree import Condition
-from regulars.conditions.upgrade import upgrade
 from regulars.journeys.errors import DefinitionRefused
 from regulars.kit.wire import Name
 from regulars.profiles.model import AttributeKey as Key

@@ -21,7 +21,7 @@ from regulars.journeys.definition import (
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
 from regulars.messaging.template import describe_template
-from regulars.segments.kept.manage import find_names
+from regulars.segments.saved.manage import find_names
 
 TRIGGERS: Final = {
     "purchase": "A purchase is recorded",

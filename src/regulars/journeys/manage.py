@@ -22,7 +22,7 @@ from regulars.journeys.runs.lists import is_any_run_active
 from regulars.journeys.snapshot import load_known
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
-from regulars.segments.kept.uses import Use, register_uses
+from regulars.segments.saved.uses import Use, register_uses
 
 # After a longer pause whoever resumes says what becomes of those who waited.
 ASK_AFTER: Final = timedelta(hours=48)

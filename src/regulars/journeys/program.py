@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from regulars.conditions.needs import segments_of
-from regulars.conditions.tree import Condition
+from regulars.conditions.tree import Condition, segments_of
 from regulars.journeys.definition import Branch, Definition, SendText, SetAttribute, Split, Step, WaitForPurchase
 from regulars.messaging.template import ATTRIBUTE_PREFIX, TemplateError, parse_template
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from regulars.journeys.runs.trace import add_totals
 from regulars.kit.db import Database, Tx
-from regulars.segments.erased_values import find_erased, quote, without_values
+from regulars.segments.saved.erased_values import find_erased, quote, without_values
 from regulars.work.personal import ErasedPeople
 
 KEPT_FOR: Final = timedelta(days=396)

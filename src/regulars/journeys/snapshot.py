@@ -22,7 +22,7 @@ from regulars.journeys.model import PersonRow, RecordedRow, SaleRow
 from regulars.journeys.program import needs_of
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at
-from regulars.segments.kept.resolve import load_known as load_known_conditions
+from regulars.segments.saved.resolve import load_known as load_known_conditions
 
 # One card may be shared by all customers at the till: of each customer the sales that were recorded last count.
 SALES_MAX: Final = 2_000

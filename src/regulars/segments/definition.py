@@ -1,15 +1,14 @@
 """What a segment is, as a file says it. `docs/segments.md` describes it; its JSON Schema is made from these types."""
 
+from collections.abc import Sequence
 from typing import Any, Final, get_args
 
 import msgspec
 
 from regulars.conditions.check import Fault
-from regulars.conditions.documents import Unreadable, read_document, schema_of
+from regulars.conditions.documents import Unreadable, read_document, schema_of, upgrade
 from regulars.conditions.tree import DEPTH_MAX, Group, OfTicket, depth_of
-from regulars.conditions.upgrade import upgrade
 from regulars.kit.wire import Name
-from regulars.segments.errors import DefinitionRefused
 
 FILE_BYTES_MAX: Final = 1 << 20
 # So many segments in a row, each asking for the next.
@@ -43,3 +42,25 @@ def write_definition(definition: Definition) -> bytes:
 
 def schema() -> bytes:
     return schema_of(Definition, "A segment of Regulars", without=get_args(OfTicket))
+
+
+class SegmentError(Exception):
+    """Base of all of them."""
+
+
+class DefinitionRefused(SegmentError):
+    """It cannot be read, or cannot be saved as it is."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        first = faults[0]
+        more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
+        super().__init__(f"{first.place}: {first.message}{more}" if first.place else f"{first.message}{more}")
+        self.faults = tuple(faults)
+
+
+class SegmentNotFound(SegmentError):
+    pass
+
+
+class InUse(SegmentError):
+    """Something still asks for the segment."""

@@ -9,7 +9,7 @@ from regulars.conditions.evaluation import Evaluator, Subject
 from regulars.conditions.loading import load_customers
 from regulars.conditions.tree import All, Group, InSegment
 from regulars.kit.db import Tx
-from regulars.segments.kept.resolve import Resolved, resolve
+from regulars.segments.saved.resolve import Resolved, resolve
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from regulars.segments.kept.manage import erase_values
+from regulars.segments.saved.erased_values import erase_values
 from regulars.work.personal import PersonalData
 
 PERSONAL_DATA: Final = PersonalData(

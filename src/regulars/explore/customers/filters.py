@@ -12,8 +12,8 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
 from regulars.sales.model import Currency
 from regulars.sales.totals.read import find_last_currency
-from regulars.segments.analysis.model import Order
-from regulars.segments.kept.manage import list_segments
+from regulars.segments.analysis.protocol import Order
+from regulars.segments.saved.manage import list_segments
 from regulars.stores.find import list_stores
 from regulars.web.access import Action
 from regulars.web.listing import Filter, ListView

@@ -29,13 +29,11 @@ from regulars.profiles.search import (
 )
 from regulars.sales.browse.history import LIST_MONTHS, History, read_history
 from regulars.sales.browse.tickets import list_tickets_of_customers
-from regulars.segments.analysis.ask import DEADLINE_S, Analysis
-from regulars.segments.analysis.follow import follow
-from regulars.segments.analysis.model import AnalysisAway, Asked, Members, NotReady, Place, Renumbered, read_place
-from regulars.segments.columns import life
+from regulars.segments.analysis.client import DEADLINE_S, Analysis, follow
+from regulars.segments.analysis.protocol import AnalysisAway, Asked, Members, NotReady, Place, Renumbered, read_place
+from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import Progress
-from regulars.segments.kept.asked import asked_of
-from regulars.segments.kept.resolve import resolve
+from regulars.segments.saved.resolve import asked_of, resolve
 from regulars.web import mask
 from regulars.web.listing import COUNT_MAX, EXPORT_ROWS, PAGE_ROWS, Count, ListPage, ListView, cut, read_view, walk
 from regulars.web.render import redirect, render
@@ -83,7 +81,7 @@ class CustomerList:
             count = Count(await count_profiles(tx, visit.organization_id, most=COUNT_MAX + 1))
             chosen = await read_chosen(tx, visit, view)
             asked = await _asked(tx, visit, chosen)
-            progress = await life.find_progress(tx, visit.organization_id)
+            progress = await lifecycle.find_progress(tx, visit.organization_id)
         answered = Answered()
         if _is_asked(view) and chosen.fault is None:
             answered = await self._ask(visit, asked, chosen, progress)
@@ -128,7 +126,7 @@ class CustomerList:
     async def prepare(self, visit: Visit) -> Response:
         """Begin to read the customers, so that they can be filtered and sorted."""
         async with visit.database.transaction() as tx:
-            await life.settle(tx, visit.organization_id, is_needed=True)
+            await lifecycle.settle(tx, visit.organization_id, is_needed=True)
         return redirect(visit, f"{visit.url(PATH)}?{urlencode(parse_qsl(visit.form.get('query', '')))}")
 
     async def _ask(self, visit: Visit, asked: Asked, chosen: Chosen, progress: Progress | None) -> Answered:

@@ -27,9 +27,9 @@ from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.browse.history import History, read_history
 from regulars.sales.browse.tickets import CUSTOMER_TICKETS_MAX, list_customer_tickets
-from regulars.segments.analysis.ask import Analysis
+from regulars.segments.analysis.client import Analysis
 from regulars.segments.explain import find_segments_of
-from regulars.segments.kept.manage import list_segments
+from regulars.segments.saved.manage import list_segments
 from regulars.stores.find import name_stores
 from regulars.web import mask
 from regulars.web.access import Action

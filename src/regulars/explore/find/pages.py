@@ -15,8 +15,8 @@ from regulars.kit.keyset import PageRequest
 from regulars.profiles.model import Profile
 from regulars.profiles.search import search_by_name, search_exactly
 from regulars.sales.listing import find_sale
-from regulars.segments.kept.manage import find_names, list_segments
-from regulars.segments.kept.model import SegmentRow
+from regulars.segments.saved.manage import find_names, list_segments
+from regulars.segments.saved.model import SegmentRow
 from regulars.stores.find import find_store, list_by_name
 from regulars.stores.model import Store
 from regulars.web.access import Action

@@ -16,11 +16,10 @@ from psycopg.errors import QueryCanceled
 
 from regulars.kit.db import Database, Tx
 from regulars.segments import queries as columns
-from regulars.segments.columns.life import BUILD_QUEUE, begin_epoch
+from regulars.segments.columns.lifecycle import BUILD_QUEUE, begin_epoch
 from regulars.segments.columns.model import FORMAT, State
 from regulars.segments.feed import queries
-from regulars.segments.feed.customers import feed_customers
-from regulars.segments.feed.sales import feed_sales
+from regulars.segments.feed.runs import feed_customers, feed_sales
 from regulars.work.batch_size import HELD_UP, BatchSize
 from regulars.work.queue import Due, Queue, log_trouble
 

@@ -9,38 +9,49 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.catalog.entries import find_types
-from regulars.catalog.model import AttributeType, Catalog
 from regulars.conditions.check import EMPTY_GROUP, Fault, Types
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import node_of
-from regulars.conditions.forms.offered import Choices, Offered, find_offered
-from regulars.conditions.forms.view import Built, Scene, build, faults_by_path, settle_tree, view
+from regulars.conditions.forms.view import (
+    Built,
+    Choices,
+    Offered,
+    Scene,
+    build,
+    faults_by_path,
+    find_offered,
+    settle_tree,
+    view,
+)
 from regulars.conditions.labels import GROUPS, KINDS, STATES, Labels
 from regulars.conditions.tree import Group, Path
 from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT
-from regulars.segments import starts
-from regulars.segments.analysis.ask import DEADLINE_S, Analysis
-from regulars.segments.analysis.model import AnalysisAway, Asked, NotReady
-from regulars.segments.columns import life
+from regulars.segments.analysis.client import DEADLINE_S, Analysis
+from regulars.segments.analysis.protocol import AnalysisAway, Asked, NotReady
+from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import Progress
-from regulars.segments.definition import Definition, read_definition
-from regulars.segments.errors import DefinitionRefused, InUse, SegmentNotFound
-from regulars.segments.kept import manage
-from regulars.segments.kept.asked import asked_of
-from regulars.segments.kept.model import Segment, SizeRow
-from regulars.segments.kept.resolve import Resolved, resolve
-from regulars.segments.kept.sizes import keep_size, list_sizes
-from regulars.segments.kept.uses import DescribeUses, Use
-from regulars.segments.pages.changes import Change, changes
-from regulars.segments.pages.figures import AT_ONCE_S, Counted, Patience, ask_difference, count, find_difference
-from regulars.segments.pages.people import Person, find_people
-from regulars.segments.pages.somebody import tell_why
-from regulars.segments.pages.uses import PATH, list_uses
-from regulars.stores.find import list_stores
+from regulars.segments.definition import Definition, DefinitionRefused, InUse, SegmentNotFound, read_definition
+from regulars.segments.pages.explanations import tell_why
+from regulars.segments.pages.figures import (
+    AT_ONCE_S,
+    Change,
+    Counted,
+    Patience,
+    ask_difference,
+    changes,
+    count,
+    find_difference,
+)
+from regulars.segments.pages.member_rows import Person, find_people
+from regulars.segments.saved import manage
+from regulars.segments.saved.model import Segment, SizeRow
+from regulars.segments.saved.resolve import Resolved, asked_of, resolve
+from regulars.segments.saved.sizes import keep_size, list_sizes
+from regulars.segments.saved.uses import PATH, DescribeUses, Use, list_uses
+from regulars.segments.suggestions import find_suggestions, new_definition
 from regulars.web.errors import FormTooLarge, PageNotFound
 from regulars.web.form import EditConflict, FormState
 from regulars.web.render import redirect, render
@@ -96,9 +107,9 @@ class Builder:
     async def begin(self, visit: Visit) -> Response:
         """A new one, from nothing, from one of those to start from, or from the filters of a list."""
         async with visit.database.reading() as tx:
-            given = await suggestions(tx, visit.organization_id)
+            given = await find_suggestions(tx, visit.organization_id)
         wanted = visit.query.get("from", "")
-        chosen = next((it.definition for it in given if it.key == wanted), starts.empty())
+        chosen = next((it.definition for it in given if it.key == wanted), new_definition())
         if match := visit.query.get("match"):
             with contextlib.suppress(DefinitionRefused):
                 chosen = read_definition(f'{{"name": "New segment", "match": {match}}}'.encode())
@@ -189,7 +200,7 @@ class Builder:
     async def prepare(self, visit: Visit) -> Response:
         """Begin to read the customers before the first segment is saved, so that drafts can be counted."""
         async with visit.database.transaction() as tx:
-            await life.settle(tx, visit.organization_id, is_needed=True)
+            await lifecycle.settle(tx, visit.organization_id, is_needed=True)
         return redirect(visit, visit.url(PATH, "new"))
 
     async def _read(self, visit: Visit) -> Work:
@@ -296,7 +307,7 @@ class Builder:
             difference=None
             if segment is None
             else await ask_difference(tx, visit.organization_id, draft=resolved, saved=segment),
-            progress=await life.find_progress(tx, visit.organization_id),
+            progress=await lifecycle.find_progress(tx, visit.organization_id),
         )
 
     async def _sizes(self, visit: Visit, work: Work, known: "_Known", counted: Counted) -> list[SizeRow]:
@@ -337,16 +348,6 @@ class Builder:
     async def _uses(self, tx: Tx, visit: Visit, segment: Segment) -> Sequence[Use]:
         found = await list_uses(tx, visit.organization_id, [segment.row.id], self._describe)
         return found[segment.row.id]
-
-
-async def suggestions(tx: Tx, organization_id: UUID) -> tuple[starts.Start, ...]:
-    """Those to start from, with the organization's own store and key of a birthday where it has them."""
-    known = await find_types(tx, organization_id, Catalog.ATTRIBUTES, starts.BIRTHDAYS)
-    dates = [key for key in starts.BIRTHDAYS if key in known and known[key][0] is AttributeType.DATE]
-    stores = await list_stores(tx, organization_id, after=None, limit=1)
-    return starts.starts(
-        birthday=dates[0] if dates else starts.BIRTHDAYS[0], store=stores[0].external_id if stores else ""
-    )
 
 
 async def find_segment(tx: Tx, visit: Visit) -> Segment:

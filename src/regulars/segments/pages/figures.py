@@ -1,19 +1,20 @@
-"""Figures of a segment for a page: counted now, or why they cannot be."""
+"""Counts of a segment for a page, and how a draft differs from the saved version."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from difflib import SequenceMatcher
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from regulars.conditions.tree import All, Nothing, Path
+from regulars.conditions.labels import Labels
+from regulars.conditions.tree import All, Condition, Group, Nothing, Path
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
-from regulars.segments.analysis.ask import DEADLINE_S, Analysis
-from regulars.segments.analysis.model import STARTING, AnalysisAway, Asked, Figures, NotReady
+from regulars.segments.analysis.client import DEADLINE_S, Analysis
+from regulars.segments.analysis.protocol import STARTING, AnalysisAway, Asked, Figures, NotReady
 from regulars.segments.columns.model import Progress
-from regulars.segments.kept.asked import asked_of
-from regulars.segments.kept.model import Segment
-from regulars.segments.kept.resolve import Resolved, resolve
+from regulars.segments.saved.model import Segment
+from regulars.segments.saved.resolve import Resolved, asked_of, resolve
 
 # A page comes at once, with what is known by then; what is missing follows when it asks again.
 AT_ONCE_S: Final = 0.5
@@ -105,3 +106,31 @@ async def find_difference(
     except (NotReady, AnalysisAway):
         return None
     return Difference(coming.total, going.total)
+
+
+class Change(NamedTuple):
+    """A line that came or went, with the group it stands in."""
+
+    is_added: bool
+    words: str
+
+
+def changes(saved: Group, draft: Group, words: Labels) -> list[Change]:
+    before, after = list(_lines(saved, words)), list(_lines(draft, words))
+    found: list[Change] = []
+    for verb, from_, to, since, until in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if verb in {"delete", "replace"}:
+            found += [Change(False, line) for line in before[from_:to]]
+        if verb in {"insert", "replace"}:
+            found += [Change(True, line) for line in after[since:until]]
+    return found
+
+
+def _lines(condition: Condition, words: Labels, inside: str = "") -> Iterator[str]:
+    if isinstance(condition, Group):
+        here = words.sentence(condition)
+        yield f"{inside}{here}"
+        for inner in condition.of:
+            yield from _lines(inner, words, f"{inside}{here}: ")
+    else:
+        yield f"{inside}{words.sentence(condition)}"

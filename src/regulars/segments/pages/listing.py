@@ -8,17 +8,15 @@ from starlette.responses import Response
 from regulars.conditions.tree import All, InSegment
 from regulars.kit.clock import monotonic
 from regulars.kit.ids import SEGMENT
-from regulars.segments.analysis.ask import Analysis
-from regulars.segments.columns import life
-from regulars.segments.kept import manage
-from regulars.segments.kept.asked import asked_of
-from regulars.segments.kept.model import SegmentRow, SizeRow
-from regulars.segments.kept.resolve import load_known, resolve
-from regulars.segments.kept.sizes import find_last_sizes, keep_size
-from regulars.segments.kept.uses import DescribeUses, Use
-from regulars.segments.pages.builder import suggestions
+from regulars.segments.analysis.client import Analysis
+from regulars.segments.columns import lifecycle
 from regulars.segments.pages.figures import count
-from regulars.segments.pages.uses import PATH, list_uses
+from regulars.segments.saved import manage
+from regulars.segments.saved.model import SegmentRow, SizeRow
+from regulars.segments.saved.resolve import asked_of, load_known, resolve
+from regulars.segments.saved.sizes import find_last_sizes, keep_size
+from regulars.segments.saved.uses import PATH, DescribeUses, Use, list_uses
+from regulars.segments.suggestions import find_suggestions
 from regulars.web.access import Action
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
@@ -51,8 +49,8 @@ class Listing:
             uses = await list_uses(tx, visit.organization_id, ids, self._describe)
             every = All(of=tuple(InSegment(id=SEGMENT.encode(it)) for it in ids))
             known = (await load_known(tx, visit.organization_id, [every])).segments
-            progress = await life.find_progress(tx, visit.organization_id)
-            given = await suggestions(tx, visit.organization_id) if visit.may(Action.EDIT_SEGMENTS) else ()
+            progress = await lifecycle.find_progress(tx, visit.organization_id)
+            given = await find_suggestions(tx, visit.organization_id) if visit.may(Action.EDIT_SEGMENTS) else ()
         rows = []
         for row in segments:
             other = known.get(SEGMENT.encode(row.id))
@@ -78,7 +76,7 @@ class Listing:
         async with visit.database.reading() as tx:
             segment = await manage.load_segment(tx, visit.organization_id, row.id)
             resolved = await resolve(tx, visit.organization_id, segment.definition.match)
-            progress = await life.find_progress(tx, visit.organization_id)
+            progress = await lifecycle.find_progress(tx, visit.organization_id)
         counted = await count(self._analysis, visit.organization_id, asked_of(resolved), progress=progress)
         if counted.figures is None:
             return False

@@ -11,19 +11,16 @@ from regulars.conditions.forms.draft import path_of
 from regulars.conditions.labels import STATES
 from regulars.conditions.tree import ConsentState, OfAttribute, OfSales, Path, walk
 from regulars.kit.clock import format_timestamp
-from regulars.segments.analysis.ask import Analysis
-from regulars.segments.analysis.follow import follow
-from regulars.segments.analysis.model import AnalysisAway, Asked, Members, NotReady, Renumbered, read_place
-from regulars.segments.columns import life
-from regulars.segments.kept.asked import asked_of
-from regulars.segments.kept.model import Segment
-from regulars.segments.kept.resolve import resolve
-from regulars.segments.kept.sizes import list_sizes
-from regulars.segments.kept.uses import DescribeUses
+from regulars.segments.analysis.client import Analysis, follow
+from regulars.segments.analysis.protocol import AnalysisAway, Asked, Members, NotReady, Renumbered, read_place
+from regulars.segments.columns import lifecycle
 from regulars.segments.pages.builder import find_segment
 from regulars.segments.pages.figures import AT_ONCE_S, count
-from regulars.segments.pages.people import Person, find_people
-from regulars.segments.pages.uses import PATH, list_uses
+from regulars.segments.pages.member_rows import Person, find_people
+from regulars.segments.saved.model import Segment
+from regulars.segments.saved.resolve import asked_of, resolve
+from regulars.segments.saved.sizes import list_sizes
+from regulars.segments.saved.uses import PATH, DescribeUses, list_uses
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.render import render
@@ -59,7 +56,7 @@ class MemberPages:
         """What whoever sees no personal data sees of a segment: saved counts, and where it is used."""
         segment, asked = await self._asked(visit)
         async with visit.database.reading() as tx:
-            progress = await life.find_progress(tx, visit.organization_id)
+            progress = await lifecycle.find_progress(tx, visit.organization_id)
         counted = await count(self._analysis, visit.organization_id, asked, progress=progress, deadline_s=AT_ONCE_S)
         async with visit.database.reading() as tx:
             sizes = await list_sizes(tx, visit.organization_id, segment.row.id)

@@ -10,8 +10,7 @@ from starlette.responses import Response
 from regulars.conditions.check import Fault
 from regulars.conditions.forms.draft import Node
 from regulars.conditions.forms.fields import node_of
-from regulars.conditions.forms.offered import OFFERED_MAX, find_offered
-from regulars.conditions.forms.view import Scene, build, faults_by_path, settle_tree, view
+from regulars.conditions.forms.view import OFFERED_MAX, Scene, build, faults_by_path, find_offered, settle_tree, view
 from regulars.conditions.labels import GROUPS, KINDS, TICKET_KINDS
 from regulars.conditions.tree import Condition, Group, Path
 from regulars.journeys.definition import Branch, Definition, SendText
@@ -26,7 +25,7 @@ from regulars.journeys.step_tree import FILTER, NoSuchPlace, condition_of, split
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
 from regulars.kit.ids import JOURNEY, SEGMENT
-from regulars.segments.kept.manage import list_segments
+from regulars.segments.saved.manage import list_segments
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import render

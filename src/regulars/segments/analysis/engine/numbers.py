@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from regulars.conditions.tree import Compared
-from regulars.segments.analysis.engine.blobs import Array
+from regulars.segments.analysis.engine.encoding import Array
 
 # Sums that cannot pass this are made in 64 bits.
 SUM_MAX: Final = 2**63 - 1

@@ -1,0 +1,93 @@
+"""The feeder: each listener locks the organization's state, and then reads the rows that its facts name.
+
+What a fact says is not believed: it only names what changed. The rows are read after the state is locked, so order
+does not matter, and of two drains at a time the one that comes second sees what the first saw, or something newer. All
+is written in the transaction that removes the facts, so each takes effect exactly once.
+"""
+
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+import msgspec
+
+from regulars.consent.facts import SubscriptionsChanged
+from regulars.kit.db import Tx
+from regulars.messaging.facts import MessagesChanged
+from regulars.profiles.facts import ProfilesChanged
+from regulars.sales.facts import SalesRecorded
+from regulars.segments import queries as columns
+from regulars.segments.columns.lifecycle import begin_epoch
+from regulars.segments.columns.model import FORMAT, State
+from regulars.segments.feed import queries
+from regulars.segments.feed.runs import feed_customers, feed_sales
+from regulars.work.facts import needed_if
+
+
+class NewerFormatError(Exception):
+    """Raised in a worker that is older than the columns; the facts wait to be tried again."""
+
+
+@needed_if(columns.HAS_COLUMNS)
+async def hear_sales(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
+    state = await _lock(tx, organization_id)
+    if state is None:
+        return
+    named = {sale for fact in facts for sale in fact.sales}
+    found = await queries.find_sales(tx, organization_id, sorted(named))
+    found.sort(key=lambda sale: sale.id)
+    await feed_sales(tx, organization_id, state, found)
+    if state.state == "building":
+        await columns.insert_fed(tx, organization_id, state.epoch, sorted(named))
+    await _fed(tx, organization_id, state)
+
+
+@needed_if(columns.HAS_COLUMNS)
+async def hear_profiles(tx: Tx, organization_id: UUID, facts: Sequence[ProfilesChanged]) -> None:
+    await _hear_customers(tx, organization_id, {change.id for fact in facts for change in fact.changes})
+
+
+@needed_if(columns.HAS_COLUMNS)
+async def hear_consents(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
+    changes = [change for fact in facts for change in fact.changes]
+    linked = {change.profile_id for change in changes if change.profile_id is not None}
+    linked |= await queries.find_once_linked(tx, organization_id, sorted({change.id for change in changes}))
+    state = await _lock(tx, organization_id)
+    if state is not None:
+        state.consents += 1
+        await feed_customers(tx, organization_id, state, linked)
+        await _fed(tx, organization_id, state)
+
+
+@needed_if(columns.HAS_COLUMNS)
+async def hear_messages(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
+    named = {fact.profile_id for fact in facts if fact.profile_id is not None}
+    hashes = {fact.number_hash for fact in facts if not isinstance(fact.number_hash, msgspec.UnsetType)}
+    if hashes:
+        named |= await queries.find_linked_by_hash(tx, organization_id, sorted(hashes))
+    await _hear_customers(tx, organization_id, named)
+
+
+async def _hear_customers(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> None:
+    state = await _lock(tx, organization_id) if profile_ids else None
+    if state is not None:
+        await feed_customers(tx, organization_id, state, profile_ids)
+        await _fed(tx, organization_id, state)
+
+
+async def _lock(tx: Tx, organization_id: UUID) -> State | None:
+    """The state, locked; None where there are no columns."""
+    await columns.wait_longer(tx, columns.BRIEFLY)
+    state = await columns.lock_state(tx, organization_id)
+    if state is None or state.state == "ended":
+        return None
+    if state.format > FORMAT:
+        raise NewerFormatError("A newer release writes these columns; its worker takes the facts.")
+    if state.format < FORMAT:
+        # Written by an older release: what the facts name is in the rows that the new build reads.
+        await begin_epoch(tx, organization_id, state)
+    return state
+
+
+async def _fed(tx: Tx, organization_id: UUID, state: State) -> None:
+    state.ask_to_tidy(tx.now)
+    await columns.update_state(tx, organization_id, state)

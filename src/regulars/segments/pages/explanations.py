@@ -1,0 +1,156 @@
+"""Why a customer is in or out of a segment: the condition tree, each line with the value that was found."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from regulars.conditions.customers import (
+    Explained,
+    Sale,
+    SawArticles,
+    SawConsent,
+    SawCountry,
+    SawDay,
+    SawMoney,
+    SawName,
+    SawSegment,
+    SawTexts,
+    SawTimes,
+    SawValue,
+    Standing,
+)
+from regulars.conditions.labels import STATES, Labels
+from regulars.conditions.tree import (
+    FirstPurchase,
+    LastPurchase,
+    Nothing,
+    OfAttribute,
+    OfSales,
+    Returned,
+    Spend,
+    TicketValue,
+)
+from regulars.kit.db import Tx
+from regulars.kit.ids import PROFILE
+from regulars.profiles.search import find_candidates
+from regulars.segments.explain import explain
+from regulars.segments.saved.resolve import Resolved
+from regulars.stores.find import name_stores
+from regulars.web import mask
+from regulars.web.visit import Visit
+
+NO_SALE = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the answer; `is_good` says whether it speaks for being in."""
+
+    words: str
+    is_good: bool
+    ticket: str | None = None
+    inner: tuple["Line", ...] = ()
+    is_group: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    words: Labels
+    stores: Mapping[UUID, str]
+
+    def line(self, explained: Explained, *, under_none: bool = False) -> Line:
+        is_good = explained.holds is (not under_none)
+        if explained.saw is None and explained.inner:
+            inner = tuple(
+                self.line(one, under_none=isinstance(explained.condition, Nothing)) for one in explained.inner
+            )
+            return Line(self.words.sentence(explained.condition), is_good, None, inner, is_group=True)
+        words, sale = self._seen(explained)
+        return Line(words, is_good, None if sale is None else sale.external_id)
+
+    def _seen(self, explained: Explained) -> tuple[str, Sale | None]:
+        if isinstance(explained.condition, OfSales):
+            return self._of_sales(explained, explained.condition)
+        return self._of_customer(explained), None
+
+    def _of_customer(self, explained: Explained) -> str:
+        condition, fmt, saw = explained.condition, self.words.format, explained.saw
+        match saw:
+            case SawValue(value=value) if isinstance(condition, OfAttribute):
+                if value is None:
+                    return f"{condition.key} has no value"
+                return f"{condition.key} is “{value}”" + ("" if saw.is_readable else ", which its type cannot read")
+            case SawConsent(standing=standing):
+                return self._standing(standing)
+            case SawTexts(times=times, last=last):
+                return "Got no such text" if last is None else f"Got {fmt.number(times)}, last on {fmt.full_day(last)}"
+            case SawName(is_known=is_known):
+                return "Known by name" if is_known else "Not known by name"
+            case SawCountry(country=country):
+                return "No number with a country" if country is None else f"Number of {country}"
+            case SawSegment():
+                is_in = explained.holds is getattr(condition, "is_", True)
+                verb = "In" if is_in else "Not known whether in" if explained.holds is None else "Not in"
+                mended = ", which matches nobody until it is mended" if saw.is_faulty else ""
+                return f"{verb} {saw.name}, version {saw.version}{mended}"
+            case SawDay(day=day) if day is not None:
+                return f"Customer since {fmt.full_day(day)}"
+            case _:
+                return self.words.sentence(condition)
+
+    def _standing(self, standing: Standing) -> str:
+        since = "" if standing.since is None else f" since {self.words.format.full_day(standing.since)}"
+        source = "" if standing.source is None else f", by {standing.source}"
+        store = "" if standing.store_id is None else f", in {self.stores.get(standing.store_id, 'a store')}"
+        return f"{STATES[standing.state]}{since}{source}{store}"
+
+    def _of_sales(self, explained: Explained, condition: OfSales) -> tuple[str, Sale | None]:
+        fmt, among = self.words.format, self.words.among(condition)
+        window = "" if isinstance(condition, FirstPurchase | LastPurchase) else self.words.window(condition.window)
+        match explained.saw:
+            case SawTimes(times=times, last=last):
+                verb = "Returned" if isinstance(condition, Returned) else "Bought"
+                if last is None:
+                    return f"{verb} {NO_SALE}{among}{window}", None
+                times_words = "once" if times == 1 else f"{fmt.number(times)} times"
+                where = self.stores.get(last.store_id, "")
+                in_store = f" in {where}" if where else ""
+                return f"{verb} {times_words}{among}{window}, last on {fmt.full_day(last.day)}{in_store}", last
+            case SawMoney(cents=cents, currency=currency):
+                if cents is None:
+                    return f"No ticket in {currency}{among}{window}", None
+                verb = "Spent" if isinstance(condition, Spend) else "Largest ticket:"
+                net = " net" if not isinstance(condition, TicketValue) else ""
+                return f"{verb} {fmt.money(cents, currency)}{net}{among}{window}", None
+            case SawArticles(quantity=quantity):
+                return f"{fmt.number(quantity.normalize())} articles net{among}{window}", None
+            case SawDay(day=day, sale=sale):
+                which = "First" if isinstance(condition, FirstPurchase) else "Last"
+                if day is None:
+                    return f"Never bought{among}", None
+                return f"{which} purchase{among} on {fmt.full_day(day)}", sale
+            case _:
+                return self.words.sentence(condition), None
+
+
+async def tell_why(tx: Tx, visit: Visit, who: str, resolved: Resolved, words: Labels) -> dict[str, Any]:
+    people = await find_candidates(
+        tx,
+        visit.organization_id,
+        who,
+        default_country=visit.place.default_country,
+        sees_personal=visit.sees_personal,
+    )
+    if len(people) != 1:
+        return {"profile": None, "people": [mask.candidate(visit, one) for one in people]}
+    [profile] = people
+    why = await explain(tx, visit.organization_id, resolved.match, profile.id)
+    if why is None:
+        return {"profile": None, "people": []}
+    wanted = {sale.store_id for sale in why.customer.sales}
+    if why.customer.standing.store_id is not None:
+        wanted.add(why.customer.standing.store_id)
+    stores = await name_stores(tx, visit.organization_id, wanted)
+    line = Answers(words, stores).line(why.tree)
+    return {"profile": profile, "canonical": PROFILE.encode(profile.id), "is_in": why.is_in, "line": line}

@@ -1,0 +1,47 @@
+"""The addresses of the pages of segments."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from starlette.responses import Response
+
+from regulars.conditions.forms.draft import FIELDS_MAX
+from regulars.segments.analysis.client import Analysis
+from regulars.segments.pages.builder import Builder, ListJourneys
+from regulars.segments.pages.listing import Listing
+from regulars.segments.pages.members import MemberPages
+from regulars.segments.saved.uses import PATH, DescribeUses, describe_segments
+from regulars.web.access import Action
+from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
+from regulars.web.visit import Visit
+
+
+def pages(
+    analysis: Analysis, *, users: Mapping[str, DescribeUses] | None = None, journeys: ListJourneys | None = None
+) -> tuple[Page, ...]:
+    """`users` are the kinds of things above that ask for segments, each with what its ids are called."""
+    describe = {"segment": describe_segments, **(users or {})}
+    builder, listing = Builder(analysis, describe, journeys), Listing(analysis, describe)
+    members = MemberPages(analysis, describe)
+
+    async def show(visit: Visit) -> Response:
+        """The builder, or for whoever may not build what a segment comes to."""
+        return await (builder.show if visit.may(Action.EDIT_SEGMENTS) else members.summary)(visit)
+
+    read, edit, one = Action.READ_SEGMENTS, Action.EDIT_SEGMENTS, f"{PATH}/{{segment}}"
+    tree = partial(Form, needs=edit, fields_max=FIELDS_MAX, bytes_max=LARGE_FORM_BYTES_MAX)
+    return (
+        Page(path=PATH, needs=read, handle=listing.show),
+        Form(path=f"{PATH}/count", needs=read, handle=listing.count_all),
+        Form(path=f"{PATH}/prepare", needs=edit, handle=builder.prepare),
+        Page(path=f"{PATH}/new", needs=edit, handle=builder.begin),
+        tree(path=f"{PATH}/draft", handle=builder.draft),
+        tree(path=f"{PATH}/save", handle=builder.save),
+        Page(path=one, needs=read, handle=show),
+        tree(path=f"{one}/draft", handle=builder.draft),
+        tree(path=f"{one}/save", handle=builder.save),
+        Page(path=f"{one}/members", needs=read, handle=members.show),
+        Page(path=f"{one}/members.csv", needs=edit, handle=members.export, asks_password=True),
+        Page(path=f"{one}/delete", needs=edit, handle=builder.ask_to_delete),
+        Form(path=f"{one}/delete", needs=edit, handle=builder.delete),
+    )

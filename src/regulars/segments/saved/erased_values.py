@@ -1,0 +1,83 @@
+"""Conditions that name an erased person: an attribute that only they had stands in no definition afterwards.
+
+No other customer has the value, so the condition holds for the same customers whatever stands in its place.
+"""
+
+from collections.abc import Collection
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from regulars.catalog.entries import find_types
+from regulars.catalog.model import AttributeType, Catalog
+from regulars.kit.db import Tx
+from regulars.profiles.find import find_values_in_use
+from regulars.segments.saved import queries
+from regulars.work.personal import ErasedPeople
+
+ERASED_VALUE: Final = "[erased]"
+# Each value that no other customer has costs a scan of all profiles; real segments name fewer values than this.
+VALUES_MAX: Final = 10
+
+Attribute = tuple[str, str]
+
+
+async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
+    """Take erased people out of conditions that name them, in all versions."""
+    found = await queries.list_definitions_with(tx, organization_id, quote(people))
+    erased = await find_erased(tx, organization_id, people, [definition for _, _, definition in found])
+    for segment_id, version, definition in found if erased else ():
+        changed = without_values(definition, erased)
+        await queries.rewrite_definition(tx, organization_id, segment_id, version=version, definition=changed)
+
+
+def quote(people: ErasedPeople) -> list[str]:
+    """The values of the people as they stand in the text of a definition."""
+    return sorted({msgspec.json.encode(value).decode() for _, value in people.attributes if value})
+
+
+async def find_erased(
+    tx: Tx, organization_id: UUID, people: ErasedPeople, definitions: Collection[str]
+) -> set[Attribute]:
+    """Those attributes of the people that a definition names and that no other customer has."""
+    named: set[Attribute] = set()
+    for definition in definitions:
+        _walk(msgspec.json.decode(definition), named)
+    found = sorted(named & set(people.attributes))[:VALUES_MAX]
+    if not found:
+        return set()
+    types = await find_types(tx, organization_id, Catalog.ATTRIBUTES, {key for key, _ in found})
+    texts = [one for one in found if one[0] not in types or types[one[0]][0] is AttributeType.TEXT]
+    return set(texts) - await find_values_in_use(tx, organization_id, texts)
+
+
+def without_values(definition: str, erased: Collection[Attribute]) -> str:
+    """The definition with each of these values replaced."""
+    return msgspec.json.encode(_replaced(msgspec.json.decode(definition), erased)).decode()
+
+
+def _walk(part: Any, found: set[Attribute]) -> None:
+    if isinstance(part, dict):
+        if part.get("type") == "attribute":
+            found.update((part["key"], value) for value in [part.get("value"), *part.get("values", ())] if value)
+        for inner in part.values():
+            _walk(inner, found)
+    elif isinstance(part, list):
+        for inner in part:
+            _walk(inner, found)
+
+
+def _replaced(part: Any, erased: Collection[Attribute]) -> Any:
+    if isinstance(part, list):
+        return [_replaced(inner, erased) for inner in part]
+    if not isinstance(part, dict):
+        return part
+    changed = {name: _replaced(inner, erased) for name, inner in part.items()}
+    if part.get("type") == "attribute":
+        key = part["key"]
+        if (key, part.get("value")) in erased:
+            changed["value"] = ERASED_VALUE
+        if any((key, value) in erased for value in part.get("values", ())):
+            changed["values"] = [ERASED_VALUE if (key, value) in erased else value for value in part["values"]]
+    return changed

@@ -1,0 +1,205 @@
+"""Create, change and delete segments, and list them."""
+
+import unicodedata
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from regulars.catalog.entries import PRODUCT_KEY_BYTES_MAX
+from regulars.catalog.model import Catalog
+from regulars.conditions.check import Fault, refusing
+from regulars.conditions.tree import attributes_of, properties_of, segments_of
+from regulars.kit.db import Database, Tx
+from regulars.kit.etag import require_etag
+from regulars.kit.ids import SEGMENT, new_uuid
+from regulars.segments import queries as columns
+from regulars.segments.columns.lifecycle import settle
+from regulars.segments.definition import (
+    CHAIN_MAX,
+    Definition,
+    DefinitionRefused,
+    InUse,
+    SegmentNotFound,
+    read_definition,
+    write_definition,
+)
+from regulars.segments.saved import queries
+from regulars.segments.saved.model import Segment, SegmentRow, VersionRow
+from regulars.segments.saved.resolve import resolve
+
+SEGMENTS_MAX: Final = 500
+VERSIONS_MAX: Final = 100
+_KIND: Final = "segment"
+
+
+async def create_segment(
+    tx: Tx, organization_id: UUID, definition: Definition, *, created_by: str | None = None
+) -> Segment:
+    """Save version 1, or refuse with every fault."""
+    await queries.lock_segments(tx, organization_id)
+    if await queries.count_segments(tx, organization_id) >= SEGMENTS_MAX:
+        raise DefinitionRefused([Fault("", f"An organization has at most {SEGMENTS_MAX} segments; delete some.")])
+    segment_id = new_uuid()
+    await queries.insert_segment(tx, organization_id, segment_id, definition.name)
+    row = SegmentRow(segment_id, definition.name, 0, tx.now, tx.now)
+    await settle(tx, organization_id, is_needed=True)
+    return await _save_version(tx, organization_id, row, definition, created_by=created_by)
+
+
+async def update_segment(
+    tx: Tx,
+    organization_id: UUID,
+    segment_id: UUID,
+    definition: Definition,
+    *,
+    created_by: str | None = None,
+    etag: str | None = None,
+) -> Segment:
+    """A new version, which everything that uses the segment follows at once. `etag` is of what the user was shown."""
+    await queries.lock_segments(tx, organization_id)
+    row = await _find(tx, organization_id, segment_id)
+    require_etag(row.version, etag)
+    return await _save_version(tx, organization_id, row, definition, created_by=created_by)
+
+
+async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow:
+    """It goes with its versions; refused while anything asks for it."""
+    await queries.lock_segments(tx, organization_id)
+    row = await _find(tx, organization_id, segment_id)
+    uses = await queries.find_uses(tx, organization_id, [segment_id])
+    if uses:
+        kinds = sorted({use.kind for use in uses})
+        raise InUse(f"It is used by {len(uses)} of these: {', '.join(kinds)}. Take it out there first.")
+    await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=segment_id)
+    await queries.delete_keys(tx, organization_id, segment_id)
+    await queries.delete_versions(tx, organization_id, segment_id)
+    # In this order: whoever is keeping a size of it holds its row.
+    await queries.delete_segment(tx, organization_id, segment_id)
+    await queries.delete_sizes(tx, organization_id, segment_id)
+    if not await queries.count_segments(tx, organization_id):
+        await settle(tx, organization_id, is_needed=False)
+    return row
+
+
+async def load_segment(tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int | None = None) -> Segment:
+    row = await _find(tx, organization_id, segment_id)
+    kept = await queries.find_version(tx, organization_id, segment_id, version or row.version)
+    if kept is None:
+        raise SegmentNotFound("The segment has no such version.")
+    definition = read_definition(kept.definition.encode())
+    resolved = await resolve(tx, organization_id, definition.match)
+    return Segment(row, kept, definition, list(resolved.faults))
+
+
+async def list_segments(tx: Tx, organization_id: UUID) -> list[SegmentRow]:
+    """The one changed last first."""
+    return await queries.list_segments(tx, organization_id, limit=SEGMENTS_MAX)
+
+
+async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID) -> list[VersionRow]:
+    return await queries.list_versions(tx, organization_id, segment_id, limit=VERSIONS_MAX)
+
+
+async def find_names(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, str]:
+    return dict(await queries.find_names(tx, organization_id, ids)) if ids else {}
+
+
+async def find_faults_of_draft(
+    tx: Tx, organization_id: UUID, definition: Definition, *, segment_id: UUID | None = None
+) -> list[Fault]:
+    """What is wrong with a definition that may become the next version of a segment."""
+    resolved = await resolve(tx, organization_id, definition.match)
+    chained = await _find_faults_of_chain(tx, organization_id, segment_id, definition)
+    return [*faults_of_name(definition.name), *chained, *resolved.faults]
+
+
+async def _save_version(
+    tx: Tx, organization_id: UUID, row: SegmentRow, definition: Definition, *, created_by: str | None
+) -> Segment:
+    faults = await find_faults_of_draft(tx, organization_id, definition, segment_id=row.id)
+    if refused := refusing(faults):
+        raise DefinitionRefused(refused)
+    saved = row._replace(name=definition.name, version=row.version + 1, updated_at=tx.now)
+    text = write_definition(definition).decode()
+    await queries.insert_version(
+        tx, organization_id, row.id, version=saved.version, definition=text, created_by=created_by
+    )
+    await queries.update_segment(tx, organization_id, saved)
+    await queries.delete_uses(tx, organization_id, kind=_KIND, user_id=row.id)
+    await queries.insert_uses(tx, organization_id, _ids(segments_of(definition.match)), kind=_KIND, user_id=row.id)
+    await _keep_keys(tx, organization_id, row.id, definition)
+    return Segment(saved, VersionRow(saved.version, text, tx.now, created_by), definition, faults)
+
+
+async def _keep_keys(tx: Tx, organization_id: UUID, segment_id: UUID, definition: Definition) -> None:
+    keys = [(Catalog.ATTRIBUTES.value, key) for key in sorted(attributes_of(definition.match))]
+    keys += [(Catalog.PRODUCTS.value, key) for key in sorted(properties_of(definition.match))]
+    await queries.delete_keys(tx, organization_id, segment_id)
+    # No catalog has a key that is longer, or one with U+0000, and the table cannot keep either.
+    if kept := [it for it in keys if "\0" not in it[1] and len(it[1].encode()) <= PRODUCT_KEY_BYTES_MAX]:
+        await queries.insert_keys(tx, organization_id, segment_id, kept)
+
+
+async def _find_faults_of_chain(
+    tx: Tx, organization_id: UUID, segment_id: UUID | None, definition: Definition
+) -> list[Fault]:
+    """Whether what the definition asks for leads back to the segment, or too far; the caller holds the lock to save.
+
+    Only what it did not ask for before can: a segment in a chain from before there was a limit can still be changed.
+    """
+    own = [] if segment_id is None else [segment_id]
+    ahead = set(_ids(segments_of(definition.match)))
+    ahead.difference_update(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=own))
+    if not ahead:
+        return []
+    length = 1
+    while ahead and length <= CHAIN_MAX:
+        if segment_id in ahead:
+            return [Fault("match", "The segment would ask for itself, by way of another one.")]
+        length += 1
+        ahead = set(await queries.find_used_by(tx, organization_id, kind=_KIND, user_ids=ahead))
+    behind = own
+    while behind and length <= CHAIN_MAX:
+        uses = await queries.find_uses(tx, organization_id, behind)
+        behind = list({use.id for use in uses if use.kind == _KIND})
+        length += bool(behind)
+    if length <= CHAIN_MAX:
+        return []
+    return [Fault("match", f"At most {CHAIN_MAX} segments in a row ask for one another; ask for fewer, or for others.")]
+
+
+def faults_of_name(name: str) -> list[Fault]:
+    faults = [] if name.strip() else [Fault("name", "A segment needs a name.")]
+    if any(unicodedata.category(character) == "Cc" for character in name):
+        faults.append(Fault("name", "A name has no control characters."))
+    return faults
+
+
+def _ids(segment_ids: Collection[str]) -> list[UUID]:
+    return [identifier for text in segment_ids if (identifier := SEGMENT.decode(text)) is not None]
+
+
+async def _find(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow:
+    row = await queries.find_segment(tx, organization_id, segment_id)
+    if row is None:
+        raise SegmentNotFound("There is no segment with this id.")
+    return row
+
+
+# From the beginning of the build; whoever writes the first segment has a day to save it.
+UNNEEDED_AFTER: Final = timedelta(days=1)
+
+
+async def end_unneeded(database: Database, organization_id: UUID) -> None:
+    """One look is enough: from the first segment on, it is the deletion of the last one that ends the columns."""
+    async with database.transaction() as tx:
+        await queries.lock_segments(tx, organization_id)
+        if not await columns.lock_free_state(tx, organization_id):
+            # A batch of the build or the feeder is at it; the next look comes.
+            return
+        state = await columns.find_state(tx, organization_id)
+        if state is None or state.fenced_at is None or state.fenced_at > tx.now - UNNEEDED_AFTER:
+            return
+        if not await queries.count_segments(tx, organization_id):
+            await settle(tx, organization_id, is_needed=False)

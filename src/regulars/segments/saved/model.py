@@ -1,0 +1,57 @@
+"""Rows of saved segments, and a segment with one of its versions."""
+
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from regulars.conditions.check import Fault
+from regulars.kit.ids import SEGMENT
+from regulars.segments.definition import Definition
+
+
+class SegmentRow(NamedTuple):
+    id: UUID
+    name: str
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class VersionRow(NamedTuple):
+    version: int
+    definition: str
+    created_at: datetime
+    created_by: str | None
+    # How many customers were in it when it was first counted.
+    total: int | None = None
+
+
+class UseRow(NamedTuple):
+    """Who asks for a segment: a kind (`segment`, `journey`) and an id of that kind."""
+
+    segment_id: UUID
+    kind: str
+    id: UUID
+
+
+class SizeRow(NamedTuple):
+    day: date
+    version: int
+    total: int
+    may_be_texted: int
+    counted_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment with one of its versions, and what is wrong with it now: with any fault it matches nobody."""
+
+    row: SegmentRow
+    version: VersionRow
+    definition: Definition
+    faults: list[Fault] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        return SEGMENT.encode(self.row.id)

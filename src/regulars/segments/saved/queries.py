@@ -1,0 +1,370 @@
+"""The SQL of segments, their versions, their uses and the keys they read."""
+
+from collections.abc import Collection, Sequence
+from datetime import date, datetime
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from regulars.kit.db import Tx
+from regulars.segments.saved.model import SegmentRow, SizeRow, UseRow, VersionRow
+
+
+async def lock_segments(tx: Tx, organization_id: UUID) -> None:
+    """Whoever changes what uses what does so alone, until the transaction ends: two changes could close a circle."""
+    await tx.execute(
+        "SELECT pg_advisory_xact_lock(hashtextextended('segments ' || %(organization_id)s::text, 0))",
+        {"organization_id": organization_id},
+    )
+
+
+async def find_zone(tx: Tx, organization_id: UUID) -> str:
+    rows = await tx.fetch("SELECT time_zone FROM organizations WHERE id = %s", (organization_id,))
+    return str(rows[0][0]) if rows else "UTC"
+
+
+async def insert_segment(tx: Tx, organization_id: UUID, segment_id: UUID, name: str) -> None:
+    await tx.execute(
+        """
+        INSERT INTO segments (organization_id, id, name, version, created_at, updated_at, due_at)
+        VALUES (%(organization_id)s, %(id)s, %(name)s, 0, %(now)s, %(now)s, %(now)s)
+        """,
+        {"organization_id": organization_id, "id": segment_id, "name": name, "now": tx.now},
+    )
+
+
+async def update_segment(tx: Tx, organization_id: UUID, row: SegmentRow) -> None:
+    await tx.execute(
+        """
+        UPDATE segments
+        SET name = %(name)s, version = %(version)s, updated_at = %(now)s, due_at = %(now)s, owner = NULL
+        WHERE organization_id = %(organization_id)s AND id = %(id)s
+        """,
+        {"organization_id": organization_id, "id": row.id, "name": row.name, "version": row.version, "now": tx.now},
+    )
+
+
+async def insert_version(
+    tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, definition: str, created_by: str | None
+) -> None:
+    await tx.execute(
+        """
+        INSERT INTO segment_versions (organization_id, segment_id, version, definition, created_at, created_by)
+        VALUES (%s, %s, %s, %s::json, %s, %s)
+        """,
+        (organization_id, segment_id, version, definition, tx.now, created_by),
+    )
+
+
+async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> bool:
+    return (
+        await tx.execute("DELETE FROM segments WHERE organization_id = %s AND id = %s", (organization_id, segment_id))
+        > 0
+    )
+
+
+async def delete_versions(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
+    await tx.execute(
+        "DELETE FROM segment_versions WHERE organization_id = %s AND segment_id = %s", (organization_id, segment_id)
+    )
+
+
+async def find_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow | None:
+    rows = await tx.fetch(
+        "SELECT id, name, version, created_at, updated_at FROM segments WHERE organization_id = %s AND id = %s",
+        (organization_id, segment_id),
+    )
+    return SegmentRow(*rows[0]) if rows else None
+
+
+async def list_segments(tx: Tx, organization_id: UUID, *, limit: int) -> list[SegmentRow]:
+    """The one changed last first."""
+    rows = await tx.fetch(
+        """
+        SELECT id, name, version, created_at, updated_at FROM segments
+        WHERE organization_id = %s
+        ORDER BY updated_at DESC, id DESC
+        LIMIT %s
+        """,
+        (organization_id, limit),
+    )
+    return [SegmentRow(*row) for row in rows]
+
+
+async def count_segments(tx: Tx, organization_id: UUID) -> int:
+    rows = await tx.fetch("SELECT count(*) FROM segments WHERE organization_id = %s", (organization_id,))
+    return int(rows[0][0])
+
+
+async def find_version(tx: Tx, organization_id: UUID, segment_id: UUID, version: int) -> VersionRow | None:
+    rows = await tx.fetch(
+        """
+        SELECT version, definition::text, created_at, created_by, total FROM segment_versions
+        WHERE organization_id = %s AND segment_id = %s AND version = %s
+        """,
+        (organization_id, segment_id, version),
+    )
+    return VersionRow(*rows[0]) if rows else None
+
+
+async def list_versions(tx: Tx, organization_id: UUID, segment_id: UUID, *, limit: int) -> list[VersionRow]:
+    """The newest first."""
+    rows = await tx.fetch(
+        """
+        SELECT version, definition::text, created_at, created_by, total FROM segment_versions
+        WHERE organization_id = %s AND segment_id = %s
+        ORDER BY version DESC
+        LIMIT %s
+        """,
+        (organization_id, segment_id, limit),
+    )
+    return [VersionRow(*row) for row in rows]
+
+
+async def find_current(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str, int, str]]:
+    """Id, name, version and definition of segments as they are now."""
+    rows = await tx.fetch(
+        """
+        SELECT segments.id, segments.name, segments.version, segment_versions.definition::text
+        FROM segments
+        JOIN segment_versions ON segment_versions.organization_id = %(organization_id)s
+            AND segment_versions.segment_id = segments.id AND segment_versions.version = segments.version
+        WHERE segments.organization_id = %(organization_id)s AND segments.id = ANY (%(ids)s::uuid[])
+        """,
+        {"organization_id": organization_id, "ids": list(ids)},
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
+async def delete_uses(tx: Tx, organization_id: UUID, *, kind: str, user_id: UUID) -> None:
+    await tx.execute(
+        "DELETE FROM segment_uses WHERE organization_id = %s AND user_kind = %s AND user_id = %s",
+        (organization_id, kind, user_id),
+    )
+
+
+async def insert_uses(
+    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], *, kind: str, user_id: UUID
+) -> None:
+    await tx.execute(
+        """
+        INSERT INTO segment_uses (organization_id, segment_id, user_kind, user_id)
+        SELECT %(organization_id)s, it.id, %(kind)s, %(user_id)s FROM unnest(%(ids)s::uuid[]) AS it (id)
+        ON CONFLICT DO NOTHING
+        """,
+        {"organization_id": organization_id, "ids": sorted(segment_ids), "kind": kind, "user_id": user_id},
+    )
+
+
+async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> list[UseRow]:
+    rows = await tx.fetch(
+        """
+        SELECT segment_id, user_kind, user_id FROM segment_uses
+        WHERE organization_id = %s AND segment_id = ANY (%s::uuid[])
+        ORDER BY segment_id, user_kind, user_id
+        """,
+        (organization_id, list(segment_ids)),
+    )
+    return [UseRow(*row) for row in rows]
+
+
+async def find_used_by(tx: Tx, organization_id: UUID, *, kind: str, user_ids: Collection[UUID]) -> list[UUID]:
+    """The segments that these ask for."""
+    rows = await tx.fetch(
+        """
+        SELECT DISTINCT segment_id FROM segment_uses
+        WHERE organization_id = %s AND user_kind = %s AND user_id = ANY (%s::uuid[])
+        """,
+        (organization_id, kind, list(user_ids)),
+    )
+    return [row[0] for row in rows]
+
+
+async def delete_keys(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
+    await tx.execute(
+        "DELETE FROM segment_keys WHERE organization_id = %s AND segment_id = %s", (organization_id, segment_id)
+    )
+
+
+async def insert_keys(tx: Tx, organization_id: UUID, segment_id: UUID, keys: Sequence[tuple[str, str]]) -> None:
+    """Each with its catalog."""
+    await tx.execute(
+        """
+        INSERT INTO segment_keys (organization_id, catalog, key, segment_id)
+        SELECT %(organization_id)s, it.catalog, it.key, %(segment_id)s
+        FROM unnest(%(catalogs)s::text[], %(keys)s::text[]) AS it (catalog, key)
+        ON CONFLICT DO NOTHING
+        """,
+        {
+            "organization_id": organization_id,
+            "segment_id": segment_id,
+            "catalogs": [catalog for catalog, _ in keys],
+            "keys": [key for _, key in keys],
+        },
+    )
+
+
+async def find_segments_reading(
+    tx: Tx, organization_id: UUID, *, catalog: str, key: str, limit: int
+) -> list[SegmentRow]:
+    rows = await tx.fetch(
+        """
+        SELECT segments.id, segments.name, segments.version, segments.created_at, segments.updated_at
+        FROM segment_keys
+        JOIN segments ON segments.organization_id = %(organization_id)s AND segments.id = segment_keys.segment_id
+        WHERE segment_keys.organization_id = %(organization_id)s AND segment_keys.catalog = %(catalog)s
+          AND segment_keys.key = %(key)s
+        ORDER BY segments.name, segments.id
+        LIMIT %(limit)s
+        """,
+        {"organization_id": organization_id, "catalog": catalog, "key": key, "limit": limit},
+    )
+    return [SegmentRow(*row) for row in rows]
+
+
+async def find_names(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> list[tuple[UUID, str]]:
+    rows = await tx.fetch(
+        "SELECT id, name FROM segments WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(ids)),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+async def find_today(tx: Tx, organization_id: UUID) -> date:
+    return tx.now.astimezone(ZoneInfo(await find_zone(tx, organization_id))).date()
+
+
+async def upsert_size_if_current(tx: Tx, organization_id: UUID, segment_id: UUID, row: SizeRow) -> None:
+    """Only of a segment that is there, in the version that was counted; a deletion waits for us, or we for it."""
+    await tx.execute(
+        """
+        INSERT INTO segment_sizes (organization_id, segment_id, day, version, total, may_be_texted, counted_at)
+        SELECT %(organization_id)s, id, %(day)s, version, %(total)s, %(may)s, %(counted_at)s FROM segments
+        WHERE organization_id = %(organization_id)s AND id = %(segment_id)s AND version = %(version)s
+        FOR KEY SHARE
+        ON CONFLICT (organization_id, segment_id, day) DO UPDATE
+        SET version = EXCLUDED.version, total = EXCLUDED.total, may_be_texted = EXCLUDED.may_be_texted,
+            counted_at = EXCLUDED.counted_at
+        """,
+        {
+            "organization_id": organization_id,
+            "segment_id": segment_id,
+            "day": row.day,
+            "version": row.version,
+            "total": row.total,
+            "may": row.may_be_texted,
+            "counted_at": row.counted_at,
+        },
+    )
+
+
+async def update_version_total_if_none(
+    tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, total: int
+) -> None:
+    await tx.execute(
+        """
+        UPDATE segment_versions SET total = %s
+        WHERE organization_id = %s AND segment_id = %s AND version = %s AND total IS NULL
+        """,
+        (total, organization_id, segment_id, version),
+    )
+
+
+async def delete_old_sizes(tx: Tx, organization_id: UUID, segment_id: UUID, *, before: date) -> None:
+    await tx.execute(
+        "DELETE FROM segment_sizes WHERE organization_id = %s AND segment_id = %s AND day < %s",
+        (organization_id, segment_id, before),
+    )
+
+
+async def delete_sizes(tx: Tx, organization_id: UUID, segment_id: UUID) -> None:
+    await tx.execute(
+        "DELETE FROM segment_sizes WHERE organization_id = %s AND segment_id = %s", (organization_id, segment_id)
+    )
+
+
+async def list_sizes(tx: Tx, organization_id: UUID, segment_id: UUID, *, limit: int) -> list[SizeRow]:
+    """The newest first."""
+    rows = await tx.fetch(
+        """
+        SELECT day, version, total, may_be_texted, counted_at FROM segment_sizes
+        WHERE organization_id = %s AND segment_id = %s
+        ORDER BY day DESC
+        LIMIT %s
+        """,
+        (organization_id, segment_id, limit),
+    )
+    return [SizeRow(*row) for row in rows]
+
+
+async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> list[tuple[UUID, SizeRow]]:
+    rows = await tx.fetch(
+        """
+        SELECT it.id, size.day, size.version, size.total, size.may_be_texted, size.counted_at
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT day, version, total, may_be_texted, counted_at FROM segment_sizes
+            WHERE organization_id = %(organization_id)s AND segment_id = it.id
+            ORDER BY day DESC LIMIT 1
+        ) AS size
+        """,
+        {"organization_id": organization_id, "ids": list(segment_ids)},
+    )
+    return [(row[0], SizeRow(*row[1:])) for row in rows]
+
+
+async def claim_due_segments(tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime) -> list[UUID]:
+    """Those that are to be counted now; nobody else takes them before the deadline."""
+    rows = await tx.fetch(
+        """
+        UPDATE segments SET owner = %(owner)s, due_at = %(until)s
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM segments
+            WHERE organization_id = %(organization_id)s AND due_at <= %(now)s
+            ORDER BY due_at, id
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ))
+        RETURNING id
+        """,
+        {"organization_id": organization_id, "owner": owner, "until": until, "now": tx.now, "limit": limit},
+    )
+    return [row[0] for row in rows]
+
+
+async def settle_segment(
+    tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, owner: UUID, due_at: datetime
+) -> None:
+    """Of a version that was saved meanwhile the count is still due."""
+    await tx.execute(
+        """
+        UPDATE segments SET owner = NULL, due_at = %s
+        WHERE organization_id = %s AND id = %s AND owner = %s AND version = %s
+        """,
+        (due_at, organization_id, segment_id, owner, version),
+    )
+
+
+async def list_definitions_with(tx: Tx, organization_id: UUID, quoted: Sequence[str]) -> list[tuple[UUID, int, str]]:
+    """Segment, version and definition of every version whose text holds one of these, the current and the old ones."""
+    rows = await tx.fetch(
+        """
+        SELECT segment_id, version, definition::text FROM segment_versions
+        WHERE organization_id = %(organization_id)s
+          AND EXISTS (SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (value)
+                      WHERE position(it.value IN definition::text) > 0)
+        ORDER BY segment_id, version
+        """,
+        {"organization_id": organization_id, "quoted": list(quoted)},
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+async def rewrite_definition(tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, definition: str) -> None:
+    """For an erasure alone: versions do not change otherwise."""
+    await tx.execute(
+        """
+        UPDATE segment_versions SET definition = %s::json
+        WHERE organization_id = %s AND segment_id = %s AND version = %s
+        """,
+        (definition, organization_id, segment_id, version),
+    )

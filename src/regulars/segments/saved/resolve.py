@@ -1,0 +1,113 @@
+"""Resolve a definition: load the key types, stores and segments that its conditions name, and find its faults."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from regulars.catalog.entries import find_types
+from regulars.catalog.model import AttributeType, Catalog, day_of
+from regulars.conditions.check import Fault, Known, KnownSegment, Types, find_faults
+from regulars.conditions.tree import (
+    All,
+    Condition,
+    Group,
+    InSegment,
+    attributes_of,
+    innermost_first,
+    properties_of,
+    segments_of,
+    stores_of,
+)
+from regulars.kit.db import Tx
+from regulars.kit.ids import SEGMENT, STORE, read_reference
+from regulars.segments.analysis.protocol import Asked
+from regulars.segments.definition import NO_TICKET, read_definition
+from regulars.segments.saved import queries
+from regulars.stores.find import find_stores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    match: Group
+    known: Known
+    now: datetime
+    # With any of these nobody is in it.
+    faults: tuple[Fault, ...]
+
+    @property
+    def today(self) -> date:
+        return day_of(self.now, self.known.zone)
+
+
+async def resolve(tx: Tx, organization_id: UUID, match: Group) -> Resolved:
+    known = await load_known(tx, organization_id, [match])
+    return Resolved(match=match, known=known, now=tx.now, faults=tuple(find_faults(match, known, no_ticket=NO_TICKET)))
+
+
+async def load_known(
+    tx: Tx, organization_id: UUID, conditions: Collection[Condition], *, attributes: Collection[str] = ()
+) -> Known:
+    """What these conditions stand on as it is now, and the types of these attributes too."""
+    found = await _find_segments(tx, organization_id, {it for one in conditions for it in segments_of(one)})
+    every = [*conditions, *(segment.match for segment in found.values())]
+    keys = {*attributes, *(key for one in every for key in attributes_of(one))}
+    properties = {key for one in every for key in properties_of(one)}
+    known = Known(
+        attributes=await find_types(tx, organization_id, Catalog.ATTRIBUTES, keys),
+        properties=await find_types(tx, organization_id, Catalog.PRODUCTS, properties),
+        stores=await _find_stores(tx, organization_id, {store for one in every for store in stores_of(one)}),
+        zone=ZoneInfo(await queries.find_zone(tx, organization_id)),
+    )
+    return replace(known, segments=_with_faults(found, known))
+
+
+async def _find_segments(tx: Tx, organization_id: UUID, wanted: Collection[str]) -> dict[str, KnownSegment]:
+    """Level by level, each once: what is saved has no circles, and one that had would end here too."""
+    found: dict[str, KnownSegment] = {}
+    missing = {segment_id for segment_id in wanted if SEGMENT.decode(segment_id) is not None}
+    while missing:
+        ids = [identifier for segment_id in missing if (identifier := SEGMENT.decode(segment_id)) is not None]
+        for identifier, name, version, text in await queries.find_current(tx, organization_id, ids):
+            found[SEGMENT.encode(identifier)] = KnownSegment(name, version, read_definition(text.encode()).match)
+        inner = {it for segment_id in missing & found.keys() for it in segments_of(found[segment_id].match)}
+        missing = {it for it in inner - found.keys() - missing if SEGMENT.decode(it) is not None}
+    return found
+
+
+def _with_faults(found: Mapping[str, KnownSegment], known: Known) -> dict[str, KnownSegment]:
+    """The innermost first: a segment that asks for one with a fault has a fault."""
+    asked = All(of=tuple(InSegment(id=segment_id) for segment_id in found))
+    checked: dict[str, KnownSegment] = {}
+    for segment_id in innermost_first(asked, {it: segment.match for it, segment in found.items()}):
+        match = found[segment_id].match
+        faults = find_faults(match, replace(known, segments=checked), no_ticket=NO_TICKET)
+        checked[segment_id] = found[segment_id]._replace(faults=tuple(faults))
+    return checked
+
+
+async def _find_stores(tx: Tx, organization_id: UUID, wanted: Collection[str]) -> dict[str, UUID]:
+    references = {text: read_reference(STORE, text) for text in wanted}
+    found = await find_stores(tx, organization_id, set(references.values())) if references else {}
+    return {text: found[reference].id for text, reference in references.items() if reference in found}
+
+
+def asked_of(resolved: Resolved, *, is_faulty: bool | None = None) -> Asked:
+    return Asked(
+        match=resolved.match,
+        attributes=_types(resolved.known.attributes),
+        properties=_types(resolved.known.properties),
+        stores=dict(resolved.known.stores),
+        segments={
+            segment_id: None if segment.faults else segment.match
+            for segment_id, segment in resolved.known.segments.items()
+        },
+        zone=resolved.known.zone.key,
+        today=resolved.today,
+        is_faulty=bool(resolved.faults) if is_faulty is None else is_faulty,
+    )
+
+
+def _types(types: Types) -> dict[str, tuple[AttributeType, tuple[str, ...]]]:
+    return {key: (declared, tuple(values)) for key, (declared, values) in types.items()}

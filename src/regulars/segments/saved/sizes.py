@@ -1,0 +1,110 @@
+"""The size of each segment per day: stored after each count, and counted by the worker every night."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, time, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from regulars.kit.db import Tx
+from regulars.segments.analysis.client import Analysis
+from regulars.segments.analysis.protocol import AnalysisAway, Asked, Figures, NotReady
+from regulars.segments.saved import queries
+from regulars.segments.saved.manage import load_segment
+from regulars.segments.saved.model import SizeRow
+from regulars.segments.saved.resolve import asked_of, resolve
+from regulars.work.claims import ClaimQueue
+from regulars.work.queue import Due
+
+DAYS_SHOWN: Final = 90
+DAYS_KEPT: Final = 400
+
+
+async def keep_size(
+    tx: Tx, organization_id: UUID, segment_id: UUID, *, version: int, total: int, may_be_texted: int
+) -> None:
+    """A count of a version that is no longer the last, or of a segment that was deleted meanwhile, is nobody's."""
+    day = await queries.find_today(tx, organization_id)
+    row = SizeRow(day, version, total, may_be_texted, tx.now)
+    # The version before the segment, as a deletion takes them: whoever comes second waits, and nobody for ever.
+    await queries.update_version_total_if_none(tx, organization_id, segment_id, version=version, total=total)
+    await queries.upsert_size_if_current(tx, organization_id, segment_id, row)
+    await queries.delete_old_sizes(tx, organization_id, segment_id, before=day - timedelta(days=DAYS_KEPT))
+
+
+async def list_sizes(tx: Tx, organization_id: UUID, segment_id: UUID) -> list[SizeRow]:
+    """The oldest first."""
+    found = await queries.list_sizes(tx, organization_id, segment_id, limit=DAYS_SHOWN)
+    return list(reversed(found))
+
+
+async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> dict[UUID, SizeRow]:
+    return dict(await queries.find_last_sizes(tx, organization_id, segment_ids)) if segment_ids else {}
+
+
+# In the organization's zone, when shops are closed and the day before is complete.
+COUNTED_AT: Final = time(3)
+TRY_AGAIN: Final = timedelta(minutes=10)
+DEADLINE_S: Final = 20.0
+
+
+class Claimed(NamedTuple):
+    segment_id: UUID
+    version: int
+    asked: Asked
+
+
+class SizeQueue(ClaimQueue[Claimed, Figures | None]):
+    name = "segment_sizes"
+    due = Due(table="segments")
+    look_every_s = 30.0
+    bite_rows = 4
+    at_once_max = 4
+
+    def __init__(self, analysis: Analysis) -> None:
+        super().__init__()
+        self._analysis = analysis
+
+    async def claim(
+        self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
+    ) -> Sequence[Claimed]:
+        claimed = []
+        for segment_id in await queries.claim_due_segments(tx, organization_id, limit=limit, owner=owner, until=until):
+            segment = await load_segment(tx, organization_id, segment_id)
+            resolved = await resolve(tx, organization_id, segment.definition.match)
+            claimed.append(Claimed(segment_id, segment.row.version, asked_of(resolved)))
+        return claimed
+
+    async def act(self, organization_id: UUID, claim: Claimed) -> Figures | None:
+        """None: it cannot be counted now, and is tried again later."""
+        if not await self._analysis.is_listening():
+            return None
+        try:
+            return await self._analysis.figures(organization_id, claim.asked, deadline_s=DEADLINE_S)
+        except (NotReady, AnalysisAway):
+            return None
+
+    async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claimed, Figures | None]]) -> None:
+        zone = ZoneInfo(await queries.find_zone(tx, organization_id))
+        for claim, figures in done:
+            due_at = tx.now + TRY_AGAIN
+            if figures is not None:
+                due_at = next_count(tx.now, zone)
+                await keep_size(
+                    tx,
+                    organization_id,
+                    claim.segment_id,
+                    version=claim.version,
+                    total=figures.total,
+                    may_be_texted=figures.split.may_be_texted,
+                )
+            await queries.settle_segment(
+                tx, organization_id, claim.segment_id, version=claim.version, owner=self.owner, due_at=due_at
+            )
+
+
+def next_count(now: datetime, zone: ZoneInfo) -> datetime:
+    """The next night, in the organization's zone."""
+    local = now.astimezone(zone)
+    day = local.date() if local.time() < COUNTED_AT else local.date() + timedelta(days=1)
+    return datetime.combine(day, COUNTED_AT, zone)

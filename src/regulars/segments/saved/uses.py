@@ -1,0 +1,83 @@
+"""Which segments, journeys and campaigns use a segment. A segment in use cannot be deleted."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from regulars.kit.db import Tx
+from regulars.kit.ids import SEGMENT
+from regulars.segments.saved import queries
+from regulars.segments.saved.manage import find_names
+from regulars.segments.saved.model import SegmentRow, UseRow
+
+READERS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Something that asks for a segment: what it is called, its address below the organization, and what a change of
+    the segment does to it."""
+
+    label: str
+    path: str
+    kind: str
+    state: str = ""
+    effect: str = ""
+
+
+# For one kind of user: what these ids are called; rooms above tell it through the composition root.
+DescribeUses = Callable[[Tx, UUID, Collection[UUID]], Awaitable[Mapping[UUID, Use]]]
+
+
+async def register_uses(
+    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], *, kind: str, user_id: UUID
+) -> None:
+    """From now on exactly these segments are asked for by this journey or campaign.
+
+    The lock keeps a segment from being deleted between the look at it and the row that says it is used.
+    """
+    await queries.lock_segments(tx, organization_id)
+    await queries.delete_uses(tx, organization_id, kind=kind, user_id=user_id)
+    known = [row[0] for row in await queries.find_current(tx, organization_id, segment_ids)] if segment_ids else []
+    if known:
+        await queries.insert_uses(tx, organization_id, known, kind=kind, user_id=user_id)
+
+
+async def find_uses(tx: Tx, organization_id: UUID, segment_ids: Collection[UUID]) -> list[UseRow]:
+    return await queries.find_uses(tx, organization_id, segment_ids) if segment_ids else []
+
+
+async def find_readers(tx: Tx, organization_id: UUID, *, catalog: str, key: str) -> list[SegmentRow]:
+    """The segments that read a key of a catalog."""
+    if "\0" in key:
+        return []
+    return await queries.find_segments_reading(tx, organization_id, catalog=catalog, key=key, limit=READERS_MAX)
+
+
+PATH: Final = "/segments"
+
+
+async def describe_segments(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -> dict[UUID, Use]:
+    names = await find_names(tx, organization_id, ids)
+    effect = "Its members change with this one, at once."
+    return {
+        identifier: Use(name, f"{PATH}/{SEGMENT.encode(identifier)}", "segment", effect=effect)
+        for identifier, name in names.items()
+    }
+
+
+async def list_uses(
+    tx: Tx, organization_id: UUID, segment_ids: Collection[UUID], describe: Mapping[str, DescribeUses]
+) -> dict[UUID, Sequence[Use]]:
+    """Of each segment, whoever asks for it."""
+    rows = await find_uses(tx, organization_id, segment_ids)
+    known: dict[tuple[str, UUID], Use] = {}
+    for kind, words in describe.items():
+        ids = {row.id for row in rows if row.kind == kind}
+        if ids:
+            known |= {(kind, identifier): use for identifier, use in (await words(tx, organization_id, ids)).items()}
+    found: dict[UUID, list[Use]] = {segment_id: [] for segment_id in segment_ids}
+    for row in rows:
+        found[row.segment_id].append(known.get((row.kind, row.id), Use(f"A {row.kind}", "", row.kind)))
+    return dict(found)

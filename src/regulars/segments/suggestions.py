@@ -1,0 +1,77 @@
+"""Suggested segments, which the builder offers to start from."""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from regulars.catalog.entries import find_types
+from regulars.catalog.model import AttributeType, Catalog
+from regulars.conditions.tree import (
+    All,
+    Bought,
+    Condition,
+    Consent,
+    Created,
+    LastPurchase,
+    OfAttribute,
+    Returned,
+    Spend,
+    When,
+    Window,
+)
+from regulars.kit.db import Tx
+from regulars.segments.definition import Definition
+from regulars.stores.find import list_stores
+
+BIRTHDAYS: Final = ("birthday", "birth_date", "birthdate", "date_of_birth", "dob")
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedSegment:
+    key: str
+    title: str
+    text: str
+    definition: Definition
+
+
+async def find_suggestions(tx: Tx, organization_id: UUID) -> tuple[SuggestedSegment, ...]:
+    """Suggestions with the organization's own store and birthday attribute, where it has them."""
+    known = await find_types(tx, organization_id, Catalog.ATTRIBUTES, BIRTHDAYS)
+    dates = [key for key in BIRTHDAYS if key in known and known[key][0] is AttributeType.DATE]
+    stores = await list_stores(tx, organization_id, after=None, limit=1)
+    return suggest_segments(birthday=dates[0] if dates else BIRTHDAYS[0], store=stores[0].external_id if stores else "")
+
+
+def suggest_segments(
+    *, birthday: str = BIRTHDAYS[0], store: str = "", currency: str = "EUR"
+) -> tuple[SuggestedSegment, ...]:
+    """`birthday` is the key of the organization's birthday attribute, `store` one of its stores."""
+    stores = (store,) if store else ()
+    return (
+        _suggest("lapsed", "Lapsed 60 to 365 days", "Bought within a year, but not in the last 60 days.",
+            LastPurchase(when=When(comparison="in_last_days", days=365)),
+            LastPurchase(when=When(comparison="not_in_last_days", days=60, without_value=False)),
+        ),
+        _suggest("best", "Best customers of a store", "Spent 500 or more there in a year, net of returns.",
+            Spend(currency=currency, at_least_cents=50_000, window=Window(last_days=365), stores=stores),  # type: ignore[arg-type]  # one of the four
+        ),
+        _suggest("unasked", "New customers never asked for consent", "Known for at most 30 days, and not asked yet.",
+            Created(when=When(comparison="in_last_days", days=30)),
+            Consent(state="never_asked"),
+        ),
+        _suggest("returned", "Returned in the last 30 days", "Brought something back lately.",
+            Returned(at_least=1, window=Window(last_days=30)),
+        ),
+        _suggest("birthday", "Birthday in the next 7 days", "By a date among their attributes.",
+            OfAttribute(key=birthday, comparison="anniversary_in_next_days", days=7),
+        ),
+    )  # fmt: skip
+
+
+def new_definition() -> Definition:
+    """A new segment begins with one condition to change: customers who bought in the last 30 days."""
+    return Definition(name="New segment", match=All(of=(Bought(at_least=1, window=Window(last_days=30)),)))
+
+
+def _suggest(key: str, title: str, text: str, *conditions: Condition) -> SuggestedSegment:
+    return SuggestedSegment(key, title, text, Definition(name=title, match=All(of=conditions)))

@@ -235,7 +235,7 @@ async def _enter(url: str, organization_id: UUID, size: Size) -> tuple[str, str]
             database, organization_id, customers=size.customers * size.times, sales=size.sales * size.times
         )
         queue = CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()})
-        while await queue.take_turn(database, organization_id):
+        while await queue.run_pass(database, organization_id):
             pass
         return membership.slug, token
     finally:

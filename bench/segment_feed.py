@@ -55,7 +55,7 @@ async def measure_feeding(cluster: Cluster, url: str, say: Say, *, sales: int) -
         queue = OutboxQueue(LISTENER)
         cpu = _own_cpu_s() + cpu_s(cluster.postmaster_pid)
         started = time.perf_counter()
-        while await queue.take_turn(database, organization.id):
+        while await queue.run_pass(database, organization.id):
             pass
         took = time.perf_counter() - started
         cpu = _own_cpu_s() + cpu_s(cluster.postmaster_pid) - cpu

@@ -67,11 +67,10 @@ from regulars.webhooks.jobs import (
 from regulars.webhooks.model import RETENTION as WEBHOOK_RETENTION
 from regulars.webhooks.sweep import sweep as sweep_webhooks
 from regulars.work.facts import Listeners
+from regulars.work.loop import run_worker
 from regulars.work.outbox import OutboxQueue
-from regulars.work.queue import Due, Queue
+from regulars.work.queue import Due, Queue, Sweep
 from regulars.work.retries import RetryQueue
-from regulars.work.run import run_worker
-from regulars.work.sweeps import Sweep
 
 # So long at most a worker goes on after a newer release has migrated the database and excluded it.
 CHECK_RELEASE_S: Final = 2.0
@@ -127,32 +126,32 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         TextQueue(gateways.providers),
         RunQueue(),
         BacktestQueue(),
-        Sweep("journeys.sweep", RUNS, sweep_runs, look_every_s=3600),
+        Sweep("journeys.sweep", RUNS, sweep_runs, poll_every_s=3600),
         InboundPolls(gateways.twilio, gateways.database),
         OverdueReplies(),
-        Sweep("texts.sweep", TEXTS, sweep_texts, look_every_s=3600),
-        Sweep("replies.sweep", REPLIES, sweep_replies, look_every_s=3600),
-        Sweep("replies.sweep_hashes", ERASED_REPLIES, sweep_hashes, look_every_s=3600),
+        Sweep("texts.sweep", TEXTS, sweep_texts, poll_every_s=3600),
+        Sweep("replies.sweep", REPLIES, sweep_replies, poll_every_s=3600),
+        Sweep("replies.sweep_hashes", ERASED_REPLIES, sweep_hashes, poll_every_s=3600),
         CountQueue({Catalog.ATTRIBUTES: AttributeValues(), Catalog.PRODUCTS: PropertyValues()}),
         HourlyTotalsFill(),
         ColumnsBuild(),
-        Sweep("segments.unneeded", COLUMNS, end_unneeded, look_every_s=3600),
+        Sweep("segments.unneeded", COLUMNS, end_unneeded, poll_every_s=3600),
         SizeQueue(Analysis(settings)),
         ConsentFigures(),
         deliveries,
         ProbeQueue(deliveries),
-        Sweep("webhooks.sweep", WEBHOOK_MESSAGES, sweep_webhooks, look_every_s=3600),
+        Sweep("webhooks.sweep", WEBHOOK_MESSAGES, sweep_webhooks, poll_every_s=3600),
         DemoQueue(vault.of(settings)),
-        Sweep("idempotency.sweep", IDEMPOTENCY_KEYS, sweep_idempotency_keys, look_every_s=300),
-        Sweep("request_log.sweep", REQUEST_LOG, sweep_request_log, look_every_s=3600),
-        Sweep("request_log.sweep_counts", REQUEST_COUNTS, sweep_request_log, look_every_s=3600),
+        Sweep("idempotency.sweep", IDEMPOTENCY_KEYS, sweep_idempotency_keys, poll_every_s=300),
+        Sweep("request_log.sweep", REQUEST_LOG, sweep_request_log, poll_every_s=3600),
+        Sweep("request_log.sweep_counts", REQUEST_COUNTS, sweep_request_log, poll_every_s=3600),
         _audit_sweep(timedelta(days=settings.audit_address_days)),
     ]
 
 
 def _audit_sweep(keep: timedelta) -> Sweep:
     due = Due(table="audit_log", column="address_since", delay=keep)
-    return Sweep("audit.sweep_addresses", due, partial(sweep_addresses, keep=keep), look_every_s=3600)
+    return Sweep("audit.sweep_addresses", due, partial(sweep_addresses, keep=keep), poll_every_s=3600)
 
 
 def run(settings: Settings, url: str, *, lifeline: int | None = None) -> None:

@@ -37,7 +37,7 @@ async def customers(database, organization_id):
 
 async def run(queue, database, organization_id) -> int:
     turns = 1
-    while await queue.take_turn(database, organization_id):
+    while await queue.run_pass(database, organization_id):
         turns += 1
     return turns
 
@@ -159,7 +159,7 @@ async def test_it_goes_bite_by_bite_with_progress_and_goes_on_after_a_crash(
     monkeypatch.setattr(counting, "BATCH_ROWS", 2)
     async with database.transaction() as tx:
         started = await counting.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
-    assert await queue.take_turn(database, organization_id)
+    assert await queue.run_pass(database, organization_id)
     async with database.reading() as tx:
         halfway = await queries.find_count(tx, organization_id, started.id)
     assert (halfway.state, halfway.rows_read, halfway.rows_total) == (JobState.RUNNING, 2, 5)
@@ -183,7 +183,7 @@ async def test_a_count_that_keeps_failing_is_parked_and_can_be_asked_for_again(
     async with database.transaction() as tx:
         count = await counting.count_every_key(tx, organization_id, Catalog.ATTRIBUTES)
     for _ in range(len(broken.schedule.waits_s) + 1):
-        await broken.take_turn(database, organization_id)
+        await broken.run_pass(database, organization_id)
         async with database.transaction() as tx:
             await tx.execute(
                 "UPDATE catalog_counts SET due_at = %s WHERE organization_id = %s AND due_at IS NOT NULL",

@@ -7,7 +7,7 @@ from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, consent, withdrawal
 from regulars.consent.facts import SubscriptionsChanged
 from regulars.consent.inbound import Reply, record_inbound_start, record_inbound_stop
 from regulars.consent.subscription import show_subscription
-from regulars.work.interest import register_interest
+from regulars.work.outbox import register_interest
 
 
 @pytest.fixture

@@ -25,13 +25,13 @@ async def test_the_worker_tells_how_far_it_is_and_leaves_something_to_show_on_ev
     async with database.transaction() as tx:
         assert await ask_for_demo(tx, shop.id, tickets=tickets)
         assert not await ask_for_demo(tx, shop.id, tickets=tickets)
-    await DemoQueue().take_turn(database, shop.id)
+    await DemoQueue().run_pass(database, shop.id)
     async with database.transaction() as tx:
         run = await find_run(tx, shop.id)
     assert run.finished_at is not None
     assert run.progress["tickets"] == tickets
     assert set(run.progress) >= {"stores", "customers", "consents", "tickets"}
-    assert not await DemoQueue().take_turn(database, shop.id)
+    assert not await DemoQueue().run_pass(database, shop.id)
 
     async def read(query):
         async with database.transaction() as tx:
@@ -59,11 +59,11 @@ async def test_the_worker_tells_how_far_it_is_and_leaves_something_to_show_on_ev
 async def test_a_worker_that_died_is_followed_by_another_and_nothing_is_there_twice(database, shop):
     async with database.transaction() as tx:
         await ask_for_demo(tx, shop.id, tickets=TICKETS)
-    await DemoQueue().take_turn(database, shop.id)
+    await DemoQueue().run_pass(database, shop.id)
     async with database.transaction() as tx:
         # As after a death just before the end: all is in, and nobody said so.
         await tx.execute("UPDATE demo_runs SET finished_at = NULL, due_at = %s", (tx.now - SILENT_MAX,))
-    await DemoQueue().take_turn(database, shop.id)
+    await DemoQueue().run_pass(database, shop.id)
     async with database.transaction() as tx:
         assert (await find_run(tx, shop.id)).finished_at is not None
         assert await tx.fetch("SELECT count(*) FROM sales_events WHERE organization_id = %s", (shop.id,)) == [
@@ -75,7 +75,7 @@ async def test_one_that_is_running_elsewhere_is_left_alone(database, shop):
     async with database.transaction() as tx:
         await ask_for_demo(tx, shop.id, tickets=TICKETS)
         await tx.execute("UPDATE demo_runs SET due_at = %s", (tx.now + timedelta(minutes=1),))
-    await DemoQueue().take_turn(database, shop.id)
+    await DemoQueue().run_pass(database, shop.id)
     async with database.transaction() as tx:
         assert (await find_run(tx, shop.id)).attempts == 0
 
@@ -87,6 +87,6 @@ async def test_what_keeps_failing_is_given_up_and_says_so(database, shop):
     for _ in range(3):
         async with database.transaction() as tx:
             await tx.execute("UPDATE demo_runs SET due_at = %s", (tx.now,))
-        await DemoQueue().take_turn(database, shop.id)
+        await DemoQueue().run_pass(database, shop.id)
     async with database.transaction() as tx:
         assert (await find_run(tx, shop.id)).failed_at is not None

@@ -149,7 +149,7 @@ class Desk:
         async def turns() -> None:
             for _ in range(6):
                 for queue in (self.outbox, self.runs_queue, self.texts.queue):
-                    while await queue.take_turn(self.database, self.organization_id):
+                    while await queue.run_pass(self.database, self.organization_id):
                         await queue.finish()
                     await queue.finish()
 
@@ -157,7 +157,7 @@ class Desk:
 
     def turn(self, queue: Queue) -> None:
         """One turn of one queue."""
-        self.runner.run(queue.take_turn(self.database, self.organization_id))
+        self.runner.run(queue.run_pass(self.database, self.organization_id))
 
     def pass_time(self) -> None:
         """Whatever waits for a time has waited."""

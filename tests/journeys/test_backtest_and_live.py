@@ -189,7 +189,7 @@ class World:
         queues = (self.desk.outbox, self.desk.runs_queue, self.desk.texts.queue)
 
         async def turn(queue: Any) -> None:
-            await queue.take_turn(self.database, self.desk.organization_id)
+            await queue.run_pass(self.database, self.desk.organization_id)
             await queue.finish()
 
         for _ in range(TURNS_MAX):

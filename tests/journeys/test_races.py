@@ -37,7 +37,7 @@ def test_a_purchase_that_began_before_a_wait_and_commits_after_it_began_counts(d
         async with desk.database.transaction() as tx:
             sale = await desk.write_sale(tx, customer)
             # The run comes to its wait while the sale is not there for anybody else.
-            await desk.runs_queue.take_turn(desk.database, desk.organization_id)
+            await desk.runs_queue.run_pass(desk.database, desk.organization_id)
         return sale
 
     late = desk.runner.run(play())
@@ -181,7 +181,7 @@ def test_a_run_that_sets_an_attribute_and_an_erasure_do_not_wait_for_each_other(
         async with desk.database.transaction() as tx:
             found = await lock_profiles_to_erase(tx, desk.organization_id, [ById(gone)])
             # The turn waits for nobody: it takes the other run, and has let go of this one when the erasure needs it.
-            await asyncio.wait_for(desk.runs_queue.take_turn(desk.database, desk.organization_id), 10)
+            await asyncio.wait_for(desk.runs_queue.run_pass(desk.database, desk.organization_id), 10)
             people = privacy._describe(list(found.values()), secret=secret)
             await privacy._erase(tx, desk.organization_id, people)  # the second half of an erasure
 
@@ -208,7 +208,7 @@ def test_the_need_for_facts_ends_with_the_last_run_and_not_while_a_journey_goes_
             async with desk.database.transaction() as other:
                 await manage.archive(other, desk.organization_id, first)
             # Nothing live is to be seen, and no run; but somebody is at it.
-            await asyncio.wait_for(desk.runs_queue.take_turn(desk.database, desk.organization_id), 10)
+            await asyncio.wait_for(desk.runs_queue.run_pass(desk.database, desk.organization_id), 10)
 
     desk.runner.run(play())
     assert interests() == 2
@@ -233,7 +233,7 @@ def test_a_withdrawal_and_a_pause_at_once_end_without_a_circle(desk):
             await manage.pause(tx, desk.organization_id, journey)
 
     async def play():
-        await asyncio.gather(pause(), desk.outbox.take_turn(desk.database, desk.organization_id))
+        await asyncio.gather(pause(), desk.outbox.run_pass(desk.database, desk.organization_id))
 
     desk.runner.run(asyncio.wait_for(play(), 20))
     desk.work()

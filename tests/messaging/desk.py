@@ -101,7 +101,7 @@ class Desk:
         """One turn of the queue, and whatever it talked about written down."""
 
         async def turn() -> None:
-            while await self.queue.take_turn(self.database, self.organization_id):
+            while await self.queue.run_pass(self.database, self.organization_id):
                 await self.queue.finish()
             await self.queue.finish()
 

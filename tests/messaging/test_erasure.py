@@ -16,7 +16,7 @@ from regulars.profiles.model import Phone, ProfileUpsert
 from regulars.profiles.personal import lock_profiles_to_erase
 from regulars.profiles.write import upsert_profiles
 from regulars.work import outbox
-from regulars.work.interest import register_interest
+from regulars.work.outbox import register_interest
 
 
 def customer(desk, external_id, number=NUMBER):

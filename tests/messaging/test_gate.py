@@ -206,7 +206,7 @@ def test_a_claim_that_is_not_dialled_in_time_goes_back_and_is_judged_again(desk,
     desk.subscribe()
     desk.order()
     monkeypatch.setattr("regulars.messaging.send.DIAL_WITHIN_S", -1.0)
-    desk.runner.run(desk.queue.take_turn(desk.database, desk.organization_id))
+    desk.runner.run(desk.queue.run_pass(desk.database, desk.organization_id))
     desk.runner.run(desk.queue.finish())
     assert desk.texts() == [("queued", None)]
     assert desk.gateway.sent == []

@@ -44,7 +44,7 @@ async def polling(desk):
                     "UPDATE sms_settings SET due_at = %s - interval '1 second' WHERE organization_id = %s",
                     (tx.now, desk.organization_id),
                 )
-            await queue.take_turn(desk.database, desk.organization_id)
+            await queue.run_pass(desk.database, desk.organization_id)
             await queue.finish()
 
         try:

@@ -134,12 +134,12 @@ def test_a_possible_stop_that_nobody_decides_in_time_is_a_stop(desk):
     desk.reply("remove me please")
     desk.reply("A quelle heure ouvrez-vous ?")
     queue = OverdueReplies()
-    desk.runner.run(queue.take_turn(desk.database, desk.organization_id))
+    desk.runner.run(queue.run_pass(desk.database, desk.organization_id))
     assert desk.is_subscribed()
     desk.alter(
         "UPDATE replies SET due_at = now() - interval '1 second' WHERE organization_id = %s AND due_at IS NOT NULL"
     )
-    desk.runner.run(queue.take_turn(desk.database, desk.organization_id))
+    desk.runner.run(queue.run_pass(desk.database, desk.organization_id))
     assert not desk.is_subscribed()
     assert {row.decided_by for row in replies(desk)} == {"nobody in time"}
 

@@ -74,7 +74,7 @@ def test_a_hold_of_an_organization_that_never_set_anything_is_seen_too(desk):
         async with desk.database.transaction() as tx:
             texting = await lock_texting(tx, desk.organization_id)
             await hold(tx, desk.organization_id, texting, reason="A test.")
-            sending = asyncio.create_task(desk.queue.take_turn(desk.database, desk.organization_id))
+            sending = asyncio.create_task(desk.queue.run_pass(desk.database, desk.organization_id))
             await asyncio.sleep(0.3)
             assert not sending.done()
         await sending

@@ -13,7 +13,7 @@ from regulars.privacy.facts import ProfileErased
 from regulars.privacy.jobs import anonymise_stragglers
 from regulars.profiles.facts import ProfilesChanged
 from regulars.work.facts import Fact
-from regulars.work.interest import register_interest
+from regulars.work.outbox import register_interest
 
 pytestmark = pytest.mark.anyio
 

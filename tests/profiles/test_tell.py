@@ -12,7 +12,7 @@ from regulars.profiles.find import find_profile
 from regulars.profiles.model import AttributeChanges, ProfileRef, ProfileUpsert
 from regulars.profiles.wire import show_profile
 from regulars.profiles.write import set_attributes, upsert_profiles
-from regulars.work.interest import register_interest
+from regulars.work.outbox import register_interest
 
 pytestmark = pytest.mark.anyio
 

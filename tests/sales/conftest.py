@@ -10,7 +10,7 @@ from tests.support.room import anyio_backend, database, organization_id
 from regulars.catalog.entries import register_product_keys
 from regulars.kit.db import Database
 from regulars.profiles.facts import ProfilesChanged
-from regulars.work.interest import register_interest
+from regulars.work.outbox import register_interest
 
 __all__ = ["anyio_backend", "database", "organization_id"]
 

@@ -45,7 +45,7 @@ async def test_a_property_is_previewed_like_an_attribute(tickets, desk):
     async with desk.database.transaction() as tx:
         await counting.preview_type(tx, desk.organization_id, Catalog.PRODUCTS, "size", declared=AttributeType.NUMBER)
     queue = CountQueue({Catalog.PRODUCTS: PropertyValues()})
-    while await queue.take_turn(desk.database, desk.organization_id):
+    while await queue.run_pass(desk.database, desk.organization_id):
         pass
     async with desk.database.reading() as tx:
         count = await counting.find_preview(tx, desk.organization_id, Catalog.PRODUCTS, "size")

@@ -230,7 +230,7 @@ class FedShop:
         queue = OutboxQueue(OUR_LISTENERS)
 
         async def run() -> None:
-            while await queue.take_turn(self.database, self.organization_id):
+            while await queue.run_pass(self.database, self.organization_id):
                 pass
 
         self.runner.run(run())

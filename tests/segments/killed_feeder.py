@@ -22,7 +22,7 @@ async def main(url: str, organization_id: UUID) -> None:
     runs.pack_sales = runs.pack_customers = die
     database = Database(url, pool_max=2)
     await database.open()
-    while await OutboxQueue(OUR_LISTENERS).take_turn(database, organization_id):
+    while await OutboxQueue(OUR_LISTENERS).run_pass(database, organization_id):
         pass
 
 

@@ -43,7 +43,7 @@ def test_a_segment_is_counted_once_a_day_and_tried_again_when_nothing_counts(
         return moment
 
     async def turn(queue) -> None:
-        await queue.take_turn(desk.database, desk.organization_id)
+        await queue.run_pass(desk.database, desk.organization_id)
         await queue.finish()
 
     async def count() -> None:
@@ -87,7 +87,7 @@ def count_while(desk, act) -> None:
 
     async def turn() -> None:
         queue = SizeQueue(Meanwhile(happen))
-        await queue.take_turn(desk.database, desk.organization_id)
+        await queue.run_pass(desk.database, desk.organization_id)
         await queue.finish()
 
     desk.runner.run(turn())

@@ -273,7 +273,7 @@ class Crowd:
 
     async def drain(self) -> None:
         queue = OutboxQueue(OUR_LISTENERS)
-        while await queue.take_turn(self.shop.database, self.shop.organization_id) or self.is_writing:
+        while await queue.run_pass(self.shop.database, self.shop.organization_id) or self.is_writing:
             pass
 
     async def build(self) -> None:

@@ -130,7 +130,7 @@ def test_who_is_erased_while_others_are_taken_out_waits_for_the_next_time(erased
     async def find_dead_as_somebody_is_erased(tx, organization_id, epoch, blocks):
         async with erased.database.transaction() as other:
             await erase_profiles(other, organization_id, [ByExternalId("ann")], secret=erased.secret)
-        await OutboxQueue(OUR_LISTENERS).take_turn(erased.database, organization_id)
+        await OutboxQueue(OUR_LISTENERS).run_pass(erased.database, organization_id)
         return await find_dead(tx, organization_id, epoch, blocks)
 
     erased.sql("UPDATE segment_columns SET tidy_at = now() - interval '1 second' WHERE organization_id = %s")

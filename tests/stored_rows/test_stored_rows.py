@@ -197,7 +197,7 @@ def test_stored_facts_take_effect(stored_url):
         try:
             done = await drain(opened, ORGANIZATION, LISTENERS)
             retries = RetryQueue(LISTENERS)
-            while await retries.take_turn(opened, ORGANIZATION):
+            while await retries.run_pass(opened, ORGANIZATION):
                 pass
             async with opened.reading() as tx:
                 [(left,)] = await tx.fetch("SELECT count(*) FROM outbox_retries", ())

@@ -22,7 +22,7 @@ async def drain(database: Database, organization_id: UUID, listeners: Listeners)
     """Hand over what is due; answer how many rows took effect for all their listeners."""
     before = await _ids(database, organization_id, "SELECT id FROM outbox WHERE organization_id = %s")
     queue = OutboxQueue(listeners)
-    while await queue.take_turn(database, organization_id):
+    while await queue.run_pass(database, organization_id):
         pass
     left = await _ids(database, organization_id, "SELECT id FROM outbox WHERE organization_id = %s")
     failed = await _ids(database, organization_id, "SELECT id FROM outbox_retries WHERE organization_id = %s")
@@ -53,7 +53,7 @@ def work_through(database_url: str, organization_id: UUID, settings: Settings = 
             opened = queues(settings, gateways)
             try:
                 for queue in opened:
-                    while await queue.take_turn(database, organization_id):
+                    while await queue.run_pass(database, organization_id):
                         await _wait_for(queue)
                     await _wait_for(queue)
                 for queue in opened:

@@ -86,11 +86,11 @@ class Shop:
         """Turns until nothing more can be sent now, each followed by its outcomes."""
         queue = queue or self.queue
         for _ in range(200):
-            await queue.take_turn(self.database, self.organization_id)
+            await queue.run_pass(self.database, self.organization_id)
             if not queue._acting:
                 return
-            while queue._acting or queue._settlers:
-                await asyncio.gather(*queue._acting, *queue._settlers.values())
+            while queue._acting or queue._completing:
+                await asyncio.gather(*queue._acting, *queue._completing.values())
 
     async def deliver(self) -> None:
         await self.hear()

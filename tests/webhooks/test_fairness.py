@@ -51,9 +51,9 @@ async def test_what_could_outlive_its_claim_is_given_back_and_does_not_count(sho
     for number in range(20):
         await shop.upsert(f"c{number}")
     await shop.hear()
-    await shop.queue.take_turn(shop.database, shop.organization_id)
-    while shop.queue._acting or shop.queue._settlers:
-        await asyncio.gather(*shop.queue._acting, *shop.queue._settlers.values())
+    await shop.queue.run_pass(shop.database, shop.organization_id)
+    while shop.queue._acting or shop.queue._completing:
+        await asyncio.gather(*shop.queue._acting, *shop.queue._completing.values())
     left = await shop.deliveries(state="pending")
     assert len(left) == 20 - AT_ONCE_MAX
     assert {one.attempts for one in left} == {0}
@@ -121,7 +121,7 @@ async def test_a_worker_that_dies_after_the_answer_delivers_again_with_the_same_
     assert receiver.received[0].id == receiver.received[1].id
     async with shop.database.transaction() as tx:
         # The outcome of the one that was thought dead comes too late and changes nothing.
-        await dead.settle(tx, shop.organization_id, [(claim, outcome)])
+        await dead.complete(tx, shop.organization_id, [(claim, outcome)])
     (delivery,) = await shop.deliveries()
     assert (delivery.state, delivery.attempts) == ("delivered", 1)
 

@@ -26,9 +26,9 @@ async def serve(ring: _Ring, *, has_more: bool = False) -> object:
 
 
 async def test_one_that_had_its_turn_waits_and_others_do_not(monkeypatch):
-    monkeypatch.setattr(loop, "APART_S", 3600.0)
-    monkeypatch.setattr(loop, "APART_S_MAX", 3600.0)
-    ring = _Ring(gathers=True)
+    monkeypatch.setattr(loop, "DELAY_S", 3600.0)
+    monkeypatch.setattr(loop, "DELAY_S_MAX", 3600.0)
+    ring = _Ring(delays_passes=True)
     ring.add(ONE)
     assert await serve(ring) == ONE
     ring.add(ONE)
@@ -38,18 +38,18 @@ async def test_one_that_had_its_turn_waits_and_others_do_not(monkeypatch):
 
 
 async def test_one_with_a_backlog_goes_on(monkeypatch):
-    monkeypatch.setattr(loop, "APART_S", 3600.0)
-    monkeypatch.setattr(loop, "APART_S_MAX", 3600.0)
-    ring = _Ring(gathers=True)
+    monkeypatch.setattr(loop, "DELAY_S", 3600.0)
+    monkeypatch.setattr(loop, "DELAY_S_MAX", 3600.0)
+    ring = _Ring(delays_passes=True)
     ring.add(ONE)
     for _ in range(3):
         assert await serve(ring, has_more=True) == ONE
 
 
 async def test_the_wait_ends_and_what_was_served_long_ago_is_forgotten(monkeypatch):
-    monkeypatch.setattr(loop, "APART_S", 0.01)
-    monkeypatch.setattr(loop, "APART_S_MAX", 0.02)
-    ring = _Ring(gathers=True)
+    monkeypatch.setattr(loop, "DELAY_S", 0.01)
+    monkeypatch.setattr(loop, "DELAY_S_MAX", 0.02)
+    ring = _Ring(delays_passes=True)
     for _ in range(3):
         ring.add(ONE)
         assert await serve(ring) == ONE
@@ -60,8 +60,8 @@ async def test_the_wait_ends_and_what_was_served_long_ago_is_forgotten(monkeypat
 
 
 async def test_other_queues_do_not_wait(monkeypatch):
-    monkeypatch.setattr(loop, "APART_S", 3600.0)
-    ring = _Ring(gathers=False)
+    monkeypatch.setattr(loop, "DELAY_S", 3600.0)
+    ring = _Ring(delays_passes=False)
     for _ in range(3):
         ring.add(ONE)
         assert await serve(ring) == ONE

@@ -12,7 +12,7 @@ from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.work import outbox
 from regulars.work.outbox import OutboxQueue
-from regulars.work.queue import BITE_ROWS, Due, RowQueue, Schedule
+from regulars.work.queue import BATCH_ROWS, Due, RowQueue, Schedule
 from regulars.work.retries import RetryQueue
 
 
@@ -57,28 +57,28 @@ def test_a_listener_that_is_held_up_holds_up_no_other(database, organization_id,
 
     async def work():
         make(database, "CREATE TABLE held AS SELECT 1 AS id")
-        await record(database, organization_id, *range(BITE_ROWS + 50))
+        await record(database, organization_id, *range(BATCH_ROWS + 50))
         with psycopg.connect(database.url) as holder:
             holder.execute("SELECT FROM held FOR UPDATE")
             queue = OutboxQueue(listeners)
-            while await queue.take_turn(database, organization_id):
+            while await queue.run_pass(database, organization_id):
                 pass
         # Not a half was tried again, and the second batch did not wait at all.
         assert len(held_up.calls) <= 2
-        heard = [(1000 + number,) for number in range(BITE_ROWS + 50) if number not in good.failing]
+        heard = [(1000 + number,) for number in range(BATCH_ROWS + 50) if number not in good.failing]
         assert query(database, "SELECT number FROM heard ORDER BY 1") == heard
         assert query(database, "SELECT count(*) FROM outbox") == [(0,)]
         assert query(
             database, "SELECT attempts, count(*) FROM outbox_retries WHERE listener = 'held up' GROUP BY 1"
-        ) == [(0, BITE_ROWS + 50)]
+        ) == [(0, BATCH_ROWS + 50)]
         held_up.statement = None
         retries = RetryQueue(listeners)
-        while await retries.take_turn(database, organization_id):
+        while await retries.run_pass(database, organization_id):
             pass
 
     run(database, work)
     assert query(database, "SELECT number FROM heard WHERE number < 1000 ORDER BY 1") == [
-        (number,) for number in range(BITE_ROWS + 50)
+        (number,) for number in range(BATCH_ROWS + 50)
     ]
     assert query(database, "SELECT count(*) FROM outbox_retries WHERE listener = 'held up'") == [(0,)]
 
@@ -97,11 +97,11 @@ def test_a_batch_that_runs_out_of_time_is_halved_from_turn_to_turn(database_url,
     async def work():
         await record(impatient, organization_id, *range(16))
         queue, retries = OutboxQueue(listeners), RetryQueue(listeners)
-        while await queue.take_turn(impatient, organization_id):
+        while await queue.run_pass(impatient, organization_id):
             pass
         assert query(impatient, "SELECT number FROM heard ORDER BY 1") == [(1000 + number,) for number in range(16)]
         turns = 0
-        while await retries.take_turn(impatient, organization_id):
+        while await retries.run_pass(impatient, organization_id):
             turns += 1
         assert turns < 12
 
@@ -124,9 +124,9 @@ def test_waiting_for_a_lock_parks_nothing_and_the_rows_behind_go_on(database, or
         await record(database, organization_id, *range(10))
         with psycopg.connect(database.url) as holder:
             holder.execute("SELECT FROM numbers WHERE number = 0 FOR UPDATE")
-            await OutboxQueue(listeners).take_turn(database, organization_id)
+            await OutboxQueue(listeners).run_pass(database, organization_id)
             retries = RetryQueue(listeners)
-            while await retries.take_turn(database, organization_id):
+            while await retries.run_pass(database, organization_id):
                 pass
             assert query(database, "SELECT number FROM heard ORDER BY 1") == [(number,) for number in range(1, 10)]
             assert query(database, "SELECT attempts, due_at > now() - interval '1 s' FROM outbox_retries") == [
@@ -156,10 +156,10 @@ def test_a_failing_row_and_a_locked_row_hold_up_no_other(database_url, database,
         with psycopg.connect(database.url) as holder:
             holder.execute("SELECT FROM numbers WHERE number = %s FOR UPDATE", (locked,))
             # The outbox leaves all of them to the retries, where only one of them fails.
-            await OutboxQueue(listeners).take_turn(impatient, organization_id)
+            await OutboxQueue(listeners).run_pass(impatient, organization_id)
             listening.failing = {failing}
             retries = RetryQueue(listeners)
-            while await retries.take_turn(impatient, organization_id):
+            while await retries.run_pass(impatient, organization_id):
                 pass
 
     run(impatient, work)
@@ -178,7 +178,7 @@ def test_a_listener_that_loses_the_connection_leaves_the_others_their_turn(datab
         losing.failing = good.failing = {1}
         statement, losing.statement = losing.statement, None
         await record(database, organization_id, 1)
-        await OutboxQueue(listeners).take_turn(database, organization_id)
+        await OutboxQueue(listeners).run_pass(database, organization_id)
         losing.statement, good.failing = statement, set()
         # The loop tries again later what could not be done.
         with pytest.raises(psycopg.OperationalError):
@@ -201,7 +201,7 @@ class Letters(RowQueue[Letter]):
     name = "letters"
     due = Due(table="letters")
     schedule = Schedule(waits_s=(60.0,))
-    bite_rows = 16
+    batch_rows = 16
     row_s = 0.02
 
     async def take(self, tx, organization_id, *, limit):
@@ -221,16 +221,16 @@ def test_rows_that_take_too_long_to_find_are_fewer_from_turn_to_turn_and_none_fa
 
     async def work():
         letters = Letters()
-        assert await letters.take_turn(impatient, organization_id)
-        assert await letters.take_turn(impatient, organization_id)
-        assert await letters.take_turn(impatient, organization_id)
+        assert await letters.run_pass(impatient, organization_id)
+        assert await letters.run_pass(impatient, organization_id)
+        assert await letters.run_pass(impatient, organization_id)
         assert query(impatient, "SELECT count(*), max(attempts) FROM letters") == [(2, 0)]
         # One that cannot even be found is nobody's guilt either.
         letters.row_s = 1.0
         while letters._sizes.of(organization_id) > 1:
-            assert await letters.take_turn(impatient, organization_id)
+            assert await letters.run_pass(impatient, organization_id)
         with pytest.raises(QueryCanceled):
-            await letters.take_turn(impatient, organization_id)
+            await letters.run_pass(impatient, organization_id)
 
     run(impatient, work)
     assert query(impatient, "SELECT count(*), max(attempts) FROM letters") == [(2, 0)]

@@ -211,7 +211,7 @@ async def turns(queue: Queue, database: Database, organization_id: UUID, many: i
     """As the loop gives them; a turn that fails is logged there, and the next comes."""
     for _ in range(many):
         with suppress(LockNotAvailable):
-            while await queue.take_turn(database, organization_id):
+            while await queue.run_pass(database, organization_id):
                 pass
         if isinstance(queue, ClaimQueue):
             await ClaimQueue.finish(queue)
@@ -304,7 +304,7 @@ def test_outcomes_are_written_beside_one_whose_endpoint_somebody_holds(database_
         assert len(claims) == 2
         with held(database_url, "webhook_endpoints", organization_id, f"id = '{busy}'"):
             settling = asyncio.create_task(
-                queue._settle_in_time(house.database, organization_id, [(claim, None) for claim in claims])
+                queue._complete_in_time(house.database, organization_id, [(claim, None) for claim in claims])
             )
             async with asyncio.timeout(LONG_S):
                 while house.states("webhook_deliveries", organization_id)[free] != "cancelled":  # noqa: ASYNC110  # it tells nobody

@@ -34,8 +34,8 @@ class Letter(NamedTuple):
 class Letters(RowQueue[Letter]):
     name = "letters"
     due = Due(table="letters")
-    look_every_s = 0.2
-    bite_rows = 3
+    poll_every_s = 0.2
+    batch_rows = 3
     schedule = Schedule(waits_s=(60,))
 
     def __init__(self):
@@ -73,7 +73,7 @@ class Call(NamedTuple):
 class Calls(ClaimQueue[Call, bool]):
     name = "calls"
     due = Due(table="letters")
-    look_every_s = 0.2
+    poll_every_s = 0.2
 
     def __init__(self):
         super().__init__()
@@ -107,7 +107,7 @@ class Calls(ClaimQueue[Call, bool]):
         finally:
             self.at_once -= 1
 
-    async def settle(self, tx, organization_id, done):
+    async def complete(self, tx, organization_id, done):
         for claim, _ in done:
             await tx.execute(
                 "UPDATE letters SET due_at = NULL, owner = NULL WHERE organization_id = %s AND id = %s AND owner = %s",
@@ -196,7 +196,7 @@ def test_a_long_backlog_of_one_does_not_starve_another(url):
 
     async def scenario():
         letters = Letters()
-        letters.turns_at_once = 1
+        letters.passes_at_once = 1
         async with served(url, letters) as loop:
             await until(lambda: letters.read)
             post(url, quiet, "urgent")
@@ -208,14 +208,14 @@ def test_a_long_backlog_of_one_does_not_starve_another(url):
         return place - already
 
     # At most the bite that was running, and one that had begun meanwhile.
-    assert asyncio.run(scenario()) <= 3 * Letters.bite_rows
+    assert asyncio.run(scenario()) <= 3 * Letters.batch_rows
 
 
 def test_a_wake_up_during_a_turn_gives_another_turn(url):
     organization_id = new_uuid()
 
     class Slow(Letters):
-        look_every_s = 3600.0
+        poll_every_s = 3600.0
 
         async def act(self, tx, organization_id, rows):
             await super().act(tx, organization_id, rows)
@@ -256,8 +256,8 @@ def test_a_turn_that_fails_is_taken_again_and_holds_up_no_other_organization(url
     bad, good = new_uuid(), new_uuid()
 
     class Broken(Letters):
-        look_every_s = 3600.0
-        turns_at_once = 1
+        poll_every_s = 3600.0
+        passes_at_once = 1
         failures = 0
 
         async def take(self, tx, organization_id, *, limit):
@@ -304,7 +304,7 @@ def test_no_more_than_the_limit_is_claimed_at_once_and_the_rest_follows(url):
     async def scenario():
         calls = Calls()
         calls.at_once_max = 4
-        calls.look_every_s = 3600.0
+        calls.poll_every_s = 3600.0
         async with served(url, calls):
             await until(lambda: len(calls.made) == 11)
         return calls
@@ -321,7 +321,7 @@ def test_a_claim_whose_owner_died_returns_at_its_deadline_and_says_so(url):
         dead.gate.clear()
         database = Database(url, pool_max=2)
         await database.open()
-        await dead.take_turn(database, organization_id)
+        await dead.run_pass(database, organization_id)
         for task in dead._acting:
             task.cancel()
         calls = Calls()
@@ -357,13 +357,13 @@ def test_whoever_waits_for_a_place_gets_it_also_when_nothing_came_of_the_last_ac
         calls = Calls()
         calls.at_once_max = 1
         # No look finds them in the end.
-        calls.look_every_s = 3600
+        calls.poll_every_s = 3600
         calls.gate.clear()
         async with served(url, calls) as loop:
             await until(lambda: calls.at_once == 1)
             post(url, second, "b")
             loop.wake("calls", second)
-            await until(lambda: second in calls._held_up)
+            await until(lambda: second in calls._waiting_for_slots)
             calls.gate.set()
             await until(lambda: calls.made == ["b"])
 

@@ -12,9 +12,8 @@ from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.work import outbox
 from regulars.work.facts import Fact
-from regulars.work.interest import register_interest, withdraw_interest
-from regulars.work.outbox import RETRIES, OutboxQueue
-from regulars.work.queue import BITE_ROWS
+from regulars.work.outbox import RETRIES, OutboxQueue, register_interest, withdraw_interest
+from regulars.work.queue import BATCH_ROWS
 from regulars.work.retries import RetryQueue
 
 ATTEMPTS_MAX = len(RETRIES.waits_s) + 1
@@ -87,7 +86,7 @@ async def record(database, organization_id, *numbers):
 
 async def retry(database, organization_id, listeners):
     query(database, "UPDATE outbox_retries SET due_at = created_at WHERE due_at IS NOT NULL RETURNING 1")
-    return await RetryQueue(listeners).take_turn(database, organization_id)
+    return await RetryQueue(listeners).run_pass(database, organization_id)
 
 
 def query(database, sql, *params):
@@ -113,7 +112,7 @@ def test_whoever_holds_something_until_the_commit_hears_last_of_all_kinds(databa
         async with database.transaction() as tx:
             await outbox.record(tx, organization_id, [SaleSeen(number=1), StoreOpened(name="Ré")])
         queue = OutboxQueue(listeners, last={"holder.sales", "holder.stores"})
-        assert not await queue.take_turn(database, organization_id)
+        assert not await queue.run_pass(database, organization_id)
 
     run(database, work)
     assert sorted(heard[:2]) == ["other.sales", "other.stores"]
@@ -204,7 +203,7 @@ def test_a_fact_that_needs_interest_is_recorded_only_while_somebody_registered_i
 
 def test_a_drain_hands_over_every_fact_in_order_and_empties_the_outbox(database, organization_id):
     listening = Listening()
-    numbers = list(range(BITE_ROWS * 2 + 3))
+    numbers = list(range(BATCH_ROWS * 2 + 3))
 
     async def work():
         await record(database, organization_id, *numbers)
@@ -215,7 +214,7 @@ def test_a_drain_hands_over_every_fact_in_order_and_empties_the_outbox(database,
     assert query(database, "SELECT count(*) FROM outbox") == [(0,)]
     assert query(database, "SELECT number FROM heard") == [(number,) for number in numbers]
     # What is taken together is handed over together.
-    assert [len(call) for call in listening.calls] == [BITE_ROWS, BITE_ROWS, 3]
+    assert [len(call) for call in listening.calls] == [BATCH_ROWS, BATCH_ROWS, 3]
 
 
 def test_another_organization_is_left_alone(database, organization_id):
@@ -317,7 +316,7 @@ def test_a_waiting_row_is_not_tried_before_its_time(database, organization_id):
         await drain(database, organization_id, {SaleSeen: {"a": listening}})
         listening.failing = set()
         query(database, "UPDATE outbox_retries SET due_at = now() + interval '1 hour' RETURNING 1")
-        await RetryQueue({SaleSeen: {"a": listening}}).take_turn(database, organization_id)
+        await RetryQueue({SaleSeen: {"a": listening}}).run_pass(database, organization_id)
         assert listening.heard == []
         await retry(database, organization_id, {SaleSeen: {"a": listening}})
 
@@ -363,10 +362,10 @@ def test_what_waits_for_a_listener_that_is_gone_is_dropped_after_an_hour(databas
         await record(database, organization_id, 1)
         await drain(database, organization_id, {SaleSeen: {"old name": listening}})
         # It may be a name of the next release, which is just starting.
-        await RetryQueue({SaleSeen: {"new name": listening}}).take_turn(database, organization_id)
+        await RetryQueue({SaleSeen: {"new name": listening}}).run_pass(database, organization_id)
         assert query(database, "SELECT listener FROM outbox_retries") == [("old name",)]
         query(database, "UPDATE outbox_retries SET due_at = now() - interval '61 minutes' RETURNING 1")
-        await RetryQueue({SaleSeen: {"new name": listening}}).take_turn(database, organization_id)
+        await RetryQueue({SaleSeen: {"new name": listening}}).run_pass(database, organization_id)
 
     run(database, work)
     assert query(database, "SELECT listener FROM outbox_retries") == []

@@ -37,7 +37,7 @@ class Calls(ClaimQueue[UUID, str]):
     async def act(self, organization_id, claim):
         return "sent"
 
-    async def settle(self, tx, organization_id, done):
+    async def complete(self, tx, organization_id, done):
         if self.failures:
             raise self.failures.pop()
         self.settled += [outcome for _, outcome in done]
@@ -45,11 +45,11 @@ class Calls(ClaimQueue[UUID, str]):
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(claims, "SETTLE_AGAIN_S", 0.01)
+    monkeypatch.setattr(claims, "COMPLETE_RETRY_S", 0.01)
 
 
 async def play(calls: Calls, database, organization_id) -> None:
-    await calls.take_turn(database, organization_id)
+    await calls.run_pass(database, organization_id)
     async with asyncio.timeout(30):
         await calls.finish()
 
@@ -68,7 +68,7 @@ async def test_talking_ends_before_the_claim_does_also_when_the_commit_took_long
         passed_s = 0.0
 
         async def claim(self, tx, organization_id, **about):
-            self.passed_s = self.claim_for.total_seconds() - claims.SETTLE_S - left_s
+            self.passed_s = self.claim_for.total_seconds() - claims.COMPLETE_S - left_s
             return await super().claim(tx, organization_id, **about)
 
         async def act(self, organization_id, claim):
@@ -112,7 +112,7 @@ class Locked(Calls):
     async def act(self, organization_id, claim):
         return claim
 
-    async def settle(self, tx, organization_id, done):
+    async def complete(self, tx, organization_id, done):
         self.tries += 1
         outcomes = [outcome for _, outcome in done]
         if "locked" in outcomes:
@@ -143,11 +143,11 @@ async def test_outcomes_that_came_while_others_were_tried_are_written(database, 
                 await locked.wait()
             return claim
 
-        async def settle(self, tx, organization_id, done):
+        async def complete(self, tx, organization_id, done):
             if self.tries == 1:
                 locked.set()
                 await asyncio.sleep(0)
-            await super().settle(tx, organization_id, done)
+            await super().complete(tx, organization_id, done)
 
     calls = Late([])
     monkeypatch.setattr(claims, "monotonic", lambda: 1e9 if calls.tries > 1 else 0.0)

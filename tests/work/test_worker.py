@@ -8,8 +8,8 @@ from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.work import outbox
 from regulars.work.facts import Fact
+from regulars.work.loop import run_worker
 from regulars.work.outbox import OutboxQueue
-from regulars.work.run import run_worker
 from regulars.work.wake import Waker
 
 
@@ -71,7 +71,7 @@ def test_a_worker_finds_facts_by_polling_when_nobody_woke_it(database_url):
 
 def test_a_wake_up_does_not_wait_for_the_poll(database_url, monkeypatch):
     # The next look is further away than anybody here waits.
-    monkeypatch.setattr(OutboxQueue, "look_every_s", 600.0)
+    monkeypatch.setattr(OutboxQueue, "poll_every_s", 600.0)
 
     async def scenario():
         house = House(database_url)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from regulars.kit.db import Database
-from regulars.work.run import run_worker
+from regulars.work.loop import run_worker
 
 GRACE_S = 5.0
 

@@ -11,7 +11,7 @@ from regulars.consent.ledger import Origin, Said, reserve_ledger
 from regulars.consent.model import OptOut
 from regulars.consent.phone import read_if_number
 from regulars.kit.db import Tx
-from regulars.work.erase import rewrite_waiting_facts
+from regulars.work.outbox import rewrite_waiting_facts
 
 
 async def erase_consent(

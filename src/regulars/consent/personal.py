@@ -12,7 +12,7 @@ from regulars.consent.find import list_history, list_subscriptions
 from regulars.consent.numbers.gate import find_number_hashes
 from regulars.consent.subscription import show_subscription
 from regulars.kit.db import Database, Tx
-from regulars.work.personal import ErasedPeople, Person, PersonalData, joined
+from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
 
 NUMBERS_MAX: Final = 200
 PAGE_ENTRIES: Final = 1_000
@@ -30,7 +30,7 @@ async def _erase_stragglers(tx: Tx, organization_id: UUID, people: ErasedPeople)
     await forget_changes(tx, organization_id, profile_ids=people.profile_ids)
 
 
-async def export_consents(database: Database, person: Person) -> AsyncIterator[bytes]:
+async def export_consents(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
     """Each subscription with its whole history, which may be long and leaves page by page."""
     async with database.reading() as tx:
         found = await list_subscriptions(
@@ -39,12 +39,12 @@ async def export_consents(database: Database, person: Person) -> AsyncIterator[b
     for place, subscription in enumerate(found):
         yield (b"," if place else b"") + b'{"subscription":' + msgspec.json.encode(show_subscription(subscription))
         yield b',"history":['
-        async for piece in joined(_history(database, person, subscription.id)):
+        async for piece in join_pages(_history(database, person, subscription.id)):
             yield piece
         yield b"]}"
 
 
-async def _history(database: Database, person: Person, subscription_id: UUID) -> AsyncIterator[list[bytes]]:
+async def _history(database: Database, person: DataSubject, subscription_id: UUID) -> AsyncIterator[list[bytes]]:
     after = 0
     while True:
         async with database.reading() as tx:

@@ -40,7 +40,7 @@ class Appended(NamedTuple):
 async def tell_changed(tx: Tx, organization_id: UUID, appended: Sequence[Appended]) -> None:
     """Record what changed something, in the order of the events."""
     changes = [one for one in appended if one.is_change]
-    if not changes or not await outbox.is_wanted(tx, organization_id, SubscriptionsChanged):
+    if not changes or not await outbox.has_interest(tx, organization_id, SubscriptionsChanged):
         return
     names = await find_names(tx, organization_id, [one.state for one in changes])
     told = [_told(one, names, now=tx.now) for one in changes]

@@ -96,7 +96,7 @@ async def _work(database: Database, organization_id: UUID) -> None:
     queues: tuple[Queue, ...] = (RunQueue(), TextQueue({"simulator": Simulator(database)}))
     for queue in queues:
         for _ in range(TURNS_MAX):
-            if not await queue.take_turn(database, organization_id):
+            if not await queue.run_pass(database, organization_id):
                 break
             await queue.finish()
         await queue.finish()

@@ -15,7 +15,7 @@ from regulars.journeys.runs.lists import is_any_run_open
 from regulars.kit.db import Database, Tx
 from regulars.messaging.facts import MessagesChanged
 from regulars.work.facts import Fact
-from regulars.work.interest import register_interest, withdraw_interest
+from regulars.work.outbox import register_interest, withdraw_interest
 
 NEEDED_BY: Final = "journeys"
 NEEDED: Final[tuple[type[Fact], ...]] = (SubscriptionsChanged, MessagesChanged)

@@ -14,7 +14,7 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import JOURNEY, RUN
 from regulars.messaging.retention import erase_from_facts
-from regulars.work.personal import ErasedPeople, Person, PersonalData, joined
+from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
 
 PAGE_RUNS: Final = 50
 _START: Final = UUID(int=0)
@@ -33,11 +33,11 @@ async def _erase_runs(tx: Tx, organization_id: UUID, people: ErasedPeople) -> No
     await erase_runs(tx, organization_id, people.profile_ids)
 
 
-def export_runs(database: Database, person: Person) -> AsyncIterator[bytes]:
-    return joined(_runs(database, person))
+def export_runs(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
+    return join_pages(_runs(database, person))
 
 
-async def _runs(database: Database, person: Person) -> AsyncIterator[list[bytes]]:
+async def _runs(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
     after = _START
     while True:
         async with database.reading() as tx:

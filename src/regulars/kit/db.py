@@ -197,9 +197,9 @@ class Database:
                 tx.end(is_committed=False)
                 raise InFailedSqlTransaction("a statement of the transaction had failed; nothing was written")
         tx.end(is_committed=True)
-        self.tell_committed(tx.touched)
+        self.notify_committed(tx.touched)
 
-    def tell_committed(self, touched: Iterable[tuple[str, UUID]]) -> None:
+    def notify_committed(self, touched: Iterable[tuple[str, UUID]]) -> None:
         """For whoever commits without a `Tx`: these queues have new rows."""
         if self.after_commit is not None:
             for queue, organization_id in touched:

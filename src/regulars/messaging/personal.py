@@ -14,7 +14,7 @@ from regulars.kit.ids import REPLY, TEXT
 from regulars.messaging.model import ReplyRow, TextRow
 from regulars.messaging.queries.lists import list_replies_of_person, list_texts_of_person
 from regulars.messaging.retention import erase_messages
-from regulars.work.personal import ErasedPeople, Person, PersonalData, joined
+from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
 
 PAGE_ROWS: Final = 200
 _START: Final = UUID(int=0)
@@ -25,17 +25,17 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     await erase_messages(tx, organization_id, profile_ids=people.profile_ids, number_hashes=people.number_hashes)
 
 
-def export_texts(database: Database, person: Person) -> AsyncIterator[bytes]:
-    return joined(_walk(database, person, list_texts_of_person, _text))
+def export_texts(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
+    return join_pages(_walk(database, person, list_texts_of_person, _text))
 
 
-def export_replies(database: Database, person: Person) -> AsyncIterator[bytes]:
-    return joined(_walk(database, person, list_replies_of_person, _reply))
+def export_replies(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
+    return join_pages(_walk(database, person, list_replies_of_person, _reply))
 
 
 async def _walk(
     database: Database,
-    person: Person,
+    person: DataSubject,
     list_rows: Callable[..., Awaitable[Sequence[Any]]],
     describe: Callable[[Any], dict[str, Any]],
 ) -> AsyncIterator[list[bytes]]:
@@ -56,7 +56,7 @@ async def _walk(
         after = page[-1].id
 
 
-async def _numbers(database: Database, person: Person) -> list[bytes]:
+async def _numbers(database: Database, person: DataSubject) -> list[bytes]:
     async with database.reading() as tx:
         found = await list_of_customer(tx, person.organization_id, person.profile_id, secret=person.secret)
         return await find_number_hashes(tx, person.organization_id, [one.id for one in found])

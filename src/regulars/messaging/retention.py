@@ -11,7 +11,7 @@ from regulars.messaging.inbox.deduplication import erase_replies
 from regulars.messaging.model import State
 from regulars.messaging.queries import replies, texts
 from regulars.messaging.settings.store import load_texting
-from regulars.work.erase import rewrite_waiting_facts
+from regulars.work.outbox import rewrite_waiting_facts
 
 # 25 months.
 RETENTION: Final = timedelta(days=762)

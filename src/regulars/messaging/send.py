@@ -91,7 +91,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         failpoint.hit("text.sent")
         return outcome
 
-    async def settle(
+    async def complete(
         self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedText, Outcome | NotDialled]]
     ) -> None:
         # The settings first, then the number, then the text: the lock order of all transactions.

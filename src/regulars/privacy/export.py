@@ -11,14 +11,14 @@ from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE
 from regulars.privacy.rooms import ROOMS
 from regulars.profiles.model import Profile
-from regulars.work.personal import Person
+from regulars.work.personal import DataSubject
 
 
 async def export_person(
     database: Database, organization_id: UUID, profile: Profile, *, secret: bytes
 ) -> AsyncIterator[bytes]:
     """In pieces: a person of any number of tickets takes the memory of one page of them."""
-    person = Person(organization_id=organization_id, profile_id=profile.id, secret=secret)
+    person = DataSubject(organization_id=organization_id, profile_id=profile.id, secret=secret)
     async with database.reading() as tx:
         now = tx.now
     yield b'{"exported_at":' + msgspec.json.encode(format_timestamp(now))

@@ -42,7 +42,7 @@ _EMPTY_EXTERNAL_ID = b'"external_id":""'
 
 async def publish_changes(tx: Tx, organization_id: UUID, changes: Sequence[tuple[Profile, Change]]) -> None:
     """Record the changes in order, each with the profile right after it, if a room above listens."""
-    if not changes or not await outbox.is_wanted(tx, organization_id, ProfilesChanged):
+    if not changes or not await outbox.has_interest(tx, organization_id, ProfilesChanged):
         return
     published = [
         ProfileChange(

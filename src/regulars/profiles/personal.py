@@ -11,7 +11,7 @@ from regulars.kit.ids import ByExternalId, ById, Reference, split_references
 from regulars.profiles import queries
 from regulars.profiles.facts import ProfilesChanged, publish_changes
 from regulars.profiles.model import Profile
-from regulars.work.erase import rewrite_waiting_facts
+from regulars.work.outbox import rewrite_waiting_facts
 from regulars.work.personal import ErasedPeople, PersonalData
 
 

@@ -9,7 +9,7 @@ from regulars.kit.ids import PROFILE
 from regulars.sales.anonymise import anonymise_sales
 from regulars.sales.encode import encode_sale
 from regulars.sales.listing import list_sales
-from regulars.work.personal import ErasedPeople, Person, PersonalData, joined
+from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
 
 PAGE_SALES: Final = "200"
 
@@ -21,7 +21,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     )
 
 
-async def _sales(database: Database, person: Person) -> AsyncIterator[list[bytes]]:
+async def _sales(database: Database, person: DataSubject) -> AsyncIterator[list[bytes]]:
     query = {"profile_id": PROFILE.encode(person.profile_id), "limit": PAGE_SALES}
     while True:
         async with database.reading() as tx:
@@ -32,8 +32,8 @@ async def _sales(database: Database, person: Person) -> AsyncIterator[list[bytes
         query = {**query, "cursor": cursor}
 
 
-def export_sales(database: Database, person: Person) -> AsyncIterator[bytes]:
-    return joined(_sales(database, person))
+def export_sales(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
+    return join_pages(_sales(database, person))
 
 
 PERSONAL_DATA: Final = PersonalData(

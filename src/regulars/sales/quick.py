@@ -175,7 +175,7 @@ class QuickRecorder:
         return batch
 
     def _tell(self, organization_id: UUID) -> None:
-        self._database.tell_committed([(OutboxQueue.name, organization_id)])
+        self._database.notify_committed([(OutboxQueue.name, organization_id)])
 
     async def _learn(self, connection: Connection, organization_id: UUID, sales: Sequence[Sale]) -> "_Known":
         """What is known of the organization, with the stores and the property keys of these sales if they exist."""

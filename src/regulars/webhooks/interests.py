@@ -10,7 +10,7 @@ from regulars.messaging.facts import MessagesChanged
 from regulars.profiles.facts import ProfilesChanged
 from regulars.webhooks.model import MESSAGE_EVENTS, PROFILE_EVENTS, SUBSCRIPTION_EVENTS
 from regulars.work.facts import Fact
-from regulars.work.interest import register_interest, withdraw_interest
+from regulars.work.outbox import register_interest, withdraw_interest
 
 FACTS: Final[Mapping[type[Fact], Sequence[str]]] = {
     ProfilesChanged: PROFILE_EVENTS,

@@ -1,5 +1,5 @@
-"""What happens after the answer: facts recorded in the writing transaction, and the worker's loop over all that waits.
+"""Background work: the outbox of facts, queues, and the worker's loop over them.
 
-Owns the tables `outbox`, `outbox_retries` and `interests`. It knows no other room: `worker.py` tells it who listens to
-which fact, and which queues there are.
+Owns the tables `outbox`, `outbox_retries` and `interests`. It knows no other room: `worker.py` lists the listeners of
+each fact, and the queues.
 """

@@ -1,8 +1,8 @@
-"""A queue for whatever talks to a network: claim, commit, talk outside any transaction, write down what came of it.
+"""A queue for network calls: claim rows, commit, call outside any transaction, store the outcomes.
 
 A claim is a row with an owner and a deadline, which is its due time. If the owner dies, the row is due again at the
-deadline, and whoever takes it sees from the owner that a claim lapsed. Talking ends before the deadline, so two
-workers never talk about one row at the same time.
+deadline, and the next worker sees from the owner that a claim lapsed. Calls end before the deadline, so two workers
+never make a call for one row at the same time.
 """
 
 import abc
@@ -16,13 +16,12 @@ from uuid import UUID
 from regulars.kit import ids, log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
-from regulars.work.batch_size import HELD_UP
-from regulars.work.queue import Queue, log_trouble
+from regulars.work.queue import BLOCKED_ERRORS, Queue, log_queue_error
 
 CLAIM_FOR: Final = timedelta(seconds=30)
-# Between the end of talking and the end of the claim: enough to write the outcome down.
-SETTLE_S: Final = 5.0
-SETTLE_AGAIN_S: Final = 0.5
+# Between the end of the calls and the end of the claim: enough time to store the outcomes.
+COMPLETE_S: Final = 5.0
+COMPLETE_RETRY_S: Final = 0.5
 
 _log = log.get(__name__)
 
@@ -31,78 +30,78 @@ Outcome = TypeVar("Outcome")
 
 
 class ClaimQueue(Queue, Generic[Claim, Outcome]):
-    """Implement `claim`, `act` and `settle`. Attempts, the schedule and parking are decided in `settle`."""
+    """Implement `claim`, `act` and `complete`. `complete` decides about attempts, the schedule and parking."""
 
     claim_for: timedelta = CLAIM_FOR
-    # How many rows may be claimed at a time by one turn, and by this process in all.
-    bite_rows: int = 64
+    # How many rows one pass may claim, and how many calls this process may have running.
+    batch_rows: int = 64
     at_once_max: int = 512
 
     def __init__(self) -> None:
         self.owner: Final = ids.new_uuid()
         self._acting: set[asyncio.Task[bool]] = set()
-        self._unsettled: dict[UUID, list[tuple[Claim, Outcome]]] = {}
-        self._settlers: dict[UUID, asyncio.Task[None]] = {}
-        self._held_up: set[UUID] = set()
+        self._outcomes: dict[UUID, list[tuple[Claim, Outcome]]] = {}
+        self._completing: dict[UUID, asyncio.Task[None]] = {}
+        self._waiting_for_slots: set[UUID] = set()
 
     @abc.abstractmethod
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
     ) -> Sequence[Claim]:
-        """Take due rows with FOR UPDATE SKIP LOCKED, and note the owner and the deadline as their due time.
+        """Take due rows with FOR UPDATE SKIP LOCKED, and set the owner, and the deadline as their due time.
 
-        A due row that has an owner already is one whose claim lapsed; what that means is the queue's to decide here.
+        A due row that already has an owner is one whose claim lapsed; the queue decides here what that means.
         """
 
     @abc.abstractmethod
     async def act(self, organization_id: UUID, claim: Claim) -> Outcome:
-        """Talk; no transaction is open. What it raises is logged, and the claim lapses."""
+        """Make the network call; no transaction is open. An exception is logged, and the claim lapses."""
 
     @abc.abstractmethod
-    async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claim, Outcome]]) -> None:
-        """Write the outcomes to rows that still have this owner and deadline; others were claimed anew meanwhile."""
+    async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claim, Outcome]]) -> None:
+        """Write the outcomes to rows that still have this owner and deadline; others were claimed again meanwhile."""
 
-    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
-        room = min(self.bite_rows, self.at_once_max - len(self._acting))
-        if room <= 0:
-            self._held_up.add(organization_id)
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
+        limit = min(self.batch_rows, self.at_once_max - len(self._acting))
+        if limit <= 0:
+            self._waiting_for_slots.add(organization_id)
             return False
-        # Before the transaction begins, whose time the deadline is counted from: its commit may take long.
-        talk_until = monotonic() + self.claim_for.total_seconds() - SETTLE_S
+        # Read before the transaction begins, because the deadline counts from its time and its commit may take long.
+        act_until = monotonic() + self.claim_for.total_seconds() - COMPLETE_S
         async with database.transaction() as tx:
             until = tx.now + self.claim_for
-            claims = await self.claim(tx, organization_id, limit=room, owner=self.owner, until=until)
+            claims = await self.claim(tx, organization_id, limit=limit, owner=self.owner, until=until)
         for claim in claims:
-            task = asyncio.create_task(self._act(database, organization_id, claim, talk_until=talk_until))
+            task = asyncio.create_task(self._act(database, organization_id, claim, act_until=act_until))
             self._acting.add(task)
             task.add_done_callback(partial(self._end, database))
-        return len(claims) == room
+        return len(claims) == limit
 
     def _end(self, database: Database, task: asyncio.Task[bool]) -> None:
         self._acting.discard(task)
         if task.cancelled() or not task.result():
-            self._let_on(database)
+            self._wake_waiting(database)
 
-    def _let_on(self, database: Database) -> None:
-        """Places are free again, and no settling will tell those who wait for one."""
-        held_up, self._held_up = self._held_up, set()
-        database.tell_committed([(self.name, organization_id) for organization_id in held_up])
+    def _wake_waiting(self, database: Database) -> None:
+        """Wake the organizations that wait for a free slot, when no completing transaction will do so."""
+        waiting_ids, self._waiting_for_slots = self._waiting_for_slots, set()
+        database.notify_committed([(self.name, organization_id) for organization_id in waiting_ids])
 
     async def finish(self) -> None:
-        while self._acting or self._settlers:
-            await asyncio.gather(*self._acting, *self._settlers.values(), return_exceptions=True)
+        while self._acting or self._completing:
+            await asyncio.gather(*self._acting, *self._completing.values(), return_exceptions=True)
 
-    async def _act(self, database: Database, organization_id: UUID, claim: Claim, *, talk_until: float) -> bool:
-        """Talk, and have what came of it written down; tell whether anything came."""
+    async def _act(self, database: Database, organization_id: UUID, claim: Claim, *, act_until: float) -> bool:
+        """Make the call and queue its outcome to be stored; return whether there is one."""
         try:
-            outcome = await self._act_in_time(organization_id, claim, until=talk_until)
+            outcome = await self._act_in_time(organization_id, claim, until=act_until)
         except Exception as error:  # noqa: BLE001  # the claim lapses, and the row is tried again
-            log_trouble("work.act_failed", self.name, organization_id, error)
+            log_queue_error("work.act_failed", self.name, organization_id, error)
             return False
-        self._unsettled.setdefault(organization_id, []).append((claim, outcome))
-        if organization_id not in self._settlers:
-            task = asyncio.create_task(self._settle_all(database, organization_id))
-            self._settlers[organization_id] = task
+        self._outcomes.setdefault(organization_id, []).append((claim, outcome))
+        if organization_id not in self._completing:
+            task = asyncio.create_task(self._complete_all(database, organization_id))
+            self._completing[organization_id] = task
         return True
 
     async def _act_in_time(self, organization_id: UUID, claim: Claim, *, until: float) -> Outcome:
@@ -112,54 +111,54 @@ class ClaimQueue(Queue, Generic[Claim, Outcome]):
         async with asyncio.timeout(left_s):
             return await self.act(organization_id, claim)
 
-    async def _settle_all(self, database: Database, organization_id: UUID) -> None:
-        """Everything that ended while the last outcomes were being committed is written in one transaction."""
+    async def _complete_all(self, database: Database, organization_id: UUID) -> None:
+        """Store the outcomes; those that arrive during a commit share the next transaction."""
         try:
-            while done := self._unsettled.pop(organization_id, []):
+            while done := self._outcomes.pop(organization_id, []):
                 try:
-                    await self._settle_in_time(database, organization_id, done)
+                    await self._complete_in_time(database, organization_id, done)
                 except Exception as error:  # noqa: BLE001  # the claims lapse, and the rows are tried again
-                    log_trouble("work.settle_failed", self.name, organization_id, error)
-                    self._let_on(database)
+                    log_queue_error("work.settle_failed", self.name, organization_id, error)
+                    self._wake_waiting(database)
         finally:
-            del self._settlers[organization_id]
+            del self._completing[organization_id]
 
-    async def _settle_in_time(
+    async def _complete_in_time(
         self, database: Database, organization_id: UUID, done: Sequence[tuple[Claim, Outcome]]
     ) -> None:
-        """A database that is away for a moment must not make what is known unknown: try until the claims lapse.
+        """Try until the claims lapse, so that a database that is away for a moment loses no outcome.
 
-        A commit whose answer was lost may have happened. Tried again it finds rows that are no longer claimed, and
-        writes nothing. When the time is up, each part that is left is tried once: it may never have been tried alone.
+        A commit whose result was lost may have happened. A second attempt then finds rows that are no longer claimed,
+        and writes nothing. When the time is up, each remaining part is tried once: it may never have been tried alone.
         """
         until = monotonic() + self.claim_for.total_seconds()
-        # Outcomes that are written together; one that waits for a lock is written apart from the others.
+        # Outcomes that share a transaction; a part that waits for a lock is split.
         parts = [done]
         failure: Exception | None = None
         while parts:
             part = parts.pop(0)
             try:
-                await self._settle_part(database, organization_id, part)
+                await self._complete_part(database, organization_id, part)
             except CONNECTION_ERRORS as error:
                 if monotonic() >= until:
                     failure = error
                     continue
                 _log.warning("work.settle_again", queue=self.name, error=type(error).__name__, outcomes=len(part))
                 middle = len(part) // 2
-                if isinstance(error, HELD_UP) and middle:
+                if isinstance(error, BLOCKED_ERRORS) and middle:
                     parts = [part[:middle], part[middle:], *parts]
                     continue
                 parts.append(part)
-                await asyncio.sleep(SETTLE_AGAIN_S)
+                await asyncio.sleep(COMPLETE_RETRY_S)
         if failure is not None:
             raise failure
 
-    async def _settle_part(
+    async def _complete_part(
         self, database: Database, organization_id: UUID, done: Sequence[tuple[Claim, Outcome]]
     ) -> None:
         async with database.transaction() as tx:
-            await self.settle(tx, organization_id, done)
+            await self.complete(tx, organization_id, done)
             # Slots are free again: the organizations that waited for one, and this organization itself, may go on.
-            held_up = {organization_id, *self._held_up}
-            tx.touched.update((self.name, waiting) for waiting in held_up)
-        self._held_up -= held_up
+            waiting_ids = {organization_id, *self._waiting_for_slots}
+            tx.touched.update((self.name, waiting) for waiting in waiting_ids)
+        self._waiting_for_slots -= waiting_ids

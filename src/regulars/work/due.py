@@ -1,4 +1,4 @@
-"""The one place that reads across organizations: which of them have something due."""
+"""Which organizations have due rows: the only query of the worker across organizations."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,12 +15,11 @@ from regulars.work.queue import Due
 async def find_due_organizations(
     tx: Tx, due: Due, *, after: datetime | None, among: Sequence[UUID] | None = None
 ) -> list[UUID]:
-    """Organizations with a row that became due after this moment; without one, with any row that is due.
+    """Organizations with a row that became due after `after`; with None, with any due row.
 
-    Of all organizations, or among these: on a cluster only their nodes are read then.
+    `among` limits it to these organizations: on a cluster only their nodes are read then.
 
-    It reads the index of waiting rows. A look at what became due since the last look costs the same whether a million
-    older rows wait or none.
+    It reads the index of waiting rows. With `after` the cost does not depend on how many older rows wait.
     """
     rows = await tx.fetch(
         _statement(due.table, due.column, is_narrow=among is not None),
@@ -31,7 +30,7 @@ async def find_due_organizations(
 
 @cache
 def _statement(table: str, column: str, *, is_narrow: bool) -> str:
-    """Put together once: an idle worker does little else than to ask."""
+    """Composed once: polling is most of what an idle worker does."""
     statement = SQL(
         """
         SELECT DISTINCT organization_id FROM {table}
@@ -43,7 +42,7 @@ def _statement(table: str, column: str, *, is_narrow: bool) -> str:
 
 
 async def list_organizations_by_node(tx: Tx) -> list[list[UUID]]:
-    """On a cluster, the organizations that lie together on each node; nothing where there is none."""
+    """On a cluster, the organizations of each node; an empty list elsewhere."""
     if await tx.fetch(IS_CLUSTER) != [(True,)]:
         return []
     rows = await tx.fetch(

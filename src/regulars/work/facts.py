@@ -1,6 +1,6 @@
-"""A fact: something that happened, in the past tense, told to the rooms above in the transaction that made it true.
+"""A fact: something that happened, recorded in the transaction that made it true, for listeners in rooms above.
 
-Whether a fact may start an automation is judged once, when it is recorded, and said in every response.
+Whether a fact may start an automation is decided once, when it is recorded, and every response says it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,16 +18,16 @@ AutomationState = Literal["eligible", "stale_fact", "not_applicable"]
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """Base of every fact; a subclass names its `topic` once and for all, because rows with it wait in databases."""
+    """Base of every fact. The `topic` of a subclass never changes, because rows with it wait in databases."""
 
     topic: ClassVar[str]
-    # Whether it is recorded only for organizations in which somebody registered interest (`interest.py`).
+    # Whether it is recorded only for organizations in which a room registered interest (`outbox.register_interest`).
     on_interest: ClassVar[bool] = False
 
 
 # A listener gets all facts of its topic that were taken together, in their order, and works in the transaction that
 # removes them: its own writes and the removal commit together, so each fact takes effect exactly once. It must not
-# talk to the network.
+# call the network.
 Listener = Callable[[Tx, UUID, Sequence[Any]], Awaitable[None]]
 # The listeners of each fact by their names. A name is stable, because a fact that a listener failed on waits under it.
 Listeners = Mapping[type[Fact], Mapping[str, Listener]]

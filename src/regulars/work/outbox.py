@@ -7,7 +7,7 @@ other listener either: its facts are put aside for it at once, and for a while i
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -16,45 +16,43 @@ from regulars.kit import failpoint, ids, log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
 from regulars.work import queries
-from regulars.work.batch_size import HELD_UP
 from regulars.work.facts import Fact, Listener, Listeners, find_condition
 from regulars.work.queries import OutboxRow, RetryRow
 from regulars.work.queue import (
-    BITE_ROWS,
+    BATCH_ROWS,
+    BLOCKED_ERRORS,
     Due,
     Queue,
     RowsFailedError,
     Schedule,
-    find_guilty,
+    find_failing_items,
     log_failure,
     raise_if_lost,
 )
 
-# Waits before the second, third, … try. A fact that a listener fails on after all of them is parked: it stays for a
-# person to look at, and nothing waits behind it.
-# A fact waits a moment in the busiest hour too; only what waits longer is worth a word to people.
+# A fact always waits a moment; pages mention only a longer lag.
 BEHIND_MIN: Final = timedelta(seconds=3)
+# A fact that a listener fails on after all these waits is parked: it stays for the operator, and nothing waits for it.
 RETRIES: Final = Schedule(waits_s=(1, 5, 30, 120, 600, 1800, 3600))
-
-
-# Some 6,000 sales; one that is bigger by itself is taken alone.
-BITE_CHARACTERS_MAX: Final = 1 << 18
-# Under this name the loop finds what was put aside (`retries.py`).
+# Some 6,000 sales; a larger row is taken alone.
+BATCH_CHARACTERS_MAX: Final = 1 << 18
+# The queue of facts that were deferred for one listener (`retries.py`).
 RETRY_QUEUE: Final = "outbox.retries"
-# A statement of a listener has this long while the facts of all others wait for it. Put aside, it has the usual limit.
+# Time limit of a listener's statement while the facts of all other listeners wait. A deferred one has the usual limit.
 STATEMENT_MS_MAX: Final = 5_000
-# How long the facts of a listener that was held up go straight to its own queue.
-ASIDE_S: Final = 60.0
+# How long the facts of a blocked listener go straight to its own queue.
+DEFER_S: Final = 60.0
 
 _log = log.get(__name__)
 
-Tell = Callable[[Tx, UUID, type[Fact], Mapping[str, Listener], Sequence[OutboxRow]], Awaitable[None]]
+AnyFact = TypeVar("AnyFact", bound=Fact)
+Notify = Callable[[Tx, UUID, type[Fact], Mapping[str, Listener], Sequence[OutboxRow]], Awaitable[None]]
 
 
 async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, due_at: datetime | None = None) -> None:
     """Write the facts: one row for each topic, whose payload is the list of its facts in the order given.
 
-    Facts that wait for interest are written only if there is any. The worker is woken after the commit.
+    Facts with `on_interest` are written only if a room registered interest. The worker is woken after the commit.
     """
     by_type: dict[type[Fact], list[Fact]] = {}
     for fact in facts:
@@ -69,32 +67,75 @@ async def record(tx: Tx, organization_id: UUID, facts: Sequence[Fact], *, due_at
         tx.touched.add((OutboxQueue.name, organization_id))
 
 
-async def is_wanted(tx: Tx, organization_id: UUID, fact: type[Fact]) -> bool:
-    """Whether anybody waits for the fact: asked by those for whom making it is work, before they make it."""
+async def has_interest(tx: Tx, organization_id: UUID, fact: type[Fact]) -> bool:
+    """Whether a room registered interest in the fact: checked before a fact that is expensive to make."""
     return await queries.has_interest(tx, organization_id, topic=fact.topic)
 
 
 async def behind_since(tx: Tx, organization_id: UUID) -> datetime | None:
-    """What was recorded up to when has reached its listeners, if they are behind; figures are as of then."""
+    """When the oldest waiting fact was recorded, if listeners lag behind; figures are as of then."""
     oldest = await queries.find_oldest_row(tx, organization_id)
     return oldest if oldest is not None and tx.now - oldest > BEHIND_MIN else None
+
+
+async def register_interest(tx: Tx, organization_id: UUID, fact: type[Fact], *, needed_by: str) -> None:
+    """Have the fact recorded from this commit on; registering twice is the same as once.
+
+    Interest is a row that the recording statement reads, never a cached value, so a write after this commit records the
+    fact. `needed_by` distinguishes rooms, or objects of one room, that need the same topic.
+    """
+    await queries.insert_interest_if_new(tx, organization_id, topic=fact.topic, needed_by=needed_by)
+
+
+async def withdraw_interest(tx: Tx, organization_id: UUID, fact: type[Fact], *, needed_by: str) -> None:
+    """Stop recording the fact. Facts that are recorded already still reach their listeners."""
+    await queries.delete_interest(tx, organization_id, topic=fact.topic, needed_by=needed_by)
+
+
+async def rewrite_waiting_facts(
+    tx: Tx,
+    organization_id: UUID,
+    kind: type[AnyFact],
+    ids: Collection[UUID],
+    rewrite: Callable[[AnyFact], AnyFact | None],
+) -> None:
+    """Rewrite the waiting facts that contain one of the ids, to erase a person from them; None removes the fact.
+
+    It covers facts in the outbox, facts that wait for one listener, and parked ones. A row that the worker has locked
+    is waited for: the caller can then see what its listeners wrote.
+    """
+    needles = [str(identifier) for identifier in ids]
+    if not needles:
+        return
+    decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]  # known at run time only
+    for row in await queries.lock_rows_with(tx, organization_id, kind.topic, needles):
+        left = [fact for fact in map(rewrite, decoder.decode(row.payload)) if fact is not None]
+        if left:
+            await queries.update_payload(tx, organization_id, row.id, msgspec.json.encode(left).decode())
+        else:
+            await queries.delete_rows(tx, organization_id, [row.id])
+    for retry in await queries.lock_retries_with(tx, organization_id, kind.topic, needles):
+        left = [fact for fact in map(rewrite, decoder.decode(retry.payload)) if fact is not None]
+        if left:
+            await queries.update_retry_payload(tx, organization_id, retry, msgspec.json.encode(left).decode())
+        else:
+            await queries.delete_retries(tx, organization_id, [retry])
 
 
 class OutboxQueue(Queue):
     """Hands every due fact to its listeners.
 
-    Rows whose topic no listener table names are left alone: they may belong to a newer version of the code that is
-    starting up beside this one.
+    Rows of a topic without listeners are left alone: they may belong to a newer release that is starting beside this
+    one.
 
-    The listeners in `last` hear their facts when all others have heard theirs, of whatever kind. They hold something of
-    the organization until the commit: if another took a lock of its own after that, two workers that drain the same
-    organization could wait for each other.
+    The listeners in `last` are called after all others, of whatever topic. They lock rows of the organization until the
+    commit: if another listener took a lock after that, two workers that drain the same organization could deadlock.
     """
 
     name = "outbox"
     due = Due(table="outbox")
-    turns_at_once = 4
-    gathers = True
+    passes_at_once = 4
+    delays_passes = True
 
     def __init__(self, listeners: Listeners, *, last: Collection[str] = ()) -> None:
         self._kinds = {kind.topic: kind for kind in listeners}
@@ -107,25 +148,25 @@ class OutboxQueue(Queue):
         ]
         conditions = {find_condition(listener) for by_name in listeners.values() for listener in by_name.values()}
         self._conditions = sorted(condition for condition in conditions if condition is not None)
-        self._bite_rows = BITE_ROWS
-        # Organization and listener, and until when its facts are put aside.
-        self._aside: dict[tuple[UUID, str], float] = {}
+        self._batch_rows = BATCH_ROWS
+        # Organization and listener, and until when its facts are deferred.
+        self._deferred_until: dict[tuple[UUID, str], float] = {}
 
-    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         while True:
             try:
-                return await self._hand_over(database, organization_id, self._tell_all)
-            except ListenerHeldUpError as held_up:
-                # Nothing took effect. The same facts are handed to the others, and put aside for this one.
-                self._put_aside(organization_id, held_up.listener, held_up.__cause__)
+                return await self._hand_over(database, organization_id, self._notify_all)
+            except ListenerBlockedError as blocked:
+                # Nothing took effect. The same facts go to the other listeners and are deferred for this one.
+                self._defer(organization_id, blocked.listener, blocked.__cause__)
             except RowsFailedError:
-                return await self._hand_over(database, organization_id, self._tell_each)
+                return await self._hand_over(database, organization_id, self._notify_each)
 
-    async def _hand_over(self, database: Database, organization_id: UUID, tell: Tell) -> bool:
+    async def _hand_over(self, database: Database, organization_id: UUID, notify: Notify) -> bool:
         async with database.transaction(statement_timeout_ms=STATEMENT_MS_MAX) as tx:
-            limit = self._bite_rows
+            limit = self._batch_rows
             taken = await queries.take_due_rows(tx, organization_id, list(self._kinds), limit=limit)
-            rows = self._bite(taken)
+            rows = self._cut_batch(taken)
             if rows:
                 failpoint.hit("fact.taken", tx.connection.cut_off)
             by_topic: dict[str, list[OutboxRow]] = {}
@@ -140,9 +181,9 @@ class OutboxQueue(Queue):
                         for name, listener in listeners[kind].items()
                         if find_condition(listener) not in unmet
                     }
-                    waited_for = await self._without_aside(tx, organization_id, needed, together)
-                    if waited_for:
-                        await tell(tx, organization_id, kind, waited_for, together)
+                    called = await self._defer_blocked(tx, organization_id, needed, together)
+                    if called:
+                        await notify(tx, organization_id, kind, called, together)
             if rows:
                 await queries.delete_rows(tx, organization_id, [row.id for row in rows])
         return len(rows) < len(taken) or len(taken) == limit
@@ -153,30 +194,30 @@ class OutboxQueue(Queue):
         held = await queries.evaluate_conditions(tx, organization_id, self._conditions)
         return {condition for condition, holds in zip(self._conditions, held, strict=True) if not holds}
 
-    def _put_aside(self, organization_id: UUID, listener: str, error: BaseException | None) -> None:
+    def _defer(self, organization_id: UUID, listener: str, error: BaseException | None) -> None:
         now = monotonic()
-        self._aside = {address: until for address, until in self._aside.items() if until > now}
-        self._aside[organization_id, listener] = now + ASIDE_S
+        self._deferred_until = {address: until for address, until in self._deferred_until.items() if until > now}
+        self._deferred_until[organization_id, listener] = now + DEFER_S
         _log.warning(
-            "outbox.listener_put_aside",
+            "outbox.listener_defer",
             organization_id=str(organization_id),
             listener=listener,
             error=type(error).__name__,
         )
 
-    async def _without_aside(
+    async def _defer_blocked(
         self, tx: Tx, organization_id: UUID, listeners: Mapping[str, Listener], rows: Sequence[OutboxRow]
     ) -> Mapping[str, Listener]:
-        """The listeners to notify now; the rows are put aside for those that hit a lock or a timeout a moment ago."""
-        if not self._aside:
+        """The listeners to notify now; the rows are deferred for those that hit a lock or a timeout a moment ago."""
+        if not self._deferred_until:
             return listeners
         now = monotonic()
-        aside = [name for name in listeners if self._aside.get((organization_id, name), now) > now]
-        for name in aside:
-            await self._keep_for(tx, organization_id, name, rows, attempts=0)
-        return {name: listener for name, listener in listeners.items() if name not in aside}
+        deferred = [name for name in listeners if self._deferred_until.get((organization_id, name), now) > now]
+        for name in deferred:
+            await self._insert_retries(tx, organization_id, name, rows, attempts=0)
+        return {name: listener for name, listener in listeners.items() if name not in deferred}
 
-    async def _keep_for(
+    async def _insert_retries(
         self, tx: Tx, organization_id: UUID, name: str, rows: Sequence[OutboxRow], *, attempts: int
     ) -> None:
         due_at = RETRIES.due_at(tx.now, attempts=attempts) if attempts else tx.now
@@ -184,21 +225,21 @@ class OutboxQueue(Queue):
         await queries.insert_retries(tx, organization_id, ids_of_rows, listener=name, attempts=attempts, due_at=due_at)
         tx.touched.add((RETRY_QUEUE, organization_id))
 
-    def _bite(self, taken: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
-        """The first of the rows, up to a size: one may tell of one sale and another of a thousand.
+    def _cut_batch(self, taken: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
+        """The first of the rows, up to a size: one row may have one sale and another a thousand.
 
-        The rest is left to the next turn, and as long as rows are this big fewer of them are taken.
+        The rest is left to the next pass, and as long as rows are this large, fewer of them are taken.
         """
         size = 0
         for count, row in enumerate(taken, 1):
             size += len(row.payload)
-            if size > BITE_CHARACTERS_MAX:
-                self._bite_rows = count
+            if size > BATCH_CHARACTERS_MAX:
+                self._batch_rows = count
                 return taken[:count]
-        self._bite_rows = min(BITE_ROWS, self._bite_rows * 2)
+        self._batch_rows = min(BATCH_ROWS, self._batch_rows * 2)
         return taken
 
-    async def _tell_all(
+    async def _notify_all(
         self,
         tx: Tx,
         organization_id: UUID,
@@ -206,19 +247,19 @@ class OutboxQueue(Queue):
         listeners: Mapping[str, Listener],
         rows: Sequence[OutboxRow],
     ) -> None:
-        """The usual case, with as few round trips as there are: if any row fails, none has taken effect."""
+        """The fast path, with the fewest round trips: if any row fails, no row has taken effect."""
         name = ""
         try:
             facts = decode_facts(kind, rows)
             for name, listener in listeners.items():  # noqa: B007  # the name is read where it failed
                 await listener(tx, organization_id, facts)
-        except HELD_UP as error:
-            raise ListenerHeldUpError(name) from error
+        except BLOCKED_ERRORS as error:
+            raise ListenerBlockedError(name) from error
         except Exception as error:
             raise_if_lost(tx, error)
             raise RowsFailedError from error
 
-    async def _tell_each(
+    async def _notify_each(
         self,
         tx: Tx,
         organization_id: UUID,
@@ -226,29 +267,29 @@ class OutboxQueue(Queue):
         listeners: Mapping[str, Listener],
         rows: Sequence[OutboxRow],
     ) -> None:
-        """Each listener by itself, in halves where it fails; what it fails on waits for it alone."""
+        """Call each listener by itself, bisecting where it fails; the rows it fails on wait for it alone."""
         for name, listener in listeners.items():
 
-            async def tell(some: Sequence[OutboxRow], listener: Listener = listener) -> None:
+            async def notify(some: Sequence[OutboxRow], listener: Listener = listener) -> None:
                 await listener(tx, organization_id, decode_facts(kind, some))
 
             try:
-                # A savepoint around the bisection: a listener that is held up handles no row here, and all rows later.
+                # A savepoint around the bisection: a blocked listener handles no row here, and all rows later.
                 async with tx.connection.transaction():
-                    guilty = await find_guilty(tx, rows, tell)
-            except HELD_UP as held_up:
-                self._put_aside(organization_id, name, held_up)
-                await self._keep_for(tx, organization_id, name, rows, attempts=0)
+                    failing = await find_failing_items(tx, rows, notify)
+            except BLOCKED_ERRORS as blocked:
+                self._defer(organization_id, name, blocked)
+                await self._insert_retries(tx, organization_id, name, rows, attempts=0)
                 continue
-            for row, error in guilty:
+            for row, error in failing:
                 about = {"row": str(row.id), "topic": kind.topic, "listener": name}
                 log_failure(self.name, organization_id, error, attempts=1, is_parked=False, **about)
-            if guilty:
-                await self._keep_for(tx, organization_id, name, [row for row, _ in guilty], attempts=1)
+            if failing:
+                await self._insert_retries(tx, organization_id, name, [row for row, _ in failing], attempts=1)
 
 
-class ListenerHeldUpError(Exception):
-    """A listener could not get its lock or ran out of time."""
+class ListenerBlockedError(Exception):
+    """A listener waited for a lock for too long, or its statement timed out."""
 
     def __init__(self, listener: str) -> None:
         super().__init__(listener)

@@ -10,28 +10,28 @@ from regulars.kit.db import Database, Tx
 
 @dataclass(slots=True, kw_only=True)
 class ErasedPeople:
-    """Whom an erasure is about, and what leads to their rows.
+    """The people that an erasure removes, and the values by which their rows are found.
 
-    The pass for stragglers, a minute later, knows the ids of the profiles and nothing else.
+    The pass for stragglers, a minute later, has only the ids of the profiles.
     """
 
     profile_ids: list[UUID]
     secret: bytes = b""
-    # The number on each profile, as it was sent.
+    # The phone number of each profile, as it was sent.
     numbers: dict[UUID, str | None] = field(default_factory=dict)
-    # Consent withdraws the numbers that are known by their hash, and adds those that it finds.
+    # Consent finds numbers by their hash, and adds those that it withdraws.
     subscription_ids: list[UUID] = field(default_factory=list)
     number_hashes: list[bytes] = field(default_factory=list)
-    # What a row without a link may call them: external and canonical ids, and their names.
+    # By what a row without a foreign key may name them: external and canonical ids, and their names.
     references: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    # Keys and values.
+    # Pairs of key and value.
     attributes: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
-    """Whose data is exported, by whom they are found."""
+class DataSubject:
+    """The person whose data is exported."""
 
     organization_id: UUID
     profile_id: UUID
@@ -39,8 +39,8 @@ class Person:
 
 
 Erase = Callable[[Tx, UUID, ErasedPeople], Awaitable[None]]
-# Gives what stands between the brackets of a JSON array, piece by piece.
-Export = Callable[[Database, Person], AsyncIterator[bytes]]
+# Yields the content of a JSON array, without its brackets, piece by piece.
+Export = Callable[[Database, DataSubject], AsyncIterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +54,14 @@ class PersonalData:
     columns: tuple[str, ...] = ()
     harmless: Mapping[str, str] = field(default_factory=dict)
     erase: Erase | None = None
-    # For what was being written while a person was erased; None: the same as `erase`.
+    # For rows that were being written during the erasure; None: the same as `erase`.
     erase_stragglers: Erase | None = None
-    # The member of the exported document, and what stands in it.
+    # By member of the exported document.
     exports: Mapping[str, Export] = field(default_factory=dict)
 
 
-async def joined(pages: AsyncIterator[Sequence[bytes]]) -> AsyncIterator[bytes]:
-    """Documents, page by page, with a comma between any two."""
+async def join_pages(pages: AsyncIterator[Sequence[bytes]]) -> AsyncIterator[bytes]:
+    """The documents of all pages, separated by commas."""
     is_first = True
     async for page in pages:
         if page:
@@ -69,7 +69,7 @@ async def joined(pages: AsyncIterator[Sequence[bytes]]) -> AsyncIterator[bytes]:
             is_first = False
 
 
-# Of facts that wait, the room of each takes the people out.
+# Each room erases people from its own waiting facts.
 PERSONAL_DATA: Final = PersonalData(
     columns=("outbox.payload", "outbox_retries.payload"),
     harmless={

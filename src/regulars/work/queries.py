@@ -50,19 +50,19 @@ _INSERT_OUTBOX: Final = _OUTBOX.write(
 async def insert_outbox_rows(
     tx: Tx, organization_id: UUID, rows: Sequence[NewOutboxRow], *, due_at: datetime | None
 ) -> int:
-    """Insert the rows that somebody waits for; give how many there were.
+    """Insert the rows, without those that need interest and have none; return how many were inserted.
 
-    A worker of the release before knows only `not_before`, so a row that has to wait says so there too.
+    A worker of the previous release reads only `not_before`, so a row that has to wait sets both columns.
     """
     values = {"organization_id": organization_id, "now": tx.now, "due_at": due_at, **_OUTBOX.of(rows)}
     return await tx.execute(_INSERT_OUTBOX, values)
 
 
 async def take_due_rows(tx: Tx, organization_id: UUID, topics: Sequence[str], *, limit: int) -> list[OutboxRow]:
-    """The oldest due rows that no other worker holds; they stay locked until the transaction ends.
+    """The oldest due rows that no other worker has locked; they stay locked until the transaction ends.
 
-    They are read in the order of their ids, of which hardly any are not due. `IS TRUE` keeps the planner from reading
-    all that is due by the index of due times and sorting it, which it would do while it takes the table for empty.
+    They are read in the order of their ids, and nearly all rows are due. `IS TRUE` keeps the planner from reading all
+    due rows by the index on `due_at` and sorting them, which it would do while its statistics say the table is empty.
     """
     rows = await tx.fetch(
         """
@@ -106,7 +106,7 @@ async def delete_rows(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> Non
 async def insert_retries(
     tx: Tx, organization_id: UUID, ids: Sequence[UUID], *, listener: str, attempts: int, due_at: datetime | None
 ) -> None:
-    """Store these rows of the outbox for one listener that failed on them, or was held up."""
+    """Store these rows of the outbox for one listener that failed on them, or was blocked."""
     await tx.execute(
         """
         INSERT INTO outbox_retries (organization_id, id, listener, topic, payload, created_at, attempts, due_at)
@@ -125,7 +125,7 @@ async def insert_retries(
 
 
 async def find_listeners_with_retries(tx: Tx, organization_id: UUID, listeners: Sequence[str]) -> list[str]:
-    """Those of the listeners for whom something is due."""
+    """The listeners that have due rows."""
     rows = await tx.fetch(
         """
         SELECT it.listener
@@ -163,7 +163,7 @@ async def take_due_retries(tx: Tx, organization_id: UUID, listener: str, *, limi
 async def delete_vanished_retries(
     tx: Tx, organization_id: UUID, listeners: Sequence[str], *, until: datetime
 ) -> list[tuple[UUID, str]]:
-    """Delete what has been due since before `until` for a listener of another name than these."""
+    """Delete the rows that were due before `until` and whose listener is none of these."""
     rows = await tx.fetch(
         """
         DELETE FROM outbox_retries
@@ -233,7 +233,7 @@ async def has_interest(tx: Tx, organization_id: UUID, *, topic: str) -> bool:
 
 
 async def lock_rows_with(tx: Tx, organization_id: UUID, topic: str, needles: Sequence[str]) -> list[OutboxRow]:
-    """Rows of a topic in whose payload one of the texts stands."""
+    """Rows of a topic whose payload contains one of the texts."""
     rows = await tx.fetch(
         """
         SELECT id, topic, payload::text
@@ -249,7 +249,7 @@ async def lock_rows_with(tx: Tx, organization_id: UUID, topic: str, needles: Seq
 
 
 async def lock_retries_with(tx: Tx, organization_id: UUID, topic: str, needles: Sequence[str]) -> list[RetryRow]:
-    """The same among the rows that wait for one listener, or are parked."""
+    """The same for the rows that wait for one listener, or are parked."""
     rows = await tx.fetch(
         """
         SELECT id, listener, topic, payload::text, attempts

@@ -1,7 +1,8 @@
-"""What a queue is: a table whose rows become due. A room describes its own, and the loop serves them all.
+"""A queue is a table whose rows become due. A room describes its own queue, and the loop serves all of them.
 
-There are two kinds. A `RowQueue` acts on its rows in the transaction that takes them. A `ClaimQueue` (`claims.py`)
-is for whatever talks to a network: it claims rows, talks outside any transaction, and writes down what came of it.
+There are two main kinds. A `RowQueue` acts on its rows in the transaction that takes them. A `ClaimQueue` (`claims.py`)
+is for network calls: it claims rows, calls outside any transaction, and stores the outcome. A `Sweep` deletes rows
+whose retention has ended.
 """
 
 import abc
@@ -13,26 +14,28 @@ from typing import Final, Generic, LiteralString, Protocol, TypeVar
 from uuid import UUID
 
 import psycopg
-from psycopg.errors import DiskFull, LockNotAvailable, ReadOnlySqlTransaction
+from psycopg.errors import DiskFull, LockNotAvailable, QueryCanceled, ReadOnlySqlTransaction
 
 from regulars.kit import log
 from regulars.kit.bisect import bisect_failures
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
-from regulars.work.batch_size import HELD_UP, BatchSize
 
-BITE_ROWS: Final = 200
+BATCH_ROWS: Final = 200
 PAGE_ITEMS_MAX: Final = 2_000
+
+# Another transaction holds a lock that the batch needs, or a statement timed out. A smaller batch may succeed.
+BLOCKED_ERRORS: Final = (LockNotAvailable, QueryCanceled)
 
 _log = log.get(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Due:
-    """Where the loop looks for organizations with something to do.
+    """The table and column in which the loop finds organizations with due rows.
 
-    The table has an index on (column, organization_id) of only the rows that wait: those that are done or parked have
-    no time there. `delay` is for rows that become due some time after the moment in the column, such as those kept
-    for 24 hours.
+    The table has a partial index on (column, organization_id) of the waiting rows: the column of rows that are done or
+    parked is NULL. `delay` is for rows that become due some time after the moment in the column, such as rows with a
+    retention of 24 hours.
     """
 
     table: LiteralString
@@ -45,11 +48,11 @@ class Schedule:
     """The waits before the second, third, … attempt; a row that failed after all of them is parked."""
 
     waits_s: tuple[float, ...]
-    # Each wait is made longer by up to this part of it, and never shorter.
+    # Each wait is lengthened by up to this share of it, and never shortened.
     jitter: float = 0.0
 
     def due_at(self, now: datetime, *, attempts: int, chance: float = 0.0) -> datetime | None:
-        """When to try again after so many failed attempts; None means never. `chance` is from 0 to 1."""
+        """When to try again after so many failed attempts; None means never. `chance` (0 to 1) scales the jitter."""
         if attempts > len(self.waits_s):
             return None
         return now + timedelta(seconds=self.waits_s[attempts - 1] * (1 + self.jitter * chance))
@@ -60,23 +63,67 @@ class Queue(abc.ABC):
 
     name: str
     due: Due
-    # How often the loop looks by itself. A wake-up makes work prompt; the look makes it certain.
-    look_every_s: float = 1.0
-    # How many organizations are served at the same time; one organization has one turn at a time.
-    turns_at_once: int = 2
-    # Whether an organization's next turn may wait for up to a second, where many have turns, so that it has more to do.
-    gathers: bool = False
+    # How often the loop polls the table. Wake-ups make work prompt; polling makes it certain.
+    poll_every_s: float = 1.0
+    # How many organizations are served at the same time; an organization has one pass at a time.
+    passes_at_once: int = 2
+    # Whether the next pass of an organization may wait for up to a second while many are served, to get larger batches.
+    delays_passes: bool = False
 
     @abc.abstractmethod
-    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
-        """Do a bounded bite of this organization's due work; answer whether more may be due already."""
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
+        """Do one bounded batch of this organization's due work; return whether more may be due already."""
 
     async def finish(self) -> None:  # noqa: B027  # most queues have nothing left to end
-        """Called once when the loop stops: wait for whatever a turn left running."""
+        """Called once when the loop stops: wait for tasks that a pass left running."""
+
+
+class Sweep(Queue):
+    """Deletes the rows whose retention has ended. Organizations without such rows cost nothing."""
+
+    passes_at_once = 1
+
+    def __init__(
+        self, name: str, due: Due, run: Callable[[Database, UUID], Awaitable[object]], *, poll_every_s: float
+    ) -> None:
+        """`run` deletes the expired rows of an organization in small transactions."""
+        self.name = name
+        self.due = due
+        self.poll_every_s = poll_every_s
+        self._run = run
+
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
+        await self._run(database, organization_id)
+        return False
+
+
+class BatchSize:
+    """Rows per batch for each organization: halved after a batch that was blocked, grown after one that succeeded."""
+
+    def __init__(self, rows_max: int) -> None:
+        self._rows_max = rows_max
+        self._reduced: dict[UUID, int] = {}
+
+    def of(self, organization_id: UUID) -> int:
+        return self._reduced.get(organization_id, self._rows_max)
+
+    def halve(self, organization_id: UUID, rows: int) -> bool:
+        """After a batch of so many rows was blocked; False if it was a single row."""
+        if rows <= 1:
+            return False
+        self._reduced[organization_id] = min(rows, self.of(organization_id)) // 2
+        return True
+
+    def grow(self, organization_id: UUID) -> None:
+        """After a batch that succeeded: by a quarter, so that most batches succeed."""
+        rows = self._reduced.pop(organization_id, self._rows_max)
+        rows += max(1, rows // 4)
+        if rows < self._rows_max:
+            self._reduced[organization_id] = rows
 
 
 class TriedRow(Protocol):
-    """A row knows how often it was tried before."""
+    """A row with the number of its earlier attempts."""
 
     @property
     def attempts(self) -> int: ...
@@ -88,45 +135,45 @@ Free = TypeVar("Free")
 
 
 class RowQueue(Queue, Generic[Row]):
-    """A queue whose rows are acted on in the transaction that takes them, so each takes effect exactly once.
+    """A queue that acts on its rows in the transaction that takes them, so each takes effect exactly once.
 
-    It must not talk to the network. If a batch fails it is rolled back and bisected until only the guilty rows fail;
-    these wait for their next attempt, or are parked, and block no other row.
+    It must not call the network. A batch that fails is rolled back and bisected until only the faulty rows fail; these
+    wait for their next attempt, or are parked, and block no other row.
 
     A batch that meets a lock or times out is not bisected in its transaction, which would hold all locks for as many
-    timeouts as there are parts: the next pass takes half as many rows. A row that waits for a lock alone is put
-    off, and that is no attempt; one that times out alone fails like any other. If the rows could not even be
-    taken, none of them fails: the next pass takes half as many.
+    timeouts as there are parts: the next pass takes half as many rows. A single row that waits for a lock is
+    postponed, which does not count as an attempt; a single row that times out fails like any other. If the rows could
+    not even be taken, none of them fails: the next pass takes half as many.
     """
 
     schedule: Schedule
-    bite_rows: int = BITE_ROWS
+    batch_rows: int = BATCH_ROWS
 
     @cached_property
     def _sizes(self) -> BatchSize:
-        return BatchSize(self.bite_rows)
+        return BatchSize(self.batch_rows)
 
     @abc.abstractmethod
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[Row]:
-        """The due rows that nobody else holds, locked with FOR UPDATE SKIP LOCKED, the first to act on first."""
+        """The due rows, locked with FOR UPDATE SKIP LOCKED, in the order to act on them."""
 
     @abc.abstractmethod
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[Row]) -> None:
-        """Act on the rows and write their outcome: delete them, or give them another due time, or none."""
+        """Act on the rows and write their outcome: delete them, or set another due time or NULL."""
 
     @abc.abstractmethod
     async def postpone(
         self, tx: Tx, organization_id: UUID, row: Row, *, attempts: int, due_at: datetime | None
     ) -> None:
-        """Note a failed attempt and when to try again; without a time the row is parked."""
+        """Record a failed attempt and when to try again; `due_at=None` parks the row."""
 
-    async def note_failure(self, tx: Tx, organization_id: UUID, row: Row, error: Exception) -> None:
-        """Keep why an attempt failed where people look for it; most queues leave it to the log."""
+    async def record_failure(self, tx: Tx, organization_id: UUID, row: Row, error: Exception) -> None:
+        """Store why an attempt failed, if pages show it; most queues leave it to the log."""
 
-    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         limit = self._sizes.of(organization_id)
         rows: Sequence[Row] = ()
-        # Two blocks, because the second attempt may be held up as well as the first.
+        # Two blocks, because the second attempt may be blocked as well as the first.
         try:
             try:
                 async with database.transaction() as tx:
@@ -137,37 +184,37 @@ class RowQueue(Queue, Generic[Row]):
                 rows = ()
                 async with database.transaction() as tx:
                     rows = await self.take(tx, organization_id, limit=limit)
-                    await self._act_by_halves(tx, organization_id, rows)
-        except HELD_UP as error:
+                    await self._act_bisecting(tx, organization_id, rows)
+        except BLOCKED_ERRORS as error:
             if not self._sizes.halve(organization_id, len(rows) or limit):
                 if not rows:
                     raise
-                await self._put_off(database, organization_id, error)
+                await self._postpone_first(database, organization_id, error)
             return True
         self._sizes.grow(organization_id)
         return len(rows) == limit
 
-    async def _put_off(self, database: Database, organization_id: UUID, error: Exception) -> None:
-        """The first due row alone was held up."""
+    async def _postpone_first(self, database: Database, organization_id: UUID, error: Exception) -> None:
+        """The first due row was blocked although it was alone in its batch."""
         async with database.transaction() as tx:
             for row in await self.take(tx, organization_id, limit=1):
                 await self._fail(tx, organization_id, row, error)
 
     async def _act_on_all(self, tx: Tx, organization_id: UUID, rows: Sequence[Row]) -> None:
-        """The usual case, with as few round trips as there are: if any row fails, none has taken effect."""
+        """The fast path, with the fewest round trips: if any row fails, no row has taken effect."""
         try:
             await self.act(tx, organization_id, rows)
-        except HELD_UP:
+        except BLOCKED_ERRORS:
             raise
         except Exception as error:
             raise_if_lost(tx, error)
             raise RowsFailedError from error
 
-    async def _act_by_halves(self, tx: Tx, organization_id: UUID, rows: Sequence[Row]) -> None:
+    async def _act_bisecting(self, tx: Tx, organization_id: UUID, rows: Sequence[Row]) -> None:
         async def act(some: Sequence[Row]) -> None:
             await self.act(tx, organization_id, some)
 
-        for row, error in await find_guilty(tx, rows, act):
+        for row, error in await find_failing_items(tx, rows, act):
             await self._fail(tx, organization_id, row, error)
 
     async def _fail(self, tx: Tx, organization_id: UUID, row: Row, error: Exception) -> None:
@@ -177,7 +224,7 @@ class RowQueue(Queue, Generic[Row]):
             attempts, due_at = row.attempts, self.schedule.due_at(tx.now, attempts=1)
         log_failure(self.name, organization_id, error, attempts=attempts, is_parked=due_at is None)
         await self.postpone(tx, organization_id, row, attempts=attempts, due_at=due_at)
-        await self.note_failure(tx, organization_id, row, error)
+        await self.record_failure(tx, organization_id, row, error)
 
 
 async def take_free(
@@ -186,7 +233,7 @@ async def take_free(
     *,
     limit: int,
 ) -> list[Free]:
-    """Up to `limit` due items that are free. Items that another transaction has locked are skipped in the same pass.
+    """Up to `limit` due items, without those that another transaction has locked.
 
     `find` gives the items after one, in order; `lock` gives those of them that it could lock without waiting.
     """
@@ -198,32 +245,32 @@ async def take_free(
         taken += (await lock(found))[: limit - len(taken)] if found else []
         if len(found) < page:
             break
-        # Pages grow: there may be thousands that one transaction holds.
+        # Pages grow, because one transaction may have locked thousands of items.
         after, page = found[-1], min(2 * page, PAGE_ITEMS_MAX)
     return taken
 
 
 class RowsFailedError(Exception):
-    """A row failed, and what was taken together is to be tried again in halves."""
+    """A row of the batch failed; the batch is to be run again with bisection."""
 
 
-async def find_guilty(
+async def find_failing_items(
     tx: Tx, items: Sequence[Item], act: Callable[[Sequence[Item]], Awaitable[None]]
 ) -> list[tuple[Item, Exception]]:
-    """Act on the items, in halves where they fail; give those that fail alone. All others have taken effect.
+    """Act on the items, bisecting where they fail; return the items that fail alone. All others have taken effect.
 
-    Being held up is no item's guilt, and in each half it would take as long again: it ends everything.
+    A lock or a timeout is not the fault of an item, and each part would wait as long again: such an error is raised.
     """
 
     async def act_on(some: Sequence[Item]) -> list[tuple[Item, Exception]]:
-        # A savepoint, so that what fails takes back only its own writes and its neighbours still commit.
+        # A savepoint: a failure rolls back only its own writes, and the other items still commit.
         async with tx.connection.transaction():
             await act(some)
         return []
 
     def failed(some: Sequence[Item], error: Exception) -> list[tuple[Item, Exception]] | None:
         raise_if_lost(tx, error)
-        if isinstance(error, HELD_UP):
+        if isinstance(error, BLOCKED_ERRORS):
             raise error
         return [(some[0], error)] if len(some) == 1 else None
 
@@ -231,18 +278,16 @@ async def find_guilty(
 
 
 def raise_if_lost(tx: Tx, error: Exception) -> None:
-    """What the database cannot do for anybody is no row's guilt: the rows are still there for the next turn.
+    """Raise errors of the database itself: a lost connection, a full disk or a standby.
 
-    That is a lost connection, a full disk or a standby. All of them may last for longer than rows are tried again, and
-    nothing is to be parked for them.
+    No row caused them, and they may last longer than the retry schedule: no row must be parked for them.
     """
     if tx.connection.broken or isinstance(error, (psycopg.InterfaceError, DiskFull, ReadOnlySqlTransaction)):
         raise error
 
 
-def log_trouble(event: str, name: str, organization_id: UUID, error: Exception, **about: str) -> None:
-    """A database that is away, or that left no time for the rest, is no mistake of ours that a traceback would help to
-    find."""
+def log_queue_error(event: str, name: str, organization_id: UUID, error: Exception, **about: str) -> None:
+    """Log an error of a pass. A database that is away or slow is no bug of ours, so it gets no traceback."""
     about = {"queue": name, "organization_id": str(organization_id), **about}
     if isinstance(error, (*CONNECTION_ERRORS, TimeoutError)):
         _log.warning(event, error=type(error).__name__, **about)
@@ -253,9 +298,9 @@ def log_trouble(event: str, name: str, organization_id: UUID, error: Exception, 
 def log_failure(
     name: str, organization_id: UUID, error: Exception, *, attempts: int, is_parked: bool, **about: str
 ) -> None:
-    """One line for an attempt that failed: a warning while there are more, an error with the last.
+    """Log a failed attempt: a warning while attempts are left, an error for the last.
 
-    That a row was held by somebody else for too long, or the database was away, is no mistake of ours either.
+    A row that stayed locked, or a database that was away, is no bug of ours: the warning has no traceback.
     """
     room = name.partition(".")[0]
     about = {"organization_id": str(organization_id), **about}

@@ -1,4 +1,4 @@
-"""Facts that a listener failed on: tried again alone, each on its own schedule, and parked in the end."""
+"""Facts that a listener failed on: retried for that listener alone, and parked after the last attempt."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -11,17 +11,17 @@ from regulars.work import queries
 from regulars.work.facts import Fact, Listener, Listeners
 from regulars.work.outbox import RETRIES, RETRY_QUEUE, decode_facts
 from regulars.work.queries import RetryRow
-from regulars.work.queue import Due, Queue, RowQueue, log_trouble
+from regulars.work.queue import Due, Queue, RowQueue, log_queue_error
 
-# A name that this release does not know may be one of the next release, which is starting beside it. After this long
-# it is one that is gone.
+# A listener that this release does not know may belong to the next release, which is starting beside it. After this
+# long it is one that was removed.
 VANISHED_AFTER: Final = timedelta(hours=1)
 
 _log = log.get(__name__)
 
 
 class RetryQueue(Queue):
-    """A turn gives each listener that has something due a batch of its own: none waits behind another's."""
+    """A pass runs a batch for each listener that has due facts: no listener waits for another."""
 
     name = RETRY_QUEUE
     due = Due(table="outbox_retries")
@@ -33,24 +33,24 @@ class RetryQueue(Queue):
                 by_name.setdefault(name, {})[kind.topic] = (kind, listener)
         self._retries = {name: _ListenerRetries(name, by_topic) for name, by_topic in by_name.items()}
 
-    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         async with database.transaction() as tx:
-            await self._drop_vanished(tx, organization_id)
+            await self._delete_vanished(tx, organization_id)
             due = await queries.find_listeners_with_retries(tx, organization_id, sorted(self._retries))
         has_more = False
         failure: Exception | None = None
         for name in due:
             try:
-                has_more |= await self._retries[name].take_turn(database, organization_id)
+                has_more |= await self._retries[name].run_pass(database, organization_id)
             except Exception as error:  # noqa: BLE001  # it is logged; the other listeners must get their batch
-                log_trouble("outbox.retries_failed", self.name, organization_id, error, listener=name)
+                log_queue_error("outbox.retries_failed", self.name, organization_id, error, listener=name)
                 failure = error
         if failure is not None and not has_more:
-            # The loop waits a moment before the next turn then.
+            # The loop waits a moment before the next pass then.
             raise failure
         return has_more
 
-    async def _drop_vanished(self, tx: Tx, organization_id: UUID) -> None:
+    async def _delete_vanished(self, tx: Tx, organization_id: UUID) -> None:
         names = sorted(self._retries)
         gone = await queries.delete_vanished_retries(tx, organization_id, names, until=tx.now - VANISHED_AFTER)
         for row_id, name in gone:
@@ -59,7 +59,7 @@ class RetryQueue(Queue):
 
 
 class _ListenerRetries(RowQueue[RetryRow]):
-    """What waits for one listener."""
+    """The facts that wait for one listener."""
 
     name = RETRY_QUEUE
     due = RetryQueue.due

@@ -1,11 +1,11 @@
-"""Tell PostgreSQL early what is in a table that begins to fill.
+"""Planner statistics for tables that begin to fill: run ANALYZE before autovacuum does.
 
-Until autovacuum has looked at a table, after a minute at the soonest, the planner takes an organization for a few rows:
-whichever index begins with the organization then looks as good as the one with the whole key, and the plan that is kept
-reads the organization from end to end for every row it looks for. A plan is made anew when a table gets its statistics.
+Until autovacuum has analyzed a table, after a minute at the soonest, the planner expects few rows for an organization.
+Any index that begins with the organization then looks as good as the one with the whole key, and the cached plan
+reads all rows of the organization for each row it needs. PostgreSQL plans again when a table gets its statistics.
 
-The same holds for an organization that came after the table was analyzed, and autovacuum takes no notice before a tenth
-of the table has changed. So a table is analyzed again as soon as such a newcomer has rows enough to be found.
+The same holds for an organization that is newer than the statistics: autovacuum does nothing before a tenth of the
+table has changed. So a table is analyzed again as soon as such a newcomer has enough rows to appear in the sample.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from regulars.kit.cluster import IS_CLUSTER
 from regulars.kit.connection import Connection
 from regulars.kit.db import CONNECTION_ERRORS, Database
 
-LOOK_EVERY_S: Final = 2.0
+POLL_EVERY_S: Final = 2.0
 BYTES_MIN: Final = 64 << 10
-# Of a newcomer. Fewer are read quickly, and ANALYZE, which takes 30,000 rows of a table, might not meet any of them.
+# Rows of a newcomer. Fewer are read quickly, and ANALYZE, which samples 30,000 rows, might not meet any of them.
 ROWS_MIN: Final = 500
 SHARE_MIN: Final = 1 / 3_000
 
@@ -66,10 +66,10 @@ class Statistics:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # How large a table was when it was looked at: one that is mostly empty seems unknown again, as queues do.
-        self._looked_at: dict[str, int] = {}
-        # How many rows had changed since its statistics when newcomers were last looked for in a table.
-        self._changes_seen: dict[str, int] = {}
+        # Size of each table when it was analyzed: one that is mostly empty, such as a queue, has no statistics again.
+        self._analyzed_bytes: dict[str, int] = {}
+        # Rows of each table that had changed since ANALYZE when newcomers were last searched.
+        self._changes_checked: dict[str, int] = {}
 
     async def run(self) -> None:
         while True:
@@ -77,41 +77,41 @@ class Statistics:
                 await self.gather()
             except (psycopg.Error, *CONNECTION_ERRORS) as error:
                 _log.warning("statistics.not_gathered", error=type(error).__name__)
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_EVERY_S)
 
     async def gather(self) -> list[str]:
-        """Analyze the tables that have rows and no statistics, or none of a newcomer; give their names."""
+        """Analyze the tables that have rows but no statistics, or none of a newcomer; return their names."""
         gathered: list[str] = []
         async with self._database.connection() as connection:
             [(is_cluster,)] = await connection.fetch(IS_CLUSTER)
             unknown = await connection.fetch(_UNKNOWN_ON_A_CLUSTER if is_cluster else _UNKNOWN)
             for name, size in unknown:
-                is_due = size >= BYTES_MIN and size >= 2 * self._looked_at.get(name, 0)
+                is_due = size >= BYTES_MIN and size >= 2 * self._analyzed_bytes.get(name, 0)
                 if is_due and await _analyze(connection, name):
-                    self._looked_at[name] = size
+                    self._analyzed_bytes[name] = size
                     gathered.append(name)
         for name in [] if is_cluster else await self._find_newcomers():
             async with self._database.connection() as connection:
                 if await _analyze(connection, name):
                     gathered.append(name)
                 else:
-                    del self._changes_seen[name]
+                    del self._changes_checked[name]
         return gathered
 
     async def _find_newcomers(self) -> list[str]:
         """The tables in which an organization has many rows and the planner expects none."""
         found: list[str] = []
         async with self._database.transaction() as tx:
-            # A newcomer's rows are the last ones of a table. Who expects few of any organization would read all others.
+            # A newcomer's rows are at the end of the table. A sequential scan would read all other rows first.
             await tx.execute("SET LOCAL enable_seqscan = off")
             for name, rows, changes, known in await tx.fetch(_CLOSED):
                 rows_min = max(ROWS_MIN, int(rows * SHARE_MIN))
-                seen = self._changes_seen.get(name, 0)
-                if changes < seen:
-                    seen = self._changes_seen[name] = 0
-                if changes - seen < rows_min:
+                checked = self._changes_checked.get(name, 0)
+                if changes < checked:
+                    checked = self._changes_checked[name] = 0
+                if changes - checked < rows_min:
                     continue
-                self._changes_seen[name] = changes
+                self._changes_checked[name] = changes
                 statement = sql.SQL(_HAS_NEWCOMER).format(sql.Identifier(name))
                 [(has_newcomer,)] = await tx.fetch(statement, (known, rows_min - 1))
                 if has_newcomer:
@@ -120,15 +120,15 @@ class Statistics:
 
 
 async def _analyze(connection: Connection, name: str) -> bool:
-    """Whether it was done: a table that somebody holds is passed over, which the server only warns of."""
-    warned_of: list[str | None] = []
+    """Run ANALYZE; return False if the table was locked, which PostgreSQL reports only as a warning."""
+    warnings: list[str | None] = []
 
-    def hear(warning: Diagnostic) -> None:
-        warned_of.append(warning.sqlstate)
+    def on_notice(warning: Diagnostic) -> None:
+        warnings.append(warning.sqlstate)
 
-    connection.add_notice_handler(hear)
+    connection.add_notice_handler(on_notice)
     try:
         await connection.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(sql.Identifier(name)))
     finally:
-        connection.remove_notice_handler(hear)
-    return LockNotAvailable.sqlstate not in warned_of
+        connection.remove_notice_handler(on_notice)
+    return LockNotAvailable.sqlstate not in warnings

@@ -1,9 +1,8 @@
-"""Waking the worker: after the commit, on a connection of its own, and rarely.
+"""Waking the worker: after the commit, on a connection of its own, at most twice a second.
 
-A writing transaction never notifies: PostgreSQL commits transactions that notified one after another under one lock,
-which would end group commit for every writer. So the write only leaves its row; this sends at most one round of
-wake-ups per interval, for all organizations that wrote. A lost wake-up costs a second at most, because the worker
-looks by itself.
+A writing transaction never uses NOTIFY: PostgreSQL commits transactions with NOTIFY one after another under one lock,
+which would end group commit for all writers. So the write only inserts its row, and the waker sends the wake-ups of all
+organizations that wrote once per interval. A lost wake-up costs a second at most, because the worker polls.
 """
 
 import asyncio
@@ -42,7 +41,7 @@ class Waker:
         self._open = True
 
     async def close(self) -> None:
-        """Send what is waiting, then let go of the connection."""
+        """Send the waiting wake-ups, then close the connection."""
         self._open = False
         if self._task is not None:
             with contextlib.suppress(TimeoutError):
@@ -51,7 +50,7 @@ class Waker:
             await self._connection.close()
 
     def wake(self, queue: str, organization_id: UUID) -> None:
-        """Ask for a turn soon: the first at once, and all within the interval after it together."""
+        """Request a pass soon: the first wake-up is sent at once, those within the interval after it together."""
         if not self._open:
             return
         self._waiting.setdefault(queue, set()).add(organization_id)
@@ -65,7 +64,7 @@ class Waker:
                 for queue, organization_ids in batch.items():
                     for payload in payloads(queue, organization_ids):
                         await self._notify(payload)
-            except Exception as error:  # noqa: BLE001  # a wake-up is a courtesy: whatever is wrong, a look finds the rows
+            except Exception as error:  # noqa: BLE001  # a wake-up may be lost: the worker's poll finds the rows
                 _log.warning("wake.failed", organizations=sum(map(len, batch.values())), error=type(error).__name__)
             await asyncio.sleep(INTERVAL_S if self._open else 0)
 
@@ -76,14 +75,14 @@ class Waker:
 
 
 def payloads(queue: str, organization_ids: Collection[UUID]) -> Iterator[str]:
-    """The wake-ups for all of them, each of a size that PostgreSQL takes; none is left out."""
+    """The NOTIFY payloads for all organizations, each within PostgreSQL's size limit."""
     texts = [organization_id.hex for organization_id in organization_ids]
     for first in range(0, len(texts), ORGANIZATIONS_PER_WAKE_MAX):
         yield f"{queue}:{','.join(texts[first : first + ORGANIZATIONS_PER_WAKE_MAX])}"
 
 
 async def listen_forever(database: Database, wake: Callable[[str, UUID], None]) -> None:
-    """Pass wake-ups on, through losses of the connection; what is missed meanwhile the looks find."""
+    """Pass wake-ups on, and reconnect after a loss; polling finds what was missed meanwhile."""
     while True:
         try:
             connection = await database.dial()

@@ -69,7 +69,7 @@ class CountQueue(RowQueue[CountJob]):
     name = "catalog.counts"
     due = Due(table="catalog_counts")
     schedule = Schedule(waits_s=(5, 60, 600))
-    bite_rows = 1
+    batch_rows = 1
 
     def __init__(self, sources: Mapping[Catalog, ValueSource]) -> None:
         self._sources = sources

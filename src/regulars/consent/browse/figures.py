@@ -95,9 +95,9 @@ class ConsentFigures(Queue):
 
     name = "consent.figures"
     due = Due(table="consent_figures")
-    turns_at_once = 1
+    passes_at_once = 1
 
-    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         await count_figures(database, organization_id)
         return False
 

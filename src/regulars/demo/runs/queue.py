@@ -27,12 +27,12 @@ class DemoQueue(Queue):
     name = QUEUE
     due = Due(table="demo_runs")
     schedule = Schedule(waits_s=(10, 60))
-    turns_at_once = 1
+    passes_at_once = 1
 
     def __init__(self, vault: AnyVault | None = None) -> None:
         self._vault = vault
 
-    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         async with database.transaction() as tx:
             run = await queries.take_due_run(tx, organization_id, until=tx.now + SILENT_MAX)
             if run is None:

@@ -155,9 +155,9 @@ class BacktestQueue(Queue):
     name = QUEUE
     due = Due(table="journey_backtests")
     schedule = Schedule(waits_s=(5,))
-    turns_at_once = 1
+    passes_at_once = 1
 
-    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         async with database.transaction() as tx:
             asked = await _take_due(tx, organization_id, until=tx.now + SILENT_MAX)
         if asked is None:

@@ -38,10 +38,10 @@ class RunQueue(RowQueue[RunRow]):
     name = "journey_runs"
     due = Due(table="journey_runs")
     schedule = Schedule(waits_s=(5, 30, 120, 600, 3600))
-    bite_rows = 100
+    batch_rows = 100
 
-    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
-        is_more = await super().take_turn(database, organization_id)
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
+        is_more = await super().run_pass(database, organization_id)
         if not is_more:
             await end_need(database, organization_id)
         return is_more
@@ -65,7 +65,7 @@ class RunQueue(RowQueue[RunRow]):
         failed = row._replace(state="active" if due_at is not None else "parked", attempts=attempts, due_at=due_at)
         await queries.save_runs(tx, organization_id, [failed])
 
-    async def note_failure(self, tx: Tx, organization_id: UUID, row: RunRow, error: Exception) -> None:
+    async def record_failure(self, tx: Tx, organization_id: UUID, row: RunRow, error: Exception) -> None:
         # The trace has the kind of error for developers; its words may hold a customer's own, and are in the log.
         why = type(error).__name__
         await queries.set_reason(tx, organization_id, row.id, reason="A step failed; the log of the worker says why.")

@@ -51,7 +51,7 @@ class OverdueReplies(RowQueue[ReplyRow]):
 
     name = "replies"
     due = Due(table="replies")
-    look_every_s = 30.0
+    poll_every_s = 30.0
     schedule = Schedule(waits_s=(60, 600, 3600, 3600, 3600, 3600))
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[ReplyRow]:

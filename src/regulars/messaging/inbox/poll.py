@@ -62,7 +62,7 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
 
     name = "inbound"
     due = Due(table="sms_settings")
-    look_every_s = 15.0
+    poll_every_s = 15.0
     at_once_max = 8
     claim_for = timedelta(minutes=2)
 
@@ -97,7 +97,7 @@ class InboundPolls(ClaimQueue[InboundPoll, InboundMarks]):
             )
         return msgspec.structs.replace(marks, failing_since=None)
 
-    async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[InboundPoll, InboundMarks]]) -> None:
+    async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[InboundPoll, InboundMarks]]) -> None:
         for _, marks in done:
             continues = marks.is_behind and marks.error is None
             await save_marks(tx, organization_id, marks, due_at=tx.now + (CONTINUE_AFTER if continues else POLL_EVERY))

@@ -13,8 +13,7 @@ from uuid import UUID
 
 from regulars.kit.db import Database, Tx
 from regulars.sales.totals import queries
-from regulars.work.batch_size import HELD_UP, BatchSize
-from regulars.work.queue import Due, Queue, log_trouble
+from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, log_queue_error
 
 BITE_SALES: Final = 20_000
 BEHIND: Final = timedelta(minutes=2)
@@ -30,19 +29,19 @@ class HourlyTotalsFill(Queue):
 
     name = "sales.hourly_totals_fill"
     due = Due(table="hourly_totals_fills")
-    look_every_s = 5.0
-    turns_at_once = 1
+    poll_every_s = 5.0
+    passes_at_once = 1
 
     def __init__(self) -> None:
         self._sizes = BatchSize(BITE_SALES)
 
-    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         sales_max = self._sizes.of(organization_id)
         try:
             has_more = await take_bite(database, organization_id, sales_max=sales_max)
-        except HELD_UP as error:
+        except BLOCKED_ERRORS as error:
             if self._sizes.halve(organization_id, sales_max):
-                log_trouble("sales.batch_halved", self.name, organization_id, error)
+                log_queue_error("sales.batch_halved", self.name, organization_id, error)
                 return True
             raise
         self._sizes.grow(organization_id)

@@ -12,7 +12,7 @@ from regulars.messaging.facts import MessagesChanged
 from regulars.profiles.facts import ProfilesChanged
 from regulars.segments import queries
 from regulars.segments.columns.model import FORMAT, Progress, State
-from regulars.work.interest import register_interest, withdraw_interest
+from regulars.work.outbox import register_interest, withdraw_interest
 
 NEEDED_BY: Final = "segments.columns"
 BUILD_QUEUE: Final = "segments.build"

@@ -20,8 +20,7 @@ from regulars.segments.columns.lifecycle import BUILD_QUEUE, begin_epoch
 from regulars.segments.columns.model import FORMAT, State
 from regulars.segments.feed import queries
 from regulars.segments.feed.runs import feed_customers, feed_sales
-from regulars.work.batch_size import HELD_UP, BatchSize
-from regulars.work.queue import Due, Queue, log_trouble
+from regulars.work.queue import BLOCKED_ERRORS, BatchSize, Due, Queue, log_queue_error
 
 BITE_CUSTOMERS: Final = 4_000
 BITE_SALES: Final = 8_000
@@ -35,19 +34,19 @@ class ColumnsBuild(Queue):
 
     name = BUILD_QUEUE
     due = Due(table="segment_columns", column="build_at")
-    look_every_s = 2.0
+    poll_every_s = 2.0
 
     def __init__(self) -> None:
         self._sizes = BatchSize(BITE_SALES)
 
-    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
         rows = self._sizes.of(organization_id)
         try:
             has_more = await take_bite(database, organization_id, rows_max=rows)
-        except HELD_UP as error:
+        except BLOCKED_ERRORS as error:
             # A batch that is too slow would be too slow for ever, and holds the state that the feeder waits for.
             if isinstance(error, QueryCanceled) and self._sizes.halve(organization_id, rows):
-                log_trouble("segments.batch_halved", self.name, organization_id, error)
+                log_queue_error("segments.batch_halved", self.name, organization_id, error)
                 return True
             raise
         self._sizes.grow(organization_id)

@@ -57,8 +57,8 @@ class Claimed(NamedTuple):
 class SizeQueue(ClaimQueue[Claimed, Figures | None]):
     name = "segment_sizes"
     due = Due(table="segments")
-    look_every_s = 30.0
-    bite_rows = 4
+    poll_every_s = 30.0
+    batch_rows = 4
     at_once_max = 4
 
     def __init__(self, analysis: Analysis) -> None:
@@ -84,7 +84,7 @@ class SizeQueue(ClaimQueue[Claimed, Figures | None]):
         except (NotReady, AnalysisAway):
             return None
 
-    async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claimed, Figures | None]]) -> None:
+    async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claimed, Figures | None]]) -> None:
         zone = ZoneInfo(await queries.find_zone(tx, organization_id))
         for claim, figures in done:
             due_at = tx.now + TRY_AGAIN

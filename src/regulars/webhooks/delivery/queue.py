@@ -1,4 +1,4 @@
-"""The queue of deliveries: claim in turns that are fair to all endpoints, send outside any transaction, settle."""
+"""The queue of deliveries: claim in turns that are fair to all endpoints, send outside any transaction, complete."""
 
 import asyncio
 import random
@@ -30,11 +30,11 @@ from regulars.webhooks.interests import withdraw_interests
 from regulars.webhooks.model import ENDPOINTS_MAX
 from regulars.webhooks.queries import update_endpoint_state
 from regulars.webhooks.secrets import open_secret
-from regulars.work.claims import CLAIM_FOR, SETTLE_S, ClaimQueue
+from regulars.work.claims import CLAIM_FOR, COMPLETE_S, ClaimQueue
 from regulars.work.queue import Due, Queue
 
 # A delivery that has not begun by then could outlive its claim: it is given back instead.
-BEGINS_WITHIN_S: Final = CLAIM_FOR.total_seconds() - SETTLE_S - TIMEOUT_S - 1
+BEGINS_WITHIN_S: Final = CLAIM_FOR.total_seconds() - COMPLETE_S - TIMEOUT_S - 1
 # The time of a success is renewed this often while nothing else changes.
 SUCCESS_NOTED_EVERY: Final = timedelta(minutes=1)
 
@@ -55,7 +55,7 @@ class DeliveryQueue(ClaimQueue[Claimed, Outcome | None]):
 
     name = "webhooks.deliveries"
     due = Due(table="webhook_deliveries")
-    bite_rows = 128
+    batch_rows = 128
     at_once_max = SOCKETS_MAX
 
     def __init__(self, sender: Sender, vault: AnyVault, watch: Watch) -> None:
@@ -126,7 +126,7 @@ class DeliveryQueue(ClaimQueue[Claimed, Outcome | None]):
             if not slots.users:
                 self._slots.pop(claim.endpoint_id, None)
 
-    async def settle(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claimed, Outcome | None]]) -> None:
+    async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claimed, Outcome | None]]) -> None:
         health = await queries.lock_health(tx, organization_id, sorted({claim.endpoint_id for claim, _ in done}))
         settled = [_settled(claim, outcome, now=tx.now) for claim, outcome in done]
         written = await queries.settle_deliveries(tx, organization_id, settled, owner=self.owner)
@@ -187,13 +187,13 @@ class ProbeQueue(Queue):
 
     name = "webhooks.probes"
     due = Due(table="webhook_endpoints", column="probe_at")
-    turns_at_once = 1
+    passes_at_once = 1
 
     def __init__(self, deliveries: DeliveryQueue) -> None:
         self._deliveries = deliveries
 
-    async def take_turn(self, database: Database, organization_id: UUID) -> bool:
-        await self._deliveries.take_turn(database, organization_id)
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
+        await self._deliveries.run_pass(database, organization_id)
         return False
 
 

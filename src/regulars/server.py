@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from regulars.accounts import welcome
 from regulars.accounts.pages import table as accounts
-from regulars.accounts.sessions import Doorkeeper
+from regulars.accounts.sessions import SessionStore
 from regulars.catalog import pages as catalog
 from regulars.catalog.model import Catalog
 from regulars.consent import api as consent
@@ -286,7 +286,7 @@ def create_app(settings: Settings, *, shared: memoryview | None = None, patience
     web = WebApp(
         page_table(settings),
         database=database,
-        doorkeeper=Doorkeeper(database),
+        sessions=SessionStore(database),
         public_url=settings.public_url,
         waiting=waiting_work,
     )

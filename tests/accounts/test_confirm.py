@@ -62,7 +62,7 @@ def count_keys(url, organization_id):
 
 def test_the_password_is_asked_for_before_these():
     table = page_table(Settings(database_url="postgresql://nowhere"))
-    assert {f"{page.method} {page.path}" for page in table if page.asks_password} == ASKED_BEFORE
+    assert {f"{page.method} {page.path}" for page in table if page.needs_password} == ASKED_BEFORE
 
 
 def test_a_form_waits_for_the_password_and_loses_nothing(browser, staff, api_database_url):
@@ -116,7 +116,7 @@ def test_an_organization_may_ask_owners_and_admins_for_a_second_factor(browser, 
     other.sign_in(admin, PASSWORD)
     sent = other.get(f"{here}/customers")
     assert (sent.status_code, sent.headers["location"]) == (303, "/account/second-factor")
-    assert "asks owners and admins for a second factor" in other.follow(sent).text
+    assert "requires a second factor from owners and admins" in other.follow(sent).text
     turn_on(other)
     assert other.get(f"{here}/customers").status_code == 200
     third = Browser(server.url)

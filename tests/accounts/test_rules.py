@@ -9,7 +9,7 @@ from regulars.accounts.errors import TooManyAttempts
 from regulars.accounts.factor.code import STEP_S, matching_step, new_offer
 from regulars.accounts.model import ABSOLUTE, IDLE, Session, read_email
 from regulars.accounts.passwords import Passwords, objection
-from regulars.accounts.sessions import Doorkeeper, browser_of, start_session
+from regulars.accounts.sessions import SessionStore, browser_of, start_session
 from regulars.accounts.sign_in import begin_attempt
 from regulars.accounts.throttle import attempts
 from regulars.kit.db import Tx
@@ -126,7 +126,7 @@ async def test_a_session_that_rested_too_long_identifies_nobody(database):
         long_ago = Tx(tx.connection, tx.now - timedelta(hours=12, minutes=1))
         stale = await start_session(long_ago, user, is_kept=False, address="", agent="")
         kept = await start_session(long_ago, user, is_kept=True, address="", agent="")
-    door = Doorkeeper(database)
+    door = SessionStore(database)
     assert await door.identify(fresh) is not None
     assert await door.identify(stale) is None
     assert await door.identify(kept) is not None

@@ -140,11 +140,11 @@ def test_whoever_may_not_see_a_value_is_told_why(visitor_as, shop):
 def test_pages_of_a_person_keep_the_navigation_of_the_organization_they_come_from(visitor_as, shop):
     owner = visitor_as(Role.OWNER)
     seen = owner.get("/customers").headers["set-cookie"]
-    assert seen.startswith(f"{cookies.PLACE}={owner.who.slug};")
+    assert seen.startswith(f"{cookies.LAST_ORGANIZATION}={owner.who.slug};")
     assert "side-nav" not in owner.get("//account").text
-    both = {"Cookie": f"{cookies.SESSION_HTTP}={owner.who.token}; {cookies.PLACE}={owner.who.slug}"}
+    both = {"Cookie": f"{cookies.SESSION_HTTP}={owner.who.token}; {cookies.LAST_ORGANIZATION}={owner.who.slug}"}
     assert "side-nav" in owner.http.get(owner.url("//account"), headers=both).text
-    other = {"Cookie": f"{cookies.SESSION_HTTP}={owner.who.token}; {cookies.PLACE}=not-theirs"}
+    other = {"Cookie": f"{cookies.SESSION_HTTP}={owner.who.token}; {cookies.LAST_ORGANIZATION}=not-theirs"}
     assert "side-nav" not in owner.http.get(owner.url("//account"), headers=other).text
 
 

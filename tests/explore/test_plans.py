@@ -9,7 +9,7 @@ from tests.explore.crowd import CUSTOMERS, LARGE, STATEMENTS, identifier
 from tests.support.room import anyio_backend, database
 from tests.support.visitor import sign_in
 
-from regulars.accounts.sessions import Doorkeeper
+from regulars.accounts.sessions import SessionStore
 from regulars.consent.browse.figures import count_figures
 from regulars.explore.consents import pages as consents
 from regulars.explore.customers import pages as customers
@@ -134,7 +134,7 @@ async def test_no_statement_of_a_page_reads_a_large_table_whole(database, monkey
     pages += tickets.pages(list_started=journeys_started)
     pages += rights.pages(ErasureLog(tmp_path / "erasures.log"))
     who = await sign_in(database, organization.id, Role.OWNER)
-    app = WebApp(pages, database=database, doorkeeper=Doorkeeper(database))
+    app = WebApp(pages, database=database, sessions=SessionStore(database))
     transport = httpx.ASGITransport(app=app)
     async with (
         explained(monkeypatch) as found,

@@ -143,6 +143,6 @@ def test_the_organization_s_settings_change_its_address_and_its_times(chromium, 
     page.wait_for_url(re.compile(f"/o/{new}/settings/organization"))
     page.goto(owner.url("/settings/audit"))
     assert page.url.endswith(f"/o/{new}/settings/audit")
-    assert page.locator("strong", has_text="organization.change").is_visible()
+    assert page.locator(".mono", has_text="organization.change").first.is_visible()
     assert page.get_by_text("Asia/Tokyo").first.is_visible()
     context.close()

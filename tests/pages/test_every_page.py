@@ -13,7 +13,7 @@ from tests.support.visitor import Visitor
 from regulars.kit.settings import Settings
 from regulars.server import page_table
 from regulars.web.access import Action, Role
-from regulars.web.route import Door
+from regulars.web.route import Audience
 
 TABLE = page_table(Settings())
 # No link leads to these: they are sent to people, or opened by typing.
@@ -114,7 +114,7 @@ def test_each_role_gets_what_it_may_and_nothing_else(visitor_as, role):
 def test_a_stranger_gets_no_page_and_sends_no_form(visitor_as):
     visitor: Visitor = visitor_as(Role.OWNER)
     for page in TABLE:
-        if page.needs is Door.OPEN:
+        if page.needs is Audience.OPEN:
             continue
         path = re.sub(r"\{\w+\}", "nobody", page.address.replace("{slug}", visitor.who.slug))
         answer = visitor.http.request(

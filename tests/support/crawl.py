@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from regulars.web.errors import PageRefusal
-from regulars.web.route import Door, Page
+from regulars.web.route import Audience, Page
 from regulars.web.router import PageRouter
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def unseen(seen: Sequence[Seen], table: Sequence[Page]) -> set[str]:
 def _starts(visitor: "Visitor", table: Sequence[Page]) -> Iterator[str]:
     for page in table:
         path = page.address.replace("{slug}", visitor.who.slug)
-        if page.method == "GET" and page.needs is not Door.OPEN and "{" not in path:
+        if page.method == "GET" and page.needs is not Audience.OPEN and "{" not in path:
             yield path
 
 

@@ -7,7 +7,7 @@ import httpx
 from starlette.responses import PlainTextResponse, Response
 from tests.support.visitor import SignedIn, sign_in
 
-from regulars.accounts.sessions import Doorkeeper
+from regulars.accounts.sessions import SessionStore
 from regulars.kit.db import Database, Tx
 from regulars.organizations.manage import create_organization
 from regulars.profiles.errors import ProfileNotFound
@@ -15,7 +15,7 @@ from regulars.web import cookies, csrf, theme
 from regulars.web.access import Action, Role
 from regulars.web.app import WebApp
 from regulars.web.render import redirect, render
-from regulars.web.route import Door, Form, Page
+from regulars.web.route import Audience, Form, Page
 from regulars.web.visit import Visit
 
 
@@ -33,7 +33,7 @@ async def _home(visit: Visit) -> Response:
 
 
 async def _customer(visit: Visit) -> Response:
-    return PlainTextResponse(f"{visit.references[0]} for {visit.user.email} at {visit.place.slug}")
+    return PlainTextResponse(f"{visit.references[0]} for {visit.user.email} at {visit.organization.slug}")
 
 
 async def _save(visit: Visit) -> Response:
@@ -66,8 +66,8 @@ SAMPLES = (
     Page(path="/missing", needs=Action.READ, handle=_missing),
     Page(path="/broken", needs=Action.READ, handle=_broken),
     Form(path="/save", needs=Action.EDIT_CATALOGS, handle=_save, bytes_max=1000),
-    Page(path="/guest", needs=Door.OPEN, handle=_open),
-    Form(path="/guest", needs=Door.OPEN, handle=_open),
+    Page(path="/guest", needs=Audience.OPEN, handle=_open),
+    Form(path="/guest", needs=Audience.OPEN, handle=_open),
 )
 
 
@@ -94,6 +94,6 @@ class House:
 async def build(database: Database, *, base_url: str = "http://127.0.0.1:8080", public_url: str | None = None) -> House:
     async with database.connection() as connection:
         organization = await create_organization(connection, "Maison Corvelle")
-    app = WebApp(SAMPLES, database=database, doorkeeper=Doorkeeper(database), public_url=public_url, waiting=_waiting)
+    app = WebApp(SAMPLES, database=database, sessions=SessionStore(database), public_url=public_url, waiting=_waiting)
     transport = httpx.ASGITransport(app=app, client=("203.0.113.9", 5000))
     return House(httpx.AsyncClient(transport=transport, base_url=base_url), database, organization.id)

@@ -16,6 +16,7 @@ MATRIX = {
     Action.READ_REQUEST_LOG: "owner admin developer",
     Action.READ_WEBHOOKS: "owner admin developer",
     Action.REPLAY_WEBHOOKS: "owner admin developer",
+    Action.DRAFT_WEBHOOKS: "owner admin developer",
     Action.MANAGE_WEBHOOKS: "owner admin",
     Action.WRITE_TEXTS: "owner admin marketer",
     Action.HOLD_TEXTS: "owner admin marketer",

@@ -51,10 +51,10 @@ def test_a_negative_amount_has_a_real_minus_sign():
 
 
 def test_large_sums_of_overviews_have_no_cents():
-    assert reader("en-GB").money_round(999_999, "EUR") == "€9,999.99"
-    assert reader("en-GB").money_round(1_000_049, "EUR") == "€10,000"
-    assert reader("fr-FR").money_round(1_284_350, "EUR") == f"12{NARROW}844{NBSP}€"
-    assert reader("de-CH").money_round(-2_000_000, "CHF") == f"−CHF{NBSP}20’000"
+    assert reader("en-GB").money_rounded(999_999, "EUR") == "€9,999.99"
+    assert reader("en-GB").money_rounded(1_000_049, "EUR") == "€10,000"
+    assert reader("fr-FR").money_rounded(1_284_350, "EUR") == f"12{NARROW}844{NBSP}€"
+    assert reader("de-CH").money_rounded(-2_000_000, "CHF") == f"−CHF{NBSP}20’000"
 
 
 def test_several_currencies_are_one_line_each_and_the_larger_comes_first():

@@ -126,7 +126,7 @@ async def test_a_page_that_breaks_says_so_in_the_frame(house):
     await house.sign_in()
     answer = await house.get("/o/maison-corvelle/broken")
     assert answer.status_code == 500
-    assert "This page broke" in answer.text
+    assert "Something went wrong" in answer.text
     assert "planted" not in answer.text
     assert "Maison Corvelle" in answer.text
 

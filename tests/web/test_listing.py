@@ -12,8 +12,8 @@ from regulars.kit.keyset import PageRequest, PageRows, page_of
 from regulars.web.access import Role
 from regulars.web.errors import BadFilter
 from regulars.web.format import Format
-from regulars.web.listing import COUNT_MAX, Count, Filter, cut, read_view, walk
-from regulars.web.visit import Place, Visit
+from regulars.web.listing import COUNT_MAX, Count, Filter, make_page, read_view, walk
+from regulars.web.visit import Visit, VisitedOrganization
 
 FILTERS = (
     Filter("q", "Name or number", kind="search"),
@@ -21,7 +21,7 @@ FILTERS = (
     Filter("store", "Store"),
     Filter("since", "Since", kind="date"),
 )
-PLACE = Place(uuid4(), "shop", "Shop", "UTC", "en-GB", None, b"s" * 32, Role.OWNER)
+ORGANIZATION = VisitedOrganization(uuid4(), "shop", "Shop", "UTC", "en-GB", None, b"s" * 32, Role.OWNER)
 
 
 def look(address: str = ""):
@@ -34,7 +34,7 @@ def look(address: str = ""):
         csrf="",
         is_https=False,
         client_address="",
-        at=PLACE,
+        current_organization=ORGANIZATION,
         now=datetime.now(UTC),
     )
     return read_view(visit, "things", "/things", filters=FILTERS, sorts=("newest", "name"))
@@ -51,7 +51,7 @@ class Shelf:
 
     def page(self, address):
         view = look(address)
-        return cut(view, self.fetch(view), lambda number: (str(number),))
+        return make_page(view, self.fetch(view), lambda number: (str(number),))
 
 
 def test_the_address_says_what_is_filtered_and_parameters_of_others_are_left_out():
@@ -139,6 +139,6 @@ async def test_an_export_walks_the_whole_list_also_past_the_end_of_a_bounded_sca
 
 def test_a_count_stops_at_its_cap():
     formats = Format("en-GB", "UTC")
-    assert Count(9_999).shown(formats) == "9,999"
-    assert Count(COUNT_MAX).shown(formats) == "10,000"
-    assert Count(COUNT_MAX + 1).shown(formats) == "10,000+"
+    assert Count(9_999).formatted(formats) == "9,999"
+    assert Count(COUNT_MAX).formatted(formats) == "10,000"
+    assert Count(COUNT_MAX + 1).formatted(formats) == "10,000+"

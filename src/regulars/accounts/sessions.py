@@ -22,7 +22,7 @@ from regulars.kit.ids import new_uuid
 from regulars.organizations.secret import open_secret
 from regulars.web.access import Role
 from regulars.web.errors import NotConfirmed
-from regulars.web.visit import Place, User
+from regulars.web.visit import User, VisitedOrganization
 
 
 async def start_session(tx: Tx, user_id: UUID, *, is_kept: bool, address: str, agent: str) -> str:
@@ -64,7 +64,7 @@ async def end_all_sessions(tx: Tx) -> None:
     await queries.delete_all_sessions(tx)
 
 
-class Doorkeeper:
+class SessionStore:
     """Tells the pages who visits; asked with every request, so a session that was ended ends at once."""
 
     def __init__(self, database: Database) -> None:
@@ -83,12 +83,12 @@ class Doorkeeper:
                 await queries.touch_session(tx, session.id, tx.now)
         return User(person.id, person.email, person.name, person.locale, session.id, session.confirmed_at)
 
-    async def enter(self, user: User, slug: str) -> Place | None:
+    async def find_organization(self, user: User, slug: str) -> VisitedOrganization | None:
         async with self._database.reading() as tx:
             found = await queries.find_entrance(tx, slug, user.id)
         if found is None:
             return None
-        return Place(
+        return VisitedOrganization(
             organization_id=found.organization_id,
             slug=found.current_slug,
             name=found.name,

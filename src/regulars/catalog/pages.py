@@ -18,7 +18,7 @@ from regulars.kit.db import Tx
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import COUNT_MAX, Count, Filter, cut, read_view
+from regulars.web.listing import COUNT_MAX, Count, Filter, make_page, read_view
 from regulars.web.render import redirect, render, render_form
 from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
 from regulars.web.visit import Visit
@@ -109,7 +109,7 @@ class _CatalogPages:
         async with visit.database.reading() as tx:
             key_filter = KeyFilter(view.value("q") or None, AttributeType(declared) if declared else None)
             found = await entries.list_entries(tx, visit.organization_id, self.labels.catalog, view.request, key_filter)
-            page = cut(view, found, lambda entry: (entry.key,))
+            page = make_page(view, found, lambda entry: (entry.key,))
             keys_total = await entries.count_entries(
                 tx, visit.organization_id, self.labels.catalog, at_most=COUNT_MAX + 1
             )

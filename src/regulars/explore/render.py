@@ -24,8 +24,8 @@ SECURITY_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-NOT_KEPT: Final = "no-cache"
-KEPT_FOR_EVER: Final = "public, max-age=31536000, immutable"
+NO_STORE: Final = "no-cache"
+CACHE_FOREVER: Final = "public, max-age=31536000, immutable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def static_response(version: str, name: str) -> Response | None:
         return None
     # While servers of two releases run side by side, a page of the one may ask the other for its style. It gets the
     # style that is there, but must not keep it under an address that promises another.
-    kept = KEPT_FOR_EVER if version == file.version else NOT_KEPT
+    kept = CACHE_FOREVER if version == file.version else NO_STORE
     return Response(file.content, media_type=file.media_type, headers={**SECURITY_HEADERS, "Cache-Control": kept})
 
 
@@ -103,4 +103,4 @@ def render(template: str, **values: Any) -> str:
 
 
 def page(html: str, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return HTMLResponse(html, status, {**SECURITY_HEADERS, "Cache-Control": NOT_KEPT, **(headers or {})})
+    return HTMLResponse(html, status, {**SECURITY_HEADERS, "Cache-Control": NO_STORE, **(headers or {})})

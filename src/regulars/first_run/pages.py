@@ -36,7 +36,7 @@ def pages(*, public_url: str | None) -> tuple[Page, ...]:
     desk = _Desk(public_url)
     return (
         Page(path=PATH, needs=Action.READ, handle=desk.show),
-        Form(path=f"{PATH}/key", needs=Action.MANAGE_FULL_KEYS, handle=_create_key, asks_password=True),
+        Form(path=f"{PATH}/key", needs=Action.MANAGE_FULL_KEYS, handle=_create_key, needs_password=True),
         Form(path=f"{PATH}/demo", needs=Action.MANAGE_ORGANIZATION, handle=_ask_for_demo),
         Form(path=f"{PATH}/dismiss", needs=Action.MANAGE_ORGANIZATION, handle=_dismiss),
         Page(path=DEMO_PATH, needs=Action.READ, handle=_show_demo),
@@ -61,14 +61,14 @@ class _Desk:
             ticket_step=ticket_step(address, today=visit.now),
             consent_step=consent_step(address, today=visit.now),
             demo_tickets=TICKETS,
-            import_command=_IMPORT.format(visit.place.name),
+            import_command=_IMPORT.format(visit.organization.name),
         )
 
 
 async def _dismiss(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         await dismiss_first_steps(tx.connection, visit.organization_id)
-        await record(tx, visit.organization_id, actor_of(visit), "first_steps.dismiss", visit.place.name)
+        await record(tx, visit.organization_id, actor_of(visit), "first_steps.dismiss", visit.organization.name)
     return redirect(visit, visit.url("/"), done="First steps no longer stand in the navigation.")
 
 
@@ -90,9 +90,9 @@ async def _ask_for_demo(visit: Visit) -> Response:
             settings = await find_settings(tx.connection, organization.id)
             settings = replace(
                 settings,
-                time_zone=visit.place.time_zone,
-                locale=visit.place.locale,
-                default_country=visit.place.default_country,
+                time_zone=visit.organization.time_zone,
+                locale=visit.organization.locale,
+                default_country=visit.organization.default_country,
             )
             await change_settings(tx.connection, organization.id, settings)
             await join(tx, organization.id, organization.name, visit.user.id, Role.OWNER)

@@ -22,7 +22,7 @@ from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
 from regulars.web.route import Form, Page
-from regulars.web.static import NOT_KEPT, SECURITY_HEADERS
+from regulars.web.static import NO_STORE, SECURITY_HEADERS
 from regulars.web.visit import Visit
 
 PATH: Final = "/customers"
@@ -32,10 +32,10 @@ async def export_customer(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         profile = await _find_customer(tx, visit)
         await record(tx, visit.organization_id, actor_of(visit), "customer.export", PROFILE.encode(profile.id))
-    pieces = export_person(visit.database, visit.organization_id, profile, secret=visit.place.secret)
+    pieces = export_person(visit.database, visit.organization_id, profile, secret=visit.organization.secret)
     headers = {
         **SECURITY_HEADERS,
-        "Cache-Control": NOT_KEPT,
+        "Cache-Control": NO_STORE,
         "Content-Disposition": f'attachment; filename="{PROFILE.encode(profile.id)}.json"',
     }
     return StreamingResponse(pieces, media_type="application/json", headers=headers)
@@ -58,7 +58,7 @@ async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
             return refused(visit, "privacy/erase.html", form, **values)
     async with visit.database.transaction() as tx:
         [outcome] = await erase_profiles(
-            tx, visit.organization_id, [ById(profile.id)], secret=visit.place.secret, log=log
+            tx, visit.organization_id, [ById(profile.id)], secret=visit.organization.secret, log=log
         )
         await record(tx, visit.organization_id, actor_of(visit), "customer.erase", PROFILE.encode(profile.id))
     # Erasing withdraws: the page says so when nothing is on its way to them any more.
@@ -71,7 +71,7 @@ async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
 async def _erasure(tx: Tx, visit: Visit, profile: Profile) -> dict[str, Any]:
     """What an erasure takes away, in numbers."""
     tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
-    subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.place.secret)
+    subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
     return {
         "profile": profile,
         "name": mask.name(visit, profile.first_name, profile.last_name) or profile.external_id,
@@ -96,8 +96,8 @@ def pages(log: ErasureLog) -> tuple[Page, ...]:
             path=f"{PATH}/{{customer}}/export.json",
             needs=Action.SEE_PERSONAL,
             handle=export_customer,
-            asks_password=True,
+            needs_password=True,
         ),
         Page(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=ask_to_erase),
-        Form(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=erase, asks_password=True),
+        Form(path=f"{PATH}/{{customer}}/erase", needs=Action.ERASE_CUSTOMERS, handle=erase, needs_password=True),
     )

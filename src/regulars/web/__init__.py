@@ -1,4 +1,4 @@
-"""Pages: who visits, what they may do, how a page, a form and a list are made. It knows no room.
+"""The base of all pages: sessions and roles, routing, forms, lists and rendering. It imports no room.
 
-Owns no table. A room's `pages.py` declares `Page`s and `Form`s and stands on this as its `api.py` stands on `http`.
+It owns no table. A room's `pages.py` declares `Page`s and `Form`s with it, as its `api.py` declares routes with `http`.
 """

@@ -1,11 +1,11 @@
-"""Who may do what: the roles, the acts, and the one function that decides."""
+"""Permissions: the roles, the actions, and the function that decides."""
 
 from enum import StrEnum
 from typing import Final
 
 
 class Role(StrEnum):
-    """In the order of what they may do for others: an owner can be made and unmade only by an owner."""
+    """Only an owner can grant or revoke the role of an owner."""
 
     OWNER = "owner"
     ADMIN = "admin"
@@ -15,9 +15,9 @@ class Role(StrEnum):
 
 
 class Action(StrEnum):
-    """What a page or a form may ask for. Each route names one; a page may ask for more to show or hide a part."""
+    """A permission. Each route requires one; a page may check others to show or hide a part."""
 
-    # Every member: figures, tickets, stores, consents, customers; personal data is masked without the next one.
+    # All members have it. Personal data is masked without `SEE_PERSONAL`.
     READ = "read"
     SEE_PERSONAL = "see personal data"
     ERASE_CUSTOMERS = "erase customers"
@@ -42,9 +42,9 @@ class Action(StrEnum):
     READ_AUDIT_LOG = "read the audit log"
 
 
-_EVERYBODY: Final = frozenset({Action.READ})
-_ANALYST: Final = _EVERYBODY | {Action.READ_SEGMENTS}
-_MARKETER: Final = _EVERYBODY | {
+_ALL_ROLES: Final = frozenset({Action.READ})
+_ANALYST: Final = _ALL_ROLES | {Action.READ_SEGMENTS}
+_MARKETER: Final = _ALL_ROLES | {
     Action.SEE_PERSONAL,
     Action.DECIDE_COLLISIONS,
     Action.EDIT_CATALOGS,
@@ -54,7 +54,7 @@ _MARKETER: Final = _EVERYBODY | {
     Action.READ_SEGMENTS,
     Action.EDIT_SEGMENTS,
 }
-_DEVELOPER: Final = _EVERYBODY | {
+_DEVELOPER: Final = _ALL_ROLES | {
     Action.MANAGE_INGEST_KEYS,
     Action.READ_REQUEST_LOG,
     Action.READ_WEBHOOKS,
@@ -73,7 +73,7 @@ ALLOWED: Final = {
 
 
 def may(role: Role, action: Action) -> bool:
-    """The one decision: whether this role may do this."""
+    """Whether the role has the permission."""
     return action in ALLOWED[role]
 
 

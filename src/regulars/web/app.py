@@ -23,10 +23,10 @@ from regulars.web.error_pages import api_refusal_page, broken_page, refusal_page
 from regulars.web.errors import BadForm, ForeignForm, FormTooLarge, NotAllowed, PageNotFound, PageRefusal
 from regulars.web.navigation import Navigation
 from regulars.web.render import NAVIGATION_STATE, SECRET_STATE, WAITING_STATE, headers, redirect
-from regulars.web.route import FORM_FIELDS_MAX, Door, Form, Page
+from regulars.web.route import FORM_FIELDS_MAX, Audience, Form, Page
 from regulars.web.router import PageRouter
 from regulars.web.static import ASSETS_PATH, asset_response
-from regulars.web.visit import Doorkeeper, Place, User, Visit, safe_next
+from regulars.web.visit import SessionStore, User, Visit, VisitedOrganization, safe_next
 
 FORM_WAIT_S: Final = 12.0
 URL_BYTES_MAX: Final = 8 << 10
@@ -40,9 +40,9 @@ Waiting = Callable[[Tx, UUID], Awaitable[Mapping[str, int]]]
 
 
 class WebApp:
-    """`doorkeeper` knows sessions and memberships; `public_url` is the address that people use, where it is set.
+    """`public_url` is the external address of the server, if it is set.
 
-    `waiting` says how much work waits for a person, by the path of its entry in the navigation.
+    `waiting` counts the items that wait for a user, by the path of their entry in the navigation.
     """
 
     def __init__(
@@ -50,21 +50,21 @@ class WebApp:
         pages: Sequence[Page],
         *,
         database: Database,
-        doorkeeper: Doorkeeper,
+        sessions: SessionStore,
         public_url: str | None = None,
         waiting: Waiting | None = None,
     ) -> None:
-        self.pages = (*pages, *confirm.pages(doorkeeper))
+        self.pages = (*pages, *confirm.pages(sessions))
         self._router = PageRouter(self.pages)
         self._navigation = Navigation(pages)
         self._database = database
-        self._doorkeeper = doorkeeper
+        self._sessions = sessions
         self._public_url = public_url
         self._waiting = waiting
         self._metrics = {page: PROCESS.route(f"{page.method} {page.address}") for page in self.pages}
 
     def serves(self, raw_path: bytes) -> bool:
-        """Everything below an organization is ours, also what is not there: its 404 stands in the frame."""
+        """All paths below `/o/` are served here, so that a 404 keeps the navigation."""
         return raw_path.startswith((b"/o/", ASSETS_PATH.encode())) or self._router.serves(raw_path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,7 +82,7 @@ class WebApp:
             return asset
         exchange.visit = self._first_visit(exchange)
         try:
-            return await self._answer(exchange)
+            return await self._handle(exchange)
         except PageRefusal as refusal:
             return refusal_page(exchange.visit, refusal)
         except ApiError as error:
@@ -92,12 +92,12 @@ class WebApp:
             return unavailable_page(exchange.visit)
         except ClientDisconnect:
             return Response(status_code=400)
-        except Exception:  # noqa: BLE001  # a page that breaks is shown as broken, in the frame
+        except Exception:  # noqa: BLE001  # an unexpected error becomes a 500 page with the navigation
             _log.exception("web.failed", request_id=exchange.request_id)
             return broken_page(exchange.visit)
 
     def _first_visit(self, exchange: "_Exchange") -> Visit:
-        """All that is known without asking anybody."""
+        """The visit before the session is looked up."""
         request = exchange.request
         setattr(request.state, NAVIGATION_STATE, self._navigation)
         client = request.client
@@ -112,65 +112,68 @@ class WebApp:
             now=datetime.now(UTC),
         )
 
-    async def _answer(self, exchange: "_Exchange") -> Response:
+    async def _handle(self, exchange: "_Exchange") -> Response:
         request = exchange.request
         exchange.visit = visit = replace(exchange.visit, query=_read_query(request))
-        visit = await self._recognise(exchange, visit)
+        visit = await self._identify(exchange, visit)
         raw_path: bytes = request.scope["raw_path"]
         if raw_path.startswith(b"/o/") and visit.visitor is not None:
-            elsewhere = await self._enter(exchange, visit.visitor, raw_path.split(b"/")[2].decode("latin-1"))
-            if elsewhere is not None:
-                return elsewhere
+            other_page = await self._enter_organization(
+                exchange, visit.visitor, raw_path.split(b"/")[2].decode("latin-1")
+            )
+            if other_page is not None:
+                return other_page
             visit = exchange.visit
         page, references = self._router.find(request.method, raw_path)
         exchange.page = page
-        if page.needs is not Door.OPEN and visit.visitor is None:
+        if page.needs is not Audience.OPEN and visit.visitor is None:
             return _to_sign_in(visit)
         if isinstance(page.needs, Action):
             references = references[1:]
-            if not may(visit.place.role, page.needs):
+            if not may(visit.organization.role, page.needs):
                 raise NotAllowed(page.needs)
-        visit = replace(visit, references=references, at=visit.at or await self._find_last_place(visit, page))
+        organization = visit.current_organization or await self._find_last_organization(visit, page)
+        visit = replace(visit, references=references, current_organization=organization)
         if isinstance(page, Form):
             visit = await self._with_form(visit, page)
-        elif visit.at is not None and self._waiting is not None and not visit.is_htmx:
+        elif visit.current_organization is not None and self._waiting is not None and not visit.is_htmx:
             async with self._database.reading() as tx:
-                setattr(request.state, WAITING_STATE, await self._waiting(tx, visit.at.organization_id))
-        if page.asks_password:
-            visit, question = await confirm.confirm(visit, page, self._doorkeeper)
+                setattr(request.state, WAITING_STATE, await self._waiting(tx, visit.organization_id))
+        if page.needs_password:
+            visit, question = await confirm.confirm(visit, page, self._sessions)
             if question is not None:
                 return question
         response = await page.handle(visit)
-        exchange.keep_guest(response)
-        _remember_place(visit, page, response)
+        exchange.set_guest_cookie(response)
+        _remember_organization(visit, page, response)
         return response
 
-    async def _find_last_place(self, visit: Visit, page: Page) -> Place | None:
-        """Pages of a person belong to no organization; they keep the navigation of the one that was seen last."""
-        slug = visit.request.cookies.get(cookies.PLACE)
-        if page.needs is not Door.SIGNED_IN or visit.visitor is None or not slug:
+    async def _find_last_organization(self, visit: Visit, page: Page) -> VisitedOrganization | None:
+        """Account pages belong to no organization; they show the navigation of the one that was visited last."""
+        slug = visit.request.cookies.get(cookies.LAST_ORGANIZATION)
+        if page.needs is not Audience.SIGNED_IN or visit.visitor is None or not slug:
             return None
-        place = await self._doorkeeper.enter(visit.visitor, slug)
-        return None if place is None or place.lacks_second_factor else place
+        organization = await self._sessions.find_organization(visit.visitor, slug)
+        return None if organization is None or organization.lacks_second_factor else organization
 
-    async def _enter(self, exchange: "_Exchange", user: User, slug: str) -> Response | None:
-        """The visit has its organization afterwards; an answer says that the visitor has to go elsewhere first."""
-        place = await self._doorkeeper.enter(user, slug)
-        if place is None:
+    async def _enter_organization(self, exchange: "_Exchange", user: User, slug: str) -> Response | None:
+        """Set the organization of the visit. Returns a redirect if the user must visit another page first."""
+        organization = await self._sessions.find_organization(user, slug)
+        if organization is None:
             raise PageNotFound
-        exchange.visit = visit = replace(exchange.visit, at=place)
-        if place.slug != slug:
-            return _moved(visit, slug, place)
-        return _to_second_factor(visit, place) if place.lacks_second_factor else None
+        exchange.visit = visit = replace(exchange.visit, current_organization=organization)
+        if organization.slug != slug:
+            return _moved(visit, slug, organization)
+        return _to_second_factor(visit, organization) if organization.lacks_second_factor else None
 
-    async def _recognise(self, exchange: "_Exchange", visit: Visit) -> Visit:
-        """Who it is by the session cookie; a visitor without one gets a guest cookie that their forms are bound to."""
+    async def _identify(self, exchange: "_Exchange", visit: Visit) -> Visit:
+        """Look up the session cookie. A visitor without one gets a guest cookie, which their forms are bound to."""
         token = visit.request.cookies.get(cookies.session_name(is_https=visit.is_https))
-        user: User | None = await self._doorkeeper.identify(token) if token else None
+        user: User | None = await self._sessions.identify(token) if token else None
         if user is None or token is None:
-            known = visit.request.cookies.get(cookies.guest_name(is_https=visit.is_https))
-            secret = known or csrf.new_guest_secret()
-            exchange.new_guest_secret = None if known else secret
+            guest_secret = visit.request.cookies.get(cookies.guest_name(is_https=visit.is_https))
+            secret = guest_secret or csrf.new_guest_secret()
+            exchange.new_guest_secret = None if guest_secret else secret
         else:
             secret = token
         setattr(visit.request.state, SECRET_STATE, secret)
@@ -178,18 +181,18 @@ class WebApp:
         return exchange.visit
 
     async def _with_form(self, visit: Visit, page: Form) -> Visit:
-        if csrf.comes_from_elsewhere(visit.request, public_url=self._public_url):
+        if csrf.is_cross_site(visit.request, public_url=self._public_url):
             raise ForeignForm
         fields = await _read_form(visit.request, page)
         given = visit.request.headers.get(csrf.HEADER) or fields.pop(csrf.FIELD, [""])[0]
-        if not csrf.is_right(given, visit.csrf):
+        if not csrf.is_valid(given, visit.csrf):
             raise ForeignForm
         first = {name: values[0] for name, values in fields.items()}
         return replace(visit, form=first, form_lists=fields)
 
 
 class _Exchange:
-    """One request on its way, so that whatever goes wrong can be shown to whoever is known by then."""
+    """A request in progress: an error page shows the user and organization that were found before the error."""
 
     __slots__ = ("new_guest_secret", "page", "request", "request_id", "visit")
 
@@ -201,22 +204,22 @@ class _Exchange:
         self.page: Page | None = None
         self.new_guest_secret: str | None = None
 
-    def keep_guest(self, response: Response) -> None:
+    def set_guest_cookie(self, response: Response) -> None:
         if self.new_guest_secret is not None:
             secure = self.visit.is_https
             cookies.set_cookie(response, cookies.guest_name(is_https=secure), self.new_guest_secret, is_https=secure)
 
 
-def _remember_place(visit: Visit, page: Page, response: Response) -> None:
-    known = visit.request.cookies.get(cookies.PLACE)
-    if isinstance(page.needs, Action) and visit.place.slug != known:
-        cookies.set_cookie(response, cookies.PLACE, visit.place.slug, is_https=visit.is_https)
+def _remember_organization(visit: Visit, page: Page, response: Response) -> None:
+    last_slug = visit.request.cookies.get(cookies.LAST_ORGANIZATION)
+    if isinstance(page.needs, Action) and visit.organization.slug != last_slug:
+        cookies.set_cookie(response, cookies.LAST_ORGANIZATION, visit.organization.slug, is_https=visit.is_https)
 
 
 def _to_sign_in(visit: Visit) -> Response:
-    """Come back here afterwards, if this is a page and not the target of a form."""
+    """Redirect to the sign-in page, and from there back to this page unless it is the target of a form."""
     if visit.is_htmx:
-        # A part of a page must not become a sign-in form: the whole page goes there.
+        # htmx would put the sign-in form into a part of the page.
         here = urlsplit(visit.request.headers.get("hx-current-url", ""))
         wanted = safe_next(here.path + (f"?{here.query}" if here.query else ""), otherwise="")
         target = f"{SIGN_IN_PATH}?next={quote(wanted, safe='')}" if wanted else SIGN_IN_PATH
@@ -227,24 +230,24 @@ def _to_sign_in(visit: Visit) -> Response:
     return RedirectResponse(target, 303, headers(visit))
 
 
-def _to_second_factor(visit: Visit, place: Place) -> Response:
-    """The organization asks for one: nothing of it is shown before."""
+def _to_second_factor(visit: Visit, organization: VisitedOrganization) -> Response:
+    """The organization requires a second factor before it shows any page."""
     if visit.is_htmx:
         return Response(status_code=200, headers={**headers(visit), "HX-Redirect": SECOND_FACTOR_PATH})
-    done = f"{place.name} asks owners and admins for a second factor. Turn it on, then open the organization again."
+    done = f"{organization.name} requires a second factor from owners and admins. Turn it on, then open it again."
     return redirect(visit, SECOND_FACTOR_PATH, done=done)
 
 
-def _moved(visit: Visit, old: str, place: Place) -> Response:
-    """The organization's address changed; 308 keeps the method, so a form that was open is not lost."""
+def _moved(visit: Visit, old: str, organization: VisitedOrganization) -> Response:
+    """The slug changed. 308 keeps the method, so a form that was open can still be sent."""
     raw = visit.request.scope["raw_path"].decode("latin-1")
     query = visit.request.url.query
-    target = f"/o/{place.slug}{raw.removeprefix(f'/o/{old}')}"
+    target = f"/o/{organization.slug}{raw.removeprefix(f'/o/{old}')}"
     return RedirectResponse(target + (f"?{query}" if query else ""), 308, headers(visit))
 
 
 def _read_query(request: Request) -> dict[str, str]:
-    """The first value of each name; what cannot be text is left out."""
+    """The first value of each name."""
     if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > URL_BYTES_MAX:
         raise BadForm(f"An address may have {URL_BYTES_MAX} bytes.")
     query: dict[str, str] = {}

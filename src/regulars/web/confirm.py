@@ -1,4 +1,4 @@
-"""The password again, before what does lasting harm in other hands: once in fifteen minutes."""
+"""Ask for the password again before a sensitive page or form, at most once in 15 minutes."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -10,53 +10,53 @@ from starlette.responses import Response
 from regulars.web.errors import NotConfirmed
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
-from regulars.web.route import Door, Form, Page
-from regulars.web.visit import Doorkeeper, Visit, safe_next
+from regulars.web.route import Audience, Form, Page
+from regulars.web.visit import SessionStore, Visit, safe_next
 
 CONFIRMED_FOR: Final = timedelta(minutes=15)
 PATH: Final = "/confirm"
 FIELD: Final = "password_again"
-# The address that a password manager fills the password in for.
+# A hidden field with the user's email address, for password managers.
 OWNER_FIELD: Final = "password_again_of"
 _OWN_FIELDS: Final = frozenset({FIELD, OWNER_FIELD})
 TOO_MANY: Final = 429
 
 
-async def confirm(visit: Visit, page: Page, doorkeeper: Doorkeeper) -> tuple[Visit, Response | None]:
-    """The visit as its handler may see it, or the page that asks for the password.
+async def confirm(visit: Visit, page: Page, sessions: SessionStore) -> tuple[Visit, Response | None]:
+    """The visit for the handler, or the page that asks for the password.
 
-    A form is asked for with all that was filled in, and goes to the same address with the password beside it. A page
-    is opened again by the form below.
+    The question for a form carries all its fields and posts to the same address with the password added. The question
+    for a page posts to `/confirm`, which redirects to the page.
     """
     if FIELD not in visit.form:
         is_fresh = visit.now - visit.user.confirmed_at < CONFIRMED_FOR
-        return visit, None if is_fresh else _ask(visit, page, FormState())
+        return visit, None if is_fresh else _ask_for_password(visit, page, FormState())
     form = FormState(visit.form)
     try:
-        await doorkeeper.confirm(visit.user, form.value(FIELD), address=visit.client_address)
+        await sessions.confirm(visit.user, form.value(FIELD), address=visit.client_address)
     except NotConfirmed as refusal:
-        return visit, _ask(visit, page, form, refusal)
+        return visit, _ask_for_password(visit, page, form, refusal)
     first = {name: value for name, value in visit.form.items() if name not in _OWN_FIELDS}
     lists = {name: values for name, values in visit.form_lists.items() if name not in _OWN_FIELDS}
     return replace(visit, form=first, form_lists=lists), None
 
 
-def pages(doorkeeper: Doorkeeper) -> tuple[Page, ...]:
-    """Where a page that was asked for leads to: it is opened by its address, so there is nothing to carry along."""
+def pages(sessions: SessionStore) -> tuple[Page, ...]:
+    """The form that confirms the password for a page and redirects to it."""
 
     async def handle(visit: Visit) -> Response:
         form = FormState(visit.form)
         target = safe_next(form.value("next"), otherwise="/")
         try:
-            await doorkeeper.confirm(visit.user, form.value(FIELD), address=visit.client_address)
+            await sessions.confirm(visit.user, form.value(FIELD), address=visit.client_address)
         except NotConfirmed as refusal:
             return _page(visit, form, refusal, action=PATH, carried=[("next", target)], back=target)
         return redirect(visit, target)
 
-    return (Form(path=PATH, needs=Door.SIGNED_IN, handle=handle),)
+    return (Form(path=PATH, needs=Audience.SIGNED_IN, handle=handle),)
 
 
-def _ask(visit: Visit, page: Page, form: FormState, refusal: NotConfirmed | None = None) -> Response:
+def _ask_for_password(visit: Visit, page: Page, form: FormState, refusal: NotConfirmed | None = None) -> Response:
     url = visit.request.url
     here = url.path + (f"?{url.query}" if url.query else "")
     came_from = urlsplit(visit.request.headers.get("referer", ""))

@@ -1,4 +1,4 @@
-"""The cookies of the application: what each is called, and how it is set."""
+"""The names of the cookies, and how they are set."""
 
 import ipaddress
 from typing import Final
@@ -7,14 +7,14 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-# `__Host-` makes the browser insist on HTTPS, on this very host and on the whole site. Browsers refuse such a cookie on
-# plain http, so there it has another name, which a cookie of an https visit can never be mistaken for.
+# The prefix `__Host-` makes the browser require HTTPS, this host and the path `/`. Browsers refuse such a cookie on
+# plain http, so http has a cookie of another name.
 SESSION_HTTPS: Final = "__Host-regulars"
 SESSION_HTTP: Final = "regulars-session"
 GUEST: Final = "regulars-guest"
 THEME: Final = "regulars-theme"
-# The organization that the browser saw last: pages of a person keep its navigation.
-PLACE: Final = "regulars-place"
+# The organization that was visited last: account pages show its navigation.
+LAST_ORGANIZATION: Final = "regulars-place"
 FLASH: Final = "regulars-flash"
 REVEAL: Final = "regulars-reveal"
 THEMES: Final = ("light", "dark")
@@ -38,7 +38,7 @@ def drop_cookie(response: Response, name: str, *, is_https: bool) -> None:
 
 
 def is_https(request: Request, public_url: str | None) -> bool:
-    """Whether the browser speaks https: said by the server or a trusted proxy, or the public address says so."""
+    """Whether the browser uses https, by the server, a trusted proxy, or the public address."""
     if request.url.scheme == "https":
         return True
     public = urlsplit(public_url or "")
@@ -46,7 +46,7 @@ def is_https(request: Request, public_url: str | None) -> bool:
 
 
 def is_loopback(request: Request) -> bool:
-    """Whether the browser believes to speak to its own machine: then plain http is no danger."""
+    """Whether the address is the browser's own machine, where plain http is safe."""
     host = request.url.hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -1,7 +1,7 @@
-"""A form counts only if it was sent from a page of ours to the same browser.
+"""Protection against cross-site request forgery.
 
-Two checks, each enough alone: the browser's own word where the request came from, and a token in the form that is made
-from the session's secret (or, before signing in, from a guest cookie), which another site can neither read nor guess.
+Two checks, each sufficient alone: the `Sec-Fetch-Site` and `Origin` headers of the browser, and a token in the form
+that is derived from the session's secret (or, before signing in, from a guest cookie).
 """
 
 import hashlib
@@ -25,8 +25,8 @@ def new_guest_secret() -> str:
     return secrets.token_urlsafe(32)
 
 
-def comes_from_elsewhere(request: Request, *, public_url: str | None) -> bool:
-    """What the browser says of the sender. Old browsers say nothing, and then the token decides alone."""
+def is_cross_site(request: Request, *, public_url: str | None) -> bool:
+    """By the headers of the browser. Old browsers send none; then the token decides alone."""
     site = request.headers.get("sec-fetch-site")
     if site is not None and site not in _OWN:
         return True
@@ -34,9 +34,9 @@ def comes_from_elsewhere(request: Request, *, public_url: str | None) -> bool:
     if origin is None:
         return False
     own = {request.headers.get("host", "").lower(), urlsplit(public_url or "").netloc.lower()}
-    # A page in a sandbox says "null", which names nobody.
+    # A sandboxed page sends "null", which is never an own origin.
     return urlsplit(origin).netloc.lower() not in own - {""}
 
 
-def is_right(given: str, expected: str) -> bool:
+def is_valid(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())

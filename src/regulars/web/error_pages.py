@@ -1,4 +1,4 @@
-"""What is shown instead of a page: in the frame for members, in the plain frame for everybody else."""
+"""Error pages: with the navigation for members, without it for other visitors."""
 
 from starlette.responses import Response
 
@@ -8,43 +8,43 @@ from regulars.web.errors import BadFilter, MethodRefused, NotAllowed, PageRefusa
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
-OUR_FAULT_MIN = 500
+SERVER_ERROR_MIN = 500
 
 
 def refusal_page(visit: Visit, refusal: PageRefusal) -> Response:
-    who = ""
+    hint = ""
     if isinstance(refusal, NotAllowed):
         names = [role.value for role in roles_that_may(refusal.action)]
-        who = f"Roles that may {refusal.action}: {', '.join(names)}. An owner or admin can change roles under Team."
+        hint = f"Roles that may {refusal.action}: {', '.join(names)}. An owner or admin can change roles under Team."
     way_back = ("Show the list without filters", refusal.path) if isinstance(refusal, BadFilter) else None
-    shown = _page(visit, refusal.status, refusal.title, refusal.text, who, way_back=way_back)
+    page = _page(visit, refusal.status, refusal.title, refusal.text, hint, way_back=way_back)
     if isinstance(refusal, MethodRefused):
-        shown.headers["allow"] = refusal.allowed
-    return shown
+        page.headers["allow"] = refusal.allowed
+    return page
 
 
 def api_refusal_page(visit: Visit, error: ApiError) -> Response:
-    """A use case refused: pages call the same ones as the API, and say the same sentence."""
+    """An error of a function that the API calls too; the page shows the same sentence."""
     return _page(visit, error.status, error.title, error.detail, "")
 
 
 def unavailable_page(visit: Visit) -> Response:
-    shown = _page(
+    page = _page(
         visit, 503, "The database does not answer", "Nothing is lost; this page works again as soon as it does.", ""
     )
-    shown.headers["retry-after"] = "1"
-    return shown
+    page.headers["retry-after"] = "1"
+    return page
 
 
 def broken_page(visit: Visit) -> Response:
-    text = "The failure is on our side, and it is in the server's log under this request's id."
-    return _page(visit, 500, "This page broke", text, "")
+    text = "This is a fault of the server. Its log has the details under this request's id."
+    return _page(visit, 500, "Something went wrong", text, "")
 
 
 def _page(
     visit: Visit, status: int, title: str, text: str, more: str = "", *, way_back: tuple[str, str] | None = None
 ) -> Response:
-    template = "web/refusal.html" if visit.at is not None else "web/refusal_outside.html"
+    template = "web/refusal.html" if visit.current_organization is not None else "web/refusal_outside.html"
     return render(
         visit,
         template,
@@ -54,5 +54,5 @@ def _page(
         text=text,
         more=more,
         way_back=way_back,
-        can_retry=status >= OUR_FAULT_MIN,
+        can_retry=status >= SERVER_ERROR_MIN,
     )

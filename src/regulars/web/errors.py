@@ -1,4 +1,4 @@
-"""What a page may answer instead of itself; each is a status and words for the person."""
+"""Errors that become a page: each has a status and a sentence for the user."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from regulars.web.access import Action
 
 
 class PageRefusal(Exception):
-    """Shown in the frame with its status."""
+    """Becomes an error page with its status."""
 
     status: ClassVar[int]
     title: ClassVar[str]
@@ -32,7 +32,7 @@ class NotAllowed(PageRefusal):
 
 
 class BadFilter(PageRefusal):
-    """A filter of the address cannot be read: the whole list would be a wrong answer. `path` is the unfiltered list."""
+    """A filter in the address cannot be read; showing the whole list would mislead. `path` is the unfiltered list."""
 
     status, title = 400, "This filter cannot be read"
 
@@ -42,7 +42,7 @@ class BadFilter(PageRefusal):
 
 
 class BadForm(PageRefusal):
-    """The request cannot be read as the form it should be; a field that is wrong gives the form back instead."""
+    """The request body is no valid form. A wrong field is no `BadForm`: the form is shown again with its error."""
 
     status, title = 400, "The form could not be read"
 
@@ -58,7 +58,7 @@ class ForeignForm(PageRefusal):
 
 
 class FormTooLarge(PageRefusal):
-    status, title = 413, "This is too large"
+    status, title = 413, "The form is too large"
 
 
 class MethodRefused(PageRefusal):
@@ -70,11 +70,11 @@ class MethodRefused(PageRefusal):
 
 
 class TooMany(PageRefusal):
-    status, title = 429, "Too many tries"
+    status, title = 429, "Too many attempts"
 
 
 class NotConfirmed(Exception):
-    """The password that was asked for again is wrong, or too many were; the sentence says which."""
+    """The password to confirm is wrong, or there were too many attempts; the sentence says which."""
 
     def __init__(self, text: str, *, wait_s: int = 0) -> None:
         super().__init__(text)
@@ -82,6 +82,6 @@ class NotConfirmed(Exception):
 
 
 class Conflict(PageRefusal):
-    """Somebody else changed the same thing in between."""
+    """Another user changed the same object in the meantime."""
 
-    status, title = 409, "This was changed in between"
+    status, title = 409, "This was changed in the meantime"

@@ -1,4 +1,4 @@
-"""One sentence about what was just done, carried to the next page in a cookie that only we can sign."""
+"""Flash messages: a sentence for the next page, in a signed cookie."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ _SIGNATURE_BYTES: Final = 16
 
 
 def pack(text: str, secret: str) -> str:
-    """`secret` is the session's own, so nobody else's sentence is ever shown."""
+    """`secret` belongs to the session, so that a message of another session is not shown."""
     payload = text[:TEXT_CHARACTERS_MAX].encode()
     return base64.urlsafe_b64encode(_sign(payload, secret) + payload).decode()
 

@@ -1,4 +1,4 @@
-"""What a person filled in: each field is read and checked, and a refused form comes back whole with every error."""
+"""Form fields: reading, checking, and showing a refused form again with all its errors."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ TEXT_CHARACTERS_MAX: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditConflict:
-    """What another user made of the piece after the form was drawn; `url` shows it. See `kit.etag`."""
+    """Another user changed the object after the form was rendered; `url` shows the new state. See `kit.etag`."""
 
     by: str
     at: str
@@ -18,9 +18,9 @@ class EditConflict:
 
 
 class FormState:
-    """The fields of a form as they stand, and what is wrong with each; templates draw both.
+    """The values of a form's fields and their errors; templates render both.
 
-    A page that shows a form for the first time makes one of what is stored; a handler makes one of what was sent.
+    A page makes it from the stored values, and a handler from the submitted ones.
     """
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
@@ -43,7 +43,7 @@ class FormState:
         return self.value(name) not in {"", "off"}
 
     def refuse(self, name: str, sentence: str) -> None:
-        """The first thing wrong with a field is the one that is shown."""
+        """Record an error of a field; only the first one is shown."""
         self.errors.setdefault(name, sentence)
 
     def text(self, name: str, *, required: bool = True, characters_max: int = TEXT_CHARACTERS_MAX) -> str:

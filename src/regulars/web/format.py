@@ -1,4 +1,4 @@
-"""Numbers, money and times as the reader's locale writes them and the organization's zone tells them."""
+"""Format numbers, money and times by the user's locale and the organization's time zone."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ def _zone(name: str) -> ZoneInfo:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One reader's way to write things; `now` is the moment of the visit, which "this year" and "ago" are seen from."""
+    """Formatting for one user. "This year" and "ago" are relative to `now`, the time of the visit."""
 
     locale_tag: str
     time_zone: str
@@ -78,21 +78,21 @@ class Format:
     def count(self, number: int, one: str, many: str | None = None, *, most: int | None = None) -> str:
         """A number with its noun, and with the verb where one follows: "1 reply needs", "2 replies need".
 
-        What is counted up to `most` is written "100+" beyond it.
+        A number above `most` is written as "100+".
         """
-        shown = self.number(number) if most is None or number <= most else f"{self.number(most)}+"
-        return f"{shown} {one if number == 1 else many or f'{one}s'}"
+        digits = self.number(number) if most is None or number <= most else f"{self.number(most)}+"
+        return f"{digits} {one if number == 1 else many or f'{one}s'}"
 
     def change(self, number: int, one: str, many: str | None = None) -> str:
-        """The same with a sign: "+2 opt-ins", "\N{MINUS SIGN}1 withdrawal"; nothing has no sign."""
+        """The same with a sign: "+2 opt-ins", "\N{MINUS SIGN}1 withdrawal"; zero has no sign."""
         return f"{'+' if number > 0 else ''}{self.count(number, one, many)}"
 
     def money(self, cents: int, currency: str) -> str:
-        """With its cents: on a ticket, a customer, a cost."""
+        """An amount with cents."""
         return self._money(Decimal(abs(cents)) / 100, currency, is_negative=cents < 0)
 
-    def money_round(self, cents: int, currency: str) -> str:
-        """For overviews: without cents from 10,000 on."""
+    def money_rounded(self, cents: int, currency: str) -> str:
+        """An amount in an overview: without cents from 10,000 on."""
         if abs(cents) < ROUND_FROM_CENTS:
             return self.money(cents, currency)
         whole = (Decimal(abs(cents)) / 100).quantize(Decimal(1))
@@ -100,7 +100,7 @@ class Format:
         return text.replace(f"{self.locale.number_symbols['latn']['decimal']}00", "", 1)
 
     def monies(self, sums: Iterable[tuple[str, int]]) -> list[str]:
-        """One line a currency, the larger first: sums of several are never added."""
+        """One amount per currency, the largest first; currencies are never added."""
         return [self.money(cents, currency) for currency, cents in sorted(sums, key=lambda one: (-abs(one[1]), one[0]))]
 
     def share(self, part: float, whole: float) -> str:
@@ -133,7 +133,7 @@ class Format:
         return self.day(local)
 
     def span(self, newest: datetime, oldest: datetime) -> str:
-        """Where a page of a list stands, newest first: `from 14 Nov back to 5 Nov`, or the one day."""
+        """The days of a list page, newest first: `from 14 Nov back to 5 Nov`, or one day."""
         first, last = self.day(newest), self.day(oldest)
         return first if first == last else f"from {first} back to {last}"
 
@@ -151,17 +151,17 @@ class Format:
         return self.clock(moment) if self._local_day(moment) == self._today else self.moment(moment)
 
     def ago(self, moment: datetime) -> str:
-        """How long ago, in its largest unit; it only ever stands beside the exact time."""
+        """How long ago, in the largest unit; always shown beside the exact time."""
         seconds = max(0, int((self.now - moment).total_seconds()))
         for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
             if seconds >= length:
                 return f"{seconds // length} {unit} ago"
         return f"{seconds} s ago"
 
-    def time_tag(self, moment: datetime, shown: str | None = None, *, seconds: bool = False) -> Markup:
-        """The time as an element that carries it in UTC."""
+    def time_tag(self, moment: datetime, text: str | None = None, *, seconds: bool = False) -> Markup:
+        """A `<time>` element with the time in UTC as its attribute."""
         machine = format_timestamp(moment.astimezone(UTC))
-        return Markup('<time datetime="{}">{}</time>').format(machine, shown or self.moment(moment, seconds=seconds))
+        return Markup('<time datetime="{}">{}</time>').format(machine, text or self.moment(moment, seconds=seconds))
 
     @property
     def _today(self) -> date:
@@ -182,12 +182,12 @@ class Format:
 
 
 def short_id(identifier: str, *, head: int = 9, tail: int = 4) -> str:
-    """A canonical id shortened in the middle; it is copied whole."""
+    """An id shortened in the middle. The copy button copies the whole id."""
     return identifier if len(identifier) <= head + tail + 1 else f"{identifier[:head]}…{identifier[-tail:]}"
 
 
 def short_external_id(identifier: str) -> str:
-    """An id of the user's own system in a list: it is known by its beginning, and told apart by its end."""
+    """An external id in a list: its beginning is recognizable and its end distinguishes it."""
     return short_id(identifier, head=20, tail=8)
 
 

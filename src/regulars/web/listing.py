@@ -1,7 +1,7 @@
-"""Lists: filters and the place in the list are in the address, pages are cut by key, and counting stops at a cap.
+"""Lists with filters and keyset pagination. The filters, the sort order and the cursor are in the address.
 
-A handler reads a `ListView` from the query, asks its room for the view's `request`, which has one row more than a page,
-and hands what came to `cut`, which knows whether there is more on either side. An export walks the same list (`walk`).
+A handler reads a `ListView` from the query and fetches the rows of the view's `request`, which are one more than a
+page. `make_page` adds the links to the previous and next page. An export reads the whole list (`walk`).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ BEFORE: Final = "before"
 SORT: Final = "sort"
 FILTER_CHARACTERS_MAX: Final = 255
 # Filters that are neither chips nor behind the button.
-_APART: Final = frozenset({"search", "hidden"})
+_NOT_CHIPS: Final = frozenset({"search", "hidden"})
 DAY_MIN: Final = date(2000, 1, 1)
 DAY_MAX: Final = date(9000, 1, 1)
 
@@ -37,7 +37,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One thing a list can be narrowed by. With choices (value and words) it is a select, otherwise a field."""
+    """A filter of a list. With choices (value and label) it is a select, otherwise a text field."""
 
     name: str
     label: str
@@ -45,11 +45,11 @@ class Filter:
     kind: str = "text"
     placeholder: str = ""
 
-    def shown(self, value: str) -> str:
+    def label_of(self, value: str) -> str:
         return dict(self.choices).get(value, value)
 
     def fault(self, value: str) -> str | None:
-        """What is wrong with a value of the address, as a sentence."""
+        """A sentence that says why the value is invalid, or None."""
         if len(value) > FILTER_CHARACTERS_MAX:
             return f"“{self.label}” may have {FILTER_CHARACTERS_MAX} characters; this has {len(value)}."
         if self.choices and value not in dict(self.choices):
@@ -61,7 +61,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A filter in use: what it says, and the address without it."""
+    """An active filter, and the address without it."""
 
     label: str
     value: str
@@ -70,7 +70,7 @@ class Chip:
 
 @dataclass(frozen=True, kw_only=True)
 class ListView:
-    """What of a list is looked at: the address, read."""
+    """The filters, the sort order and the page of a list, as the address has them."""
 
     path: str
     name: str
@@ -79,7 +79,7 @@ class ListView:
     sort: str
     sorts: tuple[str, ...]
     secret: bytes
-    # One row more than a page tells whether there is another.
+    # One row more than a page shows whether there is a next page.
     request: PageRequest = field(default=PageRequest(PAGE_ROWS + 1))
 
     @property
@@ -89,9 +89,9 @@ class ListView:
     @property
     def chips(self) -> list[Chip]:
         return [
-            Chip(one.label, one.shown(self.values[one.name]), self.url(without=one.name))
+            Chip(one.label, one.label_of(self.values[one.name]), self.url(without=one.name))
             for one in self.filters
-            if one.name in self.values and one.kind not in _APART
+            if one.name in self.values and one.kind not in _NOT_CHIPS
         ]
 
     @property
@@ -101,23 +101,23 @@ class ListView:
     @property
     def narrowing(self) -> list[Filter]:
         """The filters behind the button."""
-        return [one for one in self.filters if one.kind not in _APART]
+        return [one for one in self.filters if one.kind not in _NOT_CHIPS]
 
     @property
     def hidden(self) -> list[Filter]:
-        """What the address keeps, and the form does not ask for."""
+        """Filters that the address has and the form does not show."""
         return [one for one in self.filters if one.kind == "hidden" and one.name in self.values]
 
     def value(self, name: str) -> str:
         return self.values.get(name, "")
 
     def start_of(self, name: str, zone: tzinfo, *, days_later: int = 0) -> datetime | None:
-        """The first moment of the day that a date filter names, or of one after it."""
+        """The start of the day of a date filter, or of a later day."""
         day = _read_day(self.value(name))
         return None if day is None else datetime.combine(day + timedelta(days=days_later), time(), zone)
 
     def url(self, *, without: str = "", path: str | None = None, **changed: str) -> str:
-        """The address of the same list with something changed; it starts from the list's beginning."""
+        """The address of the first page of the list with other filters."""
         query = {name: value for name, value in self.values.items() if name != without}
         if self.sort != self.sorts[0]:
             query[SORT] = self.sort
@@ -125,7 +125,7 @@ class ListView:
         return (path or self.path) + (f"?{urlencode(query)}" if query else "")
 
     def csv_url(self) -> str:
-        """The same list, whole, as a file."""
+        """The address of the whole list as a CSV file."""
         return self.url(path=f"{self.path}.csv")
 
     def url_from(self, direction: str, position: Position) -> str:
@@ -138,33 +138,33 @@ class ListView:
 
 @dataclass(frozen=True, slots=True)
 class ListPage(Generic[T]):
-    """The rows of one page and the addresses of its neighbours."""
+    """The rows of one page, and the addresses of the previous and next page."""
 
     rows: Sequence[T]
     previous_url: str | None = None
     next_url: str | None = None
-    # Goes on where a bounded scan stopped before the page was full.
+    # Continues a scan that reached its limit before the page was full.
     further_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many match, counted up to the cap: `SELECT count(*) FROM (SELECT 1 … LIMIT COUNT_MAX + 1)`."""
+    """The number of matching rows, counted up to `COUNT_MAX`: `count(*) FROM (SELECT 1 … LIMIT COUNT_MAX + 1)`."""
 
     number: int
 
-    def named(self, formats: Format, one: str, many: str | None = None) -> str:
+    def with_noun(self, formats: Format, one: str, many: str | None = None) -> str:
         return formats.count(self.number, one, many, most=COUNT_MAX)
 
-    def shown(self, formats: Format) -> str:
+    def formatted(self, formats: Format) -> str:
         return f"{formats.number(COUNT_MAX)}+" if self.number > COUNT_MAX else formats.number(self.number)
 
 
 def read_view(
     visit: Visit, name: str, path: str, *, filters: Sequence[Filter] = (), sorts: Sequence[str] = ("newest",)
 ) -> ListView:
-    """The address of this visit as a view of the list. A filter that cannot be read is refused: without it the list
-    would show rows that were not asked for."""
+    """Read the view from the address. A filter that cannot be read is refused: without it the list would show other
+    rows than the user requested."""
     given = {one.name: (one, value) for one in filters if (value := visit.query.get(one.name, "").strip())}
     faults = [fault for one, value in given.values() if (fault := one.fault(value)) is not None]
     if faults:
@@ -178,13 +178,13 @@ def read_view(
         values=values,
         sort=sort if sort in sorts else sorts[0],
         sorts=tuple(sorts),
-        secret=visit.place.secret,
+        secret=visit.organization.secret,
     )
     for direction in (AFTER, BEFORE):
         cursor = visit.query.get(direction)
         if cursor:
             try:
-                position = read_cursor(visit.place.secret, view.scope(), cursor)
+                position = read_cursor(visit.organization.secret, view.scope(), cursor)
             except InvalidCursor:
                 continue
             return replace(view, request=PageRequest(view.request.limit, position, direction == BEFORE))
@@ -192,7 +192,7 @@ def read_view(
 
 
 def _read_day(text: str) -> date | None:
-    """Years that every time zone and every index can hold."""
+    """Only years that are valid in all time zones."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -205,8 +205,10 @@ def id_position(row: Any) -> Position:
     return (str(row.id),)
 
 
-def cut(view: ListView, found: PageRows[Row], position_of: Callable[[Row], Position] = id_position) -> ListPage[Row]:
-    """The page out of what was found for the view's request."""
+def make_page(
+    view: ListView, found: PageRows[Row], position_of: Callable[[Row], Position] = id_position
+) -> ListPage[Row]:
+    """The page from the rows that were found for the view's request."""
     is_backward, limit = view.request.is_backward, view.request.limit - 1
     has_more = len(found) > limit
     rows = found[:limit]
@@ -231,7 +233,7 @@ async def walk(
     *,
     limit: int = EXPORT_ROWS,
 ) -> AsyncIterator[Row]:
-    """The whole list, each page with a connection of its own: a slow download holds none."""
+    """Read the whole list. Each page takes its own connection, so that a slow download does not hold one."""
     request = PageRequest(limit)
     while True:
         async with connect() as tx:

@@ -1,4 +1,4 @@
-"""Personal data by role: what a person without the right sees instead. Pages and exports go through here."""
+"""Mask personal data for users without the permission. All pages and exports use these functions."""
 
 from typing import Final, NamedTuple, Protocol
 
@@ -7,11 +7,11 @@ import phonenumbers
 from regulars.web.visit import Visit
 
 HIDDEN: Final = "•••"
-_SHOWN_DIGITS: Final = 2
+_VISIBLE_DIGITS: Final = 2
 
 
 class Person(Protocol):
-    """A customer, as far as pages name one."""
+    """The fields of a customer that identify a person."""
 
     @property
     def external_id(self) -> str: ...
@@ -24,7 +24,7 @@ class Person(Protocol):
 
 
 class Candidate(NamedTuple):
-    """One of several customers whom a user may mean: how to ask for this one, and how two of one name differ."""
+    """A search result: the reference that selects the customer, and a hint that distinguishes equal names."""
 
     reference: str
     name: str
@@ -37,7 +37,7 @@ def candidate(visit: Visit, person: Person) -> Candidate:
 
 
 def name(visit: Visit, first: str | None, last: str | None) -> str | None:
-    """A person's name, or dots; None where there is none, which is no secret."""
+    """The full name, masked if necessary; None if there is no name."""
     full = " ".join(part for part in (first, last) if part)
     if not full:
         return None
@@ -45,14 +45,14 @@ def name(visit: Visit, first: str | None, last: str | None) -> str | None:
 
 
 def text(visit: Visit, value: str | None) -> str | None:
-    """Anything that may tell who somebody is: external ids of customers, attribute values, proofs, texts."""
+    """Any other personal data: external ids of customers, attribute values, proofs, texts."""
     if value is None or value == "":
         return value
     return value if visit.sees_personal else HIDDEN
 
 
 def phone(visit: Visit, number: str | None) -> str | None:
-    """In international groups, or the country and the last two digits."""
+    """In international format, or masked: the country code and the last two digits."""
     if not number:
         return None
     if visit.sees_personal:
@@ -61,11 +61,11 @@ def phone(visit: Visit, number: str | None) -> str | None:
         country = f"+{phonenumbers.parse(number).country_code}"
     except phonenumbers.NumberParseException:
         return HIDDEN
-    return f"{country} {HIDDEN} {number[-_SHOWN_DIGITS:]}"
+    return f"{country} {HIDDEN} {number[-_VISIBLE_DIGITS:]}"
 
 
 def phone_groups(number: str) -> str:
-    """As people read it, `+33 6 39 98 41 07`; what is no number stays as it was sent."""
+    """In international format, `+33 6 39 98 41 07`; a text that is no number stays as it is."""
     try:
         parsed = phonenumbers.parse(number)
     except phonenumbers.NumberParseException:

@@ -1,4 +1,4 @@
-"""The navigation: areas in fixed order. One whose pages are not served, or not for this role, stays out."""
+"""The navigation. An entry is left out if its page does not exist or the role may not open it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from regulars.web.visit import Visit
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page in the navigation, by its path below the organization."""
+    """A page in the navigation, by its path below `/o/<slug>`."""
 
     label: str
     path: str
@@ -25,7 +25,7 @@ class Area:
 
 
 FIRST_STEPS: Final = "/first-steps"
-# The whole house, in its order: what is not built is left out by itself, and appears when its page is served.
+# An entry without a page is left out, and appears as soon as its page is served.
 AREAS: Final = (
     Area("Home", "home", (Entry("Home", "/"),)),
     Area("First steps", "check", (Entry("First steps", FIRST_STEPS),)),
@@ -74,21 +74,21 @@ TAB_AREAS: Final = ("Home", "Customers", "Sales", "Automate")
 
 
 @dataclass(frozen=True, slots=True)
-class ShownEntry:
+class NavigationLink:
     label: str
     url: str
     is_here: bool
-    # Work that waits for a person, never a total.
+    # The number of items that wait for a user.
     waiting: int
 
 
 @dataclass(frozen=True, slots=True)
-class ShownArea:
+class NavigationArea:
     label: str
     icon: str
     url: str
     is_here: bool
-    entries: tuple[ShownEntry, ...]
+    entries: tuple[NavigationLink, ...]
 
     @property
     def is_in_tab_bar(self) -> bool:
@@ -96,7 +96,7 @@ class ShownArea:
 
 
 class Navigation:
-    """Made once of the pages that are served; shown for one visit."""
+    """Knows the permission of every page; `build` makes the navigation of one visit."""
 
     def __init__(self, pages: Iterable[Page]) -> None:
         self._needs = {
@@ -107,28 +107,28 @@ class Navigation:
     def has_search(self) -> bool:
         return "/search" in self._needs
 
-    def shown(self, visit: Visit, here: str, waiting: Mapping[str, int]) -> Sequence[ShownArea]:
-        """`here` is the path of the entry that the page belongs to."""
+    def build(self, visit: Visit, here: str, waiting: Mapping[str, int]) -> Sequence[NavigationArea]:
+        """`here` is the path of the current entry."""
         areas = []
         for area in AREAS:
             entries = tuple(
-                ShownEntry(entry.label, visit.url(entry.path), entry.path == here, waiting.get(entry.path, 0))
+                NavigationLink(entry.label, visit.url(entry.path), entry.path == here, waiting.get(entry.path, 0))
                 for entry in area.entries
-                if self._is_open(visit, entry.path)
+                if self._may_open(visit, entry.path)
             )
             if entries:
                 is_here = here in {entry.path for entry in area.entries}
-                areas.append(ShownArea(area.label, area.icon, entries[0].url, is_here, entries))
+                areas.append(NavigationArea(area.label, area.icon, entries[0].url, is_here, entries))
         return areas
 
-    def _is_open(self, visit: Visit, path: str) -> bool:
-        if path == FIRST_STEPS and not visit.place.shows_first_steps:
+    def _may_open(self, visit: Visit, path: str) -> bool:
+        if path == FIRST_STEPS and not visit.organization.shows_first_steps:
             return False
         action = self._needs.get(path)
-        return isinstance(action, Action) and may(visit.place.role, action)
+        return isinstance(action, Action) and may(visit.organization.role, action)
 
 
-# A page that stands in no entry of its own belongs to the first one.
+# The demo has no entry; it belongs to Home.
 DEMO: Final = "/demo"
 
 
@@ -136,6 +136,6 @@ def entry_of(path: str) -> str:
     """The entry a page belongs to: the longest that its path begins with."""
     if path == DEMO:
         return "/"
-    known = [entry.path for area in AREAS for entry in area.entries]
-    fitting = [one for one in known if path == one or (one != "/" and path.startswith(f"{one}/"))]
+    paths = [entry.path for area in AREAS for entry in area.entries]
+    fitting = [one for one in paths if path == one or (one != "/" and path.startswith(f"{one}/"))]
     return max(fitting, key=len, default="")

@@ -1,4 +1,4 @@
-"""How a page is made: templates beside their rooms that escape everything and know no undefined name."""
+"""Render pages with Jinja. Templates are in the rooms; all values are escaped, and an undefined name is an error."""
 
 import importlib.metadata
 from functools import partial
@@ -15,7 +15,7 @@ from regulars.web.form import FormState
 from regulars.web.format import short_external_id, short_id
 from regulars.web.line_breaks import LineBreaks
 from regulars.web.navigation import Navigation, entry_of
-from regulars.web.static import NOT_KEPT, ONE_YEAR_HTTPS, SECURITY_HEADERS, asset_url
+from regulars.web.static import NO_STORE, ONE_YEAR_HTTPS, SECURITY_HEADERS, asset_url
 from regulars.web.visit import Visit
 
 PACKAGE: Final = Path(__file__).parent.parent
@@ -25,7 +25,7 @@ WAITING_STATE: Final = "regulars_waiting"
 
 
 def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Response:
-    """A whole page: `customers/list.html` is `list.html` in the `templates` folder of the room `customers`."""
+    """Render a page: `customers/list.html` is `list.html` in the `templates` folder of the room `customers`."""
     html = _TEMPLATES.get_template(template).render({**_context(visit), **values})
     response = HTMLResponse(html, status, headers(visit))
     for name in (cookies.FLASH, cookies.REVEAL):
@@ -35,20 +35,20 @@ def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> 
 
 
 def refused(visit: Visit, template: str, form: FormState, **values: Any) -> Response:
-    """The form again, whole, with what is wrong."""
+    """Show a refused form again with its errors."""
     return render(visit, template, status=400, form=form, **values)
 
 
 def render_form(visit: Visit, template: str, form: FormState, **values: Any) -> Response:
-    """The page of a form, as it stands or refused."""
+    """Show a form, with status 400 if it has errors."""
     return render(visit, template, status=400 if form.is_refused else 200, form=form, **values)
 
 
 def redirect(visit: Visit, url: str, *, done: str | None = None, reveal: str | None = None) -> Response:
-    """After a form: to the page that shows what came of it, where `done` is said once.
+    """Redirect after a form; the next page shows the message `done` once.
 
-    `reveal` is a secret that the next page shows this once, as `revealed`: a reload neither repeats the act nor shows
-    the secret again.
+    The next page shows the secret `reveal` once, as `revealed`: reloading it neither repeats the form nor shows the
+    secret again.
     """
     response = RedirectResponse(url, 303, headers(visit))
     secret = getattr(visit.request.state, SECRET_STATE, None)
@@ -61,7 +61,7 @@ def redirect(visit: Visit, url: str, *, done: str | None = None, reveal: str | N
 
 def headers(visit: Visit) -> dict[str, str]:
     secure = ONE_YEAR_HTTPS if visit.is_https else {}
-    return {**SECURITY_HEADERS, **secure, "Cache-Control": NOT_KEPT, "Vary": "Cookie, HX-Request"}
+    return {**SECURITY_HEADERS, **secure, "Cache-Control": NO_STORE, "Vary": "Cookie, HX-Request"}
 
 
 def installed_version() -> str:
@@ -104,15 +104,15 @@ def _context(visit: Visit) -> dict[str, Any]:
         "has_search": False,
         "mask": _Masks(visit),
     }
-    if visit.at is not None and navigation is not None:
-        below = path.removeprefix(f"/o/{visit.at.slug}") or "/"
-        context["areas"] = navigation.shown(visit, entry_of(below), getattr(visit.request.state, WAITING_STATE, {}))
+    if visit.current_organization is not None and navigation is not None:
+        below = path.removeprefix(f"/o/{visit.current_organization.slug}") or "/"
+        context["areas"] = navigation.build(visit, entry_of(below), getattr(visit.request.state, WAITING_STATE, {}))
         context["has_search"] = navigation.has_search
     return context
 
 
 class _Masks:
-    """The masks, bound to the reader, so that a template cannot forget whose eyes it is for."""
+    """The functions of `mask`, bound to the visit."""
 
     def __init__(self, visit: Visit) -> None:
         self.name = partial(mask.name, visit)

@@ -1,4 +1,4 @@
-"""What a page is: an address, who may open it, and the handler. `server.py` lists them all."""
+"""A page: its address, its permission and its handler. `server.py` lists all pages."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -11,31 +11,31 @@ from regulars.web.access import Action
 from regulars.web.visit import Visit
 
 Handler = Callable[[Visit], Awaitable[Response]]
-# What a page does with a form takes time in proportion to its size, and the other visitors wait meanwhile.
+# Reading a form takes time in proportion to its size, and other visitors wait meanwhile.
 FORM_BYTES_MAX = 64 << 10
-# For the few forms that hold long lists, each of which has its own limits.
+# For forms with long lists, each of which has its own limits.
 LARGE_FORM_BYTES_MAX = 1 << 20
 FORM_FIELDS_MAX = 500
 
 
-class Door(Enum):
-    """For the few pages that belong to no organization."""
+class Audience(Enum):
+    """Who may open a page that belongs to no organization."""
 
-    OPEN = "anybody"
-    SIGNED_IN = "anybody who is signed in"
+    OPEN = "anyone"
+    SIGNED_IN = "signed-in users"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A view. With an `Action` the path is below `/o/<slug>` and its role is checked; with a `Door` it is absolute."""
+    """With an `Action` the path is below `/o/<slug>` and the role is checked; with an `Audience` it is absolute."""
 
     method: ClassVar[str] = "GET"
-    # Placeholders stand in braces, one segment each: `/customers/{customer}`.
+    # A placeholder in braces is one segment: `/customers/{customer}`.
     path: str
-    needs: Action | Door
+    needs: Action | Audience
     handle: Handler
-    # For what does lasting harm in other hands: a session that was left open is not enough.
-    asks_password: bool = False
+    # For sensitive pages: asks for the password again, because a session may have been left open.
+    needs_password: bool = False
 
     @property
     def is_of_organization(self) -> bool:
@@ -49,7 +49,7 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class Form(Page):
-    """What a form is sent to: the token is checked and the fields are read before the handler runs."""
+    """The target of a form: the token is checked and the fields are read before the handler runs."""
 
     method: ClassVar[str] = "POST"
     bytes_max: int = FORM_BYTES_MAX

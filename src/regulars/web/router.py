@@ -1,4 +1,4 @@
-"""Finds the page of a raw path."""
+"""Find the page of a path."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from regulars.web.route import Page
 
 
 class PageRouter:
-    """Literal segments win over placeholders, from the left."""
+    """Literal segments take precedence over placeholders, from the left."""
 
     def __init__(self, pages: Sequence[Page]) -> None:
         self._shapes: dict[Shape, dict[str, Page]] = {}

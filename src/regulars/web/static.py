@@ -1,6 +1,6 @@
-"""The files that pages load, each under a name with its own hash, so that a browser keeps it for ever.
+"""Static files, each under a name with its hash, so that browsers cache it forever.
 
-And the headers of every page: nothing from elsewhere, nothing inline, no frames, and personal pages are not kept.
+Also the security headers of every page: no foreign resources, no inline code, no frames, and no caching.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ FOLDER: Final = Path(__file__).parent / "static"
 VENDOR: Final = Path(__file__).parent.parent / "vendor"
 ASSETS_PATH: Final = "/assets/"
 HASH_CHARACTERS: Final = 12
-CARRIED: Final = {
+VENDORED: Final = {
     "htmx.js": "htmx/htmx.min.js",
     "inter.woff2": "inter/inter-latin-wght-normal.woff2",
     "inter-more.woff2": "inter/inter-latin-ext-wght-normal.woff2",
@@ -60,9 +60,9 @@ SECURITY_HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
 }
-# A page shows what only its reader may see: neither a proxy nor the Back button after signing out may show it again.
-NOT_KEPT: Final = "no-store"
-KEPT_FOR_EVER: Final = "public, max-age=31536000, immutable"
+# Neither a proxy nor the Back button after signing out may show a page again.
+NO_STORE: Final = "no-store"
+CACHE_FOREVER: Final = "public, max-age=31536000, immutable"
 ONE_YEAR_HTTPS: Final = {"Strict-Transport-Security": "max-age=31536000"}
 
 
@@ -74,16 +74,16 @@ class Asset:
 
 
 def asset_url(name: str) -> str:
-    """The address of a file by its plain name: `app.css`, `app.js`, `icons.svg`, `htmx.js`."""
+    """The address of a file by its name without hash: `app.css`, `app.js`, `icons.svg`, `htmx.js`."""
     return _BY_NAME[name].path
 
 
 def asset_response(path: str) -> Response | None:
-    """The file at this address, or None; an address with another release's hash is not one of ours."""
+    """The file at this address; None for an unknown file or the hash of another release."""
     asset = _BY_PATH.get(path)
     if asset is None:
         return None
-    headers = {**SECURITY_HEADERS, "Cache-Control": KEPT_FOR_EVER}
+    headers = {**SECURITY_HEADERS, "Cache-Control": CACHE_FOREVER}
     return Response(asset.content, media_type=asset.media_type, headers=headers)
 
 
@@ -96,7 +96,7 @@ def _asset(name: str, content: bytes) -> Asset:
 
 def _read_all() -> dict[str, Asset]:
     assets = {path.name: _asset(path.name, path.read_bytes()) for path in FOLDER.iterdir() if path.suffix != ".css"}
-    for name, path in CARRIED.items():
+    for name, path in VENDORED.items():
         assets[name] = _asset(name, (VENDOR / path).read_bytes())
     styles = "".join((FOLDER / f"{name}.css").read_text(encoding="utf-8") for name in STYLES)
     styles = _REFERENCE.sub(lambda match: f'url("{assets[match[1]].path}")', styles)

@@ -1,10 +1,10 @@
-"""Light, dark, or as the system has it: a cookie that a form sets."""
+"""The form that sets the theme cookie: light, dark, or the system's."""
 
 from starlette.responses import Response
 
 from regulars.web import cookies
 from regulars.web.render import redirect
-from regulars.web.route import Door, Form
+from regulars.web.route import Audience, Form
 from regulars.web.visit import Visit, safe_next
 
 THEME_PATH = "/theme"
@@ -20,4 +20,4 @@ async def _set_theme(visit: Visit) -> Response:
     return response
 
 
-PAGES = (Form(path=THEME_PATH, needs=Door.OPEN, handle=_set_theme),)
+PAGES = (Form(path=THEME_PATH, needs=Audience.OPEN, handle=_set_theme),)

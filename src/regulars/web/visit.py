@@ -1,4 +1,4 @@
-"""One request for a page: who asks, in which organization, in which role; handlers get nothing else."""
+"""One request for a page: the user, the organization, the role and the form. It is the only argument of a handler."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,20 +18,20 @@ from regulars.web.format import Format
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who is signed in, and with which session."""
+    """The user who is signed in, and the session."""
 
     id: UUID
     email: str
     name: str
     locale: str | None
     session_id: UUID
-    # When they last gave their password in this session.
+    # When the user last entered the password in this session.
     confirmed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The organization of the address, and what the visitor is there."""
+class VisitedOrganization:
+    """The organization in the address of the page, and the role of the visitor in it."""
 
     organization_id: UUID
     slug: str
@@ -42,33 +42,33 @@ class Place:
     # Signs the cursors of lists; it never reaches a template.
     secret: bytes = field(repr=False)
     role: Role
-    # The organization asks this role for a second factor, and the visitor has none.
+    # The organization requires a second factor from this role, and the visitor has none.
     lacks_second_factor: bool = False
-    # Its customers are made up.
+    # It holds sample data.
     is_demo: bool = False
-    # Until a person dismisses them.
+    # False once a user has dismissed them.
     shows_first_steps: bool = False
 
 
-class Doorkeeper(Protocol):
-    """Knows sessions and memberships; `accounts` has it, `server` hands it in."""
+class SessionStore(Protocol):
+    """Looks up sessions and memberships. `accounts` implements it; `server` passes it in."""
 
     async def identify(self, token: str) -> User | None:
-        """Whose session this is, if it is alive."""
+        """The user of a session that has not expired."""
         ...
 
-    async def enter(self, user: User, slug: str) -> Place | None:
-        """The organization of this slug, or of one it had before, if the user is a member."""
+    async def find_organization(self, user: User, slug: str) -> VisitedOrganization | None:
+        """The organization with this slug, now or earlier, if the user is a member."""
         ...
 
     async def confirm(self, user: User, password: str, *, address: str) -> None:
-        """Check the password once more and note the time in the session, or raise `NotConfirmed`."""
+        """Check the password and record the time in the session, or raise `NotConfirmed`."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Visit:
-    """What a handler knows of a request. Open pages have no user; only pages of an organization have a place."""
+    """The request of a handler. Public pages have no user; only pages below `/o/<slug>` have an organization."""
 
     request: Request
     request_id: str
@@ -82,24 +82,24 @@ class Visit:
     is_https: bool
     client_address: str
     visitor: User | None = None
-    at: Place | None = None
+    current_organization: VisitedOrganization | None = None
     now: datetime
 
     @property
     def user(self) -> User:
         if self.visitor is None:
-            raise LookupError("This page is open to everybody, so it has no user.")
+            raise LookupError("This page is public, so it has no user.")
         return self.visitor
 
     @property
-    def place(self) -> Place:
-        if self.at is None:
+    def organization(self) -> VisitedOrganization:
+        if self.current_organization is None:
             raise LookupError("This page belongs to no organization.")
-        return self.at
+        return self.current_organization
 
     @property
     def organization_id(self) -> UUID:
-        return self.place.organization_id
+        return self.organization.organization_id
 
     @property
     def is_htmx(self) -> bool:
@@ -111,25 +111,26 @@ class Visit:
 
     @cached_property
     def format(self) -> Format:
-        """How numbers and times are written for this reader."""
-        locale = (self.visitor.locale if self.visitor else None) or (self.at.locale if self.at else "en-GB")
-        return Format(locale, self.at.time_zone if self.at else "UTC", now=self.now)
+        """The locale of the user and the time zone of the organization."""
+        organization = self.current_organization
+        locale = (self.visitor.locale if self.visitor else None) or (organization.locale if organization else "en-GB")
+        return Format(locale, organization.time_zone if organization else "UTC", now=self.now)
 
     def may(self, action: Action) -> bool:
-        return may(self.place.role, action)
+        return may(self.organization.role, action)
 
     def require(self, action: Action) -> None:
-        """For what depends on more than the address: a route's own permission is checked before its handler runs."""
+        """Check a permission beyond the one of the route, which is checked before the handler runs."""
         if not self.may(action):
             raise NotAllowed(action)
 
     def url(self, path: str, *segments: str) -> str:
-        """An address of this organization; segments are references and are escaped, so `a/b` stays one of them."""
-        return f"/o/{self.place.slug}{path}" + "".join("/" + quote(segment, safe="") for segment in segments)
+        """A path below the organization. Segments are escaped: `a/b` stays one segment."""
+        return f"/o/{self.organization.slug}{path}" + "".join("/" + quote(segment, safe="") for segment in segments)
 
 
 def safe_next(wanted: str | None, *, otherwise: str) -> str:
-    """Only a path of our own: browsers read `//evil`, `/\\evil` and `/<tab>/evil` as another site."""
+    """Accept only a path of this server: browsers read `//evil`, `/\\evil` and `/<tab>/evil` as another site."""
     if not wanted or not wanted.startswith("/") or wanted[1:2] in {"/", "\\"}:
         return otherwise
     if any(character <= " " or character == "\\" for character in wanted):

@@ -21,7 +21,7 @@ from regulars.web import cookies
 from regulars.web.form import FormState
 from regulars.web.format import LOCALES
 from regulars.web.render import redirect, render
-from regulars.web.route import Door, Form, Page
+from regulars.web.route import Audience, Form, Page
 from regulars.web.visit import Visit
 
 FACTOR_PATH: Final = "/account/second-factor"
@@ -36,7 +36,7 @@ class AccountPages:
         self._vault = vault
 
     def pages(self) -> tuple[Page, ...]:
-        mine = Door.SIGNED_IN
+        mine = Audience.SIGNED_IN
         return (
             Page(path=ACCOUNT_PATH, needs=mine, handle=self.show),
             Form(path=ACCOUNT_PATH, needs=mine, handle=self.change),

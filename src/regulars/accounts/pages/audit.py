@@ -14,7 +14,7 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest, PageRows
 from regulars.web.access import Action
-from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, cut, read_view, walk
+from regulars.web.listing import COUNT_MAX, Count, Filter, ListView, make_page, read_view, walk
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
@@ -33,7 +33,7 @@ async def show(visit: Visit) -> Response:
         visit,
         "accounts/audit.html",
         view=view,
-        page=cut(view, found),
+        page=make_page(view, found),
         count=Count(number),
         sentences={act.id: describe(act, members) for act in found},
     )
@@ -44,7 +44,7 @@ async def export(visit: Visit) -> Response:
         view = await _view(tx, visit)
     acts = walk(visit.database.reading, lambda tx, page: _list(tx, visit, view, page))
     rows = (_csv_row(act) async for act in acts)
-    return export_csv(visit, "audit.export", f"audit-{visit.place.slug}.csv", HEADER, rows)
+    return export_csv(visit, "audit.export", f"audit-{visit.organization.slug}.csv", HEADER, rows)
 
 
 def _csv_row(act: Act) -> tuple[str, ...]:

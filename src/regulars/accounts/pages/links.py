@@ -24,7 +24,7 @@ from regulars.accounts.throttle import attempts
 from regulars.organizations.particulars import NameTaken, time_zones
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
-from regulars.web.route import Door, Form, Page
+from regulars.web.route import Audience, Form, Page
 from regulars.web.visit import Visit
 
 ORGANIZATION_NAME_CHARACTERS_MAX: Final = 255
@@ -44,8 +44,8 @@ class LinkPages:
     def pages(self) -> tuple[Page, ...]:
         path = LINK_PATH + "/{token}"
         return (
-            Page(path=path, needs=Door.OPEN, handle=self.show),
-            Form(path=path, needs=Door.OPEN, handle=self.take),
+            Page(path=path, needs=Audience.OPEN, handle=self.show),
+            Form(path=path, needs=Audience.OPEN, handle=self.take),
         )
 
     async def show(self, visit: Visit) -> Response:

@@ -27,7 +27,7 @@ async def show(visit: Visit) -> Response:
         found = await find_settings(tx.connection, visit.organization_id)
     values = {
         "name": found.name,
-        "slug": visit.place.slug,
+        "slug": visit.organization.slug,
         "time_zone": found.time_zone,
         "locale": found.locale,
         "default_country": found.default_country or "",

@@ -29,7 +29,7 @@ from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import cookies
 from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render
-from regulars.web.route import Door, Form, Page
+from regulars.web.route import Audience, Form, Page
 from regulars.web.visit import Visit, safe_next
 
 CODE_WAIT: Final = timedelta(minutes=5)
@@ -55,11 +55,11 @@ class SignInPages:
 
     def pages(self) -> tuple[Page, ...]:
         return (
-            Page(path=SIGN_IN_PATH, needs=Door.OPEN, handle=self.show),
-            Form(path=SIGN_IN_PATH, needs=Door.OPEN, handle=self.sign_in),
-            Form(path="/sign-in/code", needs=Door.OPEN, handle=self.give_code),
-            Form(path="/sign-out", needs=Door.SIGNED_IN, handle=sign_out),
-            Page(path=ORGANIZATIONS_PATH, needs=Door.SIGNED_IN, handle=organizations),
+            Page(path=SIGN_IN_PATH, needs=Audience.OPEN, handle=self.show),
+            Form(path=SIGN_IN_PATH, needs=Audience.OPEN, handle=self.sign_in),
+            Form(path="/sign-in/code", needs=Audience.OPEN, handle=self.give_code),
+            Form(path="/sign-out", needs=Audience.SIGNED_IN, handle=sign_out),
+            Page(path=ORGANIZATIONS_PATH, needs=Audience.SIGNED_IN, handle=organizations),
         )
 
     async def show(self, visit: Visit) -> Response:

@@ -43,11 +43,11 @@ class TeamPages:
         return (
             Page(path=TEAM_PATH, needs=needs, handle=show_team),
             Page(path="/settings/team/invite", needs=needs, handle=show_invite),
-            Form(path="/settings/team/invite", needs=needs, handle=self.invite, asks_password=True),
+            Form(path="/settings/team/invite", needs=needs, handle=self.invite, needs_password=True),
             Form(path="/settings/team/links/{link}/withdraw", needs=needs, handle=withdraw),
             Page(path=one, needs=needs, handle=show_member),
-            Form(path=f"{one}/role", needs=needs, handle=change_role, asks_password=True),
-            Form(path=f"{one}/password-link", needs=needs, handle=self.password_link, asks_password=True),
+            Form(path=f"{one}/role", needs=needs, handle=change_role, needs_password=True),
+            Form(path=f"{one}/password-link", needs=needs, handle=self.password_link, needs_password=True),
             Form(path=f"{one}/sign-out", needs=needs, handle=sign_out),
             Page(path=f"{one}/remove", needs=needs, handle=ask_remove),
             Form(path=f"{one}/remove", needs=needs, handle=remove),
@@ -68,7 +68,7 @@ class TeamPages:
                         email=email,
                         role=Role(role),
                         by=actor_of(visit),
-                        by_role=visit.place.role,
+                        by_role=visit.organization.role,
                     )
                 return redirect(visit, visit.url(TEAM_PATH), reveal=self._link(visit, token))
         except AccountRefusal as refusal:
@@ -79,7 +79,7 @@ class TeamPages:
         try:
             async with visit.database.transaction() as tx:
                 token = await team.password_link(
-                    tx, visit.organization_id, _user(visit), by=actor_of(visit), by_role=visit.place.role
+                    tx, visit.organization_id, _user(visit), by=actor_of(visit), by_role=visit.organization.role
                 )
         except AccountRefusal as refusal:
             return await _member_page(visit, refusal=str(refusal))
@@ -144,7 +144,9 @@ async def remove(visit: Visit) -> Response:
 async def _change(visit: Visit, change: Callable[..., Awaitable[Member]], *, done: str) -> Response:
     try:
         async with visit.database.transaction() as tx:
-            member = await change(tx, visit.organization_id, _user(visit), by=actor_of(visit), by_role=visit.place.role)
+            member = await change(
+                tx, visit.organization_id, _user(visit), by=actor_of(visit), by_role=visit.organization.role
+            )
     except AccountRefusal as refusal:
         return await _member_page(visit, refusal=str(refusal))
     return redirect(visit, visit.url(TEAM_PATH), done=f"{member.name} {done}")

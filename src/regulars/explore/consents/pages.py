@@ -31,10 +31,10 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
-from regulars.web.listing import Filter, ListPage, ListView, cut, read_view, walk
+from regulars.web.listing import Filter, ListPage, ListView, make_page, read_view, walk
 from regulars.web.render import redirect, render
 from regulars.web.route import Page
-from regulars.web.static import NOT_KEPT, SECURITY_HEADERS
+from regulars.web.static import NO_STORE, SECURITY_HEADERS
 from regulars.web.visit import Visit
 
 PATH: Final = "/consent"
@@ -145,7 +145,7 @@ async def show_numbers(visit: Visit) -> Response:
     if text:
         return await _find_number(visit, view, text)
     async with visit.database.reading() as tx:
-        page = cut(view, await _list(tx, visit, view, view.request))
+        page = make_page(view, await _list(tx, visit, view, view.request))
     return render(
         visit,
         "explore/numbers.html",
@@ -168,7 +168,7 @@ async def _find_number(visit: Visit, view: ListView, text: str) -> Response:
     """An exact number or id goes to its page."""
     async with visit.database.reading() as tx:
         found = await search_subscription(
-            tx, visit.organization_id, text, secret=visit.place.secret, sees_personal=visit.sees_personal
+            tx, visit.organization_id, text, secret=visit.organization.secret, sees_personal=visit.sees_personal
         )
     if found is not None and not visit.is_htmx:
         return redirect(visit, visit.url(NUMBERS, SUBSCRIPTION.encode(found.id)))
@@ -259,10 +259,10 @@ async def give_certificate(visit: Visit) -> Response:
         await record(tx, visit.organization_id, actor_of(visit), "consent.certificate", name)
     headers = {
         **SECURITY_HEADERS,
-        "Cache-Control": NOT_KEPT,
+        "Cache-Control": NO_STORE,
         "Content-Disposition": f'attachment; filename="consent-{name}.json"',
     }
-    body = msgspec.json.format(msgspec.json.encode(as_json(made, organization=visit.place.name)), indent=2)
+    body = msgspec.json.format(msgspec.json.encode(as_json(made, organization=visit.organization.name)), indent=2)
     return Response(body, media_type="application/json", headers=headers)
 
 
@@ -280,7 +280,7 @@ async def print_certificate(visit: Visit) -> Response:
         certificate=made,
         customer=customer,
         sentence=_sentence(visit, made.subscription.state, customer),
-        document=as_json(made, organization=visit.place.name),
+        document=as_json(made, organization=visit.organization.name),
         words=[describe(visit, entry, keys) for entry in made.entries],
         answer_words={entry.sequence: describe(visit, entry, keys) for entry in decided if entry is not None},
         tell=Tell(visit.format),
@@ -292,7 +292,7 @@ def _sentence(visit: Visit, state: State, customer: str | None) -> str:
     """What a reader of the certificate should know first."""
     number = mask.phone(visit, state.phone_number) or "This number"
     who = f"{customer} ({number})" if customer else number
-    brand, moment = visit.place.name, visit.format.full_moment
+    brand, moment = visit.organization.name, visit.format.full_moment
     if state.is_erased:
         return f"{who} was erased and must not be texted by {brand}."
     if state.consented_at is None:
@@ -306,7 +306,7 @@ def _sentence(visit: Visit, state: State, customer: str | None) -> str:
 PAGES: Final = (
     Page(path=PATH, needs=Action.READ, handle=show_consent),
     Page(path=NUMBERS, needs=Action.READ, handle=show_numbers),
-    Page(path=f"{NUMBERS}.csv", needs=Action.READ, handle=export_numbers, asks_password=True),
+    Page(path=f"{NUMBERS}.csv", needs=Action.READ, handle=export_numbers, needs_password=True),
     Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=show_number),
     Page(path=f"{NUMBERS}/{{number}}/certificate", needs=Action.SEE_PERSONAL, handle=print_certificate),
     Page(path=f"{NUMBERS}/{{number}}/certificate.json", needs=Action.SEE_PERSONAL, handle=give_certificate),

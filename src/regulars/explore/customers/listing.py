@@ -35,7 +35,17 @@ from regulars.segments.columns import lifecycle
 from regulars.segments.columns.model import Progress
 from regulars.segments.saved.resolve import asked_of, resolve
 from regulars.web import mask
-from regulars.web.listing import COUNT_MAX, EXPORT_ROWS, PAGE_ROWS, Count, ListPage, ListView, cut, read_view, walk
+from regulars.web.listing import (
+    COUNT_MAX,
+    EXPORT_ROWS,
+    PAGE_ROWS,
+    Count,
+    ListPage,
+    ListView,
+    make_page,
+    read_view,
+    walk,
+)
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
@@ -88,7 +98,7 @@ class CustomerList:
         async with visit.database.reading() as tx:
             if not _is_asked(view):
                 hits = await find(tx, visit, view, view.request)
-                page = cut(view, hits, lambda hit: hit.position)
+                page = make_page(view, hits, lambda hit: hit.position)
             else:
                 page = _page(view, await _hits(tx, visit, answered.found), answered.found, _offset(visit))
             rows = await dress(tx, visit, list(page.rows))
@@ -208,7 +218,7 @@ async def find(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageR
         tx,
         visit.organization_id,
         text,
-        default_country=visit.place.default_country,
+        default_country=visit.organization.default_country,
         sees_personal=visit.sees_personal,
     )
     if exact:

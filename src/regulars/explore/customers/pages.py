@@ -126,7 +126,7 @@ def _tell_reason(visit: Visit, reason: str) -> str:
 
 async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> CustomerView:
     tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
-    subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.place.secret)
+    subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
     chosen = _choose(subscriptions, visit.query.get("number"))
     number = None
     if chosen is not None:
@@ -156,13 +156,13 @@ async def _read(tx: Tx, visit: Visit, profile: Profile, *, kind: str) -> Custome
 async def _texts_and_runs(tx: Tx, visit: Visit, profile: Profile, subscriptions: list[Subscription]) -> list[Fact]:
     """What we wrote, what they answered, and the journeys they were in: the newest of each."""
     texts = await list_texts(
-        tx, visit.organization_id, secret=visit.place.secret, profile_id=profile.id, limit=TEXTS_SHOWN_MAX
+        tx, visit.organization_id, secret=visit.organization.secret, profile_id=profile.id, limit=TEXTS_SHOWN_MAX
     )
     runs = await list_runs_of_customer(tx, visit.organization_id, profile.id, limit=RUNS_SHOWN_MAX)
     replies: list[ReplyRow] = []
     for one in subscriptions[:NUMBERS_LOOKED_AT_MAX]:
         if one.state.phone_number:
-            number_hash = hash_number(visit.place.secret, one.state.phone_number)
+            number_hash = hash_number(visit.organization.secret, one.state.phone_number)
             replies += await list_replies(tx, visit.organization_id, number_hash=number_hash, limit=TEXTS_SHOWN_MAX)
     return facts_of(texts, replies, runs)
 
@@ -216,7 +216,7 @@ def pages(analysis: Analysis) -> tuple[Page, ...]:
     customers = CustomerList(analysis)
     return (
         Page(path=PATH, needs=Action.READ, handle=customers.show),
-        Page(path=f"{PATH}.csv", needs=Action.READ, handle=customers.export, asks_password=True),
+        Page(path=f"{PATH}.csv", needs=Action.READ, handle=customers.export, needs_password=True),
         Form(path=f"{PATH}/prepare", needs=Action.EDIT_SEGMENTS, handle=customers.prepare),
         Page(path=f"{PATH}/{{customer}}", needs=Action.READ, handle=show_customer),
     )

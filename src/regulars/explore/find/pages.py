@@ -71,7 +71,7 @@ async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
         tx,
         visit.organization_id,
         text,
-        default_country=visit.place.default_country,
+        default_country=visit.organization.default_country,
         sees_personal=visit.sees_personal,
     )
     if len(customers) == 1:
@@ -92,7 +92,7 @@ async def find_exactly(tx: Tx, visit: Visit, text: str) -> str | None:
     if segment is not None and await find_names(tx, visit.organization_id, [segment]):
         return visit.url("/segments", text)
     number = await search_subscription(
-        tx, visit.organization_id, text, secret=visit.place.secret, sees_personal=visit.sees_personal
+        tx, visit.organization_id, text, secret=visit.organization.secret, sees_personal=visit.sees_personal
     )
     return None if number is None else visit.url("/consent/numbers", SUBSCRIPTION.encode(number.id))
 
@@ -101,7 +101,7 @@ async def _find_by_words(tx: Tx, visit: Visit, text: str) -> Found:
     customers: list[Profile] = []
     if visit.sees_personal:
         customers = await search_exactly(
-            tx, visit.organization_id, text, default_country=visit.place.default_country, sees_personal=True
+            tx, visit.organization_id, text, default_country=visit.organization.default_country, sees_personal=True
         )
         if not customers:
             hits = await search_by_name(tx, visit.organization_id, text, PageRequest(CUSTOMERS_SHOWN + 1))

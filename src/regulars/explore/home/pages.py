@@ -101,13 +101,13 @@ def _currencies(overview: Overview) -> list[str]:
 def _money(visit: Visit, overview: Overview, first: str) -> list[MoneyStat]:
     stats = []
     for currency, sums in overview.total.by_size():
-        gross = visit.format.money_round(sums.gross_cents, currency)
-        returned = visit.format.money_round(sums.returned_cents, currency)
+        gross = visit.format.money_rounded(sums.gross_cents, currency)
+        returned = visit.format.money_rounded(sums.returned_cents, currency)
         days = [day.total.sums.get(currency) for day in overview.days]
         stats.append(
             MoneyStat(
                 currency,
-                visit.format.money_round(sums.net_cents, currency),
+                visit.format.money_rounded(sums.net_cents, currency),
                 f"{gross} gross, {returned} returned",
                 sparkline([0 if one is None else one.net_cents for one in days]),
                 visit.url("/tickets") + f"?from={first}&currency={currency}",
@@ -129,7 +129,8 @@ def _figure(formats: Format, overview: Overview, currency: str) -> Figure:
         for day, one in reversed(sums)
     ]
     titles = [
-        f"{formats.day(day)}: {formats.money_round(0 if one is None else one.net_cents, currency)}" for day, one in sums
+        f"{formats.day(day)}: {formats.money_rounded(0 if one is None else one.net_cents, currency)}"
+        for day, one in sums
     ]
     labels = [formats.day(day) for day, _ in sums]
     return Figure(currency, bar_chart(net, titles=titles, labels=labels, is_last_open=True), rows)

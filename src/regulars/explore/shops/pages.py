@@ -22,7 +22,7 @@ from regulars.stores.model import NamedStore
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
-from regulars.web.listing import Filter, ListView, cut, read_view, walk
+from regulars.web.listing import Filter, ListView, make_page, read_view, walk
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
@@ -44,7 +44,7 @@ async def show_stores(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         known = await count_stores(tx, visit.organization_id, most=RANKED_MAX + 1)
         view = _view(visit, known)
-        page = cut(view, await _look(tx, visit, view, view.request), _position)
+        page = make_page(view, await _look(tx, visit, view, view.request), _position)
         lines = await _lines(tx, visit, page.rows)
         filling = await filled_until(tx, visit.organization_id)
     consent = await read_figures(visit.database, visit.organization_id, time_zone=zone.key)
@@ -144,7 +144,8 @@ def _chart(formats: Format, days: list[Day], currency: str) -> object:
     sums = [day.total.sums.get(currency) for day in days]
     net = [0 if one is None else one.net_cents for one in sums]
     titles = [
-        f"{formats.day(day.day)}: {formats.money_round(cents, currency)}" for day, cents in zip(days, net, strict=True)
+        f"{formats.day(day.day)}: {formats.money_rounded(cents, currency)}"
+        for day, cents in zip(days, net, strict=True)
     ]
     return bar_chart(
         [cents / 100 for cents in net], titles=titles, labels=[formats.day(day.day) for day in days], is_last_open=True

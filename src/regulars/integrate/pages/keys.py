@@ -48,7 +48,7 @@ def pages(*, public_url: str | None) -> tuple[Page, ...]:
     needs = Action.MANAGE_INGEST_KEYS
     return (
         Page(path=PATH, needs=needs, handle=desk.list),
-        Form(path=PATH, needs=needs, handle=desk.create, asks_password=True),
+        Form(path=PATH, needs=needs, handle=desk.create, needs_password=True),
         Page(path=f"{PATH}/new", needs=needs, handle=desk.new),
         Page(path=f"{PATH}/{{key}}", needs=needs, handle=desk.show),
         Page(path=f"{PATH}/{{key}}/revoke", needs=needs, handle=desk.ask_to_revoke),

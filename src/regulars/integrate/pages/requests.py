@@ -13,7 +13,7 @@ from regulars.request_log.model import ENTRIES_PER_KEY_MAX, REFUSALS_PER_DAY_MAX
 from regulars.request_log.read import find_answer, list_answers
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
-from regulars.web.listing import Filter, cut, read_view
+from regulars.web.listing import Filter, make_page, read_view
 from regulars.web.mask import HIDDEN
 from regulars.web.render import render
 from regulars.web.route import Page
@@ -59,7 +59,7 @@ async def _list(visit: Visit) -> Response:
             kind=Kind(view.value("kind") or Kind.ALL),
             api_key_id=API_KEY.decode(view.value("key")),
         )
-    page = cut(view, found)
+    page = make_page(view, found)
     return render(visit, "integrate/requests.html", view=view, page=page, keys=keys, bounds=Bounds())
 
 

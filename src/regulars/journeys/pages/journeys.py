@@ -17,7 +17,7 @@ from regulars.journeys.runs.lists import list_spans, list_versions
 from regulars.journeys.stats import JourneyFigures, count_at_fault, count_parked, read_figures, read_sums
 from regulars.kit.ids import JOURNEY
 from regulars.kit.keyset import PageRows, page_of
-from regulars.web.listing import Filter, ListView, cut, id_position, read_view
+from regulars.web.listing import Filter, ListView, id_position, make_page, read_view
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
@@ -40,7 +40,7 @@ async def show_journeys(visit: Visit) -> Response:
     view = read_view(visit, "journeys", PATH, filters=FILTERS)
     async with visit.database.reading() as tx:
         every = await list_journeys(tx, visit.organization_id, limit=JOURNEYS_MAX)
-        page = cut(view, _of_view(view, every))
+        page = make_page(view, _of_view(view, every))
         sums = await read_sums(tx, visit.organization_id, [row.id for row in page.rows])
         parked = await count_parked(tx, visit.organization_id, most=PARKED_COUNTED_MAX)
     lines = [Line(row, journey_url(visit, row), sums[row.id], parked.get(row.id, 0)) for row in page.rows]

@@ -132,7 +132,7 @@ async def _activation(tx: Tx, visit: Visit, journey: Journey, form: FormState, *
     texting = await load_texting(tx, organization_id)
     backtest = await find_backtest(tx, organization_id, journey.row.id)
     is_played = backtest is not None and backtest.version == journey.row.version and backtest.report is not None
-    country = visit.place.default_country
+    country = visit.organization.default_country
     cards = draw(definition, journey.faults, segments=segments)
     return render(
         visit,

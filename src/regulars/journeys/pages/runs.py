@@ -29,7 +29,7 @@ from regulars.profiles.search import find_candidates
 from regulars.sales.listing import find_sale
 from regulars.web import mask
 from regulars.web.errors import PageNotFound
-from regulars.web.listing import Filter, ListView, cut, read_view
+from regulars.web.listing import Filter, ListView, make_page, read_view
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
@@ -68,7 +68,7 @@ async def show_runs(visit: Visit) -> Response:
             tx,
             visit.organization_id,
             view.value("who"),
-            default_country=visit.place.default_country,
+            default_country=visit.organization.default_country,
             sees_personal=visit.sees_personal,
         )
         customer = people[0].id if len(people) == 1 else None
@@ -76,8 +76,8 @@ async def show_runs(visit: Visit) -> Response:
         found = await _find(tx, visit, journey, view, customer) if is_known else PageRows()
         explained: list[Explained] = []
         if customer is not None:
-            explained = await explain(tx, visit.organization_id, journey, customer, secret=visit.place.secret)
-        page = cut(view, found)
+            explained = await explain(tx, visit.organization_id, journey, customer, secret=visit.organization.secret)
+        page = make_page(view, found)
         lines = await _lines(tx, visit, list(page.rows))
         sums = await read_sums(tx, visit.organization_id, [journey.row.id])
     return render(

@@ -22,7 +22,7 @@ from regulars.profiles.find import find_profile
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import cut, read_view
+from regulars.web.listing import make_page, read_view
 from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
@@ -34,7 +34,7 @@ ANSWER_CHARACTERS_MAX: Final = 1_000
 async def show_inbox(visit: Visit) -> Response:
     view = read_view(visit, "inbox", INBOX)
     async with visit.database.reading() as tx:
-        page = cut(view, await list_waiting(tx, visit.organization_id, view.request))
+        page = make_page(view, await list_waiting(tx, visit.organization_id, view.request))
     return render(visit, "messaging/inbox.html", view=view, page=page, shown=MessageView(visit))
 
 

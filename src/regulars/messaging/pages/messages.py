@@ -29,7 +29,7 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import Filter, ListView, cut, read_view, walk
+from regulars.web.listing import Filter, ListView, make_page, read_view, walk
 from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
@@ -72,7 +72,7 @@ async def show_messages(find_journeys: FindJourneys, visit: Visit) -> Response:
         found = PageRows() if text else await _list(tx, visit, view, view.request)
         texting = await load_texting(tx, visit.organization_id)
         undecided = await count_undecided(tx, visit.organization_id, most=COUNTED_MAX)
-        page = cut(view, found)
+        page = make_page(view, found)
         runs = {line.origin_id for line in page.rows if line.origin_kind == OriginKind.JOURNEY and line.origin_id}
         journeys = await find_journeys(tx, visit.organization_id, runs)
     return render(
@@ -97,7 +97,7 @@ def _exactly(visit: Visit, text: str) -> str | None:
     if not visit.sees_personal:
         return None
     try:
-        return visit.url(NUMBERS, hash_number(visit.place.secret, read_consent_number(text)).hex())
+        return visit.url(NUMBERS, hash_number(visit.organization.secret, read_consent_number(text)).hex())
     except InvalidPhoneNumber:
         return None
 
@@ -234,7 +234,7 @@ def pages(*, find_journeys: FindJourneys) -> tuple[Page, ...]:
     """`find_journeys` finds the journeys that texts came from, by their runs; they are a room above this one."""
     return (
         Page(path=MESSAGES, needs=Action.READ, handle=partial(show_messages, find_journeys)),
-        Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, asks_password=True),
+        Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, needs_password=True),
         Page(path=f"{MESSAGES}/{{text}}", needs=Action.READ, handle=partial(show_text, find_journeys)),
         Page(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=ask_to_resend),
         Form(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=send_again),

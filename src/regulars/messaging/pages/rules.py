@@ -90,8 +90,8 @@ def week(rule: Rule, default: Rule) -> list[DayBar]:
 def _lines(visit: Visit, texting: Texting) -> list[CountryLine]:
     settings = texting.settings
     codes = {*DEFAULT_RULES, *settings.rules, *settings.notices}
-    if visit.place.default_country in zones_by_country():
-        codes.add(visit.place.default_country or "")
+    if visit.organization.default_country in zones_by_country():
+        codes.add(visit.organization.default_country or "")
     lines = []
     for code in sorted(codes - {""}, key=country_name):
         notice = texting.notice_of(code)

@@ -27,7 +27,7 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import Filter, cut, read_view, walk
+from regulars.web.listing import Filter, make_page, read_view, walk
 from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
@@ -42,7 +42,7 @@ async def show_collisions(visit: Visit) -> Response:
     is_reviewed = view.value("state") == "reviewed"
     async with visit.database.reading() as tx:
         found = await list_collisions(tx, visit.organization_id, view.request, is_reviewed=is_reviewed)
-    page = cut(view, found, position_of)
+    page = make_page(view, found, position_of)
     return render(visit, "sales/collisions.html", view=view, page=page, is_reviewed=is_reviewed)
 
 

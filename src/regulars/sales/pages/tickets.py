@@ -25,7 +25,7 @@ from regulars.stores.find import find_store, find_stores, list_stores
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
-from regulars.web.listing import Filter, ListView, cut, read_view, walk
+from regulars.web.listing import Filter, ListView, make_page, read_view, walk
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
@@ -99,7 +99,7 @@ async def show_tickets(visit: Visit) -> Response:
         view = read_view(visit, "tickets", PATH, filters=await filters(tx, visit))
         wanted = await read_filters(tx, visit, view)
         found = await _list(tx, visit, wanted, view.request)
-    page = cut(view, found, position_of)
+    page = make_page(view, found, position_of)
     return render(
         visit,
         "sales/tickets.html",

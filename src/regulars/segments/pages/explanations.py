@@ -139,7 +139,7 @@ async def tell_why(tx: Tx, visit: Visit, who: str, resolved: Resolved, words: La
         tx,
         visit.organization_id,
         who,
-        default_country=visit.place.default_country,
+        default_country=visit.organization.default_country,
         sees_personal=visit.sees_personal,
     )
     if len(people) != 1:

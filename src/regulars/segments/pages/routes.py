@@ -41,7 +41,7 @@ def pages(
         tree(path=f"{one}/draft", handle=builder.draft),
         tree(path=f"{one}/save", handle=builder.save),
         Page(path=f"{one}/members", needs=read, handle=members.show),
-        Page(path=f"{one}/members.csv", needs=edit, handle=members.export, asks_password=True),
+        Page(path=f"{one}/members.csv", needs=edit, handle=members.export, needs_password=True),
         Page(path=f"{one}/delete", needs=edit, handle=builder.ask_to_delete),
         Form(path=f"{one}/delete", needs=edit, handle=builder.delete),
     )

@@ -16,7 +16,7 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import Filter, ListView, cut, read_view, walk
+from regulars.web.listing import Filter, ListView, make_page, read_view, walk
 from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
@@ -76,7 +76,7 @@ class DeliveryPages:
         async with visit.database.transaction() as tx:
             endpoints = await manage.list_endpoints(tx, visit.organization_id)
             view = _view(visit, endpoints)
-            page = cut(view, await list_deliveries(tx, visit.organization_id, _wanted(view), view.request))
+            page = make_page(view, await list_deliveries(tx, visit.organization_id, _wanted(view), view.request))
         return render(
             visit,
             "webhooks/deliveries.html",

@@ -56,8 +56,8 @@ class EndpointPages:
             Page(path=f"{one}/delete", needs=manages, handle=self.ask_to_delete),
             Form(path=f"{one}/delete", needs=manages, handle=self.delete),
             Page(path=f"{one}/rotate", needs=manages, handle=self.ask_to_rotate),
-            Form(path=f"{one}/rotate", needs=manages, handle=self.rotate, asks_password=True),
-            Form(path=f"{one}/reveal", needs=manages, handle=self.reveal, asks_password=True),
+            Form(path=f"{one}/rotate", needs=manages, handle=self.rotate, needs_password=True),
+            Form(path=f"{one}/reveal", needs=manages, handle=self.reveal, needs_password=True),
         )
 
     async def show_all(self, visit: Visit) -> Response:

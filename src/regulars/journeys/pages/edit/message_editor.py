@@ -85,7 +85,7 @@ async def measure_text(tx: Tx, visit: Visit, definition: Definition, text: str, 
         tx,
         visit.organization_id,
         who,
-        default_country=visit.place.default_country,
+        default_country=visit.organization.default_country,
         sees_personal=visit.sees_personal,
     )
     samples = await _samples(tx, visit, definition, people) if people or not who else []

@@ -12,8 +12,8 @@ import uvloop
 from regulars.accounts.audit.log import sweep_addresses
 from regulars.catalog.counts.counting import CountQueue
 from regulars.catalog.model import Catalog
-from regulars.consent.browse.figures import ConsentFigures
 from regulars.consent.facts import SubscriptionsChanged
+from regulars.consent.figures import ConsentFiguresQueue
 from regulars.demo.runs.queue import DemoQueue
 from regulars.idempotency.model import RETENTION as IDEMPOTENCY_RETENTION
 from regulars.idempotency.sweep import sweep as sweep_idempotency_keys
@@ -137,7 +137,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         ColumnsBuild(),
         Sweep("segments.unneeded", COLUMNS, end_unneeded, poll_every_s=3600),
         SizeQueue(Analysis(settings)),
-        ConsentFigures(),
+        ConsentFiguresQueue(),
         deliveries,
         ProbeQueue(deliveries),
         Sweep("webhooks.sweep", WEBHOOK_MESSAGES, sweep_webhooks, poll_every_s=3600),

@@ -11,13 +11,14 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent import queries
-from regulars.consent.erase import erase_consent
 from regulars.consent.find import find_subscription
+from regulars.consent.history import list_entries
 from regulars.consent.inbound import Reply, record_inbound_start, record_inbound_stop
-from regulars.consent.ledger import Origin, Payload, Recorded
+from regulars.consent.ledger import OptInResult, Origin, Payload
 from regulars.consent.model import Entry, Event, OptIn, OptOut, Proof
 from regulars.consent.opt_in import Consent, opt_in
-from regulars.consent.opt_out import Withdrawal, Withdrawn, opt_out
+from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
+from regulars.consent.personal import erase_consent
 from regulars.consent.subscription import Subscription
 from regulars.consent.verify import Verification, verify_subscription
 from regulars.kit.clock import parse_timestamp
@@ -83,20 +84,20 @@ class Desk:
 
         return self.runner.run(transact())
 
-    def opt_ins(self, *consents: Consent, now: datetime = NOW) -> list[Recorded | ApiError]:
+    def opt_ins(self, *consents: Consent, now: datetime = NOW) -> list[OptInResult | ApiError]:
         return self.do(lambda tx: opt_in(tx, self.organization_id, consents, secret=self.secret), now=now)
 
-    def opt_in(self, number: str = NUMBER, *, now: datetime = NOW, **given: Any) -> Recorded:
+    def opt_in(self, number: str = NUMBER, *, now: datetime = NOW, **given: Any) -> OptInResult:
         (result,) = self.opt_ins(consent(number, **given), now=now)
-        assert isinstance(result, Recorded), result
+        assert isinstance(result, OptInResult), result
         return result
 
-    def opt_outs(self, *withdrawals: Withdrawal, now: datetime = NOW) -> list[Withdrawn | ApiError]:
+    def opt_outs(self, *withdrawals: Withdrawal, now: datetime = NOW) -> list[OptOutResult | ApiError]:
         return self.do(lambda tx: opt_out(tx, self.organization_id, withdrawals, secret=self.secret), now=now)
 
-    def opt_out(self, number: str | None = NUMBER, *, now: datetime = NOW, **given: Any) -> Withdrawn:
+    def opt_out(self, number: str | None = NUMBER, *, now: datetime = NOW, **given: Any) -> OptOutResult:
         (result,) = self.opt_outs(withdrawal(number, **given), now=now)
-        assert isinstance(result, Withdrawn), result
+        assert isinstance(result, OptOutResult), result
         return result
 
     def refusal(self, command: Consent | Withdrawal, *, now: datetime = NOW) -> tuple[int, str]:
@@ -140,7 +141,7 @@ class Desk:
         return found.head
 
     def entries(self, subscription_id: UUID) -> list[Entry]:
-        return self.do(lambda tx: queries.list_entries(tx, self.organization_id, subscription_id, after=0, limit=None))
+        return self.do(lambda tx: list_entries(tx, self.organization_id, subscription_id, after=0, limit=None))
 
     def sql(self, query: Any, *parameters: Any) -> list[Any]:
         """A statement that names the organization as its first parameter."""

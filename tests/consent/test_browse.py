@@ -8,11 +8,11 @@ from datetime import timedelta
 import msgspec
 from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF
 
-from regulars.consent.browse import listing
-from regulars.consent.browse.allowed import were_we_allowed
-from regulars.consent.browse.certificate import as_json, make_certificate
-from regulars.consent.browse.figures import count_figures, read_figures
-from regulars.consent.browse.listing import list_newest, search_subscription
+from regulars.consent import find
+from regulars.consent.certificate import as_json, make_certificate
+from regulars.consent.figures import count_figures, read_figures
+from regulars.consent.find import list_newest, search_subscription
+from regulars.consent.history import find_consent_at
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import SUBSCRIPTION
 from regulars.kit.keyset import PageRequest
@@ -21,7 +21,7 @@ from regulars.stores.upsert import upsert_stores
 
 
 def ask(desk, subscription, at, *, now=NOW + 60 * DAY):
-    return desk.do(lambda tx: were_we_allowed(tx, desk.organization_id, subscription.id, at), now=now)
+    return desk.do(lambda tx: find_consent_at(tx, desk.organization_id, subscription.id, at), now=now)
 
 
 def test_before_the_first_word_nobody_may_be_texted(desk):
@@ -115,7 +115,7 @@ def test_the_list_is_newest_first_and_filtered(desk):
 
 
 def test_a_rare_filter_looks_at_a_bounded_stretch_and_says_where_it_ended(desk, monkeypatch):
-    monkeypatch.setattr(listing, "LOOKED_AT_MAX", 2)
+    monkeypatch.setattr(find, "ROWS_SCANNED_MAX", 2)
     rare = desk.opt_in("+33612345601", source="EVENT").subscription
     others = [desk.opt_in(f"+3361234560{n}").subscription for n in range(2, 6)]
 

@@ -5,11 +5,11 @@ import asyncio
 from tests.consent.desk import DAY, MINUTE, NOW, NUMBER, PROOF, Desk, consent
 
 from regulars.consent import chain
-from regulars.consent.erase import erase_consent
 from regulars.consent.find import list_subscriptions
-from regulars.consent.ledger import Recorded
+from regulars.consent.ledger import OptInResult
 from regulars.consent.model import Outcome, State, Status
 from regulars.consent.opt_in import opt_in
+from regulars.consent.personal import erase_consent
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import ByExternalId
 from regulars.profiles.personal import delete_profiles, lock_profiles_to_erase
@@ -141,12 +141,12 @@ def test_no_consent_links_to_a_profile_that_is_erased_at_the_same_time(desk: Des
     profile_id = desk.profile("CUST-1", phone_number=OTHER_NUMBER)
     numbers = [f"+3361234567{digit}" for digit in range(6)]
 
-    async def consent_to(number: str) -> Recorded | ApiError:
+    async def consent_to(number: str) -> OptInResult | ApiError:
         async with desk.database.transaction() as tx:
             given = [consent(number, profile="CUST-1")]
             return (await opt_in(tx, desk.organization_id, given, secret=desk.secret))[0]
 
-    async def race() -> list[Recorded | ApiError]:
+    async def race() -> list[OptInResult | ApiError]:
         early = [await consent_to(number) for number in numbers[:3]]
         async with desk.database.transaction() as tx:
             locked = await lock_profiles_to_erase(tx, desk.organization_id, [ByExternalId("CUST-1")])

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import psycopg
 
-from regulars.consent.numbers.gate import NumberConsent, lock_free_consents
+from regulars.consent.numbers import NumberConsent, lock_free_consents
 from regulars.http import careful
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx

@@ -10,7 +10,7 @@ from tests.support.room import anyio_backend, database
 from tests.support.visitor import sign_in
 
 from regulars.accounts.sessions import SessionStore
-from regulars.consent.browse.figures import count_figures
+from regulars.consent.figures import count_figures
 from regulars.explore.consents import pages as consents
 from regulars.explore.customers import pages as customers
 from regulars.explore.find import pages as find

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from regulars.consent.check import Asked, check
+from regulars.consent.check import CheckItem, check
 from regulars.consent.ledger import Origin
 from regulars.consent.model import Reason
 from regulars.consent.opt_in import Consent, opt_in
@@ -136,7 +136,7 @@ class Desk:
         secret = self.texting.secret
         [verdict] = self.do(
             lambda tx: check(
-                tx, self.organization_id, [Asked(phone_number=number)], secret=secret, suppressed=find_suppressed
+                tx, self.organization_id, [CheckItem(phone_number=number)], secret=secret, suppressed=find_suppressed
             )
         )
         return verdict.reason is Reason.SUBSCRIBED, verdict.reason.value

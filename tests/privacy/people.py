@@ -8,7 +8,7 @@ from psycopg import sql
 from tests.support.draining import drain
 from tests.support.room import SECRET
 
-from regulars.consent.ledger import Origin, Recorded
+from regulars.consent.ledger import OptInResult, Origin
 from regulars.consent.model import Proof
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.idempotency.model import Record
@@ -86,7 +86,7 @@ async def plant(database: Database, organization_id: UUID, person: dict[str, str
             origin=Origin(),
         )
         (recorded,) = await opt_in(tx, organization_id, [consent], secret=SECRET)
-        assert isinstance(recorded, Recorded)
+        assert isinstance(recorded, OptInResult)
         answers = {
             "upsert": {"id": PROFILE.encode(upserted.profile.id), "first_name": person["first_name"]},
             "opt-in": {"id": SUBSCRIPTION.encode(recorded.subscription.id), "profile": None, "phone_number": number},

@@ -11,7 +11,7 @@ from regulars.catalog.counts.counting import count_every_key
 from regulars.catalog.model import Catalog
 from regulars.cli.frame import run_on_pool
 from regulars.cli.output import CommandError, counted, out, print_json
-from regulars.consent.browse import figures
+from regulars.consent import figures
 from regulars.kit.db import Database, Tx
 from regulars.kit.settings import Settings
 from regulars.organizations import manage

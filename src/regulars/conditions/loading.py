@@ -22,7 +22,7 @@ from regulars.conditions.tree import (
     is_net_articles,
     walk,
 )
-from regulars.consent.check import Asked, Verdict, check
+from regulars.consent.check import CheckItem, Verdict, check
 from regulars.consent.model import Reason, Status
 from regulars.kit.clock import first_of_last
 from regulars.kit.db import Tx
@@ -87,8 +87,8 @@ async def _standings(
 ) -> dict[UUID, Standing]:
     """Each by their subscriptions, as `/v1/subscriptions/check` judges; and whoever has none, by their own number."""
     secret = (await find_particulars(tx.connection, organization_id)).secret
-    asked = [Asked(profile=ById(row.id)) for row in rows]
-    asked += [Asked(phone_number=row.phone_number if row.phone_reachable else None) for row in rows]
+    asked = [CheckItem(profile=ById(row.id)) for row in rows]
+    asked += [CheckItem(phone_number=row.phone_number if row.phone_reachable else None) for row in rows]
     verdicts = await check(tx, organization_id, asked, secret=secret, suppressed=find_suppressed)
     by_profile, by_number = verdicts[: len(rows)], verdicts[len(rows) :]
     return {

@@ -6,14 +6,15 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.consent.check import FindSuppressed, Questions, Verdict, check
+from regulars.consent.check import CheckRequest, FindSuppressed, Verdict, check
 from regulars.consent.decode import decode_check, decode_opt_in, decode_opt_out, read_profile
 from regulars.consent.errors import ConsentedAtInFuture, InvalidPhoneNumber, SubscriptionNotFound
-from regulars.consent.find import find_subscription, list_history, list_subscriptions
-from regulars.consent.ledger import Origin, Recorded
+from regulars.consent.find import find_subscription, list_subscriptions
+from regulars.consent.history import list_entries
+from regulars.consent.ledger import OptInResult, Origin
 from regulars.consent.model import Entry, Outcome, Reason, Status
 from regulars.consent.opt_in import Consent, opt_in
-from regulars.consent.opt_out import Withdrawal, Withdrawn, opt_out
+from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
 from regulars.consent.subscription import Subscription, show_subscription, show_timestamp
 from regulars.consent.wire import (
@@ -70,7 +71,7 @@ async def run_opt_ins(tx: Tx, organization_id: UUID, writes: Sequence[Write]) ->
     commands = [write.command for write in writes]
     results = await opt_in(tx, organization_id, commands, secret=writes[0].request.caller.secret)
     return [
-        result if isinstance(result, ApiError) else _opt_in_answer(result, write.request.caller)
+        result if isinstance(result, ApiError) else _respond_to_opt_in(result, write.request.caller)
         for result, write in zip(results, writes, strict=True)
     ]
 
@@ -83,20 +84,20 @@ async def run_opt_outs(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -
     commands = [write.command for write in writes]
     results = await opt_out(tx, organization_id, commands, secret=writes[0].request.caller.secret)
     return [
-        result if isinstance(result, ApiError) else _opt_out_answer(result, write)
+        result if isinstance(result, ApiError) else _respond_to_opt_out(result, write)
         for result, write in zip(results, writes, strict=True)
     ]
 
 
-def prepare_check(request: Request) -> Questions:
+def prepare_check(request: Request) -> CheckRequest:
     return decode_check(request.body, default_country=request.caller.default_country)
 
 
 async def handle_check(
-    tx: Tx, request: Request, questions: Questions, *, suppressed: FindSuppressed | None = None
+    tx: Tx, request: Request, questions: CheckRequest, *, suppressed: FindSuppressed | None = None
 ) -> Answer:
     caller = request.caller
-    judged = await check(tx, caller.organization_id, questions.asked, secret=caller.secret, suppressed=suppressed)
+    judged = await check(tx, caller.organization_id, questions.items, secret=caller.secret, suppressed=suppressed)
     return Answer(200, encode(CheckOut([_verdict_out(verdict) for verdict in judged])))
 
 
@@ -143,7 +144,7 @@ async def handle_history(tx: Tx, request: Request) -> Answer:
     cursor = query.get("cursor")
     after = 0 if cursor is None else int(read_cursor(caller.secret, scope, cursor)[0])
     subscription = await _referred_subscription(tx, request)
-    found = await list_history(tx, caller.organization_id, subscription.id, after=after, limit=limit + 1)
+    found = await list_entries(tx, caller.organization_id, subscription.id, after=after, limit=limit + 1)
     page, following = cut_page(
         found, limit, secret=caller.secret, scope=scope, position_of=lambda entry: (str(entry.sequence),)
     )
@@ -180,7 +181,7 @@ async def _referred_subscription(tx: Tx, request: Request) -> Subscription:
     return found
 
 
-def _opt_in_answer(recorded: Recorded, caller: Caller) -> Answer:
+def _respond_to_opt_in(recorded: OptInResult, caller: Caller) -> Answer:
     subscription, outcome = recorded.subscription, recorded.outcome.value
     automation = AutomationOut(recorded.automation)
     out: OptInOut | OptInReceipt
@@ -191,12 +192,12 @@ def _opt_in_answer(recorded: Recorded, caller: Caller) -> Answer:
     return Answer(201 if recorded.outcome is Outcome.CREATED else 200, encode(out))
 
 
-def _opt_out_answer(withdrawn: Withdrawn, write: Write) -> Answer:
+def _respond_to_opt_out(withdrawn: OptOutResult, write: Write) -> Answer:
     main, outcome, automation = withdrawn.subscription, withdrawn.outcome.value, AutomationOut("not_applicable")
     out: OptOutOut | OptOutReceipt
     if write.request.caller.is_ingest_only:
-        told: Withdrawal = write.command
-        receipt_of = partial(_receipt, names_number=told.phone_number is not None)
+        withdrawal: Withdrawal = write.command
+        receipt_of = partial(_receipt, names_number=withdrawal.phone_number is not None)
         out = OptOutReceipt(receipt_of(main), [receipt_of(it) for it in withdrawn.subscriptions], outcome, automation)
     else:
         shown = [show_subscription(it) for it in withdrawn.subscriptions]
@@ -205,7 +206,7 @@ def _opt_out_answer(withdrawn: Withdrawn, write: Write) -> Answer:
 
 
 def _receipt(subscription: Subscription, *, names_number: bool) -> SubscriptionReceipt:
-    """What a key that may only ingest learns of a subscription; its number only if the request named it."""
+    """The response to a key that may only ingest; it has the number only if the request named it."""
     state = subscription.state
     number = state.phone_number if names_number and state.phone_number is not None else msgspec.UNSET
     return SubscriptionReceipt(SUBSCRIPTION.encode(subscription.id), state.status.value, number)
@@ -321,7 +322,7 @@ ROUTES: tuple[Route, ...] = (
         examples={"two": {"items": [{"phone_number": "+33612345678"}, {"profile_id": "CUST-1042"}]}},
         prepare=prepare_check,
         handle=handle_check,
-        cost=lambda questions: len(questions.asked),
+        cost=lambda questions: len(questions.items),
     ),
     Read(
         path="/v1/subscriptions",

@@ -1,4 +1,4 @@
-"""Answer who may be texted: the question behind `POST /v1/subscriptions/check`. It writes nothing."""
+"""Check who may be texted: the use case behind `POST /v1/subscriptions/check`. It writes nothing."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple
@@ -14,15 +14,15 @@ from regulars.profiles.find import find_profiles
 from regulars.profiles.model import ProfileRef
 
 
-class Asked(NamedTuple):
-    """A number in E.164, or a profile; neither, if the number could not be read."""
+class CheckItem(NamedTuple):
+    """A number in E.164, or a profile; neither if the number could not be read."""
 
     phone_number: str | None = None
     profile: Reference | None = None
 
 
-class Questions(NamedTuple):
-    asked: Sequence[Asked]
+class CheckRequest(NamedTuple):
+    items: Sequence[CheckItem]
     # The unknown members of the body they were read from.
     ignored: tuple[str, ...] = ()
 
@@ -31,23 +31,28 @@ class Verdict(NamedTuple):
     reason: Reason
     phone_number: str | None = None
     profile: ProfileRef | None = None
-    # The one that decided.
+    # The subscription that decided.
     subscription: Subscription | None = None
 
 
-# Which of these numbers, given by their hashes, wait for a person to decide what they meant; a room above knows.
+# Finds the hashes of numbers with a reply that may be a STOP and waits for a user's decision; a room above has them.
 FindSuppressed = Callable[[Tx, UUID, Collection[bytes]], Awaitable[set[bytes]]]
 
 
 async def check(
-    tx: Tx, organization_id: UUID, asked: Sequence[Asked], *, secret: bytes, suppressed: FindSuppressed | None = None
+    tx: Tx,
+    organization_id: UUID,
+    items: Sequence[CheckItem],
+    *,
+    secret: bytes,
+    suppressed: FindSuppressed | None = None,
 ) -> list[Verdict]:
     """Judge each in order. A profile is judged by its subscribed number that was consented last, else by its latest
     withdrawal; a number on the profile itself counts for nothing."""
     hashes = {
-        it.phone_number: chain.hash_number(secret, it.phone_number) for it in asked if it.phone_number is not None
+        it.phone_number: chain.hash_number(secret, it.phone_number) for it in items if it.phone_number is not None
     }
-    references = {it.profile for it in asked if it.profile is not None}
+    references = {it.profile for it in items if it.profile is not None}
     profiles = await find_profiles(tx, organization_id, references) if references else {}
     by_hash = {
         row.head.number_hash: subscription_in(row)
@@ -60,7 +65,7 @@ async def check(
         if row.head.state is not None
     }
     verdicts = []
-    for it in asked:
+    for it in items:
         if it.phone_number is not None:
             verdicts.append(_judge(by_hash.get(hashes[it.phone_number]), phone_number=it.phone_number))
         elif it.profile is None:
@@ -69,13 +74,13 @@ async def check(
             verdicts.append(Verdict(Reason.UNKNOWN_PROFILE))
         else:
             verdicts.append(_judge(by_profile.get(profile.id), profile=profile))
-    return verdicts if suppressed is None else await _hold_back(tx, organization_id, verdicts, secret, suppressed)
+    return verdicts if suppressed is None else await _suppress(tx, organization_id, verdicts, secret, suppressed)
 
 
-async def _hold_back(
+async def _suppress(
     tx: Tx, organization_id: UUID, verdicts: list[Verdict], secret: bytes, suppressed: FindSuppressed
 ) -> list[Verdict]:
-    """Whoever may be texted, but may have asked to stop, may not until somebody has read it."""
+    """Suppress the subscribed numbers whose reply may be a STOP, until a user has decided about it."""
     hashes = {
         verdict.phone_number: chain.hash_number(secret, verdict.phone_number)
         for verdict in verdicts

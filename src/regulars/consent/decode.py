@@ -4,7 +4,7 @@ from functools import partial
 
 import msgspec
 
-from regulars.consent.check import Asked, Questions
+from regulars.consent.check import CheckItem, CheckRequest
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.ledger import Origin
 from regulars.consent.model import Proof
@@ -68,24 +68,24 @@ def _withdrawal(origin: Origin, default_country: str | None, sent: OptOutIn, ign
     )
 
 
-def decode_check(body: bytes, *, default_country: str | None) -> Questions:
-    """Decode questions about who may be texted; a number that cannot be read is answered, not refused."""
-    return _checks.read(body, partial(_questions, default_country))
+def decode_check(body: bytes, *, default_country: str | None) -> CheckRequest:
+    """Decode a check; a number that cannot be read gets a result of its own and refuses nothing."""
+    return _checks.read(body, partial(_check_request, default_country))
 
 
-def _questions(default_country: str | None, sent: CheckIn, ignored: tuple[str, ...]) -> Questions:
+def _check_request(default_country: str | None, sent: CheckIn, ignored: tuple[str, ...]) -> CheckRequest:
     for index, item in enumerate(sent.items):
         check_one_named(msgspec.structs.asdict(item), field=f"items[{index}]")
-    asked = [
-        Asked(phone_number=_read_if_known(item.phone_number or "", default_country))
+    items = [
+        CheckItem(phone_number=_read_number(item.phone_number or "", default_country))
         if item.profile_id is None
-        else Asked(profile=read_profile(item.profile_id))
+        else CheckItem(profile=read_profile(item.profile_id))
         for item in sent.items
     ]
-    return Questions(asked, ignored)
+    return CheckRequest(items, ignored)
 
 
-def _read_if_known(text: str, default_country: str | None) -> str | None:
+def _read_number(text: str, default_country: str | None) -> str | None:
     try:
         return read_known_number(text, default_country=default_country)
     except InvalidPhoneNumber:
@@ -101,7 +101,7 @@ def _read_store(text: str) -> Reference:
 
 
 def _read_proof(sent: ProofIn) -> Proof | None:
-    """A proof with nothing in it says as much as none."""
+    """An empty proof is no proof."""
     if sent.terms_url is not None:
         check_url(sent.terms_url, field="consent_proof.terms_url")
     proof = Proof(sent.terms_url, sent.terms_version, sent.source_text)

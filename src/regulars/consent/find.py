@@ -1,14 +1,26 @@
-"""Read subscriptions and their histories."""
+"""Find and list subscriptions."""
 
-from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
 from uuid import UUID
 
+from psycopg.sql import SQL
+
 from regulars.consent import chain, queries
-from regulars.consent.model import Entry, Status
+from regulars.consent.model import Status
+from regulars.consent.phone import read_if_number
 from regulars.consent.queries import SubscriptionRow
 from regulars.consent.subscription import Subscription, subscription_of
 from regulars.kit.changes import Since
 from regulars.kit.db import Tx
+from regulars.kit.ids import SUBSCRIPTION
+from regulars.kit.keyset import Keyset, PageRequest, PageRows
+
+# How many rows one page scans for a rare filter; then the user decides whether to scan further.
+ROWS_SCANNED_MAX: Final = 20_000
+PER_CUSTOMER_MAX: Final = 20
+# A withdrawn number of an erased person: only its keyed hash is stored.
+DO_NOT_CONTACT: Final = "DO_NOT_CONTACT"
 
 
 async def find_subscription(tx: Tx, organization_id: UUID, subscription_id: UUID) -> Subscription | None:
@@ -30,7 +42,7 @@ async def list_subscriptions(
 ) -> list[Subscription]:
     """Subscriptions in the order of their creation, or of their last change.
 
-    A number is found by its hash, also after it was erased.
+    A number is found by its hash, even after it was erased.
     """
     rows = await queries.list_subscriptions(
         tx,
@@ -46,22 +58,151 @@ async def list_subscriptions(
 
 
 async def find_by_hash(tx: Tx, organization_id: UUID, number_hash: bytes) -> Subscription | None:
-    """The subscription of a number that is known by its hash."""
+    """The subscription of the number with this hash."""
     rows = await queries.list_subscriptions(tx, organization_id, number_hash=number_hash, limit=1)
     return subscription_in(rows[0]) if rows else None
-
-
-async def list_history(
-    tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: int, limit: int
-) -> Sequence[Entry]:
-    """Entries of the ledger, oldest first, from the one after `after` on."""
-    return await queries.list_entries(tx, organization_id, subscription_id, after=after, limit=limit)
 
 
 def subscription_in(row: SubscriptionRow) -> Subscription:
     state = row.head.state
     if state is None:
-        raise AssertionError("no committed head is without an entry")
+        raise AssertionError("every committed head has an entry")
     names = {state.profile_id: row.profile_external_id, state.store_id: row.store_external_id}
     known = {linked: name for linked, name in names.items() if linked is not None and name is not None}
     return subscription_of(row.head, state, known)
+
+
+async def search_subscription(
+    tx: Tx, organization_id: UUID, text: str, *, secret: bytes, sees_personal: bool
+) -> Subscription | None:
+    """The subscription with this id or number; a user who may not see personal data cannot try out numbers."""
+    identifier = SUBSCRIPTION.decode(text)
+    if identifier is not None:
+        return await find_subscription(tx, organization_id, identifier)
+    if not sees_personal:
+        return None
+    number = read_if_number(text)
+    if number is None:
+        return None
+    found = await list_subscriptions(tx, organization_id, secret=secret, phone_number=number, limit=1)
+    return found[0] if found else None
+
+
+async def list_of_customer(tx: Tx, organization_id: UUID, profile_id: UUID, *, secret: bytes) -> list[Subscription]:
+    """The numbers linked to a customer."""
+    return await list_subscriptions(tx, organization_id, secret=secret, profile_id=profile_id, limit=PER_CUSTOMER_MAX)
+
+
+class SubscriptionLine(NamedTuple):
+    """A subscription in a list."""
+
+    id: UUID
+    phone_number: str | None
+    status: str
+    consent_source: str | None
+    consented_at: datetime | None
+    unsubscribed_at: datetime | None
+    has_terms: bool
+    profile_id: UUID | None
+    profile_external_id: str | None
+    first_name: str | None
+    last_name: str | None
+
+
+_NEWEST: Final = Keyset({"s.id": UUID}, is_descending=True)
+_INDEXED: Final = {"status": "s.status = %(status)s"}
+_FILTERS: Final = {
+    "source": "s.consent_source = %(source)s",
+    "is_weak": "s.status = 'SUBSCRIBED' AND s.terms_version IS NULL AND s.source_text IS NULL",
+    "is_erased": "(s.phone_number IS NULL) = %(is_erased)s",
+}
+
+
+async def list_newest(
+    tx: Tx,
+    organization_id: UUID,
+    page: PageRequest,
+    *,
+    status: str | None = None,
+    source: str | None = None,
+    is_weak: bool = False,
+) -> PageRows[SubscriptionLine]:
+    """Subscriptions, the newest first, among a bounded number of rows.
+
+    `status` is one of a subscription, or `DO_NOT_CONTACT`; a withdrawn number that was erased has only the latter.
+    """
+    is_erased = None if status is None or status == Status.SUBSCRIBED else status == DO_NOT_CONTACT
+    return await _NEWEST.scan(
+        tx,
+        SQL(
+            """
+            SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at,
+                   CASE WHEN s.status = 'UNSUBSCRIBED' THEN s.latest_opt_out_at END, s.terms_version IS NOT NULL,
+                   p.id, p.external_id, p.first_name, p.last_name
+            FROM (
+                SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at, s.latest_opt_out_at,
+                       s.terms_version, s.source_text, s.profile_id
+                FROM subscriptions AS s
+                WHERE s.organization_id = %(organization_id)s {indexed} {beyond}
+                ORDER BY {ordered}
+                LIMIT %(looked_at)s
+            ) AS s
+            LEFT JOIN LATERAL (
+                SELECT id, external_id, first_name, last_name FROM profiles
+                WHERE organization_id = %(organization_id)s AND id = s.profile_id
+                LIMIT 1
+            ) AS p ON true
+            WHERE true {narrowed}
+            ORDER BY {ordered}
+            LIMIT %(limit)s
+            """
+        ),
+        page,
+        {
+            "organization_id": organization_id,
+            "status": Status.UNSUBSCRIBED.value if is_erased else status,
+            "source": source,
+            "is_weak": is_weak or None,
+            "is_erased": is_erased,
+        },
+        make=SubscriptionLine,
+        table="subscriptions AS s",
+        indexed=_INDEXED,
+        filters=_FILTERS,
+        rows_max=ROWS_SCANNED_MAX,
+    )
+
+
+class ConsentStatus(NamedTuple):
+    """The consent status of a customer, and the number that decides it; an erased number is None."""
+
+    status: str
+    phone_number: str | None
+
+
+async def find_consent_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> dict[UUID, ConsentStatus]:
+    """SUBSCRIBED if any number linked to the customer is, else UNSUBSCRIBED; a customer without numbers is absent."""
+    found: dict[UUID, ConsentStatus] = {}
+    rows = await _find_statuses(tx, organization_id, profile_ids) if profile_ids else []
+    for profile_id, status, phone_number in rows:
+        if profile_id not in found or status < found[profile_id].status:
+            found[profile_id] = ConsentStatus(status, phone_number)
+    return found
+
+
+async def _find_statuses(tx: Tx, organization_id: UUID, profile_ids: list[UUID]) -> list[tuple[UUID, str, str | None]]:
+    """The status and the number of each subscription of the customers."""
+    rows = await tx.fetch(
+        """
+        SELECT wanted.profile_id, s.status, s.phone_number
+        FROM unnest(%(profile_ids)s::uuid[]) AS wanted (profile_id)
+        CROSS JOIN LATERAL (
+            SELECT status, phone_number FROM subscriptions
+            WHERE organization_id = %(organization_id)s AND profile_id = wanted.profile_id
+            ORDER BY id
+            LIMIT 20
+        ) AS s
+        """,
+        {"organization_id": organization_id, "profile_ids": profile_ids},
+    )
+    return [(row[0], row[1], row[2]) for row in rows]

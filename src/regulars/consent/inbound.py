@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from regulars.consent.ledger import Origin, Recorded
+from regulars.consent.ledger import OptInResult, Origin
 from regulars.consent.model import Proof
-from regulars.consent.opt_in import Consent, Found, opt_in
-from regulars.consent.opt_out import Withdrawal, Withdrawn, opt_out
+from regulars.consent.opt_in import Consent, OptInReferences, opt_in
+from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
 
@@ -17,7 +17,7 @@ KEYWORD_SOURCE = "SMS_KEYWORD"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An inbound message: the sender's number in E.164, the words, and what the messaging room calls it."""
+    """An inbound message: the sender's number in E.164, the text, and the id that the messaging room gave it."""
 
     phone_number: str
     text: str
@@ -26,8 +26,8 @@ class Reply:
 
 async def record_inbound_stop(
     tx: Tx, organization_id: UUID, replies: Sequence[Reply], *, secret: bytes
-) -> list[Withdrawn | ApiError]:
-    """Withdraw at once: a STOP stands after everything known and is never superseded."""
+) -> list[OptOutResult | ApiError]:
+    """Withdraw at once: a STOP takes effect after every known event and is never superseded."""
     stops = [
         Withdrawal(phone_number=it.phone_number, origin=Origin(message_id=it.message_id), message=it.text)
         for it in replies
@@ -35,17 +35,17 @@ async def record_inbound_stop(
     return await opt_out(tx, organization_id, stops, secret=secret)
 
 
-async def find_for_start(tx: Tx, organization_id: UUID, phone_numbers: Sequence[str]) -> Found:
-    """Look up and hold the profiles that a START may concern. Profiles are locked before numbers, by opt-ins and by
-    erasures alike, so this comes before whoever hears the reply locks its number."""
-    asked = [_start(Reply(phone_number=it, text="", message_id=""), now=tx.now) for it in phone_numbers]
-    return await Found.look_up(tx, organization_id, asked)
+async def lock_profiles_for_start(tx: Tx, organization_id: UUID, phone_numbers: Sequence[str]) -> OptInReferences:
+    """Find and lock the profiles that a START may concern. Opt-ins and erasures lock profiles before numbers, so the
+    handler of a reply calls this before it locks the number."""
+    starts = [_start(Reply(phone_number=it, text="", message_id=""), now=tx.now) for it in phone_numbers]
+    return await OptInReferences.load(tx, organization_id, starts)
 
 
 async def record_inbound_start(
-    tx: Tx, organization_id: UUID, replies: Sequence[Reply], *, secret: bytes, found: Found | None = None
-) -> list[Recorded | ApiError]:
-    """Subscribe again, with the message as the proof; the number stays linked to whom it was."""
+    tx: Tx, organization_id: UUID, replies: Sequence[Reply], *, secret: bytes, found: OptInReferences | None = None
+) -> list[OptInResult | ApiError]:
+    """Subscribe again, with the message as the proof; the number stays linked to its profile."""
     starts = [_start(it, now=tx.now) for it in replies]
     return await opt_in(tx, organization_id, starts, secret=secret, found=found)
 

@@ -5,33 +5,35 @@ numbers run one after the other and cannot deadlock. Heads are never deleted, so
 with a new snapshot, always sees the row that won. There are two ways to open a ledger:
 
 - `reserve_ledger` inserts and locks the heads before anything is decided. An opt-out and an erasure need that: they
-  decide by whose the number is.
-- `open_ledger` takes every number for new and reads nothing. `write` inserts each head once, with its first entry
-  already in it; for a number that has a head, it locks that one and decides the number's events again. Most opt-ins are
-  of new numbers, and this saves the database a quarter of their time.
+  decide by the profile that the number is linked to.
+- `open_ledger` assumes that every number is new and reads nothing. `write` inserts each head once, with its first entry
+  already in it; for a number that has a head, it locks that head and decides the number's events again. Most opt-ins
+  are of new numbers, and this saves the database a quarter of their time.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
 
 from regulars.consent import chain, queries, statements
-from regulars.consent.model import Event, OptIn, Outcome, State, apply
+from regulars.consent.facts import SubscriptionChange, SubscriptionsChanged
+from regulars.consent.model import Event, OptIn, OptOut, Outcome, State, apply, opt_in_automation
 from regulars.consent.queries import HeadRow
-from regulars.consent.subscription import Subscription
-from regulars.consent.tell import Appended, tell_changed
+from regulars.consent.subscription import Subscription, find_names, show_subscription, subscription_of
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.commitments import commit, new_salt
 from regulars.kit.db import Tx
+from regulars.work import outbox
 from regulars.work.facts import AutomationState
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Who said it: a key with the request it sent, or a message; an erasure has neither."""
+    """The origin of an event: an API key with its request, or a message; an erasure has neither."""
 
     api_key_id: UUID | None = None
     request_id: str | None = None
@@ -39,8 +41,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What the ledger keeps of an event beyond what the rules need."""
+class EventDetails:
+    """What the ledger stores of an event beyond what the rules need."""
 
     origin: Origin
     reason: str | None = None
@@ -49,7 +51,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class OptInResult:
     subscription: Subscription
     outcome: Outcome
     automation: AutomationState = "not_applicable"
@@ -77,6 +79,28 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     request_id: str | None = None
 
 
+CHANGES = {Outcome.CREATED, Outcome.RESUBSCRIBED, Outcome.UPDATED, Outcome.UNSUBSCRIBED}
+
+
+class Appended(NamedTuple):
+    """An event on the ledger, its outcome, and the head after it."""
+
+    head: HeadRow
+    state: State
+    outcome: Outcome
+    event: Event
+    was_erased: bool
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the API shows anything different now; an erasure removes the number of a withdrawn subscription."""
+        return self.outcome in CHANGES or (self.is_erasure and not self.was_erased)
+
+    @property
+    def is_erasure(self) -> bool:
+        return isinstance(self.event, OptOut) and self.event.erases
+
+
 class Ledger:
     """The open heads of one batch, in one transaction."""
 
@@ -88,7 +112,7 @@ class Ledger:
         self._organization_id = organization_id
         self._unsaved = {head.number_hash for head in unsaved}
         self._heads = {head.number_hash: head for head in (*heads, *unsaved)}
-        self._events: list[tuple[bytes, Event, Said]] = []
+        self._events: list[tuple[bytes, Event, EventDetails]] = []
         self._decided: list[_Decided] = []
 
     def state(self, number_hash: bytes) -> State | None:
@@ -96,25 +120,25 @@ class Ledger:
         return None if head is None else head.state
 
     def linked_to(self, number_hash: bytes) -> UUID | None:
-        """Whose it is now: between the look-up and the lock the number may have been linked to somebody else."""
+        """The profile of the number, which may have changed between the look-up and the lock."""
         state = self.state(number_hash)
         return None if state is None else state.profile_id
 
     def subscription_id(self, number_hash: bytes) -> UUID:
         return self._heads[number_hash].id
 
-    def append(self, number_hash: bytes, event: Event, said: Said) -> int:
-        """Decide one event on its head, in memory. Gives its position in the list that `write` gives."""
-        self._events.append((number_hash, event, said))
-        self._decided.append(self._decide(number_hash, event, said))
+    def append(self, number_hash: bytes, event: Event, details: EventDetails) -> int:
+        """Decide one event on its head, in memory. Gives its position in the list that `write` returns."""
+        self._events.append((number_hash, event, details))
+        self._decided.append(self._decide(number_hash, event, details))
         return len(self._events) - 1
 
-    def _decide(self, number_hash: bytes, event: Event, said: Said) -> "_Decided":
+    def _decide(self, number_hash: bytes, event: Event, details: EventDetails) -> "_Decided":
         before = self._heads[number_hash]
         state, outcome, effective_at = apply(before.state, event)
-        # A number that was erased, and still is, gets no new content: its entries say only that something came.
-        is_bare = state.is_erased
-        payload = msgspec.json.encode(_payload(event, said, is_bare=is_bare))
+        # An erased number gets no new content: its entries say only that an event arrived.
+        is_erased = state.is_erased
+        payload = msgspec.json.encode(_payload(event, details, is_erased=is_erased))
         salt = new_salt()
         link = chain.Link(
             before.entry_count + 1,
@@ -127,13 +151,13 @@ class Ledger:
             before.last_hash,
         )
         hashed = chain.hash_link(link)
-        named = None if is_bare else _named_profile(event) or state.profile_id
-        is_unmoved = before.state is not None and state.shows_as(before.state)
+        named = None if is_erased else _named_profile(event) or state.profile_id
+        is_unchanged = before.state is not None and state.shows_as(before.state)
         after = before._replace(
             state=state,
             entry_count=link.sequence,
             last_hash=hashed,
-            updated_at=before.updated_at if is_unmoved else self._tx.now,
+            updated_at=before.updated_at if is_unchanged else self._tx.now,
             status=state.status.value,
         )
         self._heads[number_hash] = after
@@ -161,20 +185,20 @@ class Ledger:
         if others:
             await statements.update_heads(tx, organization_id, others)
         appended = [one.appended for one in self._decided]
-        await tell_changed(tx, organization_id, appended)
+        await _publish_changes(tx, organization_id, appended)
         return appended
 
     async def _decide_again(self, numbers: set[bytes]) -> None:
         """Decide the events of numbers that have a head already, on that head."""
         for head in await queries.lock_heads(self._tx, self._organization_id, numbers):
             self._heads[head.number_hash] = head
-        for position, (number_hash, event, said) in enumerate(self._events):
+        for position, (number_hash, event, details) in enumerate(self._events):
             if number_hash in numbers:
-                self._decided[position] = self._decide(number_hash, event, said)
+                self._decided[position] = self._decide(number_hash, event, details)
 
 
 class _Decided(NamedTuple):
-    """What an event came to, and the rows it leaves."""
+    """The outcome of an event, and the rows to insert for it."""
 
     appended: Appended
     entry: statements.NewEntry
@@ -205,23 +229,23 @@ def _new_heads(tx: Tx, organization_id: UUID, numbers: Iterable[bytes]) -> list[
     ]
 
 
-def _payload(event: Event, said: Said, *, is_bare: bool) -> Payload:
-    origin = said.origin
+def _payload(event: Event, details: EventDetails, *, is_erased: bool) -> Payload:
+    origin = details.origin
     payload = Payload(
         kind=event.kind.value,
         claimed_at=None if event.claimed_at is None else format_timestamp(event.claimed_at),
         api_key_id=None if origin.api_key_id is None else ids.API_KEY.encode(origin.api_key_id),
         request_id=origin.request_id,
     )
-    if is_bare:
+    if is_erased:
         return payload
     payload = msgspec.structs.replace(
         payload,
         phone_number=event.phone_number,
         profile_id=None if event.profile_id is None else ids.PROFILE.encode(event.profile_id),
-        source=said.source,
-        reason=said.reason,
-        message=said.message,
+        source=details.source,
+        reason=details.reason,
+        message=details.message,
         message_id=origin.message_id,
     )
     if not isinstance(event, OptIn):
@@ -241,3 +265,29 @@ def _payload(event: Event, said: Said, *, is_bare: bool) -> Payload:
 
 def _named_profile(event: Event) -> UUID | None:
     return event.profile_id or (event.found_profile_id if isinstance(event, OptIn) else None)
+
+
+async def _publish_changes(tx: Tx, organization_id: UUID, appended: Sequence[Appended]) -> None:
+    """Record the events that changed a subscription, in order, if a room above listens."""
+    changes = [one for one in appended if one.is_change]
+    if not changes or not await outbox.has_interest(tx, organization_id, SubscriptionsChanged):
+        return
+    names = await find_names(tx, organization_id, [one.state for one in changes])
+    described = [_describe_change(one, names, now=tx.now) for one in changes]
+    await outbox.record(tx, organization_id, [SubscriptionsChanged(tx.now, tuple(described))])
+
+
+def _describe_change(one: Appended, names: Mapping[UUID, str], *, now: datetime) -> SubscriptionChange:
+    subscription = subscription_of(one.head, one.state, names)
+    automation: AutomationState = "not_applicable"
+    if isinstance(one.event, OptIn):
+        automation = opt_in_automation(one.outcome, consented_at=one.event.claimed_at, now=now)
+    return SubscriptionChange(
+        id=one.head.id,
+        sequence=one.head.entry_count,
+        outcome=(Outcome.UNSUBSCRIBED if one.is_erasure else one.outcome).value,
+        automation=automation,
+        profile_id=None if subscription.profile is None else subscription.profile.id,
+        shown=msgspec.Raw(msgspec.json.encode(show_subscription(subscription))),
+        by_erasure=one.is_erasure,
+    )

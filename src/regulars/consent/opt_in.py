@@ -7,10 +7,9 @@ from uuid import UUID
 
 from regulars.consent import chain
 from regulars.consent.errors import ConsentedAtInFuture
-from regulars.consent.ledger import Origin, Recorded, Said, open_ledger
+from regulars.consent.ledger import Appended, EventDetails, OptInResult, Origin, open_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptIn, Proof, opt_in_automation
 from regulars.consent.subscription import find_names, subscription_of
-from regulars.consent.tell import Appended
 from regulars.kit.clock import is_in_future
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, FieldError
@@ -33,7 +32,7 @@ class Consent:
     proof: Proof | None = None
     profile: Reference | None = None
     store: Reference | None = None
-    # The words of a message, and that it comes from the person the number is linked to.
+    # The text of a message, which comes from the person the number is linked to.
     message: str | None = None
     keeps_profile: bool = False
     # The unknown members of the body it was read from.
@@ -41,20 +40,22 @@ class Consent:
 
 
 async def opt_in(
-    tx: Tx, organization_id: UUID, consents: Sequence[Consent], *, secret: bytes, found: "Found | None" = None
-) -> list[Recorded | ApiError]:
-    """Record the consents in order; each is answered with the subscription as it stood right after it.
+    tx: Tx, organization_id: UUID, consents: Sequence[Consent], *, secret: bytes, found: "OptInReferences | None" = None
+) -> list[OptInResult | ApiError]:
+    """Record the consents in order; gives for each the subscription right after it.
 
-    Whoever holds a number already has looked up and locked the profiles before it, and gives them as `found`.
+    A caller that has locked a number loaded and locked the profiles before it, and passes them as `found`.
     """
     if found is None:
-        found = await Found.look_up(tx, organization_id, [it for it in consents if not _is_in_future(it, tx.now)])
+        found = await OptInReferences.load(
+            tx, organization_id, [it for it in consents if not _is_in_future(it, tx.now)]
+        )
     events = [_event(consent, found, now=tx.now) for consent in consents]
     hashes = [chain.hash_number(secret, consent.phone_number) for consent in consents]
     accepted = [number_hash for number_hash, event in zip(hashes, events, strict=True) if isinstance(event, OptIn)]
     ledger = open_ledger(tx, organization_id, accepted)
     positions = [
-        ledger.append(number_hash, event, Said(origin=consent.origin, message=consent.message))
+        ledger.append(number_hash, event, EventDetails(origin=consent.origin, message=consent.message))
         if isinstance(event, OptIn)
         else event
         for consent, event, number_hash in zip(consents, events, hashes, strict=True)
@@ -62,7 +63,7 @@ async def opt_in(
     entries = await ledger.write()
     names = await find_names(tx, organization_id, [entry.state for entry in entries], found.names)
     return [
-        position if isinstance(position, ApiError) else _recorded(consent, entries[position], names, now=tx.now)
+        position if isinstance(position, ApiError) else _result(consent, entries[position], names, now=tx.now)
         for consent, position in zip(consents, positions, strict=True)
     ]
 
@@ -72,15 +73,18 @@ def _is_in_future(consent: Consent, now: datetime) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a batch names, and the only profile of each number where it names none; profiles are held in existence."""
+class OptInReferences:
+    """The profiles and stores that a batch names, and for a number without a profile the only one that has it.
+
+    The profiles are locked against deletion.
+    """
 
     profiles: Mapping[Reference, ProfileRef]
     only_one: Mapping[str, ProfileRef]
     stores: Mapping[Reference, StoreRef]
 
     @classmethod
-    async def look_up(cls, tx: Tx, organization_id: UUID, consents: Sequence[Consent]) -> "Found":
+    async def load(cls, tx: Tx, organization_id: UUID, consents: Sequence[Consent]) -> "OptInReferences":
         references = {consent.profile for consent in consents if consent.profile is not None}
         numbers = {consent.phone_number for consent in consents if consent.profile is None}
         codes = {consent.store for consent in consents if consent.store is not None}
@@ -103,7 +107,7 @@ class Found:
         return names | {store.id: store.external_id for store in self.stores.values()}
 
 
-def _event(consent: Consent, given: Found, *, now: datetime) -> OptIn | ApiError:
+def _event(consent: Consent, given: OptInReferences, *, now: datetime) -> OptIn | ApiError:
     if _is_in_future(consent, now):
         message = "It lies more than five minutes ahead of the service's clock."
         return ConsentedAtInFuture(
@@ -129,10 +133,10 @@ def _event(consent: Consent, given: Found, *, now: datetime) -> OptIn | ApiError
     )
 
 
-def _recorded(consent: Consent, entry: Appended, names: Mapping[UUID, str], *, now: datetime) -> Recorded:
-    # The number of an erased entry is not kept, but whoever just sent it is answered about it.
+def _result(consent: Consent, entry: Appended, names: Mapping[UUID, str], *, now: datetime) -> OptInResult:
+    # The number of an erased entry is not stored, but the response to its sender has it.
     state = replace(entry.state, phone_number=consent.phone_number)
-    return Recorded(
+    return OptInResult(
         subscription=subscription_of(entry.head, state, names),
         outcome=entry.outcome,
         automation=opt_in_automation(entry.outcome, consented_at=consent.consented_at, now=now),

@@ -7,11 +7,10 @@ from uuid import UUID
 
 from regulars.consent import chain, queries
 from regulars.consent.errors import SubscriptionNotFound
-from regulars.consent.ledger import Ledger, Origin, Said, reserve_ledger
+from regulars.consent.ledger import Appended, EventDetails, Ledger, Origin, reserve_ledger
 from regulars.consent.model import CLAIM_AHEAD_MAX, OptOut, Outcome
 from regulars.consent.phone import read_if_number
 from regulars.consent.subscription import Subscription, find_names, subscription_of
-from regulars.consent.tell import Appended
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError, invalid
 from regulars.kit.ids import Reference
@@ -20,7 +19,7 @@ from regulars.profiles.find import find_profiles, lock_profiles
 from regulars.profiles.model import ProfileRef
 
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
-# What a withdrawal of several numbers did as a whole: the strongest thing it did to any of them.
+# The outcome of a withdrawal of several numbers is the first of these that any of them had.
 _STRENGTH = (Outcome.UNSUBSCRIBED, Outcome.ALREADY_UNSUBSCRIBED, Outcome.SUPERSEDED)
 
 
@@ -34,28 +33,28 @@ class Withdrawal:
     unsubscribed_at: datetime | None = None
     reason: str | None = None
     source: str | None = None
-    # The words of a message.
+    # The text of a message.
     message: str | None = None
     # The unknown members of the body it was read from.
     ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Withdrawn:
+class OptOutResult:
     """`subscription` is the one with the latest consent among `subscriptions`."""
 
     subscription: Subscription
     subscriptions: tuple[Subscription, ...]
     outcome: Outcome
-    # What the numbers are known by, which stays when they are erased.
+    # These stay when the numbers are erased.
     number_hashes: tuple[bytes, ...]
 
 
 async def opt_out(
     tx: Tx, organization_id: UUID, withdrawals: Sequence[Withdrawal], *, secret: bytes
-) -> list[Withdrawn | ApiError]:
-    """Withdraw in order; each is answered with its subscriptions as they stood right after it."""
-    found = await _Found.look_up(tx, organization_id, withdrawals)
+) -> list[OptOutResult | ApiError]:
+    """Withdraw in order; gives for each withdrawal its subscriptions right after it."""
+    found = await _OptOutReferences.load(tx, organization_id, withdrawals)
     targets = [_target(withdrawal, found, now=tx.now, secret=secret) for withdrawal in withdrawals]
     accepted = [target for target in targets if isinstance(target, _Target)]
     ledger = await reserve_ledger(
@@ -71,21 +70,21 @@ async def opt_out(
     entries = await ledger.write()
     names = await find_names(tx, organization_id, [entry.state for entry in entries], found.external_ids)
     return [
-        several if isinstance(several, ApiError) else _withdrawn(withdrawal, [entries[it] for it in several], names)
+        several if isinstance(several, ApiError) else _result(withdrawal, [entries[it] for it in several], names)
         for withdrawal, several in zip(withdrawals, positions, strict=True)
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """What the database knows about the profiles and numbers of a batch before anything is locked but the profiles."""
+class _OptOutReferences:
+    """The profiles and numbers that a batch names, read before anything but the profiles is locked."""
 
     profiles: Mapping[Reference, ProfileRef] = field(default_factory=dict)
     own_numbers: Mapping[UUID, str] = field(default_factory=dict)
     linked: Mapping[UUID, list[bytes]] = field(default_factory=dict)
 
     @classmethod
-    async def look_up(cls, tx: Tx, organization_id: UUID, withdrawals: Sequence[Withdrawal]) -> "_Found":
+    async def load(cls, tx: Tx, organization_id: UUID, withdrawals: Sequence[Withdrawal]) -> "_OptOutReferences":
         references = {withdrawal.profile for withdrawal in withdrawals if withdrawal.profile is not None}
         if not references:
             return cls()
@@ -114,7 +113,7 @@ class _Target:
     linked: Sequence[bytes] = ()
 
 
-def _target(withdrawal: Withdrawal, found: _Found, *, now: datetime, secret: bytes) -> _Target | ApiError:
+def _target(withdrawal: Withdrawal, found: _OptOutReferences, *, now: datetime, secret: bytes) -> _Target | ApiError:
     if withdrawal.unsubscribed_at is not None and withdrawal.unsubscribed_at > now + CLAIM_AHEAD_MAX:
         return invalid("unsubscribed_at", "IN_FUTURE", "It lies more than five minutes ahead of the service's clock.")
     number = withdrawal.phone_number
@@ -141,19 +140,19 @@ def _target(withdrawal: Withdrawal, found: _Found, *, now: datetime, secret: byt
 
 def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: datetime) -> list[int] | ApiError:
     """The positions of its entries."""
-    # Whoever names a number and a profile gets no number withdrawn that belongs to somebody else by now.
+    # A withdrawal of a number and a profile withdraws no number that is linked to another profile by now.
     names_both = withdrawal.phone_number is not None and target.profile_id is not None
     if names_both and any(ledger.linked_to(it) not in (None, target.profile_id) for it in target.new):
         return _not_linked()
     numbers: dict[bytes, str | None] = dict(target.new)
     for number_hash in target.linked:
         state = ledger.state(number_hash)
-        # Between the look-up and the lock the number may have been linked to somebody else.
+        # Between the look-up and the lock the number may have been linked to another profile.
         if state is not None and state.profile_id == target.profile_id:
             numbers[number_hash] = state.phone_number
     if not numbers:
         return _no_number() if withdrawal.phone_number is None else _not_linked()
-    said = Said(
+    details = EventDetails(
         origin=withdrawal.origin, reason=withdrawal.reason, source=withdrawal.source, message=withdrawal.message
     )
     return [
@@ -165,19 +164,19 @@ def _withdraw(ledger: Ledger, withdrawal: Withdrawal, target: _Target, *, now: d
                 received_at=now,
                 profile_id=target.profile_id,
             ),
-            said,
+            details,
         )
         for number_hash, number in numbers.items()
     ]
 
 
-def _withdrawn(withdrawal: Withdrawal, entries: Sequence[Appended], names: Mapping[UUID, str]) -> Withdrawn:
+def _result(withdrawal: Withdrawal, entries: Sequence[Appended], names: Mapping[UUID, str]) -> OptOutResult:
     subscriptions = []
     for entry in entries:
-        # The number of an erased entry is not kept, but whoever just sent it is answered about it.
+        # The number of an erased entry is not stored, but the response to its sender has it.
         state = replace(entry.state, phone_number=entry.state.phone_number or withdrawal.phone_number)
         subscriptions.append(subscription_of(entry.head, state, names))
-    return Withdrawn(
+    return OptOutResult(
         subscription=max(subscriptions, key=lambda it: (it.state.latest_opt_in_at or _BEFORE_ALL, it.id)),
         subscriptions=tuple(subscriptions),
         outcome=min((entry.outcome for entry in entries), key=_STRENGTH.index),

@@ -1,22 +1,77 @@
-"""What consents hold about people: numbers, proofs, and the content of the ledger."""
+"""The personal data of consents (numbers, proofs, the content of the ledger), and how it is erased and exported."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
-from regulars.consent.browse.certificate import entry_as_json
-from regulars.consent.erase import erase_consent, forget_changes
-from regulars.consent.find import list_history, list_subscriptions
-from regulars.consent.numbers.gate import find_number_hashes
+from regulars.consent import chain, queries
+from regulars.consent.certificate import entry_as_json
+from regulars.consent.facts import SubscriptionsChanged
+from regulars.consent.find import list_subscriptions
+from regulars.consent.history import list_entries
+from regulars.consent.ledger import EventDetails, Origin, reserve_ledger
+from regulars.consent.model import OptOut
+from regulars.consent.numbers import find_number_hashes
+from regulars.consent.phone import read_if_number
 from regulars.consent.subscription import show_subscription
 from regulars.kit.db import Database, Tx
+from regulars.work.outbox import rewrite_waiting_facts
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
 
 NUMBERS_MAX: Final = 200
 PAGE_ENTRIES: Final = 1_000
 _COMMITTED: Final = "a hash over a commitment whose salt goes with the content"
+
+
+async def erase_consent(
+    tx: Tx,
+    organization_id: UUID,
+    numbers: Mapping[UUID, str | None],
+    *,
+    secret: bytes,
+    also: Collection[bytes] = (),
+) -> list[UUID]:
+    """Turn the profiles' own `numbers` and every number linked to them into do-not-contact entries dated now.
+
+    A number that is linked to another profile is not withdrawn: the erased profile has it only as a field, which goes
+    with it. A number that is linked to no profile is withdrawn. `also` has the number hashes of an erasure that
+    is replayed: these are withdrawn in any case, because they were the person's when it happened.
+
+    What remains of each number is a keyed hash, so that an older consent that a file brings back later is superseded.
+    The caller has locked the profiles against new links. All heads are locked together, in their order. Gives the ids
+    of the erased subscriptions.
+    """
+    linked = await queries.find_linked_hashes(tx, organization_id, numbers)
+    own = [chain.hash_number(secret, number) for text in numbers.values() if text and (number := read_if_number(text))]
+    known = {number_hash for hashes in linked.values() for number_hash in hashes}
+    ledger = await reserve_ledger(tx, organization_id, new=[*own, *also], known=known)
+    theirs = [number_hash for number_hash in own if ledger.linked_to(number_hash) in (None, *numbers)]
+    still_linked = [number_hash for number_hash in sorted(known) if ledger.linked_to(number_hash) in numbers]
+    event = OptOut(phone_number=None, received_at=tx.now, erases=True)
+    numbers_to_erase = dict.fromkeys([*theirs, *still_linked, *also])
+    for number_hash in numbers_to_erase:
+        ledger.append(number_hash, event, EventDetails(origin=Origin()))
+    erased = [ledger.subscription_id(number_hash) for number_hash in numbers_to_erase]
+    # Before the new entries are written: theirs say nothing about the person and stay.
+    await queries.delete_payloads(tx, organization_id, subscription_ids=erased, profile_ids=numbers)
+    await ledger.write()
+    await erase_waiting_changes(tx, organization_id, profile_ids=numbers, subscription_ids=erased)
+    return erased
+
+
+async def erase_waiting_changes(
+    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], subscription_ids: Collection[UUID] = ()
+) -> None:
+    """Remove the people from facts that no listener has handled yet, but for the facts of their erasure."""
+    gone = {*profile_ids, *subscription_ids}
+
+    def without(fact: SubscriptionsChanged) -> SubscriptionsChanged | None:
+        remaining = tuple(one for one in fact.changes if one.by_erasure or not gone & {one.id, one.profile_id})
+        return msgspec.structs.replace(fact, changes=remaining) if remaining else None
+
+    await rewrite_waiting_facts(tx, organization_id, SubscriptionsChanged, gone, without)
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
@@ -27,7 +82,7 @@ async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
 
 
 async def _erase_stragglers(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    await forget_changes(tx, organization_id, profile_ids=people.profile_ids)
+    await erase_waiting_changes(tx, organization_id, profile_ids=people.profile_ids)
 
 
 async def export_consents(database: Database, person: DataSubject) -> AsyncIterator[bytes]:
@@ -48,7 +103,7 @@ async def _history(database: Database, person: DataSubject, subscription_id: UUI
     after = 0
     while True:
         async with database.reading() as tx:
-            page = await list_history(tx, person.organization_id, subscription_id, after=after, limit=PAGE_ENTRIES)
+            page = await list_entries(tx, person.organization_id, subscription_id, after=after, limit=PAGE_ENTRIES)
         yield [msgspec.json.encode(entry_as_json(entry)) for entry in page]
         if len(page) < PAGE_ENTRIES:
             break

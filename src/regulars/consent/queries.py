@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composable
 
-from regulars.consent.model import Entry, Proof, State
+from regulars.consent.model import Proof, State
 from regulars.kit.arrays import Blobs
 from regulars.kit.changes import Since
 from regulars.kit.db import Tx
@@ -221,31 +221,6 @@ async def find_deciding(tx: Tx, organization_id: UUID, profile_ids: Collection[U
         ),
         {"organization_id": organization_id, "profiles": list(profile_ids), "limit": None},
     )
-
-
-async def list_entries(
-    tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: int, limit: int | None
-) -> list[Entry]:
-    """Entries of one subscription from the one after `after` on, oldest first, with what is left of their payloads."""
-    rows = await tx.fetch(
-        """
-        SELECT consent_ledger.sequence, consent_ledger.kind, consent_ledger.outcome, consent_ledger.effective_at,
-               consent_ledger.claimed_at, consent_ledger.received_at, consent_ledger.commitment,
-               consent_ledger.previous_hash, consent_ledger.hash, consent_payloads.salt,
-               consent_payloads.payload::text
-        FROM consent_ledger
-        LEFT JOIN consent_payloads
-            ON consent_payloads.organization_id = consent_ledger.organization_id
-            AND consent_payloads.subscription_id = consent_ledger.subscription_id
-            AND consent_payloads.sequence = consent_ledger.sequence
-        WHERE consent_ledger.organization_id = %s AND consent_ledger.subscription_id = %s
-          AND consent_ledger.sequence > %s
-        ORDER BY consent_ledger.sequence
-        LIMIT %s
-        """,
-        (organization_id, subscription_id, after, limit),
-    )
-    return [Entry(*row) for row in rows]
 
 
 async def _select_subscriptions(

@@ -1,4 +1,4 @@
-"""Prove a history: the chain is whole, the payloads are those it commits to, and the head follows from it."""
+"""Verify a history: the chain is whole, the payloads match their commitments, and the head follows from it."""
 
 import hmac
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.consent import chain, queries
+from regulars.consent.history import list_entries
 from regulars.consent.model import Entry, Kind, status_of
 from regulars.consent.queries import HeadRow
 from regulars.kit.commitments import commit
@@ -33,9 +34,9 @@ async def verify_subscription(tx: Tx, organization_id: UUID, subscription_id: UU
         return None
     walk = _Walk(previous_hash=chain.genesis(organization_id, subscription_id))
     while walk.entries < found.head.entry_count:
-        # Entries that arrive during the walk are beyond the head that was read, and no business of this proof.
+        # Entries that arrive meanwhile are beyond the head that was read, and not part of this verification.
         limit = min(PAGE_ENTRIES, found.head.entry_count - walk.entries)
-        page = await queries.list_entries(tx, organization_id, subscription_id, after=walk.entries, limit=limit)
+        page = await list_entries(tx, organization_id, subscription_id, after=walk.entries, limit=limit)
         if not page:
             return walk.end("entries are missing at the end")
         for entry in page:
@@ -47,20 +48,20 @@ async def verify_subscription(tx: Tx, organization_id: UUID, subscription_id: UU
 
 @dataclass(slots=True)
 class Audit:
-    """What was seen of an organization; `faults` has a sentence for each subscription that does not hold."""
+    """The verification of an organization; `faults` has a sentence for each subscription that does not hold."""
 
     subscriptions: int = 0
     entries: int = 0
     payloads_erased: int = 0
     faults: dict[UUID, str] = field(default_factory=dict)
 
-    def add(self, subscription_id: UUID, seen: Verification) -> None:
+    def add(self, subscription_id: UUID, verification: Verification) -> None:
         self.subscriptions += 1
-        self.entries += seen.entries
-        self.payloads_erased += seen.payloads_erased
-        if seen.fault is not None:
-            where = "" if seen.fault_sequence is None else f"entry {seen.fault_sequence}: "
-            self.faults[subscription_id] = where + seen.fault
+        self.entries += verification.entries
+        self.payloads_erased += verification.payloads_erased
+        if verification.fault is not None:
+            where = "" if verification.fault_sequence is None else f"entry {verification.fault_sequence}: "
+            self.faults[subscription_id] = where + verification.fault
 
 
 async def verify_organization(
@@ -72,9 +73,9 @@ async def verify_organization(
         async with database.reading() as tx:
             page = await queries.list_subscriptions(tx, organization_id, after=after, limit=PAGE_SUBSCRIPTIONS)
             for found in page:
-                seen = await verify_subscription(tx, organization_id, found.head.id)
-                if seen is not None:
-                    audit.add(found.head.id, seen)
+                verification = await verify_subscription(tx, organization_id, found.head.id)
+                if verification is not None:
+                    audit.add(found.head.id, verification)
         if not page:
             return audit
         after = page[-1].head.id

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from regulars.consent.browse.allowed import Answer, were_we_allowed
-from regulars.consent.browse.ledger import list_last_entries
+from regulars.consent.history import ConsentAtMoment, find_consent_at, list_last_entries
 from regulars.consent.model import Entry, Kind
 from regulars.consent.subscription import Subscription
 from regulars.consent.verify import Verification, verify_subscription
@@ -48,7 +47,7 @@ class NumberView:
     strip: Strip
     begins_at: datetime
     asked_at: datetime | None
-    answer: Answer | None
+    answer: ConsentAtMoment | None
     answer_words: dict[int, EntryWords]
 
 
@@ -61,7 +60,7 @@ async def read_number(tx: Tx, visit: Visit, subscription: Subscription, *, asked
         verification = await verify_subscription(tx, visit.organization_id, subscription.id)
     answer = None
     if asked_at is not None:
-        answer = await were_we_allowed(tx, visit.organization_id, subscription.id, asked_at)
+        answer = await find_consent_at(tx, visit.organization_id, subscription.id, asked_at)
     decided = [] if answer is None else [answer.recorded.entry, answer.known.entry, answer.next]
     begins_at = min([subscription.created_at, *(entry.effective_at for entry in entries)])
     start = begins_at if asked_at is None else min(begins_at, asked_at)

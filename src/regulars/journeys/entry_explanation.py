@@ -12,8 +12,8 @@ from uuid import UUID
 
 from regulars.conditions import customers as conditions
 from regulars.conditions.tree import Group, kind_of
-from regulars.consent.browse.ledger import list_last_entries
-from regulars.consent.browse.listing import list_of_customer
+from regulars.consent.find import list_of_customer
+from regulars.consent.history import list_last_entries
 from regulars.consent.model import Kind
 from regulars.journeys.context import CannotJudge, Seen, judge
 from regulars.journeys.definition import Definition

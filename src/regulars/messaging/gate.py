@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.consent.numbers.gate import NumberConsent
+from regulars.consent.numbers import NumberConsent
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx
 from regulars.messaging.model import EXEMPT, OriginKind, Reason, State, TextRow

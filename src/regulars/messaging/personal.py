@@ -6,8 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.consent.browse.listing import list_of_customer
-from regulars.consent.numbers.gate import find_number_hashes
+from regulars.consent.find import list_of_customer
+from regulars.consent.numbers import find_number_hashes
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import REPLY, TEXT

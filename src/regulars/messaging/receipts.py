@@ -8,7 +8,7 @@ from uuid import UUID
 
 from regulars.consent.chain import hash_number
 from regulars.consent.inbound import Reply, record_inbound_stop
-from regulars.consent.numbers.gate import lock_consents
+from regulars.consent.numbers import lock_consents
 from regulars.kit.db import Tx
 from regulars.messaging.facts import publish_text_changes
 from regulars.messaging.model import Reason, State, TextRow, moves_forward

@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.consent.chain import hash_number
-from regulars.consent.numbers.gate import TextNumber, find_text_numbers
+from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.messaging.errors import NotUnknown, TextNotFound

@@ -13,7 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from regulars.consent.inbound import Reply, record_inbound_stop
-from regulars.consent.numbers.gate import NumberConsent, lock_free_consents
+from regulars.consent.numbers import NumberConsent, lock_free_consents
 from regulars.kit import failpoint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Tx

@@ -6,7 +6,7 @@ from typing import Any, Final
 from starlette.responses import Response, StreamingResponse
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.consent.browse.listing import list_of_customer
+from regulars.consent.find import list_of_customer
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, read_reference
 from regulars.messaging.in_flight import wait_for_texts_in_flight

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.consent.facts import SubscriptionsChanged
-from regulars.consent.numbers.gate import find_subscription_ids
+from regulars.consent.numbers import find_subscription_ids
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, TEXT, ById

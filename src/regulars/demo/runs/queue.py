@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from regulars.consent.browse.figures import recount
+from regulars.consent.figures import recount
 from regulars.demo.fill import fill
 from regulars.demo.load import Story
 from regulars.demo.people import count_customers

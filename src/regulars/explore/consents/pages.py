@@ -10,11 +10,9 @@ from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
-from regulars.consent.browse.certificate import Certificate, as_json, make_certificate
-from regulars.consent.browse.figures import WEEKS, Counted, Figures, read_figures
-from regulars.consent.browse.listing import DO_NOT_CONTACT, list_newest, search_subscription
-from regulars.consent.browse.model import SubscriptionLine
-from regulars.consent.find import find_subscription
+from regulars.consent.certificate import Certificate, as_json, make_certificate
+from regulars.consent.figures import WEEKS, ConsentFigures, FiguresSnapshot, read_figures
+from regulars.consent.find import DO_NOT_CONTACT, SubscriptionLine, find_subscription, list_newest, search_subscription
 from regulars.consent.model import State
 from regulars.explore.draw import Chart, bar_chart
 from regulars.explore.entries import SOURCES, describe
@@ -84,7 +82,7 @@ async def show_consent(visit: Visit) -> Response:
     )
 
 
-async def _stores(visit: Visit, figures: Figures) -> list[StoreRow]:
+async def _stores(visit: Visit, figures: ConsentFigures) -> list[StoreRow]:
     """Stores that tickets or consents came from, the best at asking first."""
     today = _today(visit)
     async with visit.database.reading() as tx:
@@ -110,7 +108,7 @@ def _today(visit: Visit) -> Any:
     return visit.now.astimezone(visit.format.zone).date()
 
 
-def _weeks(visit: Visit, counted: Counted) -> Weeks:
+def _weeks(visit: Visit, counted: FiguresSnapshot) -> Weeks:
     """Whole weeks from Monday on, the running one last."""
     monday = _today(visit) - timedelta(days=_today(visit).weekday())
     starts = [monday - timedelta(weeks=n) for n in reversed(range(WEEKS - 1))]

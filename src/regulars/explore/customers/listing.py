@@ -12,7 +12,7 @@ import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.consent.browse.ledger import Standing, find_standings
+from regulars.consent.find import ConsentStatus, find_consent_statuses
 from regulars.explore.customers.filters import COLUMNS, SORTS, Chosen, offer_filters, read_chosen
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -161,7 +161,7 @@ class CustomerList:
     async def _rows_of_members(self, visit: Visit, asked: Asked, first: Members) -> AsyncIterator[list[str]]:
         async for found in follow(self._analysis, visit.organization_id, asked, first, limit=EXPORT_ROWS):
             async with visit.database.reading() as tx:
-                standings = await find_standings(tx, visit.organization_id, list(found.profile_ids))
+                standings = await find_consent_statuses(tx, visit.organization_id, list(found.profile_ids))
                 for hit in await _hits(tx, visit, found):
                     yield _csv_row(visit, hit.profile, standings.get(hit.profile.id))
 
@@ -232,7 +232,7 @@ async def dress(tx: Tx, visit: Visit, hits: list[ProfileRow]) -> list[CustomerRo
     """What the list shows beside each name."""
     ids = [hit.profile.id for hit in hits]
     tickets = await list_tickets_of_customers(tx, visit.organization_id, ids)
-    standings = await find_standings(tx, visit.organization_id, ids)
+    standings = await find_consent_statuses(tx, visit.organization_id, ids)
     zone: ZoneInfo = visit.format.zone
     return [
         CustomerRow(
@@ -245,11 +245,11 @@ async def dress(tx: Tx, visit: Visit, hits: list[ProfileRow]) -> list[CustomerRo
     ]
 
 
-def _status(standing: Standing | None) -> str | None:
+def _status(standing: ConsentStatus | None) -> str | None:
     return None if standing is None else standing.status
 
 
-def number_of(profile: Profile, standing: Standing | None) -> str | None:
+def number_of(profile: Profile, standing: ConsentStatus | None) -> str | None:
     """Their own number, or the one that came with a consent."""
     return profile.phone_number or (None if standing is None else standing.phone_number)
 
@@ -262,16 +262,16 @@ def status_of(profile: Profile, status: str | None) -> str | None:
 
 
 def _rows_of_all(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
-    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[ProfileRow, Standing | None]]:
+    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[ProfileRow, ConsentStatus | None]]:
         hits = await find(tx, visit, view, page)
-        standings = await find_standings(tx, visit.organization_id, [hit.profile.id for hit in hits])
+        standings = await find_consent_statuses(tx, visit.organization_id, [hit.profile.id for hit in hits])
         return PageRows((hit, standings.get(hit.profile.id)) for hit in hits)
 
     found = walk(visit.database.reading, fetch, lambda one: one[0].position)
     return (_csv_row(visit, hit.profile, standing) async for hit, standing in found)
 
 
-def _csv_row(visit: Visit, profile: Profile, standing: Standing | None) -> list[str]:
+def _csv_row(visit: Visit, profile: Profile, standing: ConsentStatus | None) -> list[str]:
     number = number_of(profile, standing)
     phone = number if visit.sees_personal else mask.phone(visit, number)
     created: datetime = profile.created_at

@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from regulars.catalog.entries import find_types
 from regulars.catalog.model import AttributeType, Catalog, interpret
-from regulars.consent.browse.ledger import list_last_entries
-from regulars.consent.browse.listing import list_of_customer
 from regulars.consent.chain import hash_number
+from regulars.consent.find import list_of_customer
+from regulars.consent.history import list_last_entries
 from regulars.consent.model import Entry, Status
 from regulars.consent.subscription import Subscription
 from regulars.explore.customers.listing import PATH, CustomerList, status_of

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
-from regulars.consent.browse.listing import search_subscription
+from regulars.consent.find import search_subscription
 from regulars.journeys.manage import list_journeys
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.runs.lists import name_journeys

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
-from regulars.consent.browse.figures import Counted, read_figures
+from regulars.consent.figures import FiguresSnapshot, read_figures
 from regulars.explore.draw import Chart, bar_chart, hours, sparkline
 from regulars.explore.home.figures import PERIODS, Overview, StoreLine, TroubledJourney, read_overview
 from regulars.journeys.program import FILTER
@@ -136,7 +136,7 @@ def _figure(formats: Format, overview: Overview, currency: str) -> Figure:
     return Figure(currency, bar_chart(net, titles=titles, labels=labels, is_last_open=True), rows)
 
 
-def attention(visit: Visit, overview: Overview, consent: Counted) -> list[Attention]:
+def attention(visit: Visit, overview: Overview, consent: FiguresSnapshot) -> list[Attention]:
     """What needs a person, most urgent first."""
     found = [_webhook(visit, fare) for fare in overview.webhooks]
     if overview.held is not None:

@@ -7,7 +7,7 @@ from typing import Final
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.consent.browse.figures import read_figures
+from regulars.consent.figures import read_figures
 from regulars.explore.draw import bar_chart, hours
 from regulars.explore.shops.figures import DAYS, RANKED_MAX, StoreLine, first_day, rank_stores, read_lines
 from regulars.kit.db import Tx

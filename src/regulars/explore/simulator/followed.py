@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from regulars.consent.browse.ledger import list_last_entries
+from regulars.consent.history import list_last_entries
 from regulars.consent.model import Entry
 from regulars.consent.subscription import Subscription
 from regulars.explore.entries import title_of

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from regulars.catalog.model import day_of
 from regulars.conditions.customers import Customer, Standing
-from regulars.consent.browse.over_time import NumberHistory, load_histories
+from regulars.consent.history import NumberHistory, load_histories
 from regulars.consent.model import Outcome, opt_in_automation
-from regulars.consent.numbers.gate import TextNumber
+from regulars.consent.numbers import TextNumber
 from regulars.journeys.backtest import queries
 from regulars.journeys.model import PersonRow, RecordedRow
 from regulars.journeys.runs.enter import Arrival, arrival_of_entry

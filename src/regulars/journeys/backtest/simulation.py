@@ -13,7 +13,7 @@ from uuid import UUID
 from regulars.catalog.model import day_of
 from regulars.conditions.customers import Customer
 from regulars.conditions.evaluation import Evaluator
-from regulars.consent.numbers.gate import TextNumber
+from regulars.consent.numbers import TextNumber
 from regulars.journeys.backtest.history import Story
 from regulars.journeys.check import find_unjudgeable
 from regulars.journeys.context import Seen

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from regulars.consent.numbers.gate import find_text_numbers
+from regulars.consent.numbers import find_text_numbers
 from regulars.journeys.definition import Definition
 from regulars.journeys.interests import end_need
 from regulars.journeys.model import Noted, RecordedRow, RunRow

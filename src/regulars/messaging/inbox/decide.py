@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from regulars.consent.inbound import Reply, record_inbound_stop
-from regulars.consent.numbers.gate import lock_consents, lock_free_consents
+from regulars.consent.numbers import lock_consents, lock_free_consents
 from regulars.kit.db import Tx
 from regulars.messaging.errors import ReplyAlreadyDecided, ReplyNotFound
 from regulars.messaging.facts import publish_suppression

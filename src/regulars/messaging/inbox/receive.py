@@ -7,9 +7,9 @@ from typing import Final
 from uuid import UUID
 
 from regulars.consent.chain import hash_number
-from regulars.consent.inbound import Reply, find_for_start, record_inbound_start, record_inbound_stop
-from regulars.consent.numbers.gate import NumberConsent, lock_consents, was_withdrawn_by_text
-from regulars.consent.opt_in import Found
+from regulars.consent.inbound import Reply, lock_profiles_for_start, record_inbound_start, record_inbound_stop
+from regulars.consent.numbers import NumberConsent, lock_consents, was_withdrawn_by_text
+from regulars.consent.opt_in import OptInReferences
 from regulars.consent.stop_words import Meaning, read_reply
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
@@ -107,7 +107,7 @@ async def receive_all(
     if not parsed:
         return []
     starting = [it.incoming.phone_number for it in parsed if it.meaning is Meaning.START]
-    found = await find_for_start(tx, organization_id, starting)
+    found = await lock_profiles_for_start(tx, organization_id, starting)
     await lock_consents(tx, organization_id, {it.number_hash for it in parsed})
     return [await _receive(tx, organization_id, it, texting=texting, found=found) for it in parsed]
 
@@ -126,7 +126,7 @@ class _ParsedMessage:
 
 
 async def _receive(
-    tx: Tx, organization_id: UUID, parsed: _ParsedMessage, *, texting: Texting, found: Found
+    tx: Tx, organization_id: UUID, parsed: _ParsedMessage, *, texting: Texting, found: OptInReferences
 ) -> ReceivedReply:
     incoming, number_hash, meaning = parsed.incoming, parsed.number_hash, parsed.meaning
     # Read again for each: the one before it may have been from the same number.

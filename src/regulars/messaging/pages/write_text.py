@@ -6,7 +6,7 @@ from uuid import UUID
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.consent.numbers.gate import TextNumber, find_text_numbers
+from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, TEXT, ById, new_uuid
 from regulars.messaging.find import find_text

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from regulars.catalog.entries import list_entries
 from regulars.catalog.model import Catalog
-from regulars.consent.numbers.gate import find_text_numbers
+from regulars.consent.numbers import find_text_numbers
 from regulars.journeys.context import values_of
 from regulars.journeys.definition import Definition
 from regulars.journeys.sample_customers import Sample, find_samples

@@ -1,4 +1,4 @@
-"""The certificate of consent: everything that is known of a number's consent, with what it takes to check it."""
+"""The certificate of consent: all entries of a number's ledger, and how a reader verifies them."""
 
 import dataclasses
 from datetime import datetime
@@ -7,8 +7,8 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.consent.browse.allowed import Answer, Judgement, were_we_allowed
-from regulars.consent.find import find_subscription, list_history
+from regulars.consent.find import find_subscription
+from regulars.consent.history import ConsentAtMoment, Judgement, find_consent_at, list_entries
 from regulars.consent.model import Entry
 from regulars.consent.subscription import Subscription, show_timestamp
 from regulars.consent.verify import Verification, verify_subscription
@@ -35,7 +35,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     subscription: Subscription
     entries: list[Entry]
     verification: Verification
-    answer: Answer | None
+    answer: ConsentAtMoment | None
     made_at: datetime
     organization_id: UUID
 
@@ -48,11 +48,11 @@ async def make_certificate(
     verification = await verify_subscription(tx, organization_id, subscription_id)
     if subscription is None or verification is None:
         return None
-    entries = await list_history(tx, organization_id, subscription_id, after=0, limit=ENTRIES_MAX)
-    answer = None if at is None else await were_we_allowed(tx, organization_id, subscription_id, at)
+    entries = await list_entries(tx, organization_id, subscription_id, limit=ENTRIES_MAX)
+    answer = None if at is None else await find_consent_at(tx, organization_id, subscription_id, at)
     return Certificate(
         subscription=subscription,
-        entries=list(entries),
+        entries=entries,
         verification=verification,
         answer=answer,
         made_at=tx.now,
@@ -82,7 +82,7 @@ def as_json(certificate: Certificate, *, organization: str) -> dict[str, Any]:
             if profile is None
             else {"id": PROFILE.encode(profile.id), "external_id": profile.external_id},
         },
-        "question": None if certificate.answer is None else _answer(certificate.answer),
+        "question": None if certificate.answer is None else _moment_as_json(certificate.answer),
         "verification": {
             "is_whole": verification.fault is None,
             "fault": verification.fault,
@@ -95,15 +95,15 @@ def as_json(certificate: Certificate, *, organization: str) -> dict[str, Any]:
     }
 
 
-def _answer(answer: Answer) -> dict[str, Any]:
+def _moment_as_json(answer: ConsentAtMoment) -> dict[str, Any]:
     return {
         "at": format_timestamp(answer.at),
-        "as_recorded_then": _judgement(answer.recorded),
-        "as_known_now": _judgement(answer.known),
+        "as_recorded_then": _judgement_as_json(answer.recorded),
+        "as_known_now": _judgement_as_json(answer.known),
     }
 
 
-def _judgement(judgement: Judgement) -> dict[str, Any]:
+def _judgement_as_json(judgement: Judgement) -> dict[str, Any]:
     return {
         "may_text": judgement.may_text,
         "decided_by_sequence": None if judgement.entry is None else judgement.entry.sequence,

@@ -1,0 +1,267 @@
+"""How many numbers may be texted, by source and over time; the worker counts them when a page requests it.
+
+Counting reads every subscription of the organization, which no page may do. So a page shows the last count and its
+time; if that is too old, it requests a new count, which is there a second later.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from regulars.consent.model import Status
+from regulars.kit.clock import monotonic, start_of_last
+from regulars.kit.db import Database, Tx
+from regulars.work.queue import Due, Queue
+
+WEEKS: Final = 26
+BY_STORE_DAYS: Final = 30
+FRESH_S_MIN: Final = 30.0
+# While a page is open, counting takes at most one in so many seconds.
+FRESH_PER_COUNTING: Final = 50
+
+
+class StoreConsents(msgspec.Struct, frozen=True):
+    """Numbers whose consent names a store, and how many of them consented in the last 30 days."""
+
+    store_id: UUID
+    subscribed: int
+    opt_ins: int
+
+
+class DailyChange(msgspec.Struct, frozen=True):
+    """The opt-ins and withdrawals of one day."""
+
+    day: date
+    opt_ins: int
+    withdrawals: int
+
+
+class ConsentFigures(msgspec.Struct, frozen=True, kw_only=True):
+    subscribed: int = 0
+    withdrawn: int = 0
+    do_not_contact: int = 0
+    weak_proofs: int = 0
+    # Subscribed by the source of their consent, the largest first.
+    sources: list[tuple[str, int]] = []
+    stores: list[StoreConsents] = []
+    changes: list[DailyChange] = []
+
+    def opt_ins_at(self, store_id: UUID) -> int:
+        return next((one.opt_ins for one in self.stores if one.store_id == store_id), 0)
+
+    def since(self, day: date) -> DailyChange:
+        """The sum of the changes from a day on."""
+        fitting = [change for change in self.changes if change.day >= day]
+        return DailyChange(day, sum(one.opt_ins for one in fitting), sum(one.withdrawals for one in fitting))
+
+
+class FiguresSnapshot(msgspec.Struct, frozen=True):
+    """ConsentFigures and their time; None while they are being counted for the first time."""
+
+    figures: ConsentFigures | None
+    counted_at: datetime | None
+    is_being_counted: bool
+
+
+class _StoredFigures(NamedTuple):
+    counted_at: datetime | None
+    took_ms: int | None
+    figures: str | None
+    is_due: bool
+
+
+class StatusCount(NamedTuple):
+    status: str
+    is_erased: bool
+    source: str | None
+    numbers: int
+    # How many of these have neither terms nor a text as proof.
+    weak: int
+
+
+class ChangeCount(NamedTuple):
+    day: datetime
+    is_opt_in: bool
+    numbers: int
+
+
+async def read_figures(database: Database, organization_id: UUID, *, time_zone: str) -> FiguresSnapshot:
+    """The last count; requests a new one if it is too old."""
+    async with database.reading() as tx:
+        stored = await _find_figures(tx, organization_id)
+        now = tx.now
+    is_being_counted = stored is not None and stored.is_due
+    if not is_being_counted and (stored is None or _is_stale(stored, now)):
+        async with database.transaction() as tx:
+            await _request_count(tx, organization_id, time_zone=time_zone)
+        is_being_counted = True
+    if stored is None or stored.figures is None:
+        return FiguresSnapshot(None, None, is_being_counted)
+    return FiguresSnapshot(
+        msgspec.json.decode(stored.figures, type=ConsentFigures), stored.counted_at, is_being_counted
+    )
+
+
+async def recount(tx: Tx, organization_id: UUID) -> None:
+    """Have the figures counted again; figures that no page has requested yet are counted on request."""
+    await _request_recount(tx, organization_id)
+    tx.touched.add((ConsentFiguresQueue.name, organization_id))
+
+
+def _is_stale(stored: _StoredFigures, now: datetime) -> bool:
+    if stored.counted_at is None:
+        return True
+    fresh_s = max(FRESH_S_MIN, FRESH_PER_COUNTING * (stored.took_ms or 0) / 1000)
+    return now - stored.counted_at > timedelta(seconds=fresh_s)
+
+
+class ConsentFiguresQueue(Queue):
+    """Counts for the organizations whose pages requested it."""
+
+    name = "consent.figures"
+    due = Due(table="consent_figures")
+    passes_at_once = 1
+
+    async def run_pass(self, database: Database, organization_id: UUID) -> bool:
+        await count_figures(database, organization_id)
+        return False
+
+
+async def count_figures(database: Database, organization_id: UUID) -> None:
+    async with database.transaction() as tx:
+        time_zone = await _lock_due_figures(tx, organization_id)
+        if time_zone is None:
+            return
+        started = monotonic()
+        counts = await _count_subscriptions(tx, organization_id)
+        zone = ZoneInfo(time_zone)
+        since = tx.now - timedelta(weeks=WEEKS)
+        changes = await _count_changes(tx, organization_id, since=since, time_zone=time_zone)
+        stores = await _count_by_store(tx, organization_id, since=start_of_last(BY_STORE_DAYS, tx.now, zone))
+        figures = _figures(counts, stores, changes, zone)
+        took_ms = int((monotonic() - started) * 1000)
+        await _store_figures(
+            tx, organization_id, counted_at=tx.now, took_ms=took_ms, figures=msgspec.json.encode(figures).decode()
+        )
+
+
+def _figures(
+    counts: Sequence[StatusCount],
+    stores: Sequence[StoreConsents],
+    changes: Sequence[ChangeCount],
+    zone: ZoneInfo,
+) -> ConsentFigures:
+    subscribed = [one for one in counts if one.status == Status.SUBSCRIBED]
+    sources: Counter[str] = Counter()
+    for one in subscribed:
+        sources[one.source or "OTHER"] += one.numbers
+    days: dict[date, Counter[bool]] = {}
+    for change in changes:
+        days.setdefault(change.day.astimezone(zone).date(), Counter())[change.is_opt_in] += change.numbers
+    return ConsentFigures(
+        subscribed=sum(one.numbers for one in subscribed),
+        withdrawn=sum(one.numbers for one in counts if one.status != Status.SUBSCRIBED and not one.is_erased),
+        do_not_contact=sum(one.numbers for one in counts if one.status != Status.SUBSCRIBED and one.is_erased),
+        weak_proofs=sum(one.weak for one in subscribed),
+        sources=sources.most_common(),
+        stores=sorted(stores, key=lambda one: -one.opt_ins),
+        changes=[DailyChange(day, many[True], many[False]) for day, many in sorted(days.items())],
+    )
+
+
+async def _find_figures(tx: Tx, organization_id: UUID) -> _StoredFigures | None:
+    rows = await tx.fetch(
+        "SELECT counted_at, took_ms, figures::text, due_at IS NOT NULL FROM consent_figures WHERE organization_id = %s",
+        (organization_id,),
+    )
+    return _StoredFigures(*rows[0]) if rows else None
+
+
+async def _request_count(tx: Tx, organization_id: UUID, *, time_zone: str) -> None:
+    await tx.execute(
+        """
+        INSERT INTO consent_figures (organization_id, time_zone, due_at)
+        VALUES (%(organization_id)s, %(time_zone)s, %(now)s)
+        ON CONFLICT (organization_id) DO UPDATE SET due_at = excluded.due_at, time_zone = excluded.time_zone
+        """,
+        {"organization_id": organization_id, "time_zone": time_zone, "now": tx.now},
+    )
+
+
+async def _request_recount(tx: Tx, organization_id: UUID) -> None:
+    """Request a new count of figures that were counted before."""
+    await tx.execute("UPDATE consent_figures SET due_at = %s WHERE organization_id = %s", (tx.now, organization_id))
+
+
+async def _lock_due_figures(tx: Tx, organization_id: UUID) -> str | None:
+    """The time zone to count in, if a count is due and no other transaction has locked it."""
+    rows = await tx.fetch(
+        """
+        SELECT time_zone FROM consent_figures
+        WHERE organization_id = %s AND due_at IS NOT NULL
+        FOR UPDATE SKIP LOCKED
+        """,
+        (organization_id,),
+    )
+    return rows[0][0] if rows else None
+
+
+async def _store_figures(tx: Tx, organization_id: UUID, *, counted_at: datetime, took_ms: int, figures: str) -> None:
+    await tx.execute(
+        """
+        UPDATE consent_figures
+        SET due_at = NULL, counted_at = %(counted_at)s, took_ms = %(took_ms)s, figures = %(figures)s
+        WHERE organization_id = %(organization_id)s
+        """,
+        {"organization_id": organization_id, "counted_at": counted_at, "took_ms": took_ms, "figures": figures},
+    )
+
+
+async def _count_subscriptions(tx: Tx, organization_id: UUID) -> list[StatusCount]:
+    """For the worker only: it reads every subscription."""
+    rows = await tx.fetch(
+        """
+        SELECT status, phone_number IS NULL, consent_source, count(*),
+               count(*) FILTER (WHERE terms_version IS NULL AND source_text IS NULL)
+        FROM subscriptions
+        WHERE organization_id = %s
+        GROUP BY 1, 2, 3
+        """,
+        (organization_id,),
+    )
+    return [StatusCount(*row) for row in rows]
+
+
+async def _count_by_store(tx: Tx, organization_id: UUID, *, since: datetime) -> list[StoreConsents]:
+    """For the worker only: numbers by the store of their consent, and those that consented since a moment."""
+    rows = await tx.fetch(
+        """
+        SELECT store_id, count(*) FILTER (WHERE status = 'SUBSCRIBED'),
+               count(*) FILTER (WHERE latest_opt_in_at >= %(since)s)
+        FROM subscriptions
+        WHERE organization_id = %(organization_id)s AND store_id IS NOT NULL
+        GROUP BY store_id
+        """,
+        {"organization_id": organization_id, "since": since},
+    )
+    return [StoreConsents(*row) for row in rows]
+
+
+async def _count_changes(tx: Tx, organization_id: UUID, *, since: datetime, time_zone: str) -> list[ChangeCount]:
+    """For the worker only: it reads the whole ledger."""
+    rows = await tx.fetch(
+        """
+        SELECT date_trunc('day', effective_at, %(time_zone)s), kind = 'OPT_IN', count(*)
+        FROM consent_ledger
+        WHERE organization_id = %(organization_id)s AND effective_at >= %(since)s
+          AND outcome IN ('created', 'resubscribed', 'unsubscribed')
+        GROUP BY 1, 2
+        """,
+        {"organization_id": organization_id, "since": since, "time_zone": time_zone},
+    )
+    return [ChangeCount(*row) for row in rows]

@@ -1,0 +1,207 @@
+"""Read the ledger of a number: its entries, and whether a text was allowed at a moment."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.consent.model import Entry, Kind
+from regulars.kit.db import Tx
+
+NUMBERS_MAX: Final = 20
+ENTRIES_MAX: Final = 200
+_ENTRY = SQL(
+    """
+    SELECT l.sequence, l.kind, l.outcome, l.effective_at, l.claimed_at, l.received_at, l.commitment, l.previous_hash,
+           l.hash, p.salt, p.payload::text
+    FROM consent_ledger AS l
+    LEFT JOIN consent_payloads AS p
+        ON p.organization_id = %(organization_id)s AND p.subscription_id = %(subscription_id)s
+        AND p.sequence = l.sequence
+    WHERE l.organization_id = %(organization_id)s AND l.subscription_id = %(subscription_id)s
+    """
+)
+
+
+async def list_entries(
+    tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: int = 0, limit: int | None
+) -> list[Entry]:
+    """Entries in the order of their arrival, from the one after `after` on, with what is left of their payloads."""
+    rows = await tx.fetch(
+        _ENTRY + SQL("AND l.sequence > %(after)s ORDER BY l.sequence LIMIT %(limit)s"),
+        {"organization_id": organization_id, "subscription_id": subscription_id, "after": after, "limit": limit},
+    )
+    return [Entry(*row) for row in rows]
+
+
+async def list_last_entries(tx: Tx, organization_id: UUID, subscription_id: UUID, *, limit: int) -> list[Entry]:
+    """The entries that arrived last, the oldest of them first."""
+    rows = await tx.fetch(
+        _ENTRY + SQL("ORDER BY l.sequence DESC LIMIT %(limit)s"),
+        {"organization_id": organization_id, "subscription_id": subscription_id, "limit": limit},
+    )
+    return [Entry(*row) for row in reversed(rows)]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Yes or no, and the entry that decides it; None where there was none."""
+
+    may_text: bool
+    entry: Entry | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsentAtMoment:
+    """Whether a number could be texted at a moment: by the entries recorded until then, and by all known now.
+
+    The two may differ: a store may send a withdrawal a week late. A dispute is usually about the first.
+    """
+
+    at: datetime
+    recorded: Judgement
+    known: Judgement
+    # The entry that ended the state at the moment, if one has since.
+    next: Entry | None
+
+    @property
+    def differs(self) -> bool:
+        return self.recorded.may_text != self.known.may_text
+
+
+async def find_consent_at(tx: Tx, organization_id: UUID, subscription_id: UUID, at: datetime) -> ConsentAtMoment:
+    recorded = await _find_deciding_entry(tx, organization_id, subscription_id, at=at, received_until=at)
+    known = await _find_deciding_entry(tx, organization_id, subscription_id, at=at, received_until=tx.now)
+    judged = _judge(known)
+    following = await _find_next_change(tx, organization_id, subscription_id, after=at, is_opt_in=not judged.may_text)
+    return ConsentAtMoment(at=at, recorded=_judge(recorded), known=judged, next=following)
+
+
+def _judge(entry: Entry | None) -> Judgement:
+    return Judgement(entry is not None and entry.kind == Kind.OPT_IN, entry)
+
+
+async def _find_deciding_entry(
+    tx: Tx, organization_id: UUID, subscription_id: UUID, *, at: datetime, received_until: datetime
+) -> Entry | None:
+    """The latest entry at a moment, among those received until another."""
+    rows = await tx.fetch(
+        _ENTRY
+        + SQL(
+            """
+            AND l.effective_at <= %(at)s AND l.received_at <= %(received_until)s
+            ORDER BY l.effective_at DESC, (l.kind <> 'OPT_IN') DESC, l.sequence DESC
+            LIMIT 1
+            """
+        ),
+        {
+            "organization_id": organization_id,
+            "subscription_id": subscription_id,
+            "at": at,
+            "received_until": received_until,
+        },
+    )
+    return Entry(*rows[0]) if rows else None
+
+
+async def _find_next_change(
+    tx: Tx, organization_id: UUID, subscription_id: UUID, *, after: datetime, is_opt_in: bool
+) -> Entry | None:
+    """The first entry of a kind after a moment."""
+    rows = await tx.fetch(
+        _ENTRY
+        + SQL(
+            """
+            AND l.effective_at > %(after)s AND (l.kind = 'OPT_IN') = %(is_opt_in)s
+            ORDER BY l.effective_at, l.sequence
+            LIMIT 1
+            """
+        ),
+        {
+            "organization_id": organization_id,
+            "subscription_id": subscription_id,
+            "after": after,
+            "is_opt_in": is_opt_in,
+        },
+    )
+    return Entry(*rows[0]) if rows else None
+
+
+class LinkedEntry(NamedTuple):
+    """An entry of a number that is linked to a customer."""
+
+    profile_id: UUID
+    subscription_id: UUID
+    number_hash: bytes
+    phone_number: str | None
+    sequence: int
+    kind: str
+    outcome: str
+    effective_at: datetime
+    claimed_at: datetime | None
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NumberHistory:
+    number_hash: bytes
+    phone_number: str | None
+    entries: list[LinkedEntry]
+
+    def consented_at(self, moment: datetime) -> datetime | None:
+        """The time of the consent in effect at a moment, among the entries that had arrived; None if there was none."""
+        arrived = (it for it in self.entries if it.effective_at <= moment and it.received_at <= moment)
+        last = max(arrived, key=lambda it: (it.effective_at, it.kind != Kind.OPT_IN, it.sequence), default=None)
+        return last.effective_at if last is not None and last.kind == Kind.OPT_IN else None
+
+
+async def load_histories(
+    tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]
+) -> dict[UUID, list[NumberHistory]]:
+    """The numbers that are linked to customers now, each with its newest entries; a customer without is absent."""
+    entries = await _list_linked_entries(
+        tx, organization_id, sorted(profile_ids), numbers_max=NUMBERS_MAX, entries_max=ENTRIES_MAX
+    )
+    numbers: dict[UUID, NumberHistory] = {}
+    found: dict[UUID, list[NumberHistory]] = {}
+    for entry in entries:
+        if entry.subscription_id not in numbers:
+            history = numbers[entry.subscription_id] = NumberHistory(entry.number_hash, entry.phone_number, [])
+            found.setdefault(entry.profile_id, []).append(history)
+        numbers[entry.subscription_id].entries.append(entry)
+    return found
+
+
+async def _list_linked_entries(
+    tx: Tx, organization_id: UUID, profile_ids: list[UUID], *, numbers_max: int, entries_max: int
+) -> list[LinkedEntry]:
+    """The newest entries of every number linked to the customers."""
+    rows = await tx.fetch(
+        """
+        SELECT it.id, number.id, number.number_hash, number.phone_number, entry.sequence, entry.kind, entry.outcome,
+               entry.effective_at, entry.claimed_at, entry.received_at
+        FROM unnest(%(profile_ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT id, number_hash, phone_number FROM subscriptions
+            WHERE organization_id = %(organization_id)s AND profile_id = it.id
+            ORDER BY id
+            LIMIT %(numbers_max)s
+        ) AS number
+        CROSS JOIN LATERAL (
+            SELECT sequence, kind, outcome, effective_at, claimed_at, received_at FROM consent_ledger
+            WHERE organization_id = %(organization_id)s AND subscription_id = number.id
+            ORDER BY sequence DESC
+            LIMIT %(entries_max)s
+        ) AS entry
+        """,
+        {
+            "organization_id": organization_id,
+            "profile_ids": profile_ids,
+            "numbers_max": numbers_max,
+            "entries_max": entries_max,
+        },
+    )
+    return [LinkedEntry(*row) for row in rows]

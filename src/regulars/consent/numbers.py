@@ -1,0 +1,136 @@
+"""The consent of phone numbers as the sender of texts needs it: read under the lock that a withdrawal takes."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from regulars.consent.model import Status
+from regulars.consent.queries import HeadRow, find_existing_heads, lock_free_heads, lock_heads
+from regulars.kit.arrays import Blobs
+from regulars.kit.db import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class NumberConsent:
+    """`profile_id` is the profile that the number is linked to; None also for a number that was erased."""
+
+    is_subscribed: bool
+    profile_id: UUID | None
+    # When its person was erased, if they were.
+    erased_at: datetime | None = None
+    # Where consent was given.
+    store_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextNumber:
+    phone_number: str
+    number_hash: bytes
+
+
+async def lock_consents(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> dict[bytes, NumberConsent]:
+    """Lock the heads of the numbers in the order of their hash, as every withdrawal does, and read their consent.
+
+    A withdrawal that arrives meanwhile waits for this transaction, so its response comes after what is decided here; an
+    earlier withdrawal is visible. A number without any consent event is absent.
+    """
+    return _consents(await lock_heads(tx, organization_id, number_hashes))
+
+
+async def lock_free_consents(
+    tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]
+) -> tuple[dict[bytes, NumberConsent], set[bytes]]:
+    """The same without waiting; gives also the numbers that another transaction has locked."""
+    heads = await lock_free_heads(tx, organization_id, number_hashes)
+    unlocked = set(number_hashes) - {head.number_hash for head in heads}
+    # Read after the locks: a number without a head has no consent event, and nothing to lock.
+    locked = await find_existing_heads(tx, organization_id, unlocked) if unlocked else set()
+    return _consents(heads), locked
+
+
+def _consents(heads: Iterable[HeadRow]) -> dict[bytes, NumberConsent]:
+    return {
+        head.number_hash: NumberConsent(
+            head.state.status is Status.SUBSCRIBED,
+            head.state.profile_id,
+            head.state.latest_opt_out_at if head.state.is_erased else None,
+            head.state.store_id,
+        )
+        for head in heads
+        if head.state is not None
+    }
+
+
+async def find_text_numbers(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> dict[UUID, TextNumber]:
+    """The number each profile is texted on: of its subscribed numbers, the one consented to last."""
+    rows = await tx.fetch(
+        """
+        SELECT it.id, found.phone_number, found.number_hash
+        FROM unnest(%(ids)s::uuid[]) AS it (id)
+        CROSS JOIN LATERAL (
+            SELECT phone_number, number_hash
+            FROM subscriptions
+            WHERE organization_id = %(organization_id)s AND profile_id = it.id AND status = 'SUBSCRIBED'
+            ORDER BY consented_at DESC, id DESC
+            LIMIT 1
+        ) AS found
+        """,
+        {"organization_id": organization_id, "ids": sorted(set(profile_ids))},
+    )
+    return {profile_id: TextNumber(number, number_hash) for profile_id, number, number_hash in rows}
+
+
+async def was_withdrawn_by_text(tx: Tx, organization_id: UUID, number_hash: bytes) -> bool:
+    """Whether the number had consented and its last withdrawal was a text: only then may START subscribe it again.
+
+    The withdrawal that arrived last decides, whatever its outcome: one of an unsubscribed number counts too.
+    """
+    rows = await tx.fetch(
+        """
+        SELECT subscriptions.consented_at IS NOT NULL AND last.message_id IS NOT NULL
+        FROM subscriptions
+        CROSS JOIN LATERAL (
+            SELECT consent_payloads.payload ->> 'message_id' AS message_id
+            FROM consent_ledger
+            LEFT JOIN consent_payloads ON consent_payloads.organization_id = %(organization_id)s
+                AND consent_payloads.subscription_id = consent_ledger.subscription_id
+                AND consent_payloads.sequence = consent_ledger.sequence
+            WHERE consent_ledger.organization_id = %(organization_id)s
+              AND consent_ledger.subscription_id = subscriptions.id AND consent_ledger.kind <> 'OPT_IN'
+            ORDER BY consent_ledger.sequence DESC
+            LIMIT 1
+        ) AS last
+        WHERE subscriptions.organization_id = %(organization_id)s AND subscriptions.number_hash = %(number_hash)s
+          AND subscriptions.status = 'UNSUBSCRIBED'
+        """,
+        {"organization_id": organization_id, "number_hash": number_hash},
+    )
+    return bool(rows and rows[0][0])
+
+
+async def find_subscription_ids(tx: Tx, organization_id: UUID, number_hashes: Collection[bytes]) -> dict[bytes, UUID]:
+    if not number_hashes:
+        return {}
+    rows = await tx.fetch(
+        """
+        SELECT found.number_hash, found.id FROM unnest(%s::bytea[]) AS wanted (number_hash)
+        CROSS JOIN LATERAL (
+            SELECT number_hash, id FROM subscriptions
+            WHERE organization_id = %s AND number_hash = wanted.number_hash LIMIT 1
+        ) AS found
+        """,
+        (Blobs(number_hashes), organization_id),
+    )
+    return dict(rows)
+
+
+async def find_number_hashes(tx: Tx, organization_id: UUID, subscription_ids: Collection[UUID]) -> list[bytes]:
+    """The hashes of the subscriptions' numbers; they stay when the numbers themselves are erased."""
+    if not subscription_ids:
+        return []
+    rows = await tx.fetch(
+        "SELECT number_hash FROM subscriptions WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(subscription_ids)),
+    )
+    return [row[0] for row in rows]

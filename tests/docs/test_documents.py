@@ -1,6 +1,7 @@
 """Documents that are out of step with the code are worse than none."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,9 @@ def test_the_metrics_that_are_documented_exist():
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     for name in re.findall(r"`(regulars_[a-z_]+)`", page):
         assert name.removesuffix("_total") in served, name
+
+
+def test_the_newest_release_of_the_changelog_is_the_version_of_the_package():
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert re.fullmatch(rf"{re.escape(version)} - \d{{4}}-\d{{2}}-\d{{2}}", headings[1])

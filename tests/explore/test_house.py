@@ -334,6 +334,14 @@ def test_an_empty_organization_says_what_will_be_here(visitor_as):
     assert "No consent yet" in owner.get("/consent/numbers").text
 
 
+def test_home_shows_what_waits_to_be_counted_as_such_and_never_as_no_ticket(visitor_as, api):
+    """No worker runs here, so the tickets of the moment before wait."""
+    open_shop(api)
+    page = visitor_as(Role.OWNER).get("/").text
+    assert "Tickets are being counted." in page
+    assert "No ticket in" not in page
+
+
 def test_references_with_any_character_have_a_page(visitor_as, api):
     shop = open_shop(api, code=" a/b%2F?#é")
     owner = visitor_as(Role.OWNER)

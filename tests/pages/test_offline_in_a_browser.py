@@ -1,6 +1,8 @@
 """With a browser whose server goes away and comes back: each live form says so, shows no old figure as new, goes on."""
 
 import re
+from collections.abc import Iterator
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -78,16 +80,59 @@ def test_the_text_of_a_journey_is_counted_when_the_server_is_back(
     expect(tab.locator("#s-1")).to_contain_text("It’s new")
 
 
-def test_a_list_and_a_part_that_refreshes_itself_are_old_until_the_server_is_back(tab: Page, marketer: Visitor, api):
-    away = tab.locator("#away")
-    tab.goto(marketer.url("/first-steps"))
-    tab.context.set_offline(True)
-    expect(tab.locator("#arrived")).to_have_class(OLD)
-    expect(away).to_contain_text("The server does not answer")
-    tab.context.set_offline(False)
-    expect(tab.locator("#arrived")).not_to_have_class(OLD)
-    expect(away).to_have_count(0)
-    open_explored_shop(api)
+@pytest.fixture
+def owner_tab(chromium, owner):
+    with context_of(chromium, owner, locale="en-GB") as context:
+        yield context.new_page()
+
+
+@pytest.fixture
+def owner(visitor_as) -> Visitor:
+    return visitor_as(Role.OWNER)
+
+
+def live_parts(owner: Visitor, api, organization_id, api_database_url) -> Iterator[tuple[str, str]]:
+    """Addresses of pages that refresh a part of themselves while no worker runs, with the part."""
+    yield owner.url("/first-steps"), "#arrived"
+    shop = open_explored_shop(api)
+    journey = make_journey(api_database_url, organization_id, {"do": "send_text", "text": "Hello"}, is_live=False)
+    owner.post(f"/journeys/{journey}/backtest", days="30")
+    owner.post("/attributes/count")
+    owner.post("/customers/prepare", query="last=30")
+    key = owner.post("/keys", name="Lyon tills", permission="ingest").headers["location"]
+    endpoint = owner.post("/webhooks", url="https://hooks.example/in", events="profile.*").headers["location"]
+    delivery = owner.post("//" + endpoint.removeprefix("/") + "/ping").headers["location"]
+    demo = owner.post("/first-steps/demo").headers["location"]
+    yield from {
+        f"{owner.base_url}{key}": "#first-use",
+        owner.url("/attributes"): "#counting",
+        owner.url(f"/journeys/{journey}/backtest"): "#report",
+        owner.url("/consent"): "#figures",
+        owner.url("/"): "#figures",
+        owner.url("/customers?last=30"): "#results [data-live]",
+        owner.url(f"/simulator?q={quote(shop.customer['phone_number'])}"): "#talk",
+        f"{owner.base_url}{delivery}": "#attempts",
+        f"{owner.base_url}{demo}": "#demo",
+    }.items()
+
+
+def test_every_part_that_refreshes_itself_is_old_until_the_server_is_back(
+    owner_tab: Page, owner: Visitor, api, tenant, api_database_url
+):
+    tab = owner_tab
+    for address, part in live_parts(owner, api, tenant.organization_id, api_database_url):
+        tab.goto(address)
+        expect(tab.locator(part), address).not_to_have_class(OLD)
+        tab.context.set_offline(True)
+        expect(tab.locator(part), address).to_have_class(OLD)
+        expect(tab.locator("#away"), address).to_contain_text("The server does not answer")
+        tab.context.set_offline(False)
+        expect(tab.locator(part), address).not_to_have_class(OLD)
+        expect(tab.locator("#away"), address).to_have_count(0)
+
+
+def test_filters_and_a_question_are_answered_when_the_server_is_back(tab: Page, marketer: Visitor, api):
+    away, shop = tab.locator("#away"), open_explored_shop(api)
     tab.goto(marketer.url("/customers"))
     tab.context.set_offline(True)
     tab.locator("#q").fill("nobody of this name")
@@ -95,4 +140,14 @@ def test_a_list_and_a_part_that_refreshes_itself_are_old_until_the_server_is_bac
     tab.context.set_offline(False)
     expect(tab.locator("#results")).to_contain_text("Nobody is found")
     expect(tab.locator("#results")).not_to_have_class(OLD)
+    expect(away).to_have_count(0)
+    tab.goto(marketer.url(f"/consent/numbers/{shop.number['id']}"))
+    tab.context.set_offline(True)
+    tab.locator("#at").fill("2020-01-01T10:00")
+    expect(tab.locator("#answer")).to_have_class(OLD, timeout=200)
+    tab.get_by_role("button", name="Answer").click()
+    expect(away).to_contain_text("The server does not answer")
+    tab.context.set_offline(False)
+    expect(tab.locator("#answer")).to_contain_text("2020")
+    expect(tab.locator("#answer")).not_to_have_class(OLD)
     expect(away).to_have_count(0)

@@ -2,6 +2,7 @@
 
 import contextlib
 from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 from starlette.responses import Response
@@ -108,7 +109,7 @@ async def _ask_for_demo(visit: Visit) -> Response:
 async def _show_demo(visit: Visit) -> Response:
     async with visit.database.snapshot() as tx:
         run = await find_run(tx, visit.organization_id)
-        counted_until = await behind_since(tx, visit.organization_id)
+        counted_until = await behind_since(tx, visit.organization_id, by=timedelta(0))
         own = [one for one in await find_memberships(tx, visit.user.id) if one.organization_id != visit.organization_id]
     if run is None:
         return render(visit, "first_run/no_demo.html")

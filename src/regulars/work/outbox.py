@@ -72,10 +72,10 @@ async def has_interest(tx: Tx, organization_id: UUID, fact: type[Fact]) -> bool:
     return await queries.has_interest(tx, organization_id, topic=fact.topic)
 
 
-async def behind_since(tx: Tx, organization_id: UUID) -> datetime | None:
-    """When the oldest waiting fact was recorded, if listeners lag behind; figures are as of then."""
+async def behind_since(tx: Tx, organization_id: UUID, *, by: timedelta = BEHIND_MIN) -> datetime | None:
+    """When the oldest waiting fact was recorded, if listeners lag behind `by` so much; figures are as of then."""
     oldest = await queries.find_oldest_row(tx, organization_id)
-    return oldest if oldest is not None and tx.now - oldest > BEHIND_MIN else None
+    return oldest if oldest is not None and tx.now - oldest >= by else None
 
 
 async def register_interest(tx: Tx, organization_id: UUID, fact: type[Fact], *, needed_by: str) -> None:

@@ -21,7 +21,7 @@ from regulars.sales.totals.read import Day, Rhythm, filled_until, list_days, rea
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
 from regulars.webhooks.browse.model import Fare
-from regulars.work.outbox import behind_since
+from regulars.work.outbox import BEHIND_MIN, behind_since
 
 PERIODS: Final = {"today": 1, "7d": 7, "30d": 30}
 STORES_MAX: Final = 500
@@ -89,6 +89,7 @@ async def read_overview(
     lines = [StoreLine(store=store, rhythm=rhythms[store.id]) for store in stores[:STORES_MAX]]
     texting = await load_texting(tx, organization_id)
     counts = (await count_answers(tx, organization_id)).values()
+    has_tickets = any(day.total.sums for day in days[-shown:])
     return Overview(
         days=days[-shown:],
         total=_sum(days, today - timedelta(days=length - 1), today),
@@ -105,7 +106,8 @@ async def read_overview(
         held=texting if texting is not None and texting.is_held else None,
         webhooks=webhooks,
         filled_until=await filled_until(tx, organization_id),
-        counted_until=await behind_since(tx, organization_id),
+        # Without any ticket, one that waits at all is worth saying; it would read as if none had come.
+        counted_until=await behind_since(tx, organization_id, by=BEHIND_MIN if has_tickets else timedelta(0)),
     )
 
 

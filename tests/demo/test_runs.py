@@ -1,12 +1,17 @@
 from datetime import timedelta
 
+import anyio
 import pytest
 from psycopg.sql import SQL, Identifier
 
+from regulars.demo import automation
 from regulars.demo.chain import COUNTRIES
 from regulars.demo.runs.queue import SILENT_MAX, DemoQueue
 from regulars.demo.runs.request import ask_for_demo, find_run
 from regulars.demo.texts import NOTICES
+from regulars.journeys.runs.queue import RunQueue
+from regulars.messaging.providers.simulator import Simulator
+from regulars.messaging.send import TextQueue
 from regulars.organizations.manage import create_organization
 
 pytestmark = pytest.mark.anyio
@@ -20,12 +25,26 @@ async def shop(database):
         return await create_organization(connection, "Demo")
 
 
-async def test_the_worker_tells_how_far_it_is_and_leaves_something_to_show_on_every_page(database, shop):
+async def work_beside(database, organization_id) -> None:
+    """The worker's own queues."""
+    queues = (RunQueue(), TextQueue({"simulator": Simulator(database)}))
+    while True:
+        for queue in queues:
+            await queue.run_pass(database, organization_id)
+        await anyio.sleep(0.01)
+
+
+async def test_the_worker_tells_how_far_it_is_and_leaves_something_to_show_on_every_page(database, shop, monkeypatch):
+    # The worker beside it takes all runs and texts before the demo does.
+    monkeypatch.setattr(automation, "TURNS_MAX", 0)
     tickets = 12_000
     async with database.transaction() as tx:
         assert await ask_for_demo(tx, shop.id, tickets=tickets)
         assert not await ask_for_demo(tx, shop.id, tickets=tickets)
-    await DemoQueue().run_pass(database, shop.id)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(work_beside, database, shop.id)
+        await DemoQueue().run_pass(database, shop.id)
+        tasks.cancel_scope.cancel()
     async with database.transaction() as tx:
         run = await find_run(tx, shop.id)
     assert run.finished_at is not None
@@ -50,6 +69,7 @@ async def test_the_worker_tells_how_far_it_is_and_leaves_something_to_show_on_ev
         " WHERE t.organization_id = %(shop)s AND t.state IN ('sent', 'delivered', 'failed')"
     )
     assert {"sent", "delivered", "failed"} <= {state for state, _, _ in texts}
+    assert await read("SELECT FROM replies WHERE organization_id = %(shop)s AND body = 'STOP'")
     for _, body, country in texts:
         language = COUNTRIES[country].language
         assert FIRST_WORDS[language] in body, country

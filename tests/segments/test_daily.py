@@ -63,6 +63,18 @@ def test_a_segment_is_counted_once_a_day_and_tried_again_when_nothing_counts(
     assert due() > desk.now()
 
 
+def test_the_first_count_waits_for_facts_from_before_the_save(desk):
+    """Tickets of the moment before would be missing in it."""
+    desk.alter(
+        "INSERT INTO outbox (id, topic, payload, created_at, due_at, organization_id)"
+        " VALUES (gen_random_uuid(), 'nowhere', '{}', now(), now(), %s)"
+    )
+    desk.segment({"type": "named"})
+    count_while(desk, lambda _tx: pytest.fail("counted too early"))
+    [(soon,)] = desk.sql("SELECT due_at - now() < interval '10 seconds' FROM segments WHERE organization_id = %s")
+    assert soon
+
+
 class Meanwhile:
     """Counts, and lets something happen before it answers."""
 

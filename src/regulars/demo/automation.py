@@ -4,6 +4,7 @@ Everything goes through the engine itself. Journeys are live before the tickets 
 somebody in by the version that was live when it was recorded.
 """
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -39,6 +40,8 @@ BRAND: Final = "Maison Corvelle"
 RECENT: Final = timedelta(days=7)
 TICKETS_MAX: Final = 200
 TURNS_MAX: Final = 200
+LOOKS_MAX: Final = 60
+LOOK_EVERY_S: Final = 0.5
 REPLIED_MAX: Final = 5
 JOURNEYS_MAX: Final = 100
 LIVE: Final = ("welcome", "win-back")
@@ -92,14 +95,19 @@ async def go_on(database: Database, organization_id: UUID, *, vault: AnyVault | 
 
 
 async def _work(database: Database, organization_id: UUID) -> None:
-    """Turns, as the worker gives them; what is not done here it will do."""
+    """Turns, as the worker gives them. A worker beside it takes some of the same rows, and is waited for."""
     queues: tuple[Queue, ...] = (RunQueue(), TextQueue({"simulator": Simulator(database)}))
-    for queue in queues:
-        for _ in range(TURNS_MAX):
-            if not await queue.run_pass(database, organization_id):
-                break
+    for _ in range(LOOKS_MAX):
+        for queue in queues:
+            for _ in range(TURNS_MAX):
+                if not await queue.run_pass(database, organization_id):
+                    break
+                await queue.finish()
             await queue.finish()
-        await queue.finish()
+        async with database.reading() as tx:
+            if not await queries.has_due_runs_or_texts(tx, organization_id):
+                return
+        await asyncio.sleep(LOOK_EVERY_S)
 
 
 async def _reply(database: Database, organization_id: UUID) -> None:

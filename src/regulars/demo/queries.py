@@ -32,6 +32,16 @@ async def find_recent_sales(tx: Tx, organization_id: UUID, *, since: datetime, l
     return [row[0] for row in rows]
 
 
+async def has_due_runs_or_texts(tx: Tx, organization_id: UUID) -> bool:
+    rows = await tx.fetch(
+        "SELECT EXISTS (SELECT FROM journey_runs WHERE organization_id = %(organization_id)s AND due_at <= %(now)s)"
+        " OR EXISTS (SELECT FROM texts WHERE organization_id = %(organization_id)s AND due_at <= %(now)s)"
+        " OR EXISTS (SELECT FROM texts WHERE organization_id = %(organization_id)s AND state = 'sending')",
+        {"organization_id": organization_id, "now": tx.now},
+    )
+    return bool(rows[0][0])
+
+
 async def find_profiles_without_sales(tx: Tx, organization_id: UUID, ids: Sequence[UUID]) -> list[UUID]:
     rows = await tx.fetch(
         "SELECT p.id FROM profiles p WHERE p.organization_id = %s AND p.id = ANY(%s) AND NOT EXISTS ("

@@ -14,6 +14,7 @@ from regulars.segments.saved.manage import load_segment
 from regulars.segments.saved.model import SizeRow
 from regulars.segments.saved.resolve import asked_of, resolve
 from regulars.work.claims import ClaimQueue
+from regulars.work.outbox import behind_since
 from regulars.work.queue import Due
 
 DAYS_SHOWN: Final = 90
@@ -45,6 +46,7 @@ async def find_last_sizes(tx: Tx, organization_id: UUID, segment_ids: Collection
 # In the organization's zone, when shops are closed and the day before is complete.
 COUNTED_AT: Final = time(3)
 TRY_AGAIN: Final = timedelta(minutes=10)
+EARLY_AGAIN: Final = timedelta(seconds=5)
 DEADLINE_S: Final = 20.0
 
 
@@ -52,6 +54,8 @@ class Claimed(NamedTuple):
     segment_id: UUID
     version: int
     asked: Asked
+    # Facts from before the save still wait for the columns, so that a count now would leave them out.
+    is_early: bool = False
 
 
 class SizeQueue(ClaimQueue[Claimed, Figures | None]):
@@ -69,15 +73,18 @@ class SizeQueue(ClaimQueue[Claimed, Figures | None]):
         self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
     ) -> Sequence[Claimed]:
         claimed = []
+        waiting = await behind_since(tx, organization_id, by=timedelta(0))
         for segment_id in await queries.claim_due_segments(tx, organization_id, limit=limit, owner=owner, until=until):
             segment = await load_segment(tx, organization_id, segment_id)
             resolved = await resolve(tx, organization_id, segment.definition.match)
-            claimed.append(Claimed(segment_id, segment.row.version, asked_of(resolved)))
+            # A fact that no listener takes would wait for ever.
+            is_early = waiting is not None and waiting <= segment.row.updated_at > tx.now - TRY_AGAIN
+            claimed.append(Claimed(segment_id, segment.row.version, asked_of(resolved), is_early))
         return claimed
 
     async def act(self, organization_id: UUID, claim: Claimed) -> Figures | None:
         """None: it cannot be counted now, and is tried again later."""
-        if not await self._analysis.is_listening():
+        if claim.is_early or not await self._analysis.is_listening():
             return None
         try:
             return await self._analysis.figures(organization_id, claim.asked, deadline_s=DEADLINE_S)
@@ -87,7 +94,7 @@ class SizeQueue(ClaimQueue[Claimed, Figures | None]):
     async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claimed, Figures | None]]) -> None:
         zone = ZoneInfo(await queries.find_zone(tx, organization_id))
         for claim, figures in done:
-            due_at = tx.now + TRY_AGAIN
+            due_at = tx.now + (EARLY_AGAIN if claim.is_early else TRY_AGAIN)
             if figures is not None:
                 due_at = next_count(tx.now, zone)
                 await keep_size(

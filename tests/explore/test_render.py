@@ -6,9 +6,9 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from regulars.explore.pages import FAILURES
-from regulars.explore.reference import curl, read
-from regulars.explore.render import inline, paragraphs, render
+from regulars.explore.reference import curl, read_reference
 from regulars.explore.schemas import field_of, type_of
+from regulars.web.render import inline, paragraphs, public_html
 
 
 def words(schema) -> str:
@@ -85,13 +85,13 @@ def test_hostile_texts_of_a_document_stay_texts():
         "paths": {"/v1/x": {"delete": operation}},
         "components": {"schemas": {}, "headers": {}},
     }
-    found = read(document)
+    found = read_reference(document)
     assert found.subjects[0].operations[0].curl.startswith("curl -s -X DELETE http://h/v1/x")
     assert "<img" not in render_reference(found)
 
 
 def render_reference(found) -> str:
-    return render("reference.html", reference=found, base="http://h", sought="<img src=x>")
+    return public_html("explore/reference.html", reference=found, base="http://h", sought="<img src=x>")
 
 
 def test_a_page_that_breaks_says_so_and_keeps_its_secrets():
@@ -106,6 +106,6 @@ def test_a_page_that_breaks_says_so_and_keeps_its_secrets():
 
     response = asyncio.run(ask())
     assert response.status_code == 500
-    assert "This page broke" in response.text
+    assert "Something went wrong" in response.text
     assert "swordfish" not in response.text
-    assert "default-src 'self'" in response.headers["content-security-policy"]
+    assert "default-src 'none'" in response.headers["content-security-policy"]

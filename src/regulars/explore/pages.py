@@ -1,5 +1,4 @@
-"""The public pages: the first page, the API reference, what each refusal means, the documents, and a page for what is
-not there."""
+"""The public pages: the first page, the API reference, the list of errors, the documents, and the page for errors."""
 
 import asyncio
 import html
@@ -13,15 +12,13 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from regulars.explore.documents import names, read_document
 from regulars.explore.first_steps import first_steps
 from regulars.explore.postman import collection
-from regulars.explore.reference import Reference, found
-from regulars.explore.reference import read as read_reference
-from regulars.explore.render import SECURITY_HEADERS, STATIC_PATH, page, render, static_response
+from regulars.explore.reference import Reference, read_reference, search_reference
 from regulars.http import error_pages, openapi
 from regulars.http.address import base_url
 from regulars.http.problem import DOCUMENTATION_PATH
@@ -30,6 +27,7 @@ from regulars.http.route import Route as ApiRoute
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS
 from regulars.web import cookies
+from regulars.web.render import PUBLIC_HEADERS, public_html, render_public
 from regulars.webhooks.described import EVENTS
 
 DOCUMENTS_PATH: Final = "/docs"
@@ -37,9 +35,9 @@ REFERENCE_PATH: Final = "/docs/api"
 POSTMAN_PATH: Final = "/docs/postman.json"
 SOUGHT_CHARACTERS_MAX: Final = 100
 STATE_WAIT_S: Final = 2.0
-# The first page is open to anyone, so its question to the database is asked at most this often.
+# The first page is public, so it queries the database at most this often.
 STATE_AGE_S_MAX: Final = 1.0
-# The reference is rendered once for this address, which no machine can have, and then served for any.
+# The reference is rendered once with this reserved address, which is then replaced by the server's own.
 ANY_ADDRESS: Final = "http://server.invalid"
 
 Missing = Callable[[], Awaitable[str | None]]
@@ -49,7 +47,7 @@ HasUsers = Callable[[], Awaitable[bool]]
 def page_routes(
     api_routes: Sequence[ApiRoute], *, missing: Missing, has_users: HasUsers, public_url: str | None
 ) -> list[BaseRoute]:
-    """`missing` says what keeps the server from being ready, or nothing; `has_users`, whether anybody signed up."""
+    """`missing` says why the server is not ready, if so; `has_users`, whether the first user has signed up."""
     pages = _Pages(api_routes, missing, has_users, public_url)
     return [
         Route("/", pages.first),
@@ -58,18 +56,17 @@ def page_routes(
         Route(DOCUMENTATION_PATH, pages.errors),
         Route(POSTMAN_PATH, pages.postman),
         Route(DOCUMENTS_PATH + "/{name:path}", _document),
-        Route(STATIC_PATH + "/{version}/{name}", _static),
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Whether the server was ready, and when that was so."""
+    """Whether the server was ready, and when this was checked."""
 
     missing: str | None
     has_users: bool
-    seen_at: datetime
-    seen_s: float
+    checked_at: datetime
+    checked_s: float
 
 
 class _Pages:
@@ -86,13 +83,13 @@ class _Pages:
         if any(name in request.cookies for name in (cookies.SESSION_HTTPS, cookies.SESSION_HTTP)):
             return RedirectResponse("/organizations", HTTPStatus.SEE_OTHER)
         state = await self._current_state()
-        steps = first_steps(self._address(request), today=state.seen_at)
-        return page(render("first.html", state=state, steps=steps))
+        steps = first_steps(self._address(request), today=state.checked_at)
+        return render_public("explore/first.html", state=state, steps=steps)
 
     async def reference(self, request: Request) -> Response:
         sought = " ".join(request.query_params.get("q", "").split())[:SOUGHT_CHARACTERS_MAX]
-        shown = self._found_html(sought) if sought else self._reference_html
-        return page(shown.replace(ANY_ADDRESS, html.escape(self._address(request))))
+        page = self._render_reference(sought) if sought else self._whole_reference
+        return HTMLResponse(page.replace(ANY_ADDRESS, html.escape(self._address(request))), headers=PUBLIC_HEADERS)
 
     async def postman(self, request: Request) -> Response:
         address = json.dumps(self._address(request))[1:-1]
@@ -100,11 +97,11 @@ class _Pages:
         return Response(
             self._postman_json.replace(ANY_ADDRESS, address),
             media_type="application/json",
-            headers={**SECURITY_HEADERS, **headers},
+            headers={**PUBLIC_HEADERS, **headers},
         )
 
     async def errors(self, _request: Request) -> Response:
-        return page(self._errors_html)
+        return HTMLResponse(self._errors_html, headers=PUBLIC_HEADERS)
 
     @cached_property
     def _postman_json(self) -> str:
@@ -115,23 +112,24 @@ class _Pages:
         return read_reference(openapi.build(self._api_routes, server_url=ANY_ADDRESS, events=EVENTS))
 
     @cached_property
-    def _reference_html(self) -> str:
-        return render("reference.html", reference=self._described, base=ANY_ADDRESS, sought="")
+    def _whole_reference(self) -> str:
+        return self._render_reference("")
 
-    def _found_html(self, sought: str) -> str:
-        return render("reference.html", reference=found(self._described, sought), base=ANY_ADDRESS, sought=sought)
+    def _render_reference(self, sought: str) -> str:
+        reference = search_reference(self._described, sought) if sought else self._described
+        return public_html("explore/reference.html", reference=reference, base=ANY_ADDRESS, sought=sought)
 
     @cached_property
     def _errors_html(self) -> str:
         entries = [(error_pages.anchor(error), error) for error in refusals_of_all(self._api_routes)]
-        return render("errors.html", introduction=error_pages.INTRODUCTION, entries=entries)
+        return public_html("explore/errors.html", introduction=error_pages.INTRODUCTION, entries=entries)
 
     def _address(self, request: Request) -> str:
         return self._public_url or base_url(request.scope, request.headers.get("host", "").encode("latin-1"))
 
     async def _current_state(self) -> _State:
         state = self._state
-        if state is None or monotonic() - state.seen_s > STATE_AGE_S_MAX:
+        if state is None or monotonic() - state.checked_s > STATE_AGE_S_MAX:
             try:
                 missing = await asyncio.wait_for(self._missing(), STATE_WAIT_S)
                 has_users = missing is not None or await asyncio.wait_for(self._has_users(), STATE_WAIT_S)
@@ -142,12 +140,12 @@ class _Pages:
 
 
 async def _documents(_request: Request) -> Response:
-    """Whoever shortens the address of a document comes to the one that most are looking for."""
+    """`/docs` alone leads to the API reference."""
     return RedirectResponse(REFERENCE_PATH, HTTPStatus.SEE_OTHER)
 
 
-# What the side of a document offers, in this order.
-_OFFERED: Final = {
+# The links beside a document, in this order.
+_LINKED_DOCUMENTS: Final = {
     "webhooks": "Webhooks",
     "imports": "Imports",
     "segments": "Segments",
@@ -167,15 +165,8 @@ async def _document(request: Request) -> Response:
     if name not in names():
         raise HTTPException(HTTPStatus.NOT_FOUND)
     document = read_document(name)
-    offered = [(name, title) for name, title in _OFFERED.items() if name in names()]
-    return page(render("document.html", document=document, documents=offered))
-
-
-async def _static(request: Request) -> Response:
-    response = static_response(request.path_params["version"], request.path_params["name"])
-    if response is None:
-        raise HTTPException(HTTPStatus.NOT_FOUND)
-    return response
+    linked = [(name, title) for name, title in _LINKED_DOCUMENTS.items() if name in names()]
+    return render_public("explore/document.html", document=document, documents=linked)
 
 
 async def _refused(_request: Request, refusal: Exception) -> Response:
@@ -184,14 +175,16 @@ async def _refused(_request: Request, refusal: Exception) -> Response:
     if refusal.status_code == HTTPStatus.NOT_FOUND:
         title, text = "There is no page here", "The address may be mistyped, or what it named is gone."
     else:
-        title, text = f"{HTTPStatus(refusal.status_code).phrase}", "This page cannot be asked for in this way."
-    shown = render("failure.html", status=refusal.status_code, title=title, text=text)
-    return page(shown, status=refusal.status_code, headers=refusal.headers)
+        title, text = f"{HTTPStatus(refusal.status_code).phrase}", "This page does not support the request."
+    status = refusal.status_code
+    return render_public(
+        "explore/failure.html", status=status, headers=refusal.headers, status_code=status, title=title, text=text
+    )
 
 
 async def _failed(_request: Request, _error: Exception) -> Response:
-    text = "The failure is on our side, and it is in the server's log. Trying again in a moment often helps."
-    return page(render("failure.html", status=500, title="This page broke", text=text), status=500)
+    text = "This is a fault of the server. Its log has the details. Trying again in a moment often helps."
+    return render_public("explore/failure.html", status=500, status_code=500, title="Something went wrong", text=text)
 
 
 FAILURES: Final[dict[Any, Any]] = {HTTPException: _refused, Exception: _failed}

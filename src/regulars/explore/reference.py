@@ -90,13 +90,13 @@ class Reference:
     receivers: tuple[Sample, ...]
 
 
-def found(whole: Reference, sought: str) -> Reference:
-    """The operations and schemas in which every word that is sought stands, in a name, a path, a text or a field."""
-    words = sought.casefold().split()
+def search_reference(whole: Reference, sought: str) -> Reference:
+    """The operations and schemas that contain every search term in a name, a path, a text or a field."""
+    terms = sought.casefold().split()
 
     def has(*texts: str) -> bool:
         text = " ".join(texts).casefold()
-        return all(word in text for word in words)
+        return all(term in text for term in terms)
 
     def operation_has(each: Operation) -> bool:
         names = (field.name for _, field in each.parameters)
@@ -105,14 +105,14 @@ def found(whole: Reference, sought: str) -> Reference:
 
     subjects = []
     for subject in whole.subjects:
-        kept = tuple(each for each in subject.operations if operation_has(each))
-        if kept:
-            subjects.append(replace(subject, operations=kept))
+        matching = tuple(each for each in subject.operations if operation_has(each))
+        if matching:
+            subjects.append(replace(subject, operations=matching))
     schemas = (each for each in whole.schemas if has(each.name, each.description, *(one.name for one in each.fields)))
     return replace(whole, subjects=tuple(subjects), schemas=tuple(schemas))
 
 
-def read(document: Mapping[str, Any]) -> Reference:
+def read_reference(document: Mapping[str, Any]) -> Reference:
     by_subject: dict[str, list[Operation]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():

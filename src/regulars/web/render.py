@@ -1,12 +1,14 @@
 """Render pages with Jinja. Templates are in the rooms; all values are escaped, and an undefined name is an error."""
 
 import importlib.metadata
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from regulars.web import cookies, csrf, flash, mask
@@ -22,6 +24,7 @@ PACKAGE: Final = Path(__file__).parent.parent
 SECRET_STATE: Final = "regulars_secret"  # noqa: S105  # where the session's own stands in the request
 NAVIGATION_STATE: Final = "regulars_navigation"
 WAITING_STATE: Final = "regulars_waiting"
+PUBLIC_HEADERS: Final = {**SECURITY_HEADERS, "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache"}
 
 
 def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Response:
@@ -59,6 +62,19 @@ def redirect(visit: Visit, url: str, *, done: str | None = None, reveal: str | N
     return response
 
 
+def render_public(
+    template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
+) -> Response:
+    """Render a page without session and organization."""
+    html = public_html(template, **values)
+    return HTMLResponse(html, status, {**PUBLIC_HEADERS, **(headers or {})})
+
+
+def public_html(template: str, **values: Any) -> str:
+    """The text of a page without session and organization."""
+    return _TEMPLATES.get_template(template).render(values)
+
+
 def headers(visit: Visit) -> dict[str, str]:
     secure = ONE_YEAR_HTTPS if visit.is_https else {}
     return {**SECURITY_HEADERS, **secure, "Cache-Control": NO_STORE, "Vary": "Cookie, HX-Request"}
@@ -74,6 +90,25 @@ def installed_version() -> str:
 def segment(text: str) -> str:
     """A reference as one path segment."""
     return quote(text, safe="")
+
+
+def inline(text: str) -> Markup:
+    """Plain text whose `code` and **bold** marks become elements; everything else in it stays text."""
+    pieces = []
+    for number, piece in enumerate(text.split("`")):
+        if number % 2:
+            pieces.append(Markup("<code>{}</code>").format(piece))
+        else:
+            pieces += [
+                Markup("<strong>{}</strong>").format(run) if index % 2 else escape(run)
+                for index, run in enumerate(piece.split("**"))
+            ]
+    return Markup("").join(pieces)
+
+
+def paragraphs(text: str) -> Markup:
+    blocks = [block.strip() for block in text.split("\n\n")]
+    return Markup("\n").join(Markup("<p>{}</p>").format(inline(block)) for block in blocks if block)
 
 
 def initials(name: str) -> str:
@@ -128,7 +163,14 @@ def _loader() -> PrefixLoader:
 
 
 _TEMPLATES: Final = Environment(loader=_loader(), autoescape=True, undefined=StrictUndefined, extensions=[LineBreaks])
-_TEMPLATES.filters.update(segment=segment, short_id=short_id, short_external_id=short_external_id, initials=initials)
+_TEMPLATES.filters.update(
+    inline=inline,
+    paragraphs=paragraphs,
+    segment=segment,
+    short_id=short_id,
+    short_external_id=short_external_id,
+    initials=initials,
+)
 _TEMPLATES.globals.update(
     asset_url=asset_url, version=installed_version(), Action=Action, Role=Role, token_field=csrf.FIELD
 )

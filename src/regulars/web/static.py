@@ -22,7 +22,7 @@ VENDORED: Final = {
     "inter-more.woff2": "inter/inter-latin-ext-wght-normal.woff2",
 }
 # One file per component is served as one style sheet, in this order: later rules win.
-STYLES: Final = (
+_APP_STYLES: Final = (
     "font",
     "tokens",
     "base",
@@ -48,6 +48,8 @@ STYLES: Final = (
     "loading",
     "receipt",
 )
+# Pages of members load `app.css`, public pages `site.css`.
+_STYLE_SHEETS: Final = {"app.css": _APP_STYLES, "site.css": ("font", "site", "documents")}
 _REFERENCE = re.compile(r'url\("([\w.-]+)"\)')
 
 SECURITY_HEADERS: Final = {
@@ -98,9 +100,10 @@ def _read_all() -> dict[str, Asset]:
     assets = {path.name: _asset(path.name, path.read_bytes()) for path in FOLDER.iterdir() if path.suffix != ".css"}
     for name, path in VENDORED.items():
         assets[name] = _asset(name, (VENDOR / path).read_bytes())
-    styles = "".join((FOLDER / f"{name}.css").read_text(encoding="utf-8") for name in STYLES)
-    styles = _REFERENCE.sub(lambda match: f'url("{assets[match[1]].path}")', styles)
-    assets["app.css"] = _asset("app.css", styles.encode())
+    for sheet, names in _STYLE_SHEETS.items():
+        styles = "".join((FOLDER / f"{name}.css").read_text(encoding="utf-8") for name in names)
+        styles = _REFERENCE.sub(lambda match: f'url("{assets[match[1]].path}")', styles)
+        assets[sheet] = _asset(sheet, styles.encode())
     return assets
 
 

@@ -6,14 +6,13 @@ from functools import cached_property
 from starlette.responses import Response
 
 from regulars.explore import reference
-from regulars.explore.render import inline, paragraphs
 from regulars.explore.samples import Sample
 from regulars.http import openapi
 from regulars.http.address import base_url
 from regulars.http.route import Route
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
-from regulars.web.render import render
+from regulars.web.render import inline, paragraphs, render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
 from regulars.webhooks.described import EVENTS
@@ -41,7 +40,7 @@ class _Shelf:
 
     @cached_property
     def _reference(self) -> reference.Reference:
-        return reference.read(openapi.build(self._api_routes, server_url=ANY_ADDRESS, events=EVENTS))
+        return reference.read_reference(openapi.build(self._api_routes, server_url=ANY_ADDRESS, events=EVENTS))
 
     async def contents(self, visit: Visit) -> Response:
         return self._page(visit, None)

@@ -15,8 +15,7 @@ from paperwork import fill_paperwork
 from regulars.demo.load import Story, load_demo
 from regulars.kit.db import Database
 from regulars.organizations.manage import create_organization, find_particulars
-from regulars.sales.totals.fill import last_id_at
-from regulars.sales.totals.queries import add_stretch
+from regulars.sales.totals.fill import add_range, last_id_at
 
 STATEMENT_TIMEOUT_MS = 3_600_000
 GROWING = ("profiles", "sales_events", "subscriptions")
@@ -154,7 +153,7 @@ async def _count_hours(database: Database, organization_id: UUID) -> None:
     async with database.transaction() as tx:
         await tx.execute("DELETE FROM hourly_totals WHERE organization_id = %s", (organization_id,))
         end = last_id_at(tx.now)
-        await add_stretch(tx, organization_id, after=UUID(int=0), until=end)
+        await add_range(tx, organization_id, after=UUID(int=0), until=end)
         await tx.execute(
             "INSERT INTO hourly_totals_fills (organization_id, fence, walked_to, due_at) VALUES (%s, %s, %s, NULL)"
             " ON CONFLICT (organization_id) DO UPDATE SET fence = excluded.fence, walked_to = excluded.walked_to,"

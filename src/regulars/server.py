@@ -74,7 +74,7 @@ from regulars.profiles import api as profiles
 from regulars.profiles.errors import ProfileNotFound, person_erased
 from regulars.request_log.note import RequestLog
 from regulars.sales import api as sales
-from regulars.sales.inbox.review import count_open
+from regulars.sales.collision_review import count_open
 from regulars.sales.model import StoredSale
 from regulars.sales.pages import collisions, tickets
 from regulars.sales.quick import QuickRecorder

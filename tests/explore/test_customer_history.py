@@ -9,8 +9,8 @@ import pytest
 from regulars.consent.model import Entry
 from regulars.explore.customers.timeline import PAGE_FACTS, merge
 from regulars.explore.draw import Change, bar_chart, consent_strip, nice_top
-from regulars.sales.browse.history import months_back, read_history
-from regulars.sales.browse.model import CustomerTicket
+from regulars.sales.purchase_history import months_back, read_history
+from regulars.sales.tickets import CustomerTicket
 
 PARIS = ZoneInfo("Europe/Paris")
 NOW = datetime(2026, 11, 14, 15, 0, tzinfo=UTC)

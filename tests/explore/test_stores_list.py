@@ -13,7 +13,7 @@ from tests.support.draining import work_through
 
 from regulars.explore.shops.figures import RANKED_MAX
 from regulars.kit.ids import SEGMENT
-from regulars.sales.totals.read import Rhythm
+from regulars.sales.totals.reports import Rhythm
 from regulars.web.access import Role
 from regulars.web.format import Format
 from regulars.web.listing import PAGE_ROWS

@@ -7,12 +7,11 @@ from tests.sales.desk import STORE, ticket
 
 from regulars.kit.ids import new_uuid
 from regulars.kit.keyset import PageRequest
-from regulars.sales.anonymise import anonymise_sales
-from regulars.sales.browse import tickets
-from regulars.sales.browse.model import Filters
-from regulars.sales.browse.tickets import find_neighbours, list_customer_tickets, list_tickets, position_of
-from regulars.sales.inbox.review import Decision, count_open, decide, find_collision, list_collisions
+from regulars.sales import tickets
+from regulars.sales.collision_review import Decision, count_open, decide, find_collision, list_collisions
 from regulars.sales.listing import find_sale
+from regulars.sales.personal import anonymise_sales
+from regulars.sales.tickets import TicketFilters, find_neighbours, list_customer_tickets, list_tickets, position_of
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +34,7 @@ async def filled(desk):
 
 
 async def listed(desk, **options):
-    filters = Filters(**options)
+    filters = TicketFilters(**options)
     async with desk.database.reading() as tx:
         found = await list_tickets(tx, desk.organization_id, filters, PageRequest(50))
     return [line.external_id for line in found]
@@ -61,7 +60,7 @@ async def test_tickets_are_listed_by_their_own_time_and_filtered(filled):
 @pytest.mark.parametrize("by_store", [False, True])
 async def test_a_walk_forward_and_back_sees_every_ticket_once(filled, by_store):
     [(store_id,)] = await filled.rows("SELECT id FROM stores WHERE organization_id = %s AND external_id = 'PARIS-01'")
-    filters = Filters(store_id=store_id) if by_store else Filters()
+    filters = TicketFilters(store_id=store_id) if by_store else TicketFilters()
     seen, beyond = [], None
     async with filled.database.reading() as tx:
         while True:
@@ -80,9 +79,9 @@ async def test_a_walk_forward_and_back_sees_every_ticket_once(filled, by_store):
 async def test_a_rare_filter_looks_at_a_bounded_stretch_and_goes_on_from_its_end(
     filled, monkeypatch, by_store, expected
 ):
-    monkeypatch.setattr(tickets, "LOOKED_AT_MAX", 2)
+    monkeypatch.setattr(tickets, "ROWS_SCANNED_MAX", 2)
     [(store_id,)] = await filled.rows("SELECT id FROM stores WHERE organization_id = %s AND external_id = 'PARIS-01'")
-    filters = Filters(type="PURCHASE", store_id=store_id if by_store else None)
+    filters = TicketFilters(type="PURCHASE", store_id=store_id if by_store else None)
     pages, ended_at = [], None
     async with filled.database.reading() as tx:
         while ended_at is not None or not pages:

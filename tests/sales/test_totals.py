@@ -9,14 +9,14 @@ import pytest
 from tests.sales.desk import STORE, ticket
 
 from regulars.kit.ids import ByExternalId, new_uuid
-from regulars.sales import queries
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.jobs import count_new_sales
 from regulars.sales.load import load_sales
+from regulars.sales.personal import anonymise_sales
 from regulars.sales.totals import fill as filling
-from regulars.sales.totals.fill import last_id_at, made_at, take_bite
+from regulars.sales.totals.fill import fill_batch, last_id_at, made_at
 from regulars.sales.totals.model import Sums, expected_tickets, is_silent
-from regulars.sales.totals.read import filled_until, list_days, read_rhythms, sum_stores
+from regulars.sales.totals.reports import filled_until, list_days, read_rhythms, sum_stores
 from regulars.stores.find import find_stores
 from regulars.worker import LISTENERS
 
@@ -91,7 +91,7 @@ async def test_a_bulk_load_is_counted_like_every_sale(desk):
 
 
 async def test_the_fill_and_the_listener_count_every_sale_once(desk, monkeypatch):
-    monkeypatch.setattr(filling, "BITE_SALES", 3)
+    monkeypatch.setattr(filling, "BATCH_SALES", 3)
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(*(ticket(f"OLD-{n}", profile_id="ada" if n % 2 else None) for n in range(8)))
     fence = datetime.now(UTC)
@@ -100,33 +100,33 @@ async def test_the_fill_and_the_listener_count_every_sale_once(desk, monkeypatch
     await desk.record(*(ticket(f"NEW-{n}", type="RETURN") for n in range(5)))
     # The facts of the old sales still wait in the outbox: the listener leaves those sales to the fill.
     await hear(desk)
-    assert await take_bite(desk.database, desk.organization_id)
+    assert await fill_batch(desk.database, desk.organization_id)
     async with desk.database.reading() as tx:
         assert await filled_until(tx, desk.organization_id) is not None
-    assert await take_bite(desk.database, desk.organization_id)
-    assert not await take_bite(desk.database, desk.organization_id)
-    assert not await take_bite(desk.database, desk.organization_id)
+    assert await fill_batch(desk.database, desk.organization_id)
+    assert not await fill_batch(desk.database, desk.organization_id)
+    assert not await fill_batch(desk.database, desk.organization_id)
     assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
     async with desk.database.reading() as tx:
         assert await filled_until(tx, desk.organization_id) is None
 
 
-async def test_a_bite_that_fails_is_taken_again_and_counts_nothing_twice(desk, monkeypatch):
-    monkeypatch.setattr(filling, "BITE_SALES", 3)
+async def test_a_batch_that_fails_is_repeated_and_counts_nothing_twice(desk, monkeypatch):
+    monkeypatch.setattr(filling, "BATCH_SALES", 3)
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(*(ticket(f"OLD-{n}") for n in range(7)))
     await begin_fill(desk, fence=datetime.now(UTC))
-    assert await take_bite(desk.database, desk.organization_id)
-    broken = filling.queries.update_fill
+    assert await fill_batch(desk.database, desk.organization_id)
+    broken = filling.update_fill
 
     async def crash(*_arguments, **_options):
         raise ConnectionError
 
-    monkeypatch.setattr(filling.queries, "update_fill", crash)
+    monkeypatch.setattr(filling, "update_fill", crash)
     with pytest.raises(ConnectionError):
-        await take_bite(desk.database, desk.organization_id)
-    monkeypatch.setattr(filling.queries, "update_fill", broken)
-    while await take_bite(desk.database, desk.organization_id):
+        await fill_batch(desk.database, desk.organization_id)
+    monkeypatch.setattr(filling, "update_fill", broken)
+    while await fill_batch(desk.database, desk.organization_id):
         pass
     assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
 
@@ -134,7 +134,7 @@ async def test_a_bite_that_fails_is_taken_again_and_counts_nothing_twice(desk, m
 async def test_the_fill_stays_behind_the_present_and_ends_at_its_fence(desk):
     await desk.record(ticket("A"))
     await begin_fill(desk, fence=datetime.now(UTC) + timedelta(minutes=10))
-    assert not await take_bite(desk.database, desk.organization_id)
+    assert not await fill_batch(desk.database, desk.organization_id)
     assert await desk.rows(EVERY_ROW) == []
     [(due_at, walked_to)] = await desk.rows(
         "SELECT due_at, walked_to FROM hourly_totals_fills WHERE organization_id = %s"
@@ -159,9 +159,9 @@ async def test_a_recount_finds_what_a_worker_left_uncounted_and_keeps_erased_cus
     by_hand = await desk.rows(COUNTED_BY_HAND)
     async with desk.database.transaction() as tx:
         customers = await tx.fetch("SELECT id FROM profiles WHERE organization_id = %s", (desk.organization_id,))
-        await queries.unlink_profiles(tx, desk.organization_id, [row[0] for row in customers])
+        await anonymise_sales(tx, desk.organization_id, [row[0] for row in customers])
     await recount(desk)
-    while await take_bite(desk.database, desk.organization_id):
+    while await fill_batch(desk.database, desk.organization_id):
         pass
     assert await desk.rows(EVERY_ROW) == by_hand
 
@@ -187,7 +187,7 @@ async def test_a_recount_beside_a_busy_worker_counts_every_sale_once(desk, monke
     await asyncio.sleep(0.005)
     await desk.record(ticket("AFTER"))
     await hear(desk)
-    while await take_bite(desk.database, desk.organization_id):
+    while await fill_batch(desk.database, desk.organization_id):
         pass
     assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
 
@@ -196,20 +196,20 @@ async def test_a_recount_waits_for_a_batch_of_the_fill(desk, monkeypatch):
     monkeypatch.setattr(filling, "BEHIND", timedelta(seconds=-60))
     await desk.record(ticket("A"))
     await begin_fill(desk, fence=datetime.now(UTC))
-    add_stretch = filling.queries.add_stretch
+    add_range = filling.add_range
     recounting = []
 
     async def recount_before(*arguments, **options):
         recounting.append(asyncio.create_task(recount(desk)))
         await until_waiting(desk, "%hourly_totals_fills%")
-        await add_stretch(*arguments, **options)
+        await add_range(*arguments, **options)
 
-    monkeypatch.setattr(filling.queries, "add_stretch", recount_before)
+    monkeypatch.setattr(filling, "add_range", recount_before)
     # The recount would otherwise keep the batch from the totals, and wait for the row that the batch holds.
-    assert not await take_bite(desk.database, desk.organization_id)
+    assert not await fill_batch(desk.database, desk.organization_id)
     await recounting[0]
-    monkeypatch.setattr(filling.queries, "add_stretch", add_stretch)
-    while await take_bite(desk.database, desk.organization_id):
+    monkeypatch.setattr(filling, "add_range", add_range)
+    while await fill_batch(desk.database, desk.organization_id):
         pass
     assert await desk.rows(EVERY_ROW) == await desk.rows(COUNTED_BY_HAND)
 

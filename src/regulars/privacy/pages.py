@@ -15,7 +15,7 @@ from regulars.privacy.erasure_log import ErasureLog
 from regulars.privacy.export import export_person
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
-from regulars.sales.browse.tickets import list_customer_tickets
+from regulars.sales.tickets import list_customer_tickets
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound

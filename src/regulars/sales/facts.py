@@ -1,4 +1,4 @@
-"""What this room tells the rooms above."""
+"""The facts that sales publish to the rooms above."""
 
 from typing import ClassVar
 from uuid import UUID
@@ -7,7 +7,7 @@ from regulars.work.facts import Fact
 
 
 class SalesRecorded(Fact, frozen=True):
-    """New sales are in the table; each is told in exactly one fact, with keys of product properties not yet known."""
+    """New sales are in the table; each is in exactly one fact, with the keys of product properties not yet known."""
 
     topic: ClassVar[str] = "sales.recorded"
 

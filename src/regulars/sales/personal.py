@@ -1,17 +1,101 @@
-"""What sales hold about people: whose they are, free objects, and what was tried under a number that was taken."""
+"""The personal data of sales (customer, free objects, collisions), and how it is anonymised and exported."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import PROFILE
-from regulars.sales.anonymise import anonymise_sales
+from regulars.kit.json import encode
 from regulars.sales.encode import encode_sale
 from regulars.sales.listing import list_sales
 from regulars.work.personal import DataSubject, ErasedPeople, PersonalData, join_pages
 
+# A shorter name is part of other words in many notes.
+NAME_CHARACTERS_MIN: Final = 4
 PAGE_SALES: Final = "200"
+
+
+async def anonymise_sales(
+    tx: Tx,
+    organization_id: UUID,
+    profile_ids: Collection[UUID],
+    *,
+    references: Collection[str] = (),
+    names: Collection[str] = (),
+) -> None:
+    """Remove the people from their sales, which stay, so that no total changes; delete collisions that name them.
+
+    `references` are ids and numbers, which a collision has as a whole value. `names` may also be part of a note.
+    """
+    unlinked = await _unlink_profiles(tx, organization_id, profile_ids)
+    if unlinked:
+        await _delete_collisions(tx, organization_id, unlinked)
+        await _erase_notes(tx, organization_id, unlinked)
+    if references:
+        quoted = [encode(reference).decode() for reference in references]
+        naming = await _delete_naming_collisions(tx, organization_id, references, quoted=quoted)
+        await _erase_notes(tx, organization_id, naming)
+    if searched := [name for name in (*references, *names) if len(name) >= NAME_CHARACTERS_MIN]:
+        await _erase_notes_that_name(tx, organization_id, searched)
+
+
+async def _erase_notes(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> None:
+    """A user's note about a collision may name the customer."""
+    await tx.execute(
+        "UPDATE ticket_collision_totals SET note = NULL"
+        " WHERE organization_id = %s AND sales_event_id = ANY(%s) AND note IS NOT NULL",
+        (organization_id, sorted(sale_ids)),
+    )
+
+
+async def _unlink_profiles(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[UUID]:
+    """Remove personal data from the sales of these profiles, and mark them; gives their ids."""
+    rows = await tx.fetch(
+        "UPDATE sales_events"
+        " SET profile_id = NULL, payments = NULL, loyalty = NULL, metadata = NULL, anonymised_at = %s"
+        " WHERE organization_id = %s AND profile_id = ANY(%s) RETURNING id",
+        (tx.now, organization_id, sorted(profile_ids)),
+    )
+    return [row[0] for row in rows]
+
+
+async def _delete_collisions(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM ticket_collisions WHERE organization_id = %s AND sales_event_id = ANY(%s)",
+        (organization_id, sorted(sale_ids)),
+    )
+
+
+async def _delete_naming_collisions(
+    tx: Tx, organization_id: UUID, references: Collection[str], *, quoted: Collection[str]
+) -> list[UUID]:
+    """Delete attempts of these customers, or with one of their references in a free object; gives the sales."""
+    rows = await tx.fetch(
+        """
+        DELETE FROM ticket_collisions
+        WHERE organization_id = %(organization_id)s
+          AND (attempt ->> 'profile_id' = ANY (%(references)s)
+               OR EXISTS (
+                   SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (reference)
+                   WHERE position(it.reference IN concat(attempt -> 'loyalty', attempt -> 'payments',
+                                                         attempt -> 'metadata')) > 0))
+        RETURNING sales_event_id
+        """,
+        {"organization_id": organization_id, "references": sorted(references), "quoted": sorted(quoted)},
+    )
+    return [row[0] for row in rows]
+
+
+async def _erase_notes_that_name(tx: Tx, organization_id: UUID, names: Collection[str]) -> None:
+    await tx.execute(
+        """
+        UPDATE ticket_collision_totals SET note = NULL
+        WHERE organization_id = %(organization_id)s AND note IS NOT NULL
+          AND EXISTS (SELECT 1 FROM unnest(%(names)s::text[]) AS it (name) WHERE position(it.name IN note) > 0)
+        """,
+        {"organization_id": organization_id, "names": sorted(names)},
+    )
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:

@@ -5,15 +5,14 @@ organization for a few rows, and its plan for `= ANY` or for a join then reads t
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final, LiteralString, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
-from regulars.kit.arrays import Bigints, Blobs, Ids, Jsons, Uuids
-from regulars.kit.columns import Columns
+from regulars.kit.arrays import Jsons, Uuids
 from regulars.kit.db import Tx
 from regulars.kit.ids import ById
 from regulars.profiles.model import ProfileRef
-from regulars.sales.model import COLLISIONS_PER_SALE_MAX, Sale, StoredSale
+from regulars.sales.model import Sale, StoredSale
 from regulars.sales.statements import COLUMNS, SALE_COLUMNS, arrays
 from regulars.stores.model import StoreRef
 
@@ -123,106 +122,3 @@ async def insert_sales_if_new(tx: Tx, organization_id: UUID, sales: Sequence[Sto
         ),
     )
     return {row[0] for row in rows}
-
-
-_COLLISIONS: Final = Columns(sales_event_id=Ids, content_hash=Blobs, attempt=Jsons, times_seen=Bigints)
-_INSERT_COLLISIONS: Final = _COLLISIONS.write(
-    "INSERT INTO ticket_collisions AS c (organization_id, first_seen_at, last_seen_at, {columns})"
-    " SELECT %(organization)s, %(now)s, %(now)s, it.* FROM {rows}"
-    " WHERE EXISTS (SELECT FROM ticket_collisions k WHERE k.organization_id = %(organization)s"
-    "   AND k.sales_event_id = it.sales_event_id AND k.content_hash = it.content_hash)"
-    " OR (SELECT count(*) FROM ticket_collisions k WHERE k.organization_id = %(organization)s"
-    "   AND k.sales_event_id = it.sales_event_id) < %(most)s"
-    " ORDER BY it.sales_event_id, it.content_hash"
-    " ON CONFLICT (organization_id, sales_event_id, content_hash)"
-    " DO UPDATE SET times_seen = c.times_seen + excluded.times_seen, last_seen_at = excluded.last_seen_at"
-)
-
-
-async def insert_collisions(
-    tx: Tx, organization_id: UUID, collisions: Sequence[tuple[UUID, bytes, bytes, int]]
-) -> None:
-    """Note attempts of (sale, content hash, content, times), one a sale; beyond ten a sale only the total counts."""
-    values = {"organization": organization_id, "now": tx.now, "most": COLLISIONS_PER_SALE_MAX}
-    await tx.execute(_INSERT_COLLISIONS, {**values, **_COLLISIONS.of_tuples(collisions)})
-
-
-async def count_collisions(tx: Tx, organization_id: UUID, times: Sequence[tuple[UUID, int]]) -> None:
-    """Add to the totals of (sale, times), each sale once, and hold its total until the end: that orders the writers."""
-    await tx.execute(
-        "INSERT INTO ticket_collision_totals AS t (organization_id, sales_event_id, times_seen, last_seen_at)"
-        " SELECT %s, i.sale, i.times, %s FROM unnest(%s::uuid[], %s::bigint[]) AS i (sale, times) ORDER BY i.sale"
-        " ON CONFLICT (organization_id, sales_event_id)"
-        " DO UPDATE SET times_seen = t.times_seen + excluded.times_seen, last_seen_at = excluded.last_seen_at",
-        (organization_id, tx.now, [sale for sale, _ in times], [count for _, count in times]),
-    )
-
-
-async def reopen_collisions(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> None:
-    """Those that a person had looked at wait again if this transaction brought a content that is new."""
-    await tx.execute(
-        "UPDATE ticket_collision_totals AS t SET reviewed_at = NULL, review = NULL"
-        " WHERE t.organization_id = %(organization)s AND t.sales_event_id = ANY(%(sales)s)"
-        " AND t.reviewed_at IS NOT NULL AND EXISTS (SELECT FROM ticket_collisions k"
-        "   WHERE k.organization_id = %(organization)s"
-        "   AND k.sales_event_id = t.sales_event_id AND k.first_seen_at = %(now)s)",
-        {"organization": organization_id, "sales": sorted(sale_ids), "now": tx.now},
-    )
-
-
-async def forget_notes(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> None:
-    """A note that a person wrote about a collision may name the customer."""
-    await tx.execute(
-        "UPDATE ticket_collision_totals SET note = NULL"
-        " WHERE organization_id = %s AND sales_event_id = ANY(%s) AND note IS NOT NULL",
-        (organization_id, sorted(sale_ids)),
-    )
-
-
-async def unlink_profiles(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID]) -> list[UUID]:
-    """Take what may tell of a person out of the sales of these profiles, and mark them; give their ids."""
-    rows = await tx.fetch(
-        "UPDATE sales_events"
-        " SET profile_id = NULL, payments = NULL, loyalty = NULL, metadata = NULL, anonymised_at = %s"
-        " WHERE organization_id = %s AND profile_id = ANY(%s) RETURNING id",
-        (tx.now, organization_id, sorted(profile_ids)),
-    )
-    return [row[0] for row in rows]
-
-
-async def delete_collisions(tx: Tx, organization_id: UUID, sale_ids: Collection[UUID]) -> None:
-    await tx.execute(
-        "DELETE FROM ticket_collisions WHERE organization_id = %s AND sales_event_id = ANY(%s)",
-        (organization_id, sorted(sale_ids)),
-    )
-
-
-async def delete_collisions_that_name(
-    tx: Tx, organization_id: UUID, references: Collection[str], *, quoted: Collection[str]
-) -> list[UUID]:
-    """Attempts of these customers, or with one of their references as a value of a free object; gives the sales."""
-    rows = await tx.fetch(
-        """
-        DELETE FROM ticket_collisions
-        WHERE organization_id = %(organization_id)s
-          AND (attempt ->> 'profile_id' = ANY (%(references)s)
-               OR EXISTS (
-                   SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (reference)
-                   WHERE position(it.reference IN concat(attempt -> 'loyalty', attempt -> 'payments',
-                                                         attempt -> 'metadata')) > 0))
-        RETURNING sales_event_id
-        """,
-        {"organization_id": organization_id, "references": sorted(references), "quoted": sorted(quoted)},
-    )
-    return [row[0] for row in rows]
-
-
-async def forget_notes_that_name(tx: Tx, organization_id: UUID, names: Collection[str]) -> None:
-    await tx.execute(
-        """
-        UPDATE ticket_collision_totals SET note = NULL
-        WHERE organization_id = %(organization_id)s AND note IS NOT NULL
-          AND EXISTS (SELECT 1 FROM unnest(%(names)s::text[]) AS it (name) WHERE position(it.name IN note) > 0)
-        """,
-        {"organization_id": organization_id, "names": sorted(names)},
-    )

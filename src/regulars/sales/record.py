@@ -19,7 +19,7 @@ from regulars.profiles.find import find_profiles, lock_profiles
 from regulars.profiles.model import ProfileRef
 from regulars.profiles.write import create_light_profiles, remove_light_profiles
 from regulars.sales import queries
-from regulars.sales.collide import note_collisions
+from regulars.sales.collisions import record_collisions
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.model import OccurredAtInFuture, Recorded, Sale, StoredSale, is_same_ticket
 from regulars.stores.find import find_stores
@@ -74,7 +74,7 @@ async def record_sales(
             recorded = outcomes[index]
             if isinstance(recorded, Recorded) and recorded.differs:
                 duplicates.append((sale, recorded.sale))
-    await note_collisions(tx, organization_id, duplicates)
+    await record_collisions(tx, organization_id, duplicates)
     if inserted:
         keys = {key for external_id in inserted for key in sales[first[external_id]].property_keys}
         ids = sorted(sale.id for sale in inserted.values())

@@ -23,7 +23,7 @@ from regulars.kit.ids import API_KEY, PROFILE, STORE, SUBSCRIPTION, ById
 from regulars.kit.keyset import PageRequest, PageRows
 from regulars.organizations.manage import list_keys
 from regulars.profiles.find import find_profile
-from regulars.sales.totals.read import sum_stores
+from regulars.sales.totals.reports import sum_stores
 from regulars.stores.find import name_stores
 from regulars.web import mask
 from regulars.web.access import Action

@@ -11,7 +11,7 @@ from regulars.conditions.tree import All, Bought, Condition, Consent, ConsentSta
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
 from regulars.sales.model import Currency
-from regulars.sales.totals.read import find_last_currency
+from regulars.sales.totals.reports import find_last_currency
 from regulars.segments.analysis.protocol import Order
 from regulars.segments.saved.manage import list_segments
 from regulars.stores.find import list_stores

@@ -27,8 +27,8 @@ from regulars.profiles.search import (
     search_by_name,
     search_exactly,
 )
-from regulars.sales.browse.history import LIST_MONTHS, History, read_history
-from regulars.sales.browse.tickets import list_tickets_of_customers
+from regulars.sales.purchase_history import LIST_MONTHS, History, read_history
+from regulars.sales.tickets import list_tickets_of_customers
 from regulars.segments.analysis.client import DEADLINE_S, Analysis, follow
 from regulars.segments.analysis.protocol import AnalysisAway, Asked, Members, NotReady, Place, Renumbered, read_place
 from regulars.segments.columns import lifecycle

@@ -25,8 +25,8 @@ from regulars.messaging.labels import label_reason, reason_detail
 from regulars.messaging.model import ReplyRow
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
-from regulars.sales.browse.history import History, read_history
-from regulars.sales.browse.tickets import CUSTOMER_TICKETS_MAX, list_customer_tickets
+from regulars.sales.purchase_history import History, read_history
+from regulars.sales.tickets import CUSTOMER_TICKETS_MAX, list_customer_tickets
 from regulars.segments.analysis.client import Analysis
 from regulars.segments.explain import find_segments_of
 from regulars.segments.saved.manage import list_segments

@@ -11,7 +11,7 @@ from regulars.explore.entries import title_of
 from regulars.journeys.model import RunRow
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.messaging.model import ReplyRow, TextRow
-from regulars.sales.browse.model import CustomerTicket
+from regulars.sales.tickets import CustomerTicket
 from regulars.web.format import Format
 
 PAGE_FACTS: Final = 15

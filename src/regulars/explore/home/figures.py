@@ -15,9 +15,9 @@ from regulars.messaging.find import count_texts_by_state, count_undecided
 from regulars.messaging.settings.store import Texting, load_texting
 from regulars.request_log.model import Counts
 from regulars.request_log.read import count_answers
-from regulars.sales.inbox.review import count_open
+from regulars.sales.collision_review import count_open
 from regulars.sales.totals.model import PerCurrency, add_up
-from regulars.sales.totals.read import Day, Rhythm, filled_until, list_days, read_rhythms
+from regulars.sales.totals.reports import DaySales, Rhythm, filled_until, list_days, read_rhythms
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
 from regulars.webhooks.browse.model import Fare
@@ -51,7 +51,7 @@ class StoreLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    days: list[Day]
+    days: list[DaySales]
     total: PerCurrency
     before: PerCurrency
     today: PerCurrency
@@ -131,5 +131,5 @@ async def find_troubled(tx: Tx, organization_id: UUID) -> list[TroubledJourney]:
     return [line for line in lines if line.parked or line.inside or line.unjudgeable]
 
 
-def _sum(days: list[Day], first: date, last: date) -> PerCurrency:
+def _sum(days: list[DaySales], first: date, last: date) -> PerCurrency:
     return add_up(item for day in days if first <= day.day <= last for item in day.total.sums.items())

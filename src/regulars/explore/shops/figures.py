@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE
 from regulars.sales.totals.model import PerCurrency
-from regulars.sales.totals.read import Rhythm, read_rhythms, sum_stores
+from regulars.sales.totals.reports import Rhythm, read_rhythms, sum_stores
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
 

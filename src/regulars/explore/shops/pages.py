@@ -13,10 +13,9 @@ from regulars.explore.shops.figures import DAYS, RANKED_MAX, StoreLine, first_da
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE, read_reference
 from regulars.kit.keyset import PageRequest, PageRows, Position, page_of
-from regulars.sales.browse.model import Filters
-from regulars.sales.browse.tickets import list_tickets
+from regulars.sales.tickets import TicketFilters, list_tickets
 from regulars.sales.totals.model import add_up
-from regulars.sales.totals.read import Day, filled_until, list_days, read_rhythms
+from regulars.sales.totals.reports import DaySales, filled_until, list_days, read_rhythms
 from regulars.stores.find import count_stores, find_store, list_by_name
 from regulars.stores.model import NamedStore
 from regulars.web.access import Action
@@ -119,7 +118,9 @@ async def show_store(visit: Visit) -> Response:
             raise PageNotFound("No store of this organization has this id.")
         days = await list_days(tx, visit.organization_id, first=first, last=today, zone=zone, store_id=store.id)
         rhythms = await read_rhythms(tx, visit.organization_id, [store.id], now=visit.now, zone=zone)
-        last = await list_tickets(tx, visit.organization_id, Filters(store_id=store.id), PageRequest(LAST_TICKETS))
+        last = await list_tickets(
+            tx, visit.organization_id, TicketFilters(store_id=store.id), PageRequest(LAST_TICKETS)
+        )
         filling = await filled_until(tx, visit.organization_id)
     rhythm = rhythms[store.id]
     total = add_up(item for day in days for item in day.total.sums.items())
@@ -140,7 +141,7 @@ async def show_store(visit: Visit) -> Response:
     )
 
 
-def _chart(formats: Format, days: list[Day], currency: str) -> object:
+def _chart(formats: Format, days: list[DaySales], currency: str) -> object:
     sums = [day.total.sums.get(currency) for day in days]
     net = [0 if one is None else one.net_cents for one in sums]
     titles = [

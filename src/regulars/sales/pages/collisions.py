@@ -9,13 +9,13 @@ from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import actor_of, record
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import SALES_EVENT
-from regulars.sales.inbox.model import CollisionLine
-from regulars.sales.inbox.review import (
+from regulars.sales.collision_review import (
     FREE,
     NOTE_CHARACTERS_MAX,
     Collision,
+    CollisionLine,
     Decision,
-    Difference,
+    FieldDifference,
     decide,
     find_collision,
     list_collisions,
@@ -81,7 +81,7 @@ async def _show(visit: Visit, form: FormState) -> Response:
         collision = await find_collision(tx, visit.organization_id, sale)
         stores = await name_stores(tx, visit.organization_id, [sale.store.id])
     if collision is None:
-        raise PageNotFound("Nobody sent this ticket again with other content.")
+        raise PageNotFound("This ticket was never sent again with other content.")
     values: dict[str, Any] = {
         "sale": sale,
         "store_name": stores.get(sale.store.id, sale.store.external_id),
@@ -93,18 +93,18 @@ async def _show(visit: Visit, form: FormState) -> Response:
 
 
 def _masked(visit: Visit, collision: Collision) -> Collision:
-    """Free objects and customers' ids may tell who somebody is."""
+    """Hide free objects and customers' ids, which may be personal data, from users who may not see it."""
     if visit.sees_personal:
         return collision
 
-    def hide(one: Difference) -> Difference:
-        return Difference(one.field, mask.HIDDEN, mask.HIDDEN) if one.field in FREE else one
+    def hide(one: FieldDifference) -> FieldDifference:
+        return FieldDifference(one.field, mask.HIDDEN, mask.HIDDEN) if one.field in FREE else one
 
     comparisons = [replace(it, differences=[hide(one) for one in it.differences]) for it in collision.comparisons]
     return Collision(collision.review._replace(note=mask.text(visit, collision.review.note)), comparisons)
 
 
-async def keep(visit: Visit) -> Response:
+async def keep_first(visit: Visit) -> Response:
     return await _decide(visit, Decision.KEPT, is_note_required=False)
 
 
@@ -126,15 +126,15 @@ async def _decide(visit: Visit, decision: Decision, *, is_note_required: bool) -
             act = f"collision.{decision.value.lower()}"
             await record(tx, visit.organization_id, actor_of(visit), act, SALES_EVENT.encode(sale.id))
     if not was_there:
-        raise PageNotFound("Nobody sent this ticket again with other content.")
-    words = "The first ticket stays; the collision is closed." if decision is Decision.KEPT else "Dismissed."
-    return redirect(visit, visit.url(PATH), done=words)
+        raise PageNotFound("This ticket was never sent again with other content.")
+    message = "The first ticket stays; the collision is closed." if decision is Decision.KEPT else "Dismissed."
+    return redirect(visit, visit.url(PATH), done=message)
 
 
 PAGES: Final = (
     Page(path=PATH, needs=Action.READ, handle=show_collisions),
     Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_collisions),
     Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=show_collision),
-    Form(path=f"{PATH}/{{ticket}}/keep", needs=Action.DECIDE_COLLISIONS, handle=keep),
+    Form(path=f"{PATH}/{{ticket}}/keep", needs=Action.DECIDE_COLLISIONS, handle=keep_first),
     Form(path=f"{PATH}/{{ticket}}/dismiss", needs=Action.DECIDE_COLLISIONS, handle=dismiss),
 )

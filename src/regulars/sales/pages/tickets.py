@@ -15,12 +15,11 @@ from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ById, read_reference
 from regulars.kit.keyset import PageRequest, PageRows
 from regulars.profiles.find import find_profile, find_profiles
 from regulars.profiles.model import Profile
-from regulars.sales.browse.model import Filters, TicketLine
-from regulars.sales.browse.tickets import find_neighbours, list_tickets, position_of
+from regulars.sales.collision_review import find_collision
 from regulars.sales.encode import encode_sale
-from regulars.sales.inbox.review import find_collision
 from regulars.sales.listing import CURRENCIES, find_sale
 from regulars.sales.model import LineItem, StoredSale, automation_state
+from regulars.sales.tickets import TicketFilters, TicketLine, find_neighbours, list_tickets, position_of
 from regulars.stores.find import find_store, find_stores, list_stores
 from regulars.web import mask
 from regulars.web.access import Action
@@ -61,14 +60,14 @@ async def filters(tx: Tx, visit: Visit) -> list[Filter]:
     ]
 
 
-async def read_filters(tx: Tx, visit: Visit, view: ListView) -> Filters | None:
+async def read_filters(tx: Tx, visit: Visit, view: ListView) -> TicketFilters | None:
     """The filters of the address; None where one names a store or customer that is not there."""
     store = await _store(tx, visit, view.value("store"))
     profile = await _profile(tx, visit, view.value("profile"))
     if (view.value("store") and store is None) or (view.value("profile") and profile is None):
         return None
     customer = view.value("customer")
-    return Filters(
+    return TicketFilters(
         store_id=store,
         profile_id=profile,
         occurred_from=view.start_of("from", visit.format.zone),
@@ -86,7 +85,7 @@ async def _store(tx: Tx, visit: Visit, text: str) -> UUID | None:
 
 
 async def _profile(tx: Tx, visit: Visit, text: str) -> UUID | None:
-    """Whoever sees no personal data names a customer by the canonical id alone."""
+    """A user who may not see personal data names a customer by canonical id alone."""
     reference = read_reference(PROFILE, text)
     if not text or not (visit.sees_personal or isinstance(reference, ById)):
         return None
@@ -111,7 +110,7 @@ async def show_tickets(visit: Visit) -> Response:
     )
 
 
-async def _list(tx: Tx, visit: Visit, wanted: Filters | None, page: PageRequest) -> PageRows[TicketLine]:
+async def _list(tx: Tx, visit: Visit, wanted: TicketFilters | None, page: PageRequest) -> PageRows[TicketLine]:
     return PageRows() if wanted is None else await list_tickets(tx, visit.organization_id, wanted, page)
 
 
@@ -140,7 +139,7 @@ def _csv_row(visit: Visit, line: TicketLine) -> list[str]:
 
 
 class Receipt(NamedTuple):
-    """What the lines of a ticket add up to, beside what the till said."""
+    """The lines of a ticket and their sum, to compare with the total that the till sent."""
 
     lines: Sequence[LineItem]
     lines_cents: int
@@ -191,12 +190,12 @@ async def show_ticket(list_started: ListStarted, visit: Visit) -> Response:
         customer_url="" if customer is None else visit.url("/customers", PROFILE.encode(customer.id)),
         canonical=SALES_EVENT.encode(sale.id),
         collision=collision,
-        # What was judged when it was recorded; the answer to the till said the same.
+        # The state at the time of recording, which the response to the till also had.
         automation=automation_state(sale, is_new=True, now=sale.created_at),
         started=started,
         earlier_url=None if earlier is None else visit.url(PATH, earlier),
         later_url=None if later is None else visit.url(PATH, later),
-        answer=_answer(visit, sale),
+        answer=_show_response(visit, sale),
     )
 
 
@@ -205,8 +204,8 @@ def read_receipt(sale: StoredSale) -> Receipt:
     return Receipt(lines, sum(line.total_price_cents for line in lines), sum(line.tax_cents is None for line in lines))
 
 
-def _answer(visit: Visit, sale: StoredSale) -> str:
-    """The ticket as the API answers it, without what the reader may not see."""
+def _show_response(visit: Visit, sale: StoredSale) -> str:
+    """The ticket as the API responds with it, without what the user may not see."""
     shown: dict[str, Any] = msgspec.json.decode(encode_sale(sale))
     if not visit.sees_personal:
         for field in FREE:

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Final
 
 RETURN: Final = "RETURN"
-# A store is silent when its usual rhythm would have sent this many tickets since the last: by chance that happens
-# less than once in a thousand looks.
+# A store is silent when it usually sends this many tickets in the time since its last one: by chance that happens less
+# than once in a thousand checks.
 SILENT_AFTER_TICKETS: Final = 7.0
 
 
@@ -49,7 +49,7 @@ def one_sum(kind: str, *, tickets: int, identified: int, amount_cents: int) -> S
 
 @dataclass(frozen=True, slots=True)
 class PerCurrency:
-    """Money is kept per currency and never added across; tickets are counted across."""
+    """Amounts per currency, which are never added across currencies; tickets are."""
 
     sums: Mapping[str, Sums] = field(default_factory=dict)
 
@@ -78,7 +78,7 @@ def add_up(parts: Iterable[tuple[str, Sums]]) -> PerCurrency:
 
 
 def is_silent(expected_since_last: float) -> bool:
-    """Whether nothing can be chance no more, when so many tickets were to be expected since the last."""
+    """Whether the silence is not chance any more, with so many tickets expected since the last."""
     return expected_since_last >= SILENT_AFTER_TICKETS
 
 
@@ -93,6 +93,6 @@ def expected_tickets(usual: Mapping[int, float], *, since: datetime, until: date
 
 
 def usual_rate(usual: Mapping[int, float]) -> int:
-    """Tickets an hour while the store is open, as people say it."""
+    """Tickets per open hour, rounded."""
     open_hours = [count for count in usual.values() if count >= 1]
     return math.floor(sum(open_hours) / len(open_hours) + 0.5) if open_hours else 0

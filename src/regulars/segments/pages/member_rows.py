@@ -10,8 +10,8 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
 from regulars.profiles.model import Profile
 from regulars.profiles.search import find_by_ids
-from regulars.sales.browse.history import LIST_MONTHS, History, read_history
-from regulars.sales.browse.tickets import list_tickets_of_customers
+from regulars.sales.purchase_history import LIST_MONTHS, History, read_history
+from regulars.sales.tickets import list_tickets_of_customers
 from regulars.web.visit import Visit
 
 

@@ -1,15 +1,74 @@
-"""The statements behind the pages on tickets. Each reads a bounded stretch of an index."""
+"""Tickets for the pages: the list, the tickets of customers, and the neighbours of one. Each reads a bounded range."""
 
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final, LiteralString
+from datetime import datetime
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from psycopg.sql import SQL
 
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
-from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.sales.browse.model import CustomerTicket, Filters, TicketLine
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
+from regulars.sales.model import StoredSale
+
+# How many rows one page scans for a rare filter; then the user decides whether to scan further.
+ROWS_SCANNED_MAX: Final = 20_000
+# The page of a customer with more tickets says that it shows only these.
+CUSTOMER_TICKETS_MAX: Final = 2_000
+LISTED_CUSTOMER_TICKETS_MAX: Final = 200
+
+
+class TicketLine(NamedTuple):
+    """A ticket in a list."""
+
+    id: UUID
+    external_id: str
+    type: str
+    occurred_at: datetime
+    created_at: datetime
+    currency: str
+    total_amount_cents: int
+    store_external_id: str
+    store_name: str | None
+    profile_id: UUID | None
+    profile_external_id: str | None
+    first_name: str | None
+    last_name: str | None
+
+
+class TicketFilters(NamedTuple):
+    """The filters of the list. The store, the customer or the time decides which index is read."""
+
+    store_id: UUID | None = None
+    profile_id: UUID | None = None
+    occurred_from: datetime | None = None
+    occurred_to: datetime | None = None
+    type: str | None = None
+    currency: str | None = None
+    is_identified: bool | None = None
+
+    @property
+    def is_by_time(self) -> bool:
+        """Tickets of a store or a customer are indexed in the order of their arrival, all others by their own time."""
+        has_time = self.occurred_from is not None or self.occurred_to is not None
+        return has_time or (self.store_id is None and self.profile_id is None)
+
+
+class CustomerTicket(NamedTuple):
+    """A ticket as a customer's history needs it."""
+
+    profile_id: UUID
+    id: UUID
+    external_id: str
+    type: str
+    occurred_at: datetime
+    currency: str
+    total_amount_cents: int
+    store_id: UUID
+    lines: int
+
 
 _BY_TIME: Final = Keyset({"e.occurred_at": parse_timestamp, "e.id": UUID}, is_descending=True)
 _BY_ARRIVAL: Final = Keyset({"e.id": UUID}, is_descending=True)
@@ -25,9 +84,9 @@ _CONDITIONS: Final[dict[str, LiteralString]] = {
 
 
 async def list_tickets(
-    tx: Tx, organization_id: UUID, filters: Filters, page: PageRequest, *, rows_max: int
+    tx: Tx, organization_id: UUID, filters: TicketFilters, page: PageRequest
 ) -> PageRows[TicketLine]:
-    """Tickets the newest first, among a bounded number."""
+    """Tickets, the newest first, among a bounded number of rows."""
     if filters.is_by_time:
         order, indexed = _BY_TIME, ["occurred_from", "occurred_to"]
     else:
@@ -69,18 +128,41 @@ async def list_tickets(
         table="sales_events AS e",
         indexed={name: _CONDITIONS[name] for name in indexed},
         filters={name: text for name, text in _CONDITIONS.items() if name not in indexed},
-        rows_max=rows_max,
+        rows_max=ROWS_SCANNED_MAX,
     )
     if found.ended_at is not None and not filters.is_by_time:
-        # A position has a time in either order, which this one does not read.
+        # A position always has a time, which the order of arrival ignores.
         found.ended_at = (format_timestamp(tx.now), *found.ended_at)
     return found
 
 
-async def list_customer_tickets(
+def position_of(line: TicketLine) -> Position:
+    return format_timestamp(line.occurred_at), str(line.id)
+
+
+async def list_customer_tickets(tx: Tx, organization_id: UUID, profile_id: UUID) -> list[CustomerTicket]:
+    """The tickets of a customer, the newest first by their own time."""
+    found = await _list_newest_of_each(tx, organization_id, [profile_id], per_customer_max=CUSTOMER_TICKETS_MAX)
+    return sorted(found, key=lambda ticket: (ticket.occurred_at, ticket.id), reverse=True)
+
+
+async def list_tickets_of_customers(
+    tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID]
+) -> dict[UUID, list[CustomerTicket]]:
+    """The newest tickets of each customer in a list."""
+    by_customer: dict[UUID, list[CustomerTicket]] = defaultdict(list)
+    if profile_ids:
+        for ticket in await _list_newest_of_each(
+            tx, organization_id, profile_ids, per_customer_max=LISTED_CUSTOMER_TICKETS_MAX
+        ):
+            by_customer[ticket.profile_id].append(ticket)
+    return by_customer
+
+
+async def _list_newest_of_each(
     tx: Tx, organization_id: UUID, profile_ids: Sequence[UUID], *, per_customer_max: int
 ) -> list[CustomerTicket]:
-    """The tickets of each customer that arrived last, so many at most."""
+    """The newest tickets of each customer, by arrival."""
     rows = await tx.fetch(
         """
         SELECT wanted.profile_id, e.id, e.external_id, e.type, e.occurred_at, e.currency, e.total_amount_cents,
@@ -103,7 +185,14 @@ async def list_customer_tickets(
     return [CustomerTicket(*row) for row in rows]
 
 
-async def find_neighbour(
+async def find_neighbours(tx: Tx, organization_id: UUID, sale: StoredSale) -> tuple[str | None, str | None]:
+    """The tickets of the same store that arrived before and after."""
+    earlier = await _find_neighbour(tx, organization_id, sale.store.id, sale.id, is_earlier=True)
+    later = await _find_neighbour(tx, organization_id, sale.store.id, sale.id, is_earlier=False)
+    return earlier, later
+
+
+async def _find_neighbour(
     tx: Tx, organization_id: UUID, store_id: UUID, ticket_id: UUID, *, is_earlier: bool
 ) -> str | None:
     """The ticket of the same store that arrived just before or after this one."""

@@ -1,4 +1,4 @@
-"""What a customer's tickets say of them: sums per currency, the rhythm of their months, how often they come."""
+"""The purchase history of a customer: sums per currency, the months with a purchase, and the days between visits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from regulars.kit.clock import in_zone
-from regulars.sales.browse.model import CustomerTicket
+from regulars.sales.tickets import CustomerTicket
 from regulars.sales.totals.model import PerCurrency, add_up, one_sum
 
 MONTHS: Final = 24
 LIST_MONTHS: Final = 12
-# Fewer purchases have no rhythm.
+# With fewer purchases there is no usual interval.
 VISITS_MIN: Final = 3
 
 
@@ -31,7 +31,7 @@ class History:
     total: PerCurrency
     first_purchase_at: datetime | None
     last_purchase_at: datetime | None
-    # Days between purchases, in the middle; None for who came too seldom.
+    # The median of the days between purchases; None with too few purchases.
     usual_days: int | None
     marks: list[Dot]
     months_bought: int
@@ -69,7 +69,7 @@ def read_history(tickets: Sequence[CustomerTicket], *, now: datetime, zone: Zone
 
 
 def months_back(last: date, count: int) -> list[tuple[int, int]]:
-    """So many months up to the one of this day, the oldest first, as (year, month)."""
+    """The last `count` months up to the month of this day, the oldest first, as (year, month)."""
     number = last.year * 12 + last.month - 1
     return [divmod(number - n, 12) for n in reversed(range(count))]
 

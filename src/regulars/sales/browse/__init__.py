@@ -1,1 +1,0 @@
-"""Looking at tickets: the list, a customer's tickets, the neighbours of one, and the inbox of collisions."""

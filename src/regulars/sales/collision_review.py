@@ -1,0 +1,256 @@
+"""Review ticket collisions: list them, compare an attempt with the stored ticket, and record the user's decision."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+from psycopg.sql import SQL
+
+from regulars.kit.clock import format_timestamp, parse_timestamp
+from regulars.kit.db import Tx
+from regulars.kit.keyset import Keyset, PageRequest, PageRows, Position
+from regulars.sales.encode import show
+from regulars.sales.model import StoredSale
+
+NOTE_CHARACTERS_MAX: Final = 1_000
+# These may contain personal data; only a user who may see personal data can compare them.
+FREE: Final = ("payments", "loyalty", "metadata", "profile_id")
+
+
+class Decision(StrEnum):
+    """The decision about the second ticket; the first ticket stays in either case."""
+
+    # The first is right: the attempt was wrong.
+    KEPT = "kept"
+    # The difference does not matter, or was resolved elsewhere.
+    DISMISSED = "dismissed"
+
+
+class CollisionLine(NamedTuple):
+    """A ticket that a caller sent again with other content."""
+
+    sales_event_id: UUID
+    external_id: str
+    store_external_id: str
+    store_name: str | None
+    times_seen: int
+    last_seen_at: datetime
+    contents: int
+    review: str | None
+    note: str | None
+    reviewed_by: str | None
+
+
+class Review(NamedTuple):
+    times_seen: int
+    last_seen_at: datetime
+    reviewed_at: datetime | None
+    review: str | None
+    note: str | None
+    reviewed_by: str | None
+
+
+class CollisionAttempt(NamedTuple):
+    attempt: str
+    first_seen_at: datetime
+    last_seen_at: datetime
+    times_seen: int
+
+
+class FieldDifference(NamedTuple):
+    """A field in which the attempt differs from the stored ticket."""
+
+    field: str
+    stored: str
+    attempted: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """An attempt compared with the stored ticket."""
+
+    first_seen_at: datetime
+    last_seen_at: datetime
+    times_seen: int
+    differences: list[FieldDifference]
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    review: Review
+    comparisons: list[Comparison]
+
+
+_LAST_SEEN: Final = Keyset({"t.last_seen_at": parse_timestamp, "t.sales_event_id": UUID}, is_descending=True)
+
+
+async def list_collisions(
+    tx: Tx, organization_id: UUID, page: PageRequest, *, is_reviewed: bool
+) -> PageRows[CollisionLine]:
+    """The collisions that a user has reviewed, or has not; the most recent first."""
+    return await _LAST_SEEN.fetch(
+        tx,
+        SQL(
+            """
+            SELECT t.sales_event_id, e.external_id, s.external_id, s.name, t.times_seen, t.last_seen_at, k.contents,
+                   t.review, t.note, t.reviewed_by
+            FROM (
+                SELECT sales_event_id, times_seen, last_seen_at, review, note, reviewed_by
+                FROM ticket_collision_totals AS t
+                WHERE t.organization_id = %(organization_id)s AND (t.reviewed_at IS NOT NULL) = {is_reviewed}
+                  {beyond}
+                ORDER BY {ordered}
+                LIMIT %(limit)s
+            ) AS t
+            JOIN LATERAL (
+                SELECT external_id, store_id FROM sales_events
+                WHERE organization_id = %(organization_id)s AND id = t.sales_event_id LIMIT 1
+            ) AS e ON true
+            JOIN LATERAL (
+                SELECT external_id, name FROM stores
+                WHERE organization_id = %(organization_id)s AND id = e.store_id LIMIT 1
+            ) AS s ON true
+            CROSS JOIN LATERAL (
+                SELECT count(*) AS contents FROM ticket_collisions
+                WHERE organization_id = %(organization_id)s AND sales_event_id = t.sales_event_id
+            ) AS k
+            ORDER BY {ordered}
+            """
+        ),
+        page,
+        {"organization_id": organization_id},
+        make=CollisionLine,
+        is_reviewed=SQL("true" if is_reviewed else "false"),
+    )
+
+
+def position_of(line: CollisionLine) -> Position:
+    return format_timestamp(line.last_seen_at), str(line.sales_event_id)
+
+
+async def count_open(tx: Tx, organization_id: UUID, *, most: int) -> int:
+    rows = await tx.fetch(
+        """
+        SELECT count(*) FROM (
+            SELECT FROM ticket_collision_totals
+            WHERE organization_id = %s AND reviewed_at IS NULL
+            ORDER BY last_seen_at, sales_event_id
+            LIMIT %s
+        ) AS counted
+        """,
+        (organization_id, most),
+    )
+    return int(rows[0][0])
+
+
+async def find_collision(tx: Tx, organization_id: UUID, sale: StoredSale) -> Collision | None:
+    """The attempts to send this ticket again, compared field by field; None if there were none."""
+    review = await _find_review(tx, organization_id, sale.id)
+    if review is None:
+        return None
+    attempts = await _list_attempts(tx, organization_id, sale.id)
+    stored = _as_request(sale)
+    comparisons = [
+        Comparison(
+            first_seen_at=attempt.first_seen_at,
+            last_seen_at=attempt.last_seen_at,
+            times_seen=attempt.times_seen,
+            differences=compare(stored, msgspec.json.decode(attempt.attempt)),
+        )
+        for attempt in attempts
+    ]
+    return Collision(review, comparisons)
+
+
+async def _find_review(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> Review | None:
+    rows = await tx.fetch(
+        """
+        SELECT times_seen, last_seen_at, reviewed_at, review, note, reviewed_by
+        FROM ticket_collision_totals
+        WHERE organization_id = %s AND sales_event_id = %s
+        """,
+        (organization_id, sales_event_id),
+    )
+    return Review(*rows[0]) if rows else None
+
+
+async def _list_attempts(tx: Tx, organization_id: UUID, sales_event_id: UUID) -> list[CollisionAttempt]:
+    rows = await tx.fetch(
+        """
+        SELECT attempt::text, first_seen_at, last_seen_at, times_seen
+        FROM ticket_collisions
+        WHERE organization_id = %s AND sales_event_id = %s
+        ORDER BY first_seen_at, content_hash
+        """,
+        (organization_id, sales_event_id),
+    )
+    return [CollisionAttempt(*row) for row in rows]
+
+
+async def decide(
+    tx: Tx, organization_id: UUID, sales_event_id: UUID, decision: Decision, *, note: str | None, decided_by: str
+) -> bool:
+    """Store the decision; gives whether there was a collision to decide."""
+    rows = await tx.fetch(
+        """
+        UPDATE ticket_collision_totals
+        SET reviewed_at = %(now)s, review = %(review)s, note = %(note)s, reviewed_by = %(reviewed_by)s
+        WHERE organization_id = %(organization_id)s AND sales_event_id = %(sales_event_id)s
+        RETURNING sales_event_id
+        """,
+        {
+            "organization_id": organization_id,
+            "sales_event_id": sales_event_id,
+            "now": tx.now,
+            "review": decision.value,
+            "note": note,
+            "reviewed_by": decided_by,
+        },
+    )
+    return bool(rows)
+
+
+def compare(stored: dict[str, Any], attempted: dict[str, Any]) -> list[FieldDifference]:
+    """The fields that differ, lines one by one; an attempt may name store and customer by either id."""
+    differences = []
+    for field, value in stored.items():
+        sent = attempted.get(field)
+        if field in {"store_id", "profile_id"}:
+            if sent not in (value or [None]):
+                differences.append(FieldDifference(field, _text(value[-1] if value else None), _text(sent)))
+        elif field == "line_items":
+            differences += _compare_lines(value, sent or [])
+        elif value != sent:
+            differences.append(FieldDifference(field, _text(value), _text(sent)))
+    return differences
+
+
+def _compare_lines(stored: list[Any], attempted: list[Any]) -> list[FieldDifference]:
+    rows = max(len(stored), len(attempted))
+    pairs = [
+        (stored[n] if n < len(stored) else None, attempted[n] if n < len(attempted) else None) for n in range(rows)
+    ]
+    return [
+        FieldDifference(f"line_items[{n}]", _text(one), _text(other))
+        for n, (one, other) in enumerate(pairs)
+        if one != other
+    ]
+
+
+def _as_request(sale: StoredSale) -> dict[str, Any]:
+    """The stored ticket as a request spells it; a reference as both ids that a request may use."""
+    shown: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(show(sale)))
+    store, profile = shown.pop("store"), shown.pop("profile")
+    del shown["id"], shown["created_at"]
+    return {
+        **shown,
+        "store_id": [store["id"], store["external_id"]],
+        "profile_id": None if profile is None else [profile["id"], profile["external_id"]],
+    }
+
+
+def _text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -87,12 +87,12 @@ from regulars.web import theme
 from regulars.web.access import Action
 from regulars.web.app import WebApp
 from regulars.web.route import Page
-from regulars.webhooks.browse.listing import count_troubled
-from regulars.webhooks.described import EVENTS
+from regulars.webhooks.event_reference import EVENTS
+from regulars.webhooks.find import count_troubled
 from regulars.webhooks.pages.checker import CheckerPages
 from regulars.webhooks.pages.deliveries import DeliveryPages
 from regulars.webhooks.pages.endpoints import EndpointPages
-from regulars.webhooks.pages.parts import PATH as WEBHOOKS
+from regulars.webhooks.pages.webhook_view import PATH as WEBHOOKS
 from regulars.work.wake import Waker
 
 REQUEST_MS: Final = int(REQUEST_S * 1000)

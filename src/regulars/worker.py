@@ -39,8 +39,8 @@ from regulars.messaging.providers.gateways import Gateways, open_gateways
 from regulars.messaging.retention import RETENTION as TEXT_RETENTION
 from regulars.messaging.retention import sweep_replies, sweep_texts
 from regulars.messaging.send import TextQueue
-from regulars.privacy.facts import AnswersUnread, ProfileErased
-from regulars.privacy.jobs import anonymise_stragglers, read_on
+from regulars.privacy.facts import ProfileErased, ResponsesUnread
+from regulars.privacy.jobs import anonymise_stragglers, continue_erasing_responses
 from regulars.profiles.attribute_values import AttributeValues
 from regulars.profiles.facts import ProfilesChanged
 from regulars.request_log.model import RETENTION as REQUEST_LOG_RETENTION
@@ -55,9 +55,9 @@ from regulars.segments.feed import fact_handlers as feed
 from regulars.segments.feed.build import ColumnsBuild
 from regulars.segments.saved.manage import UNNEEDED_AFTER, end_unneeded
 from regulars.segments.saved.sizes import SizeQueue
+from regulars.webhooks.delivery.metrics import DeliveryMetrics
 from regulars.webhooks.delivery.queue import DeliveryQueue, ProbeQueue
 from regulars.webhooks.delivery.send import Sender
-from regulars.webhooks.delivery.watch import Watch
 from regulars.webhooks.jobs import (
     post_message_events,
     post_profile_events,
@@ -65,7 +65,7 @@ from regulars.webhooks.jobs import (
     post_subscription_events,
 )
 from regulars.webhooks.model import RETENTION as WEBHOOK_RETENTION
-from regulars.webhooks.sweep import sweep as sweep_webhooks
+from regulars.webhooks.personal import sweep_old_messages as sweep_webhooks
 from regulars.work.facts import Listeners
 from regulars.work.loop import run_worker
 from regulars.work.outbox import OutboxQueue
@@ -87,7 +87,7 @@ LISTENERS: Final[Listeners] = {
         SEGMENT_SALES: feed.hear_sales,
     },
     ProfileErased: {"privacy.stragglers": anonymise_stragglers},
-    AnswersUnread: {"privacy.answers": read_on},
+    ResponsesUnread: {"privacy.answers": continue_erasing_responses},
     ProfilesChanged: {"webhooks.profiles": post_profile_events, "segments.profiles": feed.hear_profiles},
     SubscriptionsChanged: {
         "webhooks.subscriptions": post_subscription_events,
@@ -119,7 +119,8 @@ REQUEST_COUNTS: Final = Due(table="request_counts", column="hour", delay=REQUEST
 
 def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
     """Everything that waits in a table for its time, new for each worker."""
-    deliveries = DeliveryQueue(Sender(AddressPolicy(settings.webhook_allow)), vault.of(settings), Watch(PROCESS))
+    sender = Sender(AddressPolicy(settings.webhook_allow))
+    deliveries = DeliveryQueue(sender, vault.of(settings), DeliveryMetrics(PROCESS))
     return [
         OutboxQueue(LISTENERS, last=FEEDERS),
         RetryQueue(LISTENERS),

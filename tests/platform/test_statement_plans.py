@@ -39,14 +39,14 @@ WHOLE = re.compile(
     r"|journeys\.stats\.count_at_fault|journeys\.stats\.count_parked"
     r"|messaging\.queries\.lists\.count_undecided|sales\.inbox\.queries\.count_open"
     # All organizations, once: what a restored database has still to erase, and secrets to encrypt anew.
-    r"|cli\.restoring\._replaced_erasures|privacy\.queries\.find_erasure_to_replay|webhooks\.queries\.list_secrets)$"
+    r"|cli\.restoring\._replaced_erasures|privacy\.queries\.find_erasure_to_replay|webhooks\.queries\.endpoints\.list_secrets)$"
 )
 # The first or the last rows of the organization, in the order of an index, as many as the statement's limit says.
 IN_ORDER = re.compile(
-    r"^regulars\.(first_run\.queries\.find_first_ticket|profiles\.browse\.queries\.count_profiles"
+    r"^regulars\.(first_run\.queries\.find_first_ticket|profiles\.search\.count_profiles"
     r"|journeys\.sample_customers\._list_last_\w+|journeys\.queries\.list_journeys"
     r"|messaging\.queries\.lists\.list_last_\w+|request_log\.queries\.delete_entries_before"
-    r"|webhooks\.queries\.find_old_messages)$"
+    r"|webhooks\.queries\.deliveries\.find_old_messages)$"
 )
 
 

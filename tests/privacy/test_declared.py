@@ -8,7 +8,7 @@ import pytest
 from tests.architecture.test_statements import NO_ROOM, OWNERS
 
 import regulars
-from regulars.privacy.rooms import ROOMS
+from regulars.privacy.personal import ROOMS
 from regulars.work.personal import PersonalData
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from regulars.consent.opt_in import Consent, opt_in
 from regulars.http.route import Answer, Write
 from regulars.kit.ids import PROFILE, ByExternalId, ById
 from regulars.privacy import api
-from regulars.privacy.erase import Erased, erase_profiles
+from regulars.privacy.erase import ErasedProfile, erase_profiles
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.find import find_profiles
 
@@ -27,7 +27,7 @@ async def test_nothing_that_tells_who_it_was_stays_anywhere(database, organizati
     before = await whole_database(database, organization_id)
     assert [trace for trace in traces if trace not in before] == []
     [outcome] = await erase(database, organization_id, ById(profile_id))
-    assert isinstance(outcome, Erased)
+    assert isinstance(outcome, ErasedProfile)
     assert outcome.profile_id == profile_id
     await look_for_stragglers(database, organization_id)
     after = await whole_database(database, organization_id)
@@ -100,7 +100,7 @@ async def test_a_profile_named_twice_is_erased_once(database, organization_id):
         ByExternalId("nobody"),
         ById(None),
     )
-    assert [it.profile_id for it in outcomes if isinstance(it, Erased)] == [profile_id, other_id]
+    assert [it.profile_id for it in outcomes if isinstance(it, ErasedProfile)] == [profile_id, other_id]
     assert all(isinstance(outcomes[index], ProfileNotFound) for index in (1, 3, 4))
 
 

@@ -17,8 +17,8 @@ from regulars.kit import failpoint
 from regulars.kit.errors import Unavailable
 from regulars.kit.ids import ById
 from regulars.organizations.manage import create_organization
-from regulars.privacy import restored
-from regulars.privacy.erase import Erased, erase_profiles, replay_erasure
+from regulars.privacy import restore
+from regulars.privacy.erase import ErasedProfile, erase_profiles, replay_erasure
 from regulars.privacy.erasure_log import Erasure, ErasureLog, _Entry, merge, read_log
 from regulars.profiles.find import find_profile
 
@@ -46,7 +46,7 @@ async def test_an_erasure_is_logged_before_its_commit_and_its_outcome_after_it(d
         await erase(database, organization_id, profile_id, log, fails=True)
     assert read_log(log.path).erasures == ()
     outcome, now = await erase(database, organization_id, profile_id, log)
-    assert [it.profile_id for it in outcome if isinstance(it, Erased)] == [profile_id]
+    assert [it.profile_id for it in outcome if isinstance(it, ErasedProfile)] == [profile_id]
     hashes = (hash_number(SECRET, PERSON["number"]),)
     assert read_log(log.path).erasures == (Erasure(organization_id, profile_id, hashes, now),)
     assert [line.get("outcome") for line in lines(log.path)] == [None, "void", None, "committed"]
@@ -154,18 +154,18 @@ async def test_a_replay_counts_as_of_the_erasure_and_happens_once(database, orga
 
 
 async def test_a_restore_is_finished_in_batches_and_what_the_backup_knew_goes_at_once(database, monkeypatch):
-    monkeypatch.setattr(restored, "REPLAY_BATCH", 2)
+    monkeypatch.setattr(restore, "REPLAY_BATCH", 2)
     async with database.connection() as connection:
         shop = await create_organization(connection, "Shop")
     loads = []
-    load = restored.queries.list_erasures_to_replay
+    load = restore.queries.list_erasures_to_replay
 
     async def counting(tx, *, limit):
         found = await load(tx, limit=limit)
         loads.append(len(found))
         return found
 
-    monkeypatch.setattr(restored.queries, "list_erasures_to_replay", counting)
+    monkeypatch.setattr(restore.queries, "list_erasures_to_replay", counting)
     async with database.transaction() as tx:
         await tx.execute("INSERT INTO restore_marker VALUES (true, now(), '{}', false)")
         await tx.execute(
@@ -176,7 +176,7 @@ async def test_a_restore_is_finished_in_batches_and_what_the_backup_knew_goes_at
             "INSERT INTO erasures SELECT organization_id, profile_id, number_hashes, erased_at FROM erasures_to_replay"
             " LIMIT 5"
         )
-    report = await restored.finish_restore(database)
+    report = await restore.finish_restore(database)
     assert (report.replayed, report.skipped) == (3, 5)
     assert loads == [2, 1, 0]
-    assert await restored.finish_restore(database) is None
+    assert await restore.finish_restore(database) is None

@@ -79,8 +79,8 @@ async def test_an_answer_about_another_profile_with_the_same_number_stays(databa
 
 
 async def test_the_worker_reads_the_answers_that_the_erasure_had_no_time_for(database, organization_id, monkeypatch):
-    monkeypatch.setattr(erasing, "READ_ANSWERS_S_MAX", 0)
-    monkeypatch.setattr(jobs, "READ_ON_S_MAX", 0)
+    monkeypatch.setattr(erasing, "ERASE_RESPONSES_S_MAX", 0)
+    monkeypatch.setattr(jobs, "CONTINUE_S_MAX", 0)
     profile_id = await plant(database, organization_id, PERSON)
     async with database.transaction() as tx:
         rows = await tx.fetch("SELECT id FROM subscriptions WHERE organization_id = %s", (organization_id,))
@@ -109,7 +109,7 @@ async def test_the_worker_reads_the_answers_that_the_erasure_had_no_time_for(dat
 
 
 async def test_the_worker_comes_to_an_end(database, organization_id, monkeypatch):
-    monkeypatch.setattr(erasing, "READ_ANSWERS_S_MAX", 0)
+    monkeypatch.setattr(erasing, "ERASE_RESPONSES_S_MAX", 0)
     profile_id = await plant(database, organization_id, PERSON)
     await erase(database, organization_id, ById(profile_id))
     await look_for_stragglers(database, organization_id)

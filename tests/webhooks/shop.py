@@ -21,10 +21,10 @@ from regulars.kit.vault import Vault
 from regulars.privacy.erase import erase_profiles
 from regulars.profiles.model import Phone, ProfileUpsert
 from regulars.profiles.write import upsert_profiles
-from regulars.webhooks import look, manage
+from regulars.webhooks import find, manage
+from regulars.webhooks.delivery.metrics import DeliveryMetrics
 from regulars.webhooks.delivery.queue import DeliveryQueue
 from regulars.webhooks.delivery.send import Sender
-from regulars.webhooks.delivery.watch import Watch
 from regulars.worker import LISTENERS
 
 NUMBER = "+33612345678"
@@ -42,9 +42,9 @@ class Shop:
 
     def new_queue(self, policy: AddressPolicy = LOOPBACK) -> DeliveryQueue:
         """As another worker would have it."""
-        return DeliveryQueue(Sender(policy), self.vault, Watch(self.metrics))
+        return DeliveryQueue(Sender(policy), self.vault, DeliveryMetrics(self.metrics))
 
-    async def create(self, url: str, *types: str) -> manage.Created:
+    async def create(self, url: str, *types: str) -> manage.EndpointWithSecret:
         async with self.database.transaction() as tx:
             chosen = types or ("profile.*", "subscription.*")
             return await manage.create_endpoint(
@@ -97,10 +97,10 @@ class Shop:
         await self.send()
 
     async def deliveries(self, **filters: Any) -> list[Any]:
-        return await self.do(look.list_deliveries, **filters)
+        return await self.do(find.list_newest_deliveries, **filters)
 
-    async def endpoint(self, created: manage.Created) -> Any:
-        return await self.do(manage.find_endpoint, created.endpoint.id)
+    async def endpoint(self, created: manage.EndpointWithSecret) -> Any:
+        return await self.do(manage.lock_endpoint, created.endpoint.id)
 
     async def later(self, **by: Any) -> None:
         """Let time pass for what waits: everything stored happened that much earlier."""

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 import pytest
 from tests.support.project import ROOT
 
-from regulars.webhooks.check import Known, check_signature, read_headers, read_secret
-from regulars.webhooks.delivery.sign import show_secret, sign
-from regulars.webhooks.samples import SAMPLES, receiver
+from regulars.webhooks.event_reference import SAMPLES, receiver
+from regulars.webhooks.secrets import show_secret
+from regulars.webhooks.signature import NamedSecret, check_signature, read_headers, read_secret, sign
 
 SECRET = bytes(range(32))
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 AT = int(NOW.timestamp())
-KNOWN = (Known(SECRET, "the secret"),)
+KNOWN = (NamedSecret(SECRET, "the secret"),)
 BODY = '{"type":"profile.created","data":{"name":"Zoë"}}'
 DOCUMENT = (ROOT / "docs" / "webhooks.md").read_text()
 
@@ -33,7 +33,7 @@ def wrong(given, body=BODY, secrets=KNOWN):
 
 
 def test_what_is_genuine_passes_every_step():
-    assert all(step.is_right for step in check_signature(headers(), BODY, [Known(SECRET, "it")], now=NOW))
+    assert all(step.is_right for step in check_signature(headers(), BODY, [NamedSecret(SECRET, "it")], now=NOW))
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_the_step_that_fails_is_named(changes, fails):
 @pytest.mark.parametrize("body", [BODY + "\n", json.dumps(json.loads(BODY)), json.dumps(json.loads(BODY), indent=4)])
 def test_a_body_that_was_written_again_is_recognised(body):
     assert wrong(headers(), body) == ["The signature fits"]
-    last = check_signature(headers(), body, [Known(SECRET, "it")], now=NOW)[-1]
+    last = check_signature(headers(), body, [NamedSecret(SECRET, "it")], now=NOW)[-1]
     assert "It would fit if" in last.text
 
 
 def test_another_secret_does_not_fit_and_the_one_before_does():
-    assert wrong(headers(), secrets=[Known(bytes(32), "it")]) == ["The signature fits"]
-    assert wrong(headers(), secrets=[Known(bytes(32), "it"), Known(SECRET, "the one before")]) == []
+    assert wrong(headers(), secrets=[NamedSecret(bytes(32), "it")]) == ["The signature fits"]
+    assert wrong(headers(), secrets=[NamedSecret(bytes(32), "it"), NamedSecret(SECRET, "the one before")]) == []
     assert wrong(headers(), secrets=[]) == ["There is a secret to check with"]
 
 

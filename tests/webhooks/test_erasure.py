@@ -6,7 +6,7 @@ from tests.webhooks.shop import NUMBER
 
 from regulars.privacy.facts import ProfileErased
 from regulars.privacy.jobs import anonymise_stragglers
-from regulars.webhooks import look, replay
+from regulars.webhooks import find, replay
 from regulars.webhooks.errors import NotPossibleNow
 
 pytestmark = pytest.mark.anyio
@@ -31,7 +31,7 @@ async def test_payloads_and_kept_answers_are_blanked_and_what_waits_is_cancelled
     states = {one.type: one.state for one in await shop.deliveries() if one.state == "cancelled"}
     assert set(states) == {"profile.created", "subscription.created"}
     cancelled = next(one for one in await shop.deliveries(state="cancelled"))
-    details = await shop.do(look.find_details, cancelled.id)
+    details = await shop.do(find.find_details, cancelled.id)
     assert details.body is None
     assert {attempt.answer for attempt in details.attempts} <= {None}
     with pytest.raises(NotPossibleNow, match="erased"):

@@ -11,7 +11,7 @@ from regulars.consent.inbound import Reply, record_inbound_stop
 from regulars.profiles.model import ProfileUpsert
 from regulars.profiles.write import upsert_profiles
 from regulars.webhooks import manage
-from regulars.webhooks.interests import HAS_TAKER_OF_MESSAGES, HAS_TAKER_OF_SALES
+from regulars.webhooks.interests import HAS_ENDPOINT_FOR_MESSAGES, HAS_ENDPOINT_FOR_SALES
 from regulars.webhooks.model import FAMILIES
 
 pytestmark = pytest.mark.anyio
@@ -113,7 +113,7 @@ async def test_events_while_an_endpoint_is_disabled_are_not_made_for_it(shop, re
     assert receiver.received == []
     endpoint = await shop.endpoint(created)
     assert (endpoint.state, endpoint.disabled_by) == ("disabled", "person")
-    assert "not made" in endpoint.note
+    assert "gets no events" in endpoint.note
     await shop.do(manage.enable_endpoint, created.endpoint.id)
     await shop.upsert("after")
     await shop.deliver()
@@ -138,5 +138,5 @@ async def test_another_organization_s_events_stay_there(shop, receiver, database
 
 
 def test_the_conditions_of_the_listeners_name_every_event_of_their_family():
-    for family, condition in (("sales_event.*", HAS_TAKER_OF_SALES), ("message.*", HAS_TAKER_OF_MESSAGES)):
+    for family, condition in (("sales_event.*", HAS_ENDPOINT_FOR_SALES), ("message.*", HAS_ENDPOINT_FOR_MESSAGES)):
         assert all(f"'{name}'" in condition for name in (family, *FAMILIES[family]))

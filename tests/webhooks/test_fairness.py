@@ -9,13 +9,13 @@ import pytest
 from tests.webhooks.receiver import another_receiver
 from tests.webhooks.shop import Shop
 
-from regulars.webhooks import look, manage, post, replay
+from regulars.webhooks import events, find, manage, replay
 from regulars.webhooks.delivery import queue as queue_module
 from regulars.webhooks.delivery import send as sending
 from regulars.webhooks.delivery.schedule import AT_ONCE_MAX, CLAIMED_MAX
 from regulars.webhooks.errors import NotPossibleNow
 from regulars.webhooks.model import ENDPOINTS_MAX
-from regulars.webhooks.sweep import sweep
+from regulars.webhooks.personal import sweep_old_messages
 from regulars.work.loop import Loop
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ ENDPOINTS = int(os.environ.get("REGULARS_TEST_ENDPOINTS", "100"))
 async def proven(shop, url):
     """An endpoint that has answered before."""
     created = await shop.create(url)
-    await shop.do(post.ping, created.endpoint.id)
+    await shop.do(events.ping, created.endpoint.id)
     await shop.send()
     return created
 
@@ -205,7 +205,7 @@ async def test_a_range_is_read_in_bites_and_each_message_sent_once(shop, receive
         await shop.upsert(name)
     await shop.deliver()
     since = (await shop.deliveries())[-1].created_at
-    monkeypatch.setattr(replay, "BITE_DELIVERIES", 2)
+    monkeypatch.setattr(replay, "BATCH_DELIVERIES", 2)
     assert await shop.do(replay.replay_range, created.endpoint.id, since=since) == 5
     # Each has two deliveries now, and is one message still.
     assert await shop.do(replay.replay_range, created.endpoint.id, since=datetime.min.replace(tzinfo=UTC)) == 5
@@ -228,13 +228,13 @@ async def test_what_is_older_than_thirty_days_is_forgotten(shop, receiver):
     await shop.later(days=30)
     await shop.upsert("new")
     await shop.deliver()
-    await sweep(shop.database, shop.organization_id)
+    await sweep_old_messages(shop.database, shop.organization_id)
     assert [one.event["data"]["external_id"] for one in receiver.received] == ["old", "new"]
     (left,) = await shop.deliveries()
-    details = await shop.do(look.find_details, left.id)
+    details = await shop.do(find.find_details, left.id)
     assert '"external_id":"new"' in details.body
     await shop.do(manage.delete_endpoint, created.endpoint.id)
     await shop.later(days=31)
-    await sweep(shop.database, shop.organization_id)
+    await sweep_old_messages(shop.database, shop.organization_id)
     async with shop.database.transaction() as tx:
         assert await tx.fetch("SELECT 1 FROM webhook_endpoints") == []

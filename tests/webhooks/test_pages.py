@@ -18,7 +18,7 @@ from tests.webhooks.hooks import LOOPBACK, Hook
 
 from regulars.web import cookies
 from regulars.web.access import Role
-from regulars.webhooks.model import EVENTS
+from regulars.webhooks.model import EVENT_TYPES
 
 SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]{44}")
 DELIVERY = re.compile(r"/webhooks/deliveries/(dlv_\w{26})")
@@ -369,5 +369,5 @@ def test_another_organization_sees_nothing_of_it(desk, hook, hook_server, api_da
 
 def test_the_events_are_shown_with_samples(desk):
     page = html.unescape(desk.owner.get("/webhooks/events").text)
-    assert page.count('<section class="card"') == len(EVENTS) + 1
+    assert page.count('<section class="card"') == len(EVENT_TYPES) + 1
     assert '"type": "subscription.unsubscribed"' in page

@@ -11,18 +11,18 @@ from regulars.webhooks.delivery.schedule import (
     CLAIMED_MAX,
     DISABLED_AFTER,
     PROBE_EVERY,
+    AttemptOutcome,
     Health,
-    Outcome,
     after_attempt,
     claims_max,
-    is_given_up,
+    is_to_be_disabled,
     next_attempt,
 )
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
-OK = Outcome(None, 200)
-BAD = Outcome("The answer was 500.", 500)
-SLOW = Outcome("no answer", is_timeout=True)
+OK = AttemptOutcome(None, 200)
+BAD = AttemptOutcome("The answer was 500.", 500)
+SLOW = AttemptOutcome("no answer", is_timeout=True)
 H = 3600
 
 
@@ -92,11 +92,11 @@ def test_probes_begin_after_twenty_failures_and_fifteen_minutes_and_end_with_a_s
 
 def test_five_days_of_nothing_but_failure_end_it_and_a_success_starts_anew():
     health = after_attempt(Health(), BAD, now=START)
-    assert not is_given_up(health, now=START + DISABLED_AFTER - timedelta(seconds=1))
-    assert is_given_up(health, now=START + DISABLED_AFTER)
+    assert not is_to_be_disabled(health, now=START + DISABLED_AFTER - timedelta(seconds=1))
+    assert is_to_be_disabled(health, now=START + DISABLED_AFTER)
     health = after_attempt(health, OK, now=START + timedelta(days=4))
     health = after_attempt(health, BAD, now=START + timedelta(days=4))
-    assert not is_given_up(health, now=START + timedelta(days=8))
+    assert not is_to_be_disabled(health, now=START + timedelta(days=8))
 
 
 def test_nothing_is_lost_in_72_hours_of_outage():
@@ -125,7 +125,7 @@ def test_nothing_is_lost_in_72_hours_of_outage():
                 del waiting[number]
             else:
                 waiting[number] = (again, count)
-        assert not is_given_up(health, now=now)
+        assert not is_to_be_disabled(health, now=now)
         now += timedelta(seconds=30)
     assert failed == set()
     assert waiting == {}

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from regulars.kit.ssrf import AddressPolicy
-from regulars.webhooks import look, manage, post
+from regulars.webhooks import events, find, manage
 from regulars.webhooks.delivery import send as sending
 from regulars.webhooks.delivery.schedule import RETRIES
-from regulars.webhooks.delivery.send import ANSWER_KEPT_BYTES
+from regulars.webhooks.delivery.send import RESPONSE_STORED_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -17,7 +17,7 @@ NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 
 async def only(shop):
     (delivery,) = await shop.deliveries()
-    return await shop.do(look.find_details, delivery.id)
+    return await shop.do(find.find_details, delivery.id)
 
 
 async def test_a_delivery_is_signed_as_standard_webhooks_asks(shop, receiver):
@@ -37,19 +37,19 @@ async def test_a_delivery_is_signed_as_standard_webhooks_asks(shop, receiver):
 async def test_after_a_rotation_both_secrets_sign_for_a_day_and_a_second_one_drops_the_oldest(shop, receiver):
     first = await shop.create(receiver.url)
     second = await shop.do(manage.rotate_secret, first.endpoint.id, vault=shop.vault)
-    await shop.do(post.ping, first.endpoint.id)
+    await shop.do(events.ping, first.endpoint.id)
     await shop.send()
     assert receiver.received[-1].verify(first.secret)
     assert receiver.received[-1].verify(second.secret)
     third = await shop.do(manage.rotate_secret, first.endpoint.id, vault=shop.vault)
-    await shop.do(post.ping, first.endpoint.id)
+    await shop.do(events.ping, first.endpoint.id)
     await shop.send()
     assert receiver.received[-1].verify(second.secret)
     assert receiver.received[-1].verify(third.secret)
     with pytest.raises(Exception, match="matching signature"):
         receiver.received[-1].verify(first.secret)
     await shop.later(hours=24)
-    await shop.do(post.ping, first.endpoint.id)
+    await shop.do(events.ping, first.endpoint.id)
     await shop.send()
     with pytest.raises(Exception, match="matching signature"):
         receiver.received[-1].verify(second.secret)
@@ -58,7 +58,7 @@ async def test_after_a_rotation_both_secrets_sign_for_a_day_and_a_second_one_dro
 
 async def test_a_ping_reaches_the_endpoint_whatever_it_takes(shop, receiver):
     created = await shop.create(receiver.url, "profile.deleted")
-    await shop.do(post.ping, created.endpoint.id)
+    await shop.do(events.ping, created.endpoint.id)
     await shop.send()
     assert receiver.received[0].event["type"] == "webhook.ping"
     assert receiver.received[0].event["data"]["webhook"].startswith("wh_")
@@ -112,7 +112,7 @@ async def test_a_receiver_that_is_down_is_a_failure(shop, receiver):
 async def test_a_slow_receiver_times_out_and_gets_one_at_a_time_from_then_on(shop, receiver, monkeypatch):
     monkeypatch.setattr(sending, "TIMEOUT_S", 0.3)
     created = await shop.create(receiver.url)
-    await shop.do(post.ping, created.endpoint.id)
+    await shop.do(events.ping, created.endpoint.id)
     await shop.send()
     receiver.delay_s = 3600
     for number in range(10):
@@ -150,7 +150,7 @@ async def test_the_beginning_of_a_bad_answer_is_kept_for_people(shop, receiver):
     await shop.upsert("a")
     await shop.deliver()
     answer = (await only(shop)).attempts[0].answer
-    assert len(answer) == ANSWER_KEPT_BYTES
+    assert len(answer) == RESPONSE_STORED_BYTES
     assert answer.startswith("�xxx")
 
 
@@ -194,7 +194,7 @@ async def test_an_address_that_is_not_public_is_not_dialled(shop, receiver):
     await shop.send(strict)
     await strict.finish()
     assert receiver.received == []
-    errors = [(await shop.do(look.find_details, one.id)).attempts[0].error for one in await shop.deliveries()]
+    errors = [(await shop.do(find.find_details, one.id)).attempts[0].error for one in await shop.deliveries()]
     assert all("https" in error for error in errors)
 
 

@@ -20,7 +20,7 @@ from regulars.kit.ids import API_KEY, PROFILE
 from regulars.kit.releases import MIGRATIONS
 from regulars.kit.settings import Settings
 from regulars.privacy.erasure_log import Erasure, merge, read_log
-from regulars.privacy.restored import ReplayReport, end_access, finish_restore
+from regulars.privacy.restore import ReplayReport, end_access, finish_restore
 
 LOCK_TIMEOUT_MS: Final = 60_000
 UNCERTAIN_SHOWN_MAX: Final = 100

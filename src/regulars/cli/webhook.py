@@ -15,7 +15,7 @@ from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE, Kind
 from regulars.kit.ssrf import AddressPolicy
-from regulars.webhooks import look, manage, post
+from regulars.webhooks import events, find, manage
 from regulars.webhooks import replay as replaying
 from regulars.webhooks.model import DEFAULT, Delivery, DeliveryState, Endpoint
 
@@ -45,7 +45,7 @@ def create(
     types = [name.strip() for name in events.split(",") if name.strip()]
     policy = AddressPolicy(settings.load().webhook_allow)
 
-    async def act(it: CommandContext) -> manage.Created:
+    async def act(it: CommandContext) -> manage.EndpointWithSecret:
         created = await manage.create_endpoint(
             it.tx,
             it.organization_id,
@@ -73,7 +73,7 @@ def list_all(organization: OfOrganization, as_json: AsJson = False) -> None:
 def show(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Show one endpoint, and why it is disabled if it is."""
     identifier = read_id(WEBHOOK, endpoint_id)
-    endpoint = run(organization, lambda it: manage.find_endpoint(it.tx, it.organization_id, identifier))
+    endpoint = run(organization, lambda it: manage.lock_endpoint(it.tx, it.organization_id, identifier))
     _show_endpoint(endpoint, as_json=as_json)
 
 
@@ -101,7 +101,7 @@ def rotate(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJso
     """Make a new secret and print it; the one before signs too for 24 hours."""
     identifier = read_id(WEBHOOK, endpoint_id)
 
-    async def act(it: CommandContext) -> manage.Created:
+    async def act(it: CommandContext) -> manage.EndpointWithSecret:
         rotated = await manage.rotate_secret(it.tx, it.organization_id, identifier, vault=it.vault)
         await it.record("webhook.rotate", endpoint_id)
         return rotated
@@ -112,7 +112,7 @@ def rotate(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJso
 @app.command()
 def ping(endpoint_id: EndpointId, organization: OfOrganization, as_json: AsJson = False) -> None:
     """Send a test event to an endpoint, and print the id of its delivery."""
-    _show_delivery_id(_change(organization, endpoint_id, post.ping, "webhook.ping"), as_json=as_json)
+    _show_delivery_id(_change(organization, endpoint_id, events.ping, "webhook.ping"), as_json=as_json)
 
 
 @app.command()
@@ -120,7 +120,7 @@ def deliveries(
     organization: OfOrganization,
     endpoint: Annotated[str | None, typer.Option(metavar="ID", help="Only those to this endpoint.")] = None,
     state: Annotated[str | None, typer.Option(help="Only pending, delivered, failed or cancelled ones.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=look.PAGE_MAX, help="How many, the newest first.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=find.LIMIT_MAX, help="How many, the newest first.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List deliveries, the newest first."""
@@ -131,8 +131,10 @@ def deliveries(
 
     async def act(it: CommandContext) -> list[Delivery]:
         if endpoint_id is not None:
-            await manage.find_endpoint(it.tx, it.organization_id, endpoint_id)
-        return await look.list_deliveries(it.tx, it.organization_id, endpoint_id=endpoint_id, state=wanted, limit=limit)
+            await manage.lock_endpoint(it.tx, it.organization_id, endpoint_id)
+        return await find.list_newest_deliveries(
+            it.tx, it.organization_id, endpoint_id=endpoint_id, state=wanted, limit=limit
+        )
 
     print_rows([_delivery_data(each) for each in run(organization, act)], DELIVERY_COLUMNS, as_json=as_json)
 
@@ -192,7 +194,7 @@ def _read_time(text: str) -> datetime:
         raise CommandError(f"'{text}' is no time such as 2026-03-02T09:30:00Z.", code=Exit.USAGE) from None
 
 
-def _show_created(created: manage.Created, *, as_json: bool) -> None:
+def _show_created(created: manage.EndpointWithSecret, *, as_json: bool) -> None:
     if as_json:
         print_json({**_endpoint_data(created.endpoint), "secret": created.secret})
         return

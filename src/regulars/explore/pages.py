@@ -28,7 +28,7 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS
 from regulars.web import cookies
 from regulars.web.render import PUBLIC_HEADERS, public_html, render_public
-from regulars.webhooks.described import EVENTS
+from regulars.webhooks.event_reference import EVENTS
 
 DOCUMENTS_PATH: Final = "/docs"
 REFERENCE_PATH: Final = "/docs/api"

@@ -9,11 +9,11 @@ from regulars.http.route import LONG_WAIT_S_MAX, Answer, Mutation, Request, Rout
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
 from regulars.kit.ids import PROFILE, Reference, read_reference
-from regulars.privacy.erase import Erased, erase_profiles
+from regulars.privacy.erase import ErasedProfile, erase_profiles
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.profiles.errors import ProfileNotFound
 
-# Each looks through a day of stored answers for about a second, with its profile locked.
+# Each one searches a day of stored responses for about a second, with its profile locked.
 ERASURES_PER_BATCH_MAX = 1
 
 
@@ -29,11 +29,11 @@ async def run_erasures(
     secret = writes[0].request.caller.secret
     outcomes = await erase_profiles(tx, organization_id, references, secret=secret, log=log)
     for write, outcome in zip(writes, outcomes, strict=True):
-        if isinstance(outcome, Erased):
+        if isinstance(outcome, ErasedProfile):
             actor = key_actor(write.request.caller.api_key_id)
             await record(tx, organization_id, actor, "customer.erase", PROFILE.encode(outcome.profile_id))
     return [
-        Answer(204, b"", concerns=outcome.number_hashes) if isinstance(outcome, Erased) else outcome
+        Answer(204, b"", concerns=outcome.number_hashes) if isinstance(outcome, ErasedProfile) else outcome
         for outcome in outcomes
     ]
 

@@ -1,20 +1,20 @@
-"""Erase people: what is personal goes, sales stay without a name, and a withdrawn consent stays withdrawn."""
+"""Erase people: personal data is removed, sales stay without a name, and a withdrawn consent stays withdrawn."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import msgspec
 
+from regulars.idempotency.erase import erase_answers
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
-from regulars.kit.ids import PROFILE, ById, Reference
+from regulars.kit.ids import PROFILE, SUBSCRIPTION, ById, Reference
 from regulars.privacy import queries
-from regulars.privacy.answers import read_answers
 from regulars.privacy.erasure_log import Erasure, ErasureLog
-from regulars.privacy.facts import ProfileErased
-from regulars.privacy.rooms import ROOMS
+from regulars.privacy.facts import ProfileErased, ResponsesUnread
+from regulars.privacy.personal import ROOMS
 from regulars.profiles.errors import ProfileNotFound
 from regulars.profiles.model import Profile
 from regulars.profiles.personal import lock_profiles_to_erase
@@ -23,29 +23,29 @@ from regulars.work.personal import ErasedPeople
 
 # Twice the longest time that a statement may run.
 STRAGGLERS_AFTER = timedelta(minutes=1)
-# Enough for some 500,000 stored answers a day. Others wait for the profiles meanwhile, and give up after 1.5 s.
-READ_ANSWERS_S_MAX = 1.0
+# Enough for about 500,000 stored responses a day. Other writers wait for the profiles meanwhile, for 1.5 s at most.
+ERASE_RESPONSES_S_MAX = 1.0
 
 
-class Erased(msgspec.Struct, frozen=True):
+class ErasedProfile(msgspec.Struct, frozen=True):
     profile_id: UUID
-    # What the numbers that were withdrawn with it are known by, those of the whole batch.
+    # The hashes of the numbers that were withdrawn with the whole batch.
     number_hashes: tuple[bytes, ...] = ()
 
 
 async def erase_profiles(
     tx: Tx, organization_id: UUID, references: Sequence[Reference], *, secret: bytes, log: ErasureLog | None = None
-) -> list[Erased | ProfileNotFound]:
-    """Erase the profiles in their order; one that is named twice is not there the second time.
+) -> list[ErasedProfile | ProfileNotFound]:
+    """Erase the profiles in their order; one that is named twice is not found the second time.
 
     The erasures are appended to the log of this node, outside the database, as the last step before the commit.
 
-    The profiles are locked before anything is looked for: whoever was writing about one of them has committed by then,
-    and whoever comes later no longer finds it. The stored answers of the last 24 hours are read last and for about a
-    second, newest first; on a day with more of them than that the worker reads on at once.
+    The profiles are locked before anything is searched: a transaction that wrote about one of them has committed by
+    then, and a later one no longer finds it. The stored responses of the last 24 hours are searched last and for about
+    a second, newest first; if there are more, the worker continues at once.
     """
     found = await lock_profiles_to_erase(tx, organization_id, references)
-    outcomes: list[Erased | ProfileNotFound] = []
+    outcomes: list[ErasedProfile | ProfileNotFound] = []
     erased: dict[UUID, Profile] = {}
     for reference in references:
         profile = found.get(reference)
@@ -53,7 +53,7 @@ async def erase_profiles(
             outcomes.append(ProfileNotFound("No profile has this id or external_id."))
         else:
             erased[profile.id] = profile
-            outcomes.append(Erased(profile.id))
+            outcomes.append(ErasedProfile(profile.id))
     if erased:
         people = _describe(list(erased.values()), secret=secret)
         await _erase(tx, organization_id, people)
@@ -64,15 +64,15 @@ async def erase_profiles(
         if log is not None:
             await log.append(tx, erasures)
             failpoint.hit("erasure.logged", tx.connection.cut_off)
-        outcomes = [Erased(it.profile_id, hashes) if isinstance(it, Erased) else it for it in outcomes]
+        outcomes = [ErasedProfile(it.profile_id, hashes) if isinstance(it, ErasedProfile) else it for it in outcomes]
     return outcomes
 
 
 async def replay_erasure(tx: Tx, erasure: Erasure, *, secret: bytes) -> bool:
-    """Erase again a person whom a restored backup brought back, as of when they were erased.
+    """Erase again a person whom a restored backup brought back, as of the time of the erasure.
 
-    Consent that was given after the erasure therefore counts. False if the backup had the erasure already. The person
-    may be missing from the backup, while their numbers are known to it.
+    Consent that was given after the erasure therefore counts. False if the backup has the erasure already. The backup
+    may have the person's numbers without the person.
     """
     organization_id = erasure.organization_id
     if await queries.is_erased(tx, organization_id, erasure.profile_id):
@@ -99,10 +99,41 @@ def _describe(profiles: Sequence[Profile], *, secret: bytes) -> ErasedPeople:
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Afterwards `people` also has the numbers that are not to be contacted from now on."""
+    """Adds to `people` the numbers that must not be contacted from now on."""
     for room in ROOMS.values():
         if room.erase is not None:
             await room.erase(tx, organization_id, people)
     facts = [ProfileErased(identifier, tx.now) for identifier in people.profile_ids]
     await outbox.record(tx, organization_id, facts, due_at=tx.now + STRAGGLERS_AFTER)
-    await read_answers(tx, organization_id, people.profile_ids, people.subscription_ids, seconds_max=READ_ANSWERS_S_MAX)
+    await erase_responses(
+        tx, organization_id, people.profile_ids, people.subscription_ids, seconds_max=ERASE_RESPONSES_S_MAX
+    )
+
+
+def search_keys_of(profile_ids: Collection[UUID], subscription_ids: Collection[UUID] = ()) -> list[bytes]:
+    """Bytes whose presence in a stored response shows that it is about one of these people.
+
+    Each response that has a profile's external_id or fields also has its canonical id, and each one that has the number
+    of a consent also has the id of the subscription. The personal values themselves are not searched: a bare `"1"` as
+    an external_id would erase responses about a store or a line, a number that two profiles share would erase those
+    about the other one, and the values would have to wait in the outbox for the worker.
+    """
+    profiles = [PROFILE.encode(identifier).encode() for identifier in profile_ids]
+    return profiles + [SUBSCRIPTION.encode(identifier).encode() for identifier in subscription_ids]
+
+
+async def erase_responses(
+    tx: Tx,
+    organization_id: UUID,
+    profile_ids: Collection[UUID],
+    subscription_ids: Collection[UUID],
+    *,
+    until: datetime | None = None,
+    seconds_max: float,
+) -> None:
+    """Erase the stored responses to requests about these people; the worker continues where the time was not enough."""
+    keys = search_keys_of(profile_ids, subscription_ids)
+    unread = await erase_answers(tx, organization_id, keys, until=until, seconds_max=seconds_max)
+    if unread is not None:
+        fact = ResponsesUnread(until=unread, profile_ids=tuple(profile_ids), subscription_ids=tuple(subscription_ids))
+        await outbox.record(tx, organization_id, [fact])

@@ -1,12 +1,12 @@
 """The log of erasures outside the database: a backup that is restored must not bring an erased person back.
 
-An erasure is appended and synced to disk before its commit; what became of the transaction is appended after it. So an
-erasure that was committed is always in the log. Lines hold ids, keyed hashes and times, and nothing personal:
+An erasure is appended and synced to disk before its commit, and the outcome of the transaction after it. So an erasure
+that was committed is always in the log. Lines have ids, keyed hashes and times, and nothing personal:
 
     {"entry":"…","organization_id":"…","profile_id":"…","number_hashes":["…"],"erased_at":"…"}
     {"entry":"…","outcome":"committed"}      or "void", after a rollback
 
-An entry without an outcome is one whose process ended before it was known; it counts as erased, and is listed.
+An entry has no outcome where its process died before it was known; it counts as erased, and is listed.
 """
 
 import asyncio
@@ -50,8 +50,8 @@ class ErasureLog:
     async def append(self, tx: Tx, erasures: Sequence[Erasure]) -> None:
         """Make the erasures of this transaction durable outside the database, before it commits."""
         entries = [_Entry.of(erasure) for erasure in erasures]
-        # Before the entries: a write that fails or is cancelled halfway may have left them, and the rollback then voids
-        # them. An outcome may stand before its entry, or without one.
+        # Registered before the entries are written: a write that fails or is cancelled halfway may have left them, and
+        # the rollback then voids them. An outcome may come before its entry, or without one.
         tx.endings.append(partial(self._append_outcome, entries))
         try:
             await asyncio.to_thread(self._write, entries, is_synced=True)
@@ -68,7 +68,7 @@ class ErasureLog:
         return os.access(existing, os.W_OK)
 
     def _append_outcome(self, entries: Sequence["_Entry"], is_committed: bool) -> None:
-        """Not synced: an entry whose outcome is lost counts as erased, which errs on the person's side."""
+        """Not synced: an entry whose outcome is lost counts as erased, which is the safe side for the person."""
         outcome: Literal["committed", "void"] = COMMITTED if is_committed else VOID
         try:
             self._write([_Outcome(entry=entry.entry, outcome=outcome) for entry in entries], is_synced=False)
@@ -82,7 +82,7 @@ class ErasureLog:
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-            # A line that a full disk or a power cut left unfinished must not swallow the next one.
+            # A line that a full disk or a power cut left incomplete must not be joined with the next one.
             size = os.fstat(descriptor).st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
                 text = b"\n" + text
@@ -133,13 +133,13 @@ def read_log(path: Path) -> LogContent:
 
 def merge(erasures: Iterable[Erasure]) -> list[Erasure]:
     """One for each person: a certain one before an uncertain one, then the latest."""
-    known: dict[tuple[UUID, UUID], Erasure] = {}
+    by_person: dict[tuple[UUID, UUID], Erasure] = {}
     for erasure in erasures:
         key = (erasure.organization_id, erasure.profile_id)
-        before = known.get(key)
+        before = by_person.get(key)
         if before is None or (before.is_certain, before.erased_at) < (erasure.is_certain, erasure.erased_at):
-            known[key] = erasure
-    return sorted(known.values(), key=lambda erasure: erasure.erased_at)
+            by_person[key] = erasure
+    return sorted(by_person.values(), key=lambda erasure: erasure.erased_at)
 
 
 class _Entry(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Everything that is stored about one person, as one JSON document: what a customer may ask for."""
+"""Export everything that is stored about one person as one JSON document, which customers have a right to."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,7 +9,7 @@ import msgspec
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Database
 from regulars.kit.ids import PROFILE
-from regulars.privacy.rooms import ROOMS
+from regulars.privacy.personal import ROOMS
 from regulars.profiles.model import Profile
 from regulars.work.personal import DataSubject
 
@@ -17,7 +17,7 @@ from regulars.work.personal import DataSubject
 async def export_person(
     database: Database, organization_id: UUID, profile: Profile, *, secret: bytes
 ) -> AsyncIterator[bytes]:
-    """In pieces: a person of any number of tickets takes the memory of one page of them."""
+    """Streams the document, so that a person with many tickets takes the memory of one page of them."""
     person = DataSubject(organization_id=organization_id, profile_id=profile.id, secret=secret)
     async with database.reading() as tx:
         now = tx.now

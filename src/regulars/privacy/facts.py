@@ -1,4 +1,4 @@
-"""What this room tells itself for later. A fact waits in a table, so it says nothing that tells who somebody was."""
+"""Facts that this room records for its own listeners. They wait in a table, so they do not identify a person."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -8,7 +8,7 @@ from regulars.work.facts import Fact
 
 
 class ProfileErased(Fact, frozen=True):
-    """A profile is gone; whatever was being written about it at that moment has still to be looked for."""
+    """A profile was erased; rows that were being written about it at that moment still have to be found."""
 
     topic: ClassVar[str] = "privacy.profile_erased"
 
@@ -17,8 +17,8 @@ class ProfileErased(Fact, frozen=True):
     erased_at: datetime | None = None
 
 
-class AnswersUnread(Fact, frozen=True):
-    """An erasure had no time for a whole day of stored answers: those up to this moment have still to be read."""
+class ResponsesUnread(Fact, frozen=True):
+    """An erasure had no time for all stored responses of a day: those up to this moment still have to be searched."""
 
     topic: ClassVar[str] = "privacy.answers_unread"
 

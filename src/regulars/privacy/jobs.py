@@ -1,4 +1,4 @@
-"""What the worker does after an erasure."""
+"""Listeners of the worker: they finish an erasure."""
 
 import math
 from collections.abc import Sequence
@@ -7,44 +7,44 @@ from uuid import UUID
 
 from regulars.idempotency.erase import FIRST_STRETCH, erase_answers
 from regulars.kit.db import Tx
-from regulars.privacy.answers import needles_of, read_answers
-from regulars.privacy.facts import AnswersUnread, ProfileErased
-from regulars.privacy.rooms import ROOMS
+from regulars.privacy.erase import erase_responses, search_keys_of
+from regulars.privacy.facts import ProfileErased, ResponsesUnread
+from regulars.privacy.personal import ROOMS
 from regulars.work.personal import ErasedPeople
 
-READ_ON_S_MAX = 5.0
+CONTINUE_S_MAX = 5.0
 
 
 async def anonymise_stragglers(tx: Tx, organization_id: UUID, facts: Sequence[ProfileErased]) -> None:
-    """Take a person out of what was being written about them while they were erased: sales, and their stored answers.
+    """Erase a person from rows that were being written during the erasure: sales, and their stored responses.
 
-    The hot path of sales neither locks the profile nor has a foreign key to it, so an erasure may commit between its
-    look and its insert. By the time this runs every statement of that moment has ended. The profile's id is enough to
-    find the answers: all else that shows a person locks the profile or the number, and the erasure has read it.
+    The fast path of sales neither locks the profile nor has a foreign key to it, so an erasure may commit between its
+    read and its insert. When this runs, every statement of that moment has ended. The profile's id is enough to find
+    the responses: every other write about a person locks the profile or the number, so the erasure has searched it.
     """
     people = ErasedPeople(profile_ids=[fact.profile_id for fact in facts])
     for room in ROOMS.values():
         erase = room.erase_stragglers or room.erase
         if erase is not None:
             await erase(tx, organization_id, people)
-    needles = needles_of(people.profile_ids)
-    await erase_answers(tx, organization_id, needles, since=_start_of(facts), seconds_max=math.inf)
+    keys = search_keys_of(people.profile_ids)
+    await erase_answers(tx, organization_id, keys, since=_start_of(facts), seconds_max=math.inf)
 
 
-async def read_on(tx: Tx, organization_id: UUID, facts: Sequence[AnswersUnread]) -> None:
-    """Read stored answers that an erasure had no time for; a few seconds, and what is left after them later."""
+async def continue_erasing_responses(tx: Tx, organization_id: UUID, facts: Sequence[ResponsesUnread]) -> None:
+    """Search stored responses that an erasure had no time for, for a few seconds; the rest is left to the next fact."""
     for fact in facts:
-        await read_answers(
+        await erase_responses(
             tx,
             organization_id,
             fact.profile_ids,
             fact.subscription_ids,
             until=fact.until,
-            seconds_max=READ_ON_S_MAX,
+            seconds_max=CONTINUE_S_MAX,
         )
 
 
 def _start_of(facts: Sequence[ProfileErased]) -> datetime | None:
-    """Before the first of the erasures by more than any transaction lasts; None if that is not known."""
+    """A time before the first erasure by more than any transaction lasts; None if that is not known."""
     times = [fact.erased_at for fact in facts if fact.erased_at is not None]
     return min(times) - FIRST_STRETCH if len(times) == len(facts) else None

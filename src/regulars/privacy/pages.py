@@ -10,7 +10,7 @@ from regulars.consent.find import list_of_customer
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, read_reference
 from regulars.messaging.in_flight import wait_for_texts_in_flight
-from regulars.privacy.erase import Erased, erase_profiles
+from regulars.privacy.erase import ErasedProfile, erase_profiles
 from regulars.privacy.erasure_log import ErasureLog
 from regulars.privacy.export import export_person
 from regulars.profiles.find import find_profile
@@ -61,15 +61,15 @@ async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
             tx, visit.organization_id, [ById(profile.id)], secret=visit.organization.secret, log=log
         )
         await record(tx, visit.organization_id, actor_of(visit), "customer.erase", PROFILE.encode(profile.id))
-    # Erasing withdraws: the page says so when nothing is on its way to them any more.
-    numbers = outcome.number_hashes if isinstance(outcome, Erased) else ()
+    # An erasure withdraws consent: the response waits until no text is in flight to the customer.
+    numbers = outcome.number_hashes if isinstance(outcome, ErasedProfile) else ()
     await wait_for_texts_in_flight(visit.database, visit.organization_id, numbers)
     done = "The customer is erased. Their tickets stay, without a name, and their numbers are not to be contacted."
     return redirect(visit, visit.url(PATH), done=done)
 
 
 async def _erasure(tx: Tx, visit: Visit, profile: Profile) -> dict[str, Any]:
-    """What an erasure takes away, in numbers."""
+    """How much an erasure deletes."""
     tickets = await list_customer_tickets(tx, visit.organization_id, profile.id)
     subscriptions = await list_of_customer(tx, visit.organization_id, profile.id, secret=visit.organization.secret)
     return {

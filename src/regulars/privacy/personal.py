@@ -1,15 +1,41 @@
-"""What this room stores about people: who was erased, by ids and hashes that reveal nothing about them."""
+"""What each room stores about people, in the order in which an erasure locks their rows; and what this room stores."""
 
+from collections.abc import Mapping
 from typing import Final
 
+from regulars.catalog.personal import PERSONAL_DATA as CATALOG
+from regulars.consent.personal import PERSONAL_DATA as CONSENT
+from regulars.idempotency.model import PERSONAL_DATA as IDEMPOTENCY
+from regulars.journeys.personal import PERSONAL_DATA as JOURNEYS
+from regulars.messaging.personal import PERSONAL_DATA as MESSAGING
+from regulars.profiles.personal import PERSONAL_DATA as PROFILES
+from regulars.request_log.personal import PERSONAL_DATA as REQUEST_LOG
+from regulars.sales.personal import PERSONAL_DATA as SALES
+from regulars.segments.personal import PERSONAL_DATA as SEGMENTS
+from regulars.webhooks.personal import PERSONAL_DATA as WEBHOOKS
+from regulars.work.personal import PERSONAL_DATA as WORK
 from regulars.work.personal import PersonalData
 
-_BY_HASH: Final = "a canonical id and keyed hashes, which stay so that a restored backup brings nobody back"
-
+# Consent first: it finds the numbers. Then profiles, with the pending facts about them, before the rows that
+# listeners write. Journeys come before texts, and webhooks after all facts, so that the rows of listeners are found.
+ROOMS: Final[Mapping[str, PersonalData]] = {
+    "consent": CONSENT,
+    "profiles": PROFILES,
+    "journeys": JOURNEYS,
+    "messaging": MESSAGING,
+    "sales": SALES,
+    "segments": SEGMENTS,
+    "webhooks": WEBHOOKS,
+    "request_log": REQUEST_LOG,
+    "catalog": CATALOG,
+    "idempotency": IDEMPOTENCY,
+    "work": WORK,
+}
+_BY_HASH: Final = "a canonical id and keyed hashes, which stay so that a restored backup brings no erased person back"
 PERSONAL_DATA: Final = PersonalData(
     harmless={
         "erasures": _BY_HASH,
         "erasures_to_replay": _BY_HASH,
-        "restore_marker": "what a restore leaves to be done",
+        "restore_marker": "the work that a restore leaves",
     }
 )

@@ -1,4 +1,4 @@
-"""The SQL of erasures and of what a restore leaves to be done."""
+"""The SQL of erasures and of the work that a restore leaves."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -24,8 +24,8 @@ async def is_erased(tx: Tx, organization_id: UUID, profile_id: UUID) -> bool:
     return bool(rows)
 
 
-async def delete_known_erasures_to_replay(tx: Tx, organization_id: UUID) -> int:
-    """Those that the backup had already; how many that were."""
+async def delete_erasures_in_backup(tx: Tx, organization_id: UUID) -> int:
+    """Delete those that the backup has already; returns how many."""
     return await tx.execute(
         "DELETE FROM erasures_to_replay r USING erasures e"
         " WHERE r.organization_id = %s AND e.organization_id = %s AND e.profile_id = r.profile_id",
@@ -34,7 +34,7 @@ async def delete_known_erasures_to_replay(tx: Tx, organization_id: UUID) -> int:
 
 
 async def list_erasures_to_replay(tx: Tx, *, limit: int) -> list[Erasure]:
-    """The oldest that are left, of any organization; the caller locks each with its organization."""
+    """The oldest ones of all organizations; the caller locks each with its organization."""
     rows = await tx.fetch(
         "SELECT organization_id, profile_id, number_hashes, erased_at, is_certain FROM erasures_to_replay"
         " ORDER BY erased_at, organization_id, profile_id LIMIT %s",
@@ -51,14 +51,14 @@ async def delete_erasure_to_replay(tx: Tx, organization_id: UUID, profile_id: UU
     return deleted == 1
 
 
-class Marker(NamedTuple):
+class RestoreMarker(NamedTuple):
     revoked_keys: Sequence[UUID]
     revokes_all_keys: bool
 
 
-async def find_marker(tx: Tx) -> Marker | None:
+async def find_marker(tx: Tx) -> RestoreMarker | None:
     rows = await tx.fetch("SELECT revoked_keys, revokes_all_keys FROM restore_marker")
-    return Marker(*rows[0]) if rows else None
+    return RestoreMarker(*rows[0]) if rows else None
 
 
 async def delete_marker(tx: Tx) -> None:

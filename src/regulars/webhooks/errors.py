@@ -1,8 +1,8 @@
-"""What this room refuses; each message is one sentence that says what is wrong and what to do."""
+"""The refusals of this room; each message is one sentence that says what is wrong and what to do."""
 
 
 class WebhookError(Exception):
-    """Whoever asked can put it right."""
+    """The caller can correct it."""
 
 
 class EndpointNotFound(WebhookError):
@@ -14,7 +14,7 @@ class DeliveryNotFound(WebhookError):
 
 
 class EndpointRefused(WebhookError):
-    """The URL, the events or the description cannot be taken."""
+    """The URL, the events or the description is not allowed."""
 
 
 class NotPossibleNow(WebhookError):

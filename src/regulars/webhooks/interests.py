@@ -1,4 +1,4 @@
-"""The interest of endpoints in facts, which ends with them."""
+"""Which facts are recorded for endpoints: an endpoint registers its interest and withdraws it when it is disabled."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -17,14 +17,14 @@ FACTS: Final[Mapping[type[Fact], Sequence[str]]] = {
     SubscriptionsChanged: SUBSCRIPTION_EVENTS,
     MessagesChanged: MESSAGE_EVENTS,
 }
-# Whether any enabled endpoint takes events of this family, by the family's name or by an event's.
-HAS_TAKER_OF_SALES: Final = """
+# Whether an enabled endpoint receives events of this family, chosen by the family's name or an event's.
+HAS_ENDPOINT_FOR_SALES: Final = """
 EXISTS (
     SELECT FROM webhook_endpoints WHERE organization_id = %(organization_id)s AND state = 'enabled'
     AND event_types && ARRAY['sales_event.*', 'sales_event.recorded']
 )
 """
-HAS_TAKER_OF_MESSAGES: Final = """
+HAS_ENDPOINT_FOR_MESSAGES: Final = """
 EXISTS (
     SELECT FROM webhook_endpoints WHERE organization_id = %(organization_id)s AND state = 'enabled'
     AND event_types && ARRAY['message.*', 'message.sent', 'message.delivered', 'message.failed', 'message.received']
@@ -33,7 +33,7 @@ EXISTS (
 
 
 async def register_interests(tx: Tx, organization_id: UUID, endpoint_id: UUID, events: frozenset[str]) -> None:
-    """Have the facts recorded that its events are made of."""
+    """Have the facts recorded that its events are made from."""
     for fact, made in FACTS.items():
         if events.intersection(made):
             await register_interest(tx, organization_id, fact, needed_by=f"webhook {endpoint_id}")

@@ -1,4 +1,4 @@
-"""What the worker does with facts: events for the endpoints."""
+"""Listeners of the worker: they turn facts into events for the endpoints."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -20,9 +20,9 @@ from regulars.profiles.model import ProfileRef
 from regulars.sales.encode import encode_sale
 from regulars.sales.facts import SalesRecorded
 from regulars.sales.listing import find_sales
-from regulars.webhooks.interests import HAS_TAKER_OF_MESSAGES, HAS_TAKER_OF_SALES
+from regulars.webhooks.events import WebhookEvent, post_events
+from regulars.webhooks.interests import HAS_ENDPOINT_FOR_MESSAGES, HAS_ENDPOINT_FOR_SALES
 from regulars.webhooks.model import MESSAGE_EVENTS
-from regulars.webhooks.post import Event, post_events
 from regulars.work.facts import needed_if
 
 # Automations produce no event, and neither do the replies to keywords.
@@ -31,7 +31,7 @@ _REPORTED_ORIGINS: Final = frozenset({OriginKind.PERSON, OriginKind.ANSWER, Orig
 
 async def post_profile_events(tx: Tx, organization_id: UUID, facts: Sequence[ProfilesChanged]) -> None:
     events = [
-        Event(
+        WebhookEvent(
             f"profile.{change.change}",
             fact.at,
             bytes(change.shown),
@@ -46,7 +46,7 @@ async def post_profile_events(tx: Tx, organization_id: UUID, facts: Sequence[Pro
 
 async def post_subscription_events(tx: Tx, organization_id: UUID, facts: Sequence[SubscriptionsChanged]) -> None:
     events = [
-        Event(
+        WebhookEvent(
             f"subscription.{change.outcome}",
             fact.at,
             b'{"subscription":%s,"outcome":"%s"}' % (bytes(change.shown), change.outcome.encode()),
@@ -60,11 +60,11 @@ async def post_subscription_events(tx: Tx, organization_id: UUID, facts: Sequenc
     await post_events(tx, organization_id, events)
 
 
-@needed_if(HAS_TAKER_OF_SALES)
+@needed_if(HAS_ENDPOINT_FOR_SALES)
 async def post_sales_events(tx: Tx, organization_id: UUID, facts: Sequence[SalesRecorded]) -> None:
     sales = await find_sales(tx, organization_id, [ById(sale) for fact in facts for sale in fact.sales])
     events = [
-        Event(
+        WebhookEvent(
             "sales_event.recorded",
             sale.created_at,
             encode_sale(sale),
@@ -75,7 +75,7 @@ async def post_sales_events(tx: Tx, organization_id: UUID, facts: Sequence[Sales
     await post_events(tx, organization_id, events)
 
 
-@needed_if(HAS_TAKER_OF_MESSAGES)
+@needed_if(HAS_ENDPOINT_FOR_MESSAGES)
 async def post_message_events(tx: Tx, organization_id: UUID, facts: Sequence[MessagesChanged]) -> None:
     changed = [fact for fact in facts if fact.kind == "text" and f"message.{fact.state}" in MESSAGE_EVENTS]
     reported = [fact for fact in changed if fact.origin_kind in _REPORTED_ORIGINS]
@@ -88,7 +88,7 @@ async def post_message_events(tx: Tx, organization_id: UUID, facts: Sequence[Mes
     subscriptions = await find_subscription_ids(
         tx, organization_id, {row.number_hash for row in rows if row.number_hash}
     )
-    events: list[Event] = []
+    events: list[WebhookEvent] = []
     for fact in [*reported, *received]:
         row = texts.get(fact.text_id) if fact.kind == "text" else replies.get(fact.text_id)  # type: ignore[arg-type]  # no row has the id None
         subscription_id = None if row is None or row.number_hash is None else subscriptions.get(row.number_hash)
@@ -97,7 +97,7 @@ async def post_message_events(tx: Tx, organization_id: UUID, facts: Sequence[Mes
             name = "received" if isinstance(row, ReplyRow) else fact.state
             data = msgspec.json.encode({"message": _show_message(row, fact, profiles)})
             events.append(
-                Event(
+                WebhookEvent(
                     f"message.{name}",
                     fact.at or tx.now,
                     data,

@@ -8,10 +8,8 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
 from regulars.kit.ssrf import AddressPolicy, AddressRefused
 from regulars.kit.vault import AnyVault, lock_key
-from regulars.webhooks import queries
 from regulars.webhooks.delivery.queue import DeliveryQueue
 from regulars.webhooks.delivery.schedule import Health
-from regulars.webhooks.delivery.sign import new_secret, show_secret
 from regulars.webhooks.errors import EndpointNotFound, EndpointRefused, NotPossibleNow
 from regulars.webhooks.interests import register_interests, withdraw_interests
 from regulars.webhooks.model import (
@@ -23,11 +21,12 @@ from regulars.webhooks.model import (
     State,
     unknown_types,
 )
-from regulars.webhooks.queries import Sealed
-from regulars.webhooks.secrets import open_secret, seal_secret
+from regulars.webhooks.queries import endpoints as queries
+from regulars.webhooks.queries.endpoints import SealedSecrets
+from regulars.webhooks.secrets import new_secret, open_secret, seal_secret, show_secret
 
 
-class Created(NamedTuple):
+class EndpointWithSecret(NamedTuple):
     endpoint: Endpoint
     secret: str
 
@@ -42,8 +41,8 @@ async def create_endpoint(
     policy: AddressPolicy,
     vault: AnyVault,
     is_draft: bool = False,
-) -> Created:
-    """Make an endpoint with a secret of its own, a draft disabled until an admin enables it; raises EndpointRefused."""
+) -> EndpointWithSecret:
+    """Create an endpoint with its own secret; a draft is disabled until an admin enables it. Raises EndpointRefused."""
     types = _check(url=url, description=description, event_types=event_types, policy=policy)
     await lock_key(tx.connection, vault)
     if len(await queries.list_endpoints(tx, organization_id)) >= ENDPOINTS_MAX:
@@ -55,15 +54,15 @@ async def create_endpoint(
     await queries.insert_endpoint(tx, organization_id, endpoint, secret=sealed)
     if not is_draft:
         await register_interests(tx, organization_id, identifier, endpoint.events)
-    return Created(endpoint, show_secret(secret))
+    return EndpointWithSecret(endpoint, show_secret(secret))
 
 
 async def list_endpoints(tx: Tx, organization_id: UUID) -> list[Endpoint]:
     return await queries.list_endpoints(tx, organization_id)
 
 
-async def find_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Endpoint:
-    """Raises EndpointNotFound; its row is held until the transaction ends."""
+async def lock_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Endpoint:
+    """Raises EndpointNotFound; the row is locked until the transaction ends."""
     endpoint = None if endpoint_id is None else await queries.lock_endpoint(tx, organization_id, endpoint_id)
     if endpoint is None:
         raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
@@ -80,8 +79,8 @@ async def change_endpoint(
     event_types: Sequence[str],
     policy: AddressPolicy,
 ) -> Endpoint:
-    """Give it another URL, description or choice of events; what waits goes to the new URL."""
-    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    """Change URL, description or events; waiting deliveries go to the new URL."""
+    endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     types = _check(url=url, description=description, event_types=event_types, policy=policy)
     await queries.update_endpoint(tx, organization_id, endpoint.id, url=url, description=description, event_types=types)
     changed = endpoint._replace(url=url, description=description, event_types=types, updated_at=tx.now)
@@ -92,8 +91,8 @@ async def change_endpoint(
 
 
 async def disable_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Endpoint:
-    """Hold what waits for it; events from now on are not made for it. One that is disabled stays as it is."""
-    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    """Hold its waiting deliveries and make no more events for it. A disabled endpoint stays as it is."""
+    endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     if endpoint.state == "disabled":
         return endpoint
     await queries.update_endpoint_state(tx, organization_id, endpoint.id, state="disabled", disabled_by="person")
@@ -104,8 +103,8 @@ async def disable_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | No
 
 
 async def enable_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Endpoint:
-    """Send what was held, and make events for it again."""
-    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    """Send the held deliveries, and make events for it again."""
+    endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     if endpoint.state == "enabled":
         return endpoint
     await queries.update_endpoint_state(tx, organization_id, endpoint.id, state="enabled", disabled_by=None)
@@ -116,51 +115,53 @@ async def enable_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | Non
 
 
 async def delete_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> None:
-    """Nothing is sent to it any more, and nobody sees it; its row goes with the last of its deliveries."""
-    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    """Nothing is sent to it any more, and no list shows it; its row is deleted with the last of its deliveries."""
+    endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     await queries.update_endpoint_state(tx, organization_id, endpoint.id, state="deleted", disabled_by="person")
     await withdraw_interests(tx, organization_id, endpoint.id)
 
 
 async def withdraw_draft(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> None:
     """Delete a draft; raises NotPossibleNow once an admin approved it."""
-    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     if not endpoint.is_draft:
         raise NotPossibleNow("This endpoint is no draft any more; an admin can delete it.")
     await delete_endpoint(tx, organization_id, endpoint.id)
 
 
-async def rotate_secret(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> Created:
-    """Make a new secret; the one before signs too for 24 hours, and one before that no longer."""
+async def rotate_secret(
+    tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault
+) -> EndpointWithSecret:
+    """Create a new secret; the previous one also signs for 24 hours, and one before that no longer."""
     await lock_key(tx.connection, vault)
-    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
-    known = await _secrets(tx, organization_id, endpoint.id)
+    endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
+    stored = await _find_secrets(tx, organization_id, endpoint.id)
     secret = new_secret()
     until = tx.now + OLD_SECRET_FOR
-    sealed = Sealed(seal_secret(vault, endpoint.id, secret), known.secret, until)
+    sealed = SealedSecrets(seal_secret(vault, endpoint.id, secret), stored.secret, until)
     await queries.update_secrets(tx, organization_id, endpoint.id, sealed)
-    return Created(endpoint._replace(old_secret_until=until, updated_at=tx.now), show_secret(secret))
+    return EndpointWithSecret(endpoint._replace(old_secret_until=until, updated_at=tx.now), show_secret(secret))
 
 
 async def reveal_secret(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> str:
-    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
-    known = await _secrets(tx, organization_id, endpoint.id)
-    return show_secret(open_secret(vault, endpoint.id, known.secret))
+    endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
+    stored = await _find_secrets(tx, organization_id, endpoint.id)
+    return show_secret(open_secret(vault, endpoint.id, stored.secret))
 
 
 async def open_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[bytes]:
-    """The secrets that sign at this moment: its own, and for a while the one before."""
+    """The secrets that sign at this moment: the current one, and the previous one for 24 hours."""
     if endpoint_id is None:
         raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
-    known = await _secrets(tx, organization_id, endpoint_id)
-    sealed = [known.secret]
-    if known.old_secret is not None and known.old_secret_until is not None and tx.now < known.old_secret_until:
-        sealed.append(known.old_secret)
+    stored = await _find_secrets(tx, organization_id, endpoint_id)
+    sealed = [stored.secret]
+    if stored.old_secret is not None and stored.old_secret_until is not None and tx.now < stored.old_secret_until:
+        sealed.append(stored.old_secret)
     return [open_secret(vault, endpoint_id, one) for one in sealed]
 
 
 async def reveal_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[str]:
-    """The same as they are shown to whoever sets up a receiver."""
+    """The same as text, for the user who sets up a receiver."""
     return [show_secret(one) for one in await open_secrets(tx, organization_id, endpoint_id, vault=vault)]
 
 
@@ -169,15 +170,15 @@ def require_enabled(endpoint: Endpoint) -> None:
         raise NotPossibleNow("The endpoint is disabled; enable it first.")
 
 
-async def _secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> Sealed:
-    known = await queries.find_secrets(tx, organization_id, endpoint_id)
-    if known is None:
+async def _find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> SealedSecrets:
+    stored = await queries.find_secrets(tx, organization_id, endpoint_id)
+    if stored is None:
         raise EndpointNotFound("There is no webhook endpoint with this id; list them to see their ids.")
-    return known
+    return stored
 
 
 def _check(*, url: str, description: str, event_types: Sequence[str], policy: AddressPolicy) -> tuple[str, ...]:
-    """The event types, each once; raises EndpointRefused for whatever no endpoint could have."""
+    """The event types, each once; raises EndpointRefused for values that no endpoint may have."""
     try:
         policy.read_url(url)
     except AddressRefused as refusal:

@@ -1,11 +1,11 @@
-"""What an endpoint, a message and a delivery are, and which events an endpoint takes."""
+"""Endpoints, messages and deliveries: their fields, which events an endpoint receives, and its status."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
-from regulars.webhooks.delivery.schedule import Health
+from regulars.webhooks.delivery.schedule import DISABLED_AFTER, Health
 
 PROFILE_EVENTS: Final = ("profile.created", "profile.updated", "profile.deleted")
 SUBSCRIPTION_EVENTS: Final = (
@@ -23,19 +23,16 @@ FAMILIES: Final = {
     "sales_event.*": SALES_EVENTS,
     "message.*": MESSAGE_EVENTS,
 }
-EVENTS: Final = (*PROFILE_EVENTS, *SUBSCRIPTION_EVENTS, *SALES_EVENTS, *MESSAGE_EVENTS)
-# What an endpoint takes that chose nothing: the two families of the specification. The others are chosen by name.
+EVENT_TYPES: Final = (*PROFILE_EVENTS, *SUBSCRIPTION_EVENTS, *SALES_EVENTS, *MESSAGE_EVENTS)
+# The events of an endpoint that chose none: the two families of the specification. Others are chosen by name.
 DEFAULT: Final = ("profile.*", "subscription.*")
-
 ENDPOINTS_MAX: Final = 100
 DESCRIPTION_CHARACTERS_MAX: Final = 255
 OLD_SECRET_FOR: Final = timedelta(hours=24)
 RETENTION: Final = timedelta(days=30)
-
 State = Literal["enabled", "disabled"]
 DisabledBy = Literal["person", "receiver", "failures"]
 DeliveryState = Literal["pending", "delivered", "failed", "cancelled"]
-
 WHY_DISABLED: Final = {
     "person": "It was disabled by a person.",
     "receiver": "The receiver answered 410 Gone.",
@@ -62,21 +59,21 @@ class Endpoint(NamedTuple):
 
     @property
     def is_draft(self) -> bool:
-        """It was disabled by nobody: a developer drafted it, and no admin has enabled it yet."""
+        """A developer drafted it, and no admin has enabled it yet: every other cause sets `disabled_by`."""
         return self.state == "disabled" and self.disabled_by is None
 
     @property
     def note(self) -> str | None:
-        """What a person should know about it."""
+        """A sentence for users about its state."""
         if self.is_draft:
             return "It waits for the approval of an admin. Nothing is sent to it until then."
         if self.state == "enabled" or self.disabled_by is None:
             return None
-        return f"{WHY_DISABLED[self.disabled_by]} What waits is held, and events of this time are not made for it."
+        return f"{WHY_DISABLED[self.disabled_by]} Waiting deliveries are on hold, and it gets no events of this time."
 
 
 class Message(NamedTuple):
-    """An event as it is sent; `body` is None once the person it spoke of was erased."""
+    """An event as it is sent; `body` is None once its customer was erased."""
 
     id: UUID
     type: str
@@ -103,9 +100,7 @@ class Delivery(NamedTuple):
     is_replay: bool
 
 
-class Attempt(NamedTuple):
-    """One that failed."""
-
+class FailedAttempt(NamedTuple):
     number: int
     attempted_at: datetime
     duration_ms: int
@@ -114,8 +109,26 @@ class Attempt(NamedTuple):
     answer: str | None
 
 
-class Replayable(NamedTuple):
-    """A delivery whose message may be sent again, unless it was erased or arrived meanwhile."""
+class DeliveryDetails(NamedTuple):
+    """`body` is None once the customer of the message was erased."""
+
+    delivery: Delivery
+    body: str | None
+    attempts: list[FailedAttempt]
+
+
+class PostedEvent(NamedTuple):
+    """An event and how many endpoints it is sent to; `delivery_id` is the first of its deliveries."""
+
+    type: str
+    created_at: datetime
+    deliveries: int
+    delivered: int
+    delivery_id: UUID | None
+
+
+class ReplayCandidate(NamedTuple):
+    """A delivery in the range of a replay; `can_be_sent` is False where its message was erased or arrived meanwhile."""
 
     id: UUID
     message_id: UUID
@@ -124,9 +137,80 @@ class Replayable(NamedTuple):
 
 
 def expand(event_types: Sequence[str]) -> frozenset[str]:
-    """The names of events that the types stand for."""
+    """The events of the types, each of which is an event or a family."""
     return frozenset(name for kind in event_types for name in FAMILIES.get(kind, (kind,)))
 
 
 def unknown_types(event_types: Sequence[str]) -> list[str]:
-    return [kind for kind in event_types if kind not in FAMILIES and kind not in EVENTS]
+    return [kind for kind in event_types if kind not in FAMILIES and kind not in EVENT_TYPES]
+
+
+# How many deliveries are searched for a filter that no index supports.
+SEARCHED_MAX: Final = 10_000
+
+
+class DeliveryFilter(NamedTuple):
+    endpoint_id: UUID | None = None
+    state: str | None = None
+    type: str | None = None
+
+
+class LastDelivery(NamedTuple):
+    state: str
+    attempts: int
+    answer_status: int | None
+    attempted_at: datetime | None
+
+
+class WaitingDeliveries(NamedTuple):
+    """Deliveries of an endpoint that wait, counted up to a limit, with the last response to one of them."""
+
+    total: int = 0
+    oldest: datetime | None = None
+    attempted_at: datetime | None = None
+    answer_status: int | None = None
+
+
+class EndpointStatus(NamedTuple):
+    """An endpoint with its last deliveries and those that wait."""
+
+    endpoint: Endpoint
+    last: list[LastDelivery]
+    waiting: WaitingDeliveries
+
+    @property
+    def is_failing(self) -> bool:
+        return self.endpoint.state == "enabled" and self.endpoint.health.failing_since is not None
+
+    @property
+    def needs_a_person(self) -> bool:
+        """It fails, was disabled because it failed, or waits for approval."""
+        return self.is_failing or self.endpoint.disabled_by in {"receiver", "failures"} or self.endpoint.is_draft
+
+    @property
+    def label(self) -> str:
+        if self.endpoint.is_draft:
+            return "Waits for approval"
+        if self.endpoint.state == "disabled":
+            return "Disabled"
+        if self.is_failing:
+            return "Failing"
+        return "Healthy" if self.endpoint.health.last_success_at is not None else "Not used yet"
+
+    @property
+    def disabled_on(self) -> datetime | None:
+        """When it is disabled if no delivery succeeds until then."""
+        since = self.endpoint.health.failing_since
+        return since + DISABLED_AFTER if self.is_failing and since is not None else None
+
+    @property
+    def delivered(self) -> int:
+        return sum(one.state == "delivered" for one in self.last)
+
+    @property
+    def last_response(self) -> tuple[datetime, int | None] | None:
+        """When the last attempt ended, and its status; None as a status: there was no response."""
+        times = [(one.attempted_at, one.answer_status) for one in self.last]
+        times.append((self.waiting.attempted_at, self.waiting.answer_status))
+        ended = [(at, status) for at, status in times if at is not None]
+        return max(ended, key=lambda one: one[0]) if ended else None

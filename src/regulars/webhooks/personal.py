@@ -1,24 +1,45 @@
-"""What webhooks hold about people: what was sent, and what a receiver answered."""
+"""Personal data in webhooks: removed with the person, and all of it deleted after 30 days."""
 
 from typing import Final
 from uuid import UUID
 
-from regulars.kit.db import Tx
-from regulars.webhooks import queries
+from regulars.kit.db import Database, Tx
+from regulars.webhooks.model import RETENTION
+from regulars.webhooks.queries import deliveries
+from regulars.webhooks.queries.endpoints import delete_forgotten_endpoints
 from regulars.work.personal import ErasedPeople, PersonalData
 
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Cancel what still waits to be sent about these people, and blank what was said and answered.
+    """Cancel deliveries that still wait, and remove the content of messages and responses about these people.
 
-    That they were erased is sent all the same: such messages hold their ids only.
+    The events of their erasure are sent nevertheless: such messages have their ids only.
     """
-    messages = await queries.blank_messages(
+    messages = await deliveries.blank_messages(
         tx, organization_id, profile_ids=people.profile_ids, subscription_ids=people.subscription_ids
     )
     if messages:
-        await queries.cancel_deliveries(tx, organization_id, messages)
-        await queries.blank_answers(tx, organization_id, messages)
+        await deliveries.cancel_deliveries(tx, organization_id, messages)
+        await deliveries.blank_responses(tx, organization_id, messages)
+
+
+SWEEP_BATCH_MESSAGES = 1_000
+
+
+async def sweep_old_messages(database: Database, organization_id: UUID) -> int:
+    swept = 0
+    while True:
+        async with database.transaction() as tx:
+            ids = await deliveries.find_old_messages(
+                tx, organization_id, until=tx.now - RETENTION, limit=SWEEP_BATCH_MESSAGES
+            )
+            await deliveries.delete_attempts(tx, organization_id, ids)
+            await deliveries.delete_deliveries(tx, organization_id, ids)
+            await deliveries.delete_messages(tx, organization_id, ids)
+            await delete_forgotten_endpoints(tx, organization_id)
+        swept += len(ids)
+        if len(ids) < SWEEP_BATCH_MESSAGES:
+            return swept
 
 
 PERSONAL_DATA: Final = PersonalData(
@@ -27,7 +48,7 @@ PERSONAL_DATA: Final = PersonalData(
         "webhook_attempts.answer",
     ),
     harmless={
-        "webhook_messages.profile_id": "a canonical id, which leads to nobody once the person is erased",
+        "webhook_messages.profile_id": "a canonical id, which identifies no person after an erasure",
         "webhook_attempts.error": "our own words about a connection",
         "webhook_messages.type": "the name of a kind of event",
         "webhook_deliveries": "ids and times",

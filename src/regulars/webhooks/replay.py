@@ -1,4 +1,4 @@
-"""Send again: a replay is a new delivery of the same message, with the same `webhook-id`."""
+"""Replay messages: a replay is a new delivery of the same message, with the same `webhook-id`."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -6,27 +6,27 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at, new_uuid
-from regulars.webhooks import queries
 from regulars.webhooks.delivery.queue import DeliveryQueue
 from regulars.webhooks.errors import DeliveryNotFound, NotPossibleNow
-from regulars.webhooks.manage import find_endpoint, require_enabled
+from regulars.webhooks.manage import lock_endpoint, require_enabled
+from regulars.webhooks.queries import deliveries as queries
 
 MESSAGES_MAX: Final = 10_000
-BITE_DELIVERIES: Final = 2_000
+BATCH_DELIVERIES: Final = 2_000
 CLOCKS_APART_MAX: Final = timedelta(hours=1)
-# Longer than deliveries are kept.
+# Longer than the retention of deliveries.
 OLDEST: Final = timedelta(days=365)
 
 
 async def replay_delivery(tx: Tx, organization_id: UUID, delivery_id: UUID | None) -> UUID:
-    """Send the message of one delivery again; give the new delivery."""
+    """Send the message of one delivery again; returns the new delivery."""
     delivery = None if delivery_id is None else await queries.find_delivery(tx, organization_id, delivery_id)
     if delivery is None:
         raise DeliveryNotFound("There is no delivery with this id; they are kept for 30 days.")
-    endpoint = await find_endpoint(tx, organization_id, delivery.endpoint_id)
+    endpoint = await lock_endpoint(tx, organization_id, delivery.endpoint_id)
     require_enabled(endpoint)
     if await queries.find_body(tx, organization_id, delivery.message_id) is None:
-        raise NotPossibleNow("The person whom the message spoke of was erased, and its content with them.")
+        raise NotPossibleNow("The customer of this message was erased, and its content too.")
     identifier = new_uuid()
     await _insert(tx, organization_id, [(identifier, endpoint.id, delivery.message_id)])
     return identifier
@@ -41,11 +41,11 @@ async def replay_range(
     until: datetime | None = None,
     only_failed: bool = False,
 ) -> int:
-    """Send again what went to an endpoint in a time, or only what never arrived; give how many messages.
+    """Send again what went to an endpoint in a time range, or only what never arrived; returns how many messages.
 
-    What was erased meanwhile is left out. Of more than 10,000 messages none is sent: the range is to be cut.
+    Erased messages are left out. If there are more than 10,000 messages none is sent: the caller shortens the range.
     """
-    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     require_enabled(endpoint)
     end = tx.now if until is None else until
     messages = await _find_messages(tx, organization_id, endpoint.id, since=since, until=end, only_failed=only_failed)
@@ -59,22 +59,22 @@ async def replay_range(
 async def _find_messages(
     tx: Tx, organization_id: UUID, endpoint_id: UUID, *, since: datetime, until: datetime, only_failed: bool
 ) -> list[UUID]:
-    """In bites, in the order in which they were first sent; no further than to one more than may be sent again.
+    """Read in batches, in the order in which they were first sent, and at most one batch more than may be sent again.
 
-    Ids begin with their time, so the time is a stretch of an index, a little longer than it for clocks that differ.
+    Ids begin with their time, so a time range is a range of the index; it is widened for clocks that differ.
     """
-    # Nothing is older than that; whoever asks from the year 1 on asks for everything.
+    # No delivery is older than that; a range from the year 1 on means everything.
     since, until = max(since, tx.now - OLDEST), min(until, tx.now)
     after, last = first_id_at(since - CLOCKS_APART_MAX), first_id_at(until + CLOCKS_APART_MAX)
     found: dict[UUID, None] = {}
     while len(found) <= MESSAGES_MAX:
-        bite = await queries.list_deliveries_to_replay(
-            tx, organization_id, endpoint_id, after=after, until=last, only_failed=only_failed, limit=BITE_DELIVERIES
+        batch = await queries.list_deliveries_to_replay(
+            tx, organization_id, endpoint_id, after=after, until=last, only_failed=only_failed, limit=BATCH_DELIVERIES
         )
-        found |= {one.message_id: None for one in bite if one.can_be_sent and since <= one.created_at < until}
-        if len(bite) < BITE_DELIVERIES:
+        found |= {one.message_id: None for one in batch if one.can_be_sent and since <= one.created_at < until}
+        if len(batch) < BATCH_DELIVERIES:
             break
-        after = bite[-1].id
+        after = batch[-1].id
     return list(found)
 
 

@@ -1,11 +1,25 @@
-"""The secrets of endpoints at rest: sealed, each for its endpoint."""
+"""The secrets of endpoints: made and shown as Standard Webhooks has them, and sealed at rest, each for its endpoint."""
 
+import base64
 from functools import partial
+from secrets import token_bytes
+from typing import Final
 from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.kit.vault import AnyVault
-from regulars.webhooks import queries
+from regulars.webhooks.queries import endpoints as queries
+
+PREFIX: Final = "whsec_"
+SECRET_BYTES: Final = 32
+
+
+def new_secret() -> bytes:
+    return token_bytes(SECRET_BYTES)
+
+
+def show_secret(secret: bytes) -> str:
+    return PREFIX + base64.b64encode(secret).decode()
 
 
 def seal_secret(vault: AnyVault, endpoint_id: UUID, secret: bytes) -> bytes:
@@ -20,9 +34,9 @@ async def reseal(tx: Tx, old: AnyVault, new: AnyVault) -> int:
     """Seal the secrets of all endpoints with another key; the secrets themselves stay."""
     endpoints = await queries.list_secrets(tx)
     for organization_id, endpoint_id, sealed in endpoints:
-        again = partial(_reseal_one, old, new, endpoint_id)
-        old_secret = None if sealed.old_secret is None else again(sealed.old_secret)
-        resealed = queries.Sealed(again(sealed.secret), old_secret, sealed.old_secret_until)
+        reseal_one = partial(_reseal_one, old, new, endpoint_id)
+        old_secret = None if sealed.old_secret is None else reseal_one(sealed.old_secret)
+        resealed = queries.SealedSecrets(reseal_one(sealed.secret), old_secret, sealed.old_secret_until)
         await queries.update_secrets(tx, organization_id, endpoint_id, resealed)
     return len(endpoints)
 

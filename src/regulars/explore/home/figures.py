@@ -20,7 +20,7 @@ from regulars.sales.totals.model import PerCurrency, add_up
 from regulars.sales.totals.reports import DaySales, Rhythm, filled_until, list_days, read_rhythms
 from regulars.stores.find import list_stores
 from regulars.stores.model import Store
-from regulars.webhooks.browse.model import Fare
+from regulars.webhooks.model import EndpointStatus
 from regulars.work.outbox import BEHIND_MIN, behind_since
 
 PERIODS: Final = {"today": 1, "7d": 7, "30d": 30}
@@ -62,7 +62,7 @@ class Overview:
     open_collisions: int
     undecided_replies: int
     held: Texting | None
-    webhooks: list[Fare]
+    webhooks: list[EndpointStatus]
     texts: dict[str, int]
     troubled: list[TroubledJourney]
     filled_until: datetime | None
@@ -75,7 +75,7 @@ class Overview:
 
 
 async def read_overview(
-    tx: Tx, organization_id: UUID, *, period: str, now: datetime, zone: ZoneInfo, webhooks: list[Fare]
+    tx: Tx, organization_id: UUID, *, period: str, now: datetime, zone: ZoneInfo, webhooks: list[EndpointStatus]
 ) -> Overview:
     today = now.astimezone(zone).date()
     length = PERIODS[period]

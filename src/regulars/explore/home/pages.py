@@ -15,8 +15,8 @@ from regulars.web.format import Format
 from regulars.web.render import render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
-from regulars.webhooks.browse.listing import WAITING_COUNTED_MAX, read_troubled
-from regulars.webhooks.browse.model import Fare
+from regulars.webhooks.find import WAITING_COUNTED_MAX, list_troubled
+from regulars.webhooks.model import EndpointStatus
 
 STORES_SHOWN: Final = 8
 PERIOD_WORDS: Final = {"today": "Today", "7d": "7 days", "30d": "30 days"}
@@ -59,7 +59,7 @@ async def show_home(visit: Visit) -> Response:
     zone = visit.format.zone
     # A transaction of its own: it tells the planner how to walk, and that holds until its end.
     async with visit.database.transaction() as tx:
-        webhooks = await read_troubled(tx, visit.organization_id)
+        webhooks = await list_troubled(tx, visit.organization_id)
     async with visit.database.snapshot() as tx:
         overview = await read_overview(
             tx, visit.organization_id, period=period, now=visit.now, zone=zone, webhooks=webhooks
@@ -138,7 +138,7 @@ def _figure(formats: Format, overview: Overview, currency: str) -> Figure:
 
 def attention(visit: Visit, overview: Overview, consent: FiguresSnapshot) -> list[Attention]:
     """What needs a person, most urgent first."""
-    found = [_webhook(visit, fare) for fare in overview.webhooks]
+    found = [_webhook(visit, status) for status in overview.webhooks]
     if overview.held is not None:
         found.append(_held(visit, overview.held))
     found += [_silent(visit, line) for line in overview.silent]
@@ -177,20 +177,20 @@ def attention(visit: Visit, overview: Overview, consent: FiguresSnapshot) -> lis
     return found
 
 
-def _webhook(visit: Visit, fare: Fare) -> Attention:
-    host = fare.endpoint.url.partition("://")[2]
-    url = visit.url("/webhooks", WEBHOOK.encode(fare.endpoint.id)) if visit.may(Action.READ_WEBHOOKS) else ""
-    since = fare.endpoint.health.failing_since or fare.endpoint.disabled_at
+def _webhook(visit: Visit, status: EndpointStatus) -> Attention:
+    host = status.endpoint.url.partition("://")[2]
+    url = visit.url("/webhooks", WEBHOOK.encode(status.endpoint.id)) if visit.may(Action.READ_WEBHOOKS) else ""
+    since = status.endpoint.health.failing_since or status.endpoint.disabled_at
     when = "" if since is None else visit.format.ago(since).removesuffix(" ago")
-    if fare.endpoint.is_draft:
+    if status.endpoint.is_draft:
         text = "A developer drafted it. Nothing is sent to it until an admin approves it."
-        when = visit.format.ago(fare.endpoint.created_at).removesuffix(" ago")
+        when = visit.format.ago(status.endpoint.created_at).removesuffix(" ago")
         return Attention("plug", "warn", f"Webhook to {host} waits for approval", text, when, url)
-    if not fare.is_failing or fare.disabled_on is None:
-        return Attention("alert", "no", f"Webhook to {host} is disabled", fare.endpoint.note or "", when, url)
-    many = fare.waiting.many
+    if not status.is_failing or status.disabled_on is None:
+        return Attention("alert", "no", f"Webhook to {host} is disabled", status.endpoint.note or "", when, url)
+    many = status.waiting.total
     waits = visit.format.count(many, "delivery waits", "deliveries wait", most=WAITING_COUNTED_MAX)
-    text = f"{waits}; disabled on {visit.format.moment(fare.disabled_on)}"
+    text = f"{waits}; disabled on {visit.format.moment(status.disabled_on)}"
     return Attention("alert", "no", f"Webhook to {host} fails", f"{text} if nothing changes.", when, url)
 
 

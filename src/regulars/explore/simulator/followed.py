@@ -19,7 +19,8 @@ from regulars.messaging.model import ReplyRow, TextRow
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.visit import Visit
-from regulars.webhooks.browse.listing import Posted, list_posted
+from regulars.webhooks.find import list_posted
+from regulars.webhooks.model import PostedEvent
 
 ENTRIES_LOOKED_AT: Final = 20
 EVENTS_SHOWN: Final = 5
@@ -121,7 +122,7 @@ def _waits(visit: Visit, reply: ReplyRow) -> Step:
     )
 
 
-def _event(visit: Visit, posted: Posted, reply: ReplyRow) -> Step:
+def _event(visit: Visit, posted: PostedEvent, reply: ReplyRow) -> Step:
     many = f"{posted.deliveries} webhook{'' if posted.deliveries == 1 else 's'}"
     url = ""
     if posted.delivery_id is not None and visit.may(Action.READ_WEBHOOKS):
@@ -129,7 +130,7 @@ def _event(visit: Visit, posted: Posted, reply: ReplyRow) -> Step:
     return Step("plug", "", f"{many}: {posted.type}", _arrived(posted), url, _later(posted.created_at, reply))
 
 
-def _arrived(posted: Posted) -> str:
+def _arrived(posted: PostedEvent) -> str:
     if posted.delivered == posted.deliveries:
         return "Delivered."
     return f"{posted.delivered} of {posted.deliveries} delivered so far."

@@ -15,7 +15,7 @@ from regulars.web.errors import PageNotFound
 from regulars.web.render import inline, paragraphs, render
 from regulars.web.route import Page
 from regulars.web.visit import Visit
-from regulars.webhooks.described import EVENTS
+from regulars.webhooks.event_reference import EVENTS
 
 PATH = "/reference"
 SCHEMAS = "schemas"

@@ -1,1 +1,1 @@
-"""Sending what is due: the schedule, the health of an endpoint, the signature, one attempt, and the queue of them."""
+"""Send due deliveries: the retry schedule, the health of an endpoint, one attempt, and the queue."""

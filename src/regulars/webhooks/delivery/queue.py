@@ -1,4 +1,4 @@
-"""The queue of deliveries: claim in turns that are fair to all endpoints, send outside any transaction, complete."""
+"""The queue of deliveries: claim fairly across endpoints, send outside any transaction, write the outcomes."""
 
 import asyncio
 import random
@@ -12,45 +12,44 @@ from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import WEBHOOK_MESSAGE
 from regulars.kit.vault import AnyVault
-from regulars.webhooks.delivery import queries
-from regulars.webhooks.delivery.queries import FailedAttempt, Servable, Settled
+from regulars.webhooks.delivery.metrics import DeliveryMetrics
 from regulars.webhooks.delivery.schedule import (
     AT_ONCE_MAX,
     PROBE_EVERY,
+    AttemptOutcome,
     Health,
-    Outcome,
     after_attempt,
     claims_max,
-    is_given_up,
+    is_to_be_disabled,
     next_attempt,
 )
-from regulars.webhooks.delivery.send import SOCKETS_MAX, TIMEOUT_S, Envelope, Sender
-from regulars.webhooks.delivery.watch import Watch
+from regulars.webhooks.delivery.send import SOCKETS_MAX, TIMEOUT_S, OutgoingMessage, Sender
 from regulars.webhooks.interests import withdraw_interests
 from regulars.webhooks.model import ENDPOINTS_MAX
-from regulars.webhooks.queries import update_endpoint_state
+from regulars.webhooks.queries import claims, endpoints
+from regulars.webhooks.queries.claims import DeliveryResult, DueEndpoint, NewAttempt
 from regulars.webhooks.secrets import open_secret
 from regulars.work.claims import CLAIM_FOR, COMPLETE_S, ClaimQueue
 from regulars.work.queue import Due, Queue
 
-# A delivery that has not begun by then could outlive its claim: it is given back instead.
+# A delivery that has not begun by then could outlive its claim: it returns to the queue instead.
 BEGINS_WITHIN_S: Final = CLAIM_FOR.total_seconds() - COMPLETE_S - TIMEOUT_S - 1
-# The time of a success is renewed this often while nothing else changes.
-SUCCESS_NOTED_EVERY: Final = timedelta(minutes=1)
+# How often the time of the last success is written while nothing else changes.
+SUCCESS_WRITTEN_EVERY: Final = timedelta(minutes=1)
 
 
-class Claimed(NamedTuple):
-    """A delivery to be made; without an envelope its content was erased meanwhile."""
+class ClaimedDelivery(NamedTuple):
+    """A delivery to make; without a message its content was erased meanwhile."""
 
     id: UUID
     endpoint_id: UUID
     attempts: int
     until: datetime
-    envelope: Envelope | None
+    message: OutgoingMessage | None
     claimed_at: float
 
 
-class DeliveryQueue(ClaimQueue[Claimed, Outcome | None]):
+class DeliveryQueue(ClaimQueue[ClaimedDelivery, AttemptOutcome | None]):
     """An outcome of None is an attempt that was not made, and does not count."""
 
     name = "webhooks.deliveries"
@@ -58,43 +57,43 @@ class DeliveryQueue(ClaimQueue[Claimed, Outcome | None]):
     batch_rows = 128
     at_once_max = SOCKETS_MAX
 
-    def __init__(self, sender: Sender, vault: AnyVault, watch: Watch) -> None:
+    def __init__(self, sender: Sender, vault: AnyVault, metrics: DeliveryMetrics) -> None:
         super().__init__()
         self._sender = sender
         self._vault = vault
-        self._watch = watch
+        self._metrics = metrics
         self._slots: dict[UUID, _Slots] = {}
 
     async def claim(
         self, tx: Tx, organization_id: UUID, *, limit: int, owner: UUID, until: datetime
-    ) -> Sequence[Claimed]:
-        endpoints = await queries.lock_servable_endpoints(tx, organization_id, owner=owner, limit=ENDPOINTS_MAX)
-        self._watch.saw_waiting(organization_id, [tx.now - one.first_due_at for one in endpoints])
-        by_id = {one.id: one for one in endpoints}
-        rooms: list[tuple[UUID, int]] = []
-        for endpoint in endpoints:
-            # One worker at a time serves an endpoint, so that no more are under way than may be.
-            room = 0 if endpoint.elsewhere else claims_max(endpoint.health, now=tx.now) - endpoint.claimed
-            room = min(room, limit - sum(taken for _, taken in rooms))
-            if room > 0:
-                rooms.append((endpoint.id, room))
-        if not rooms:
+    ) -> Sequence[ClaimedDelivery]:
+        due_endpoints = await claims.lock_due_endpoints(tx, organization_id, owner=owner, limit=ENDPOINTS_MAX)
+        self._metrics.set_waits(organization_id, [tx.now - one.first_due_at for one in due_endpoints])
+        by_id = {one.id: one for one in due_endpoints}
+        slots: list[tuple[UUID, int]] = []
+        for endpoint in due_endpoints:
+            # One worker at a time serves an endpoint, so that no more are in flight than allowed.
+            free = 0 if endpoint.elsewhere else claims_max(endpoint.health, now=tx.now) - endpoint.claimed
+            free = min(free, limit - sum(taken for _, taken in slots))
+            if free > 0:
+                slots.append((endpoint.id, free))
+        if not slots:
             return []
-        due = await queries.take_due_deliveries(tx, organization_id, rooms)
-        await queries.claim_deliveries(tx, organization_id, [one.id for one in due], owner=owner, until=until)
+        due = await claims.take_due_deliveries(tx, organization_id, slots)
+        await claims.claim_deliveries(tx, organization_id, [one.id for one in due], owner=owner, until=until)
         probed = [one.endpoint_id for one in due if by_id[one.endpoint_id].health.probe_at is not None]
         if probed:
-            await queries.postpone_probes(tx, organization_id, probed, probe_at=tx.now + PROBE_EVERY)
-        bodies = await queries.find_bodies(tx, organization_id, [one.message_id for one in due])
-        secrets = {one.id: self._secrets(one, now=tx.now) for one in endpoints}
+            await endpoints.postpone_probes(tx, organization_id, probed, probe_at=tx.now + PROBE_EVERY)
+        bodies = await claims.find_bodies(tx, organization_id, [one.message_id for one in due])
+        secrets = {one.id: self._secrets(one, now=tx.now) for one in due_endpoints}
         claimed_at = monotonic()
         return [
-            Claimed(
+            ClaimedDelivery(
                 one.id,
                 one.endpoint_id,
                 one.attempts,
                 until,
-                Envelope(
+                OutgoingMessage(
                     by_id[one.endpoint_id].url,
                     WEBHOOK_MESSAGE.encode(one.message_id),
                     bodies[one.message_id].encode(),
@@ -109,8 +108,8 @@ class DeliveryQueue(ClaimQueue[Claimed, Outcome | None]):
             for one in due
         ]
 
-    async def act(self, organization_id: UUID, claim: Claimed) -> Outcome | None:  # noqa: ARG002  # the queue's interface
-        if claim.envelope is None:
+    async def act(self, organization_id: UUID, claim: ClaimedDelivery) -> AttemptOutcome | None:  # noqa: ARG002  # the queue's interface
+        if claim.message is None:
             return None
         slots = self._slots.setdefault(claim.endpoint_id, _Slots())
         slots.users += 1
@@ -118,7 +117,7 @@ class DeliveryQueue(ClaimQueue[Claimed, Outcome | None]):
             async with slots.free:
                 is_late = monotonic() - claim.claimed_at > BEGINS_WITHIN_S
                 failpoint.hit("delivery.claimed")
-                outcome = None if is_late else await self._sender.send(claim.envelope)
+                outcome = None if is_late else await self._sender.send(claim.message)
                 failpoint.hit("delivery.answered")
                 return outcome
         finally:
@@ -126,44 +125,46 @@ class DeliveryQueue(ClaimQueue[Claimed, Outcome | None]):
             if not slots.users:
                 self._slots.pop(claim.endpoint_id, None)
 
-    async def complete(self, tx: Tx, organization_id: UUID, done: Sequence[tuple[Claimed, Outcome | None]]) -> None:
-        health = await queries.lock_health(tx, organization_id, sorted({claim.endpoint_id for claim, _ in done}))
-        settled = [_settled(claim, outcome, now=tx.now) for claim, outcome in done]
-        written = await queries.settle_deliveries(tx, organization_id, settled, owner=self.owner)
+    async def complete(
+        self, tx: Tx, organization_id: UUID, done: Sequence[tuple[ClaimedDelivery, AttemptOutcome | None]]
+    ) -> None:
+        health = await endpoints.lock_health(tx, organization_id, sorted({claim.endpoint_id for claim, _ in done}))
+        results = [_result_of(claim, outcome, now=tx.now) for claim, outcome in done]
+        written = await claims.write_results(tx, organization_id, results, owner=self.owner)
         failed = [
-            FailedAttempt(
-                claim.id, claim.attempts + 1, outcome.duration_ms, outcome.status, outcome.error, outcome.answer
+            NewAttempt(
+                claim.id, claim.attempts + 1, outcome.duration_ms, outcome.status, outcome.error, outcome.response
             )
             for claim, outcome in done
             if claim.id in written and outcome is not None and outcome.error is not None
         ]
         if failed:
-            await queries.insert_attempts(tx, organization_id, failed)
+            await claims.insert_attempts(tx, organization_id, failed)
         for endpoint_id, before in health.items():
             outcomes = [it for claim, it in done if claim.endpoint_id == endpoint_id and it is not None]
-            await self._note_health(tx, organization_id, endpoint_id, before, outcomes)
-        self._watch.count(outcome for _, outcome in done)
+            await self._update_health(tx, organization_id, endpoint_id, before, outcomes)
+        self._metrics.count(outcome for _, outcome in done)
 
     async def finish(self) -> None:
         await super().finish()
         await self._sender.close()
 
-    async def _note_health(
-        self, tx: Tx, organization_id: UUID, endpoint_id: UUID, before: Health, outcomes: Sequence[Outcome]
+    async def _update_health(
+        self, tx: Tx, organization_id: UUID, endpoint_id: UUID, before: Health, outcomes: Sequence[AttemptOutcome]
     ) -> None:
         health = before
         for outcome in outcomes:
             health = after_attempt(health, outcome, now=tx.now)
         gone = any(outcome.is_gone for outcome in outcomes)
-        if gone or is_given_up(health, now=tx.now):
+        if gone or is_to_be_disabled(health, now=tx.now):
             by = "receiver" if gone else "failures"
-            await update_endpoint_state(tx, organization_id, endpoint_id, state="disabled", disabled_by=by)
+            await endpoints.update_endpoint_state(tx, organization_id, endpoint_id, state="disabled", disabled_by=by)
             await withdraw_interests(tx, organization_id, endpoint_id)
-        elif _is_worth_noting(before, health):
-            await queries.update_health(tx, organization_id, endpoint_id, health)
-        self._watch.note_endpoint(endpoint_id, is_failing=health.failures > 0)
+        elif _has_changed(before, health):
+            await endpoints.update_health(tx, organization_id, endpoint_id, health)
+        self._metrics.set_failing(endpoint_id, is_failing=health.failures > 0)
 
-    def _secrets(self, endpoint: Servable, *, now: datetime) -> list[bytes]:
+    def _secrets(self, endpoint: DueEndpoint, *, now: datetime) -> list[bytes]:
         secrets = [open_secret(self._vault, endpoint.id, endpoint.secret)]
         if (
             endpoint.old_secret is not None
@@ -175,7 +176,7 @@ class DeliveryQueue(ClaimQueue[Claimed, Outcome | None]):
 
 
 class _Slots:
-    """The places of one endpoint, in the order of asking, and how many use them or wait for one."""
+    """The connections of one endpoint, first come first served, and how many deliveries use or wait for one."""
 
     def __init__(self) -> None:
         self.free = asyncio.Semaphore(AT_ONCE_MAX)
@@ -183,7 +184,7 @@ class _Slots:
 
 
 class ProbeQueue(Queue):
-    """Endpoints that keep failing and whose next probe is due: their organization gets a turn at its deliveries."""
+    """Endpoints that keep failing and whose next probe is due: the deliveries of their organization are claimed."""
 
     name = "webhooks.probes"
     due = Due(table="webhook_endpoints", column="probe_at")
@@ -197,24 +198,24 @@ class ProbeQueue(Queue):
         return False
 
 
-def _is_worth_noting(before: Health, after: Health) -> bool:
-    """Whether more has changed than the time of the last success, or that by a while."""
+def _has_changed(before: Health, after: Health) -> bool:
+    """Whether more than the time of the last success has changed, or that time by a minute or more."""
     if after._replace(last_success_at=None) != before._replace(last_success_at=None):
         return True
     if after.last_success_at is None or before.last_success_at is None:
         return after.last_success_at != before.last_success_at
-    return after.last_success_at - before.last_success_at >= SUCCESS_NOTED_EVERY
+    return after.last_success_at - before.last_success_at >= SUCCESS_WRITTEN_EVERY
 
 
-def _settled(claim: Claimed, outcome: Outcome | None, *, now: datetime) -> Settled:
-    if claim.envelope is None:
-        return Settled(claim.id, claim.until, "cancelled", claim.attempts, None, None, None)
+def _result_of(claim: ClaimedDelivery, outcome: AttemptOutcome | None, *, now: datetime) -> DeliveryResult:
+    if claim.message is None:
+        return DeliveryResult(claim.id, claim.until, "cancelled", claim.attempts, None, None, None)
     if outcome is None:
-        return Settled(claim.id, claim.until, "pending", claim.attempts, now, None, None)
+        return DeliveryResult(claim.id, claim.until, "pending", claim.attempts, now, None, None)
     attempts = claim.attempts + 1
     if outcome.error is None:
-        return Settled(claim.id, claim.until, "delivered", attempts, None, outcome.duration_ms, outcome.status)
+        return DeliveryResult(claim.id, claim.until, "delivered", attempts, None, outcome.duration_ms, outcome.status)
     chance = random.random()  # noqa: S311  # spreads retries over time and protects nothing
     due_at = next_attempt(now, attempts=attempts, retry_after=outcome.retry_after, chance=chance)
     state = "failed" if due_at is None else "pending"
-    return Settled(claim.id, claim.until, state, attempts, due_at, outcome.duration_ms, outcome.status)
+    return DeliveryResult(claim.id, claim.until, state, attempts, due_at, outcome.duration_ms, outcome.status)

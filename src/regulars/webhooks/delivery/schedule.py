@@ -1,4 +1,4 @@
-"""When a delivery is tried again, and how an endpoint is treated after what it did: pure functions of given times."""
+"""When a delivery is retried, and how many deliveries an endpoint gets by its health: pure functions of given times."""
 
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ RETRIES: Final = Schedule(
 RETRY_AFTER_MAX: Final = timedelta(hours=24)
 
 AT_ONCE_MAX: Final = 8
-# A quick receiver is handed more than it may have at once, so that the next ones are there when the first are done.
+# A healthy endpoint gets more claims than it may have in flight, so that the next ones are ready when the first end.
 CLAIMED_MAX: Final = 32
 PROBES_AFTER_FAILURES: Final = 20
 PROBES_AFTER: Final = timedelta(minutes=15)
@@ -23,13 +23,13 @@ DISABLED_AFTER: Final = timedelta(days=5)
 GONE: Final = 410
 
 
-class Outcome(NamedTuple):
+class AttemptOutcome(NamedTuple):
     """How one attempt ended. Without an error it is a success."""
 
     error: str | None
     status: int | None = None
     duration_ms: int = 0
-    answer: str | None = None
+    response: str | None = None
     retry_after: timedelta | None = None
     is_timeout: bool = False
 
@@ -51,20 +51,20 @@ class Health(NamedTuple):
 def next_attempt(
     now: datetime, *, attempts: int, retry_after: timedelta | None = None, chance: float
 ) -> datetime | None:
-    """When to try again after so many failed attempts; None when there are no more. The receiver may ask for later."""
+    """When to retry after so many failed attempts; None after the last one. The receiver may ask for a later time."""
     due_at = RETRIES.due_at(now, attempts=attempts, chance=chance)
     if due_at is None or retry_after is None:
         return due_at
     return max(due_at, now + min(retry_after, RETRY_AFTER_MAX))
 
 
-def after_attempt(health: Health, outcome: Outcome, *, now: datetime) -> Health:
+def after_attempt(health: Health, outcome: AttemptOutcome, *, now: datetime) -> Health:
     if outcome.error is None:
         return Health(last_success_at=now)
     failures = health.failures + 1
     failing_since = health.failing_since or now
-    quiet_since = health.last_success_at or failing_since
-    probes = failures >= PROBES_AFTER_FAILURES and now - quiet_since >= PROBES_AFTER
+    no_success_since = health.last_success_at or failing_since
+    probes = failures >= PROBES_AFTER_FAILURES and now - no_success_since >= PROBES_AFTER
     return Health(
         failures=failures,
         failing_since=failing_since,
@@ -74,17 +74,17 @@ def after_attempt(health: Health, outcome: Outcome, *, now: datetime) -> Health:
     )
 
 
-def is_given_up(health: Health, *, now: datetime) -> bool:
-    """Nothing but failure for five days; a success ends it, so the time since the first failure is enough."""
+def is_to_be_disabled(health: Health, *, now: datetime) -> bool:
+    """Only failures for five days; a success resets the time of the first failure."""
     return health.failing_since is not None and now - health.failing_since >= DISABLED_AFTER
 
 
 def claims_max(health: Health, *, now: datetime) -> int:
     """How many deliveries of an endpoint may be claimed at a time.
 
-    One that failed last, or has never answered yet, gets as many as may be under way; one that timed out, or is new,
-    gets one: a receiver that hangs must not hold more than one connection while others wait for theirs. One that
-    keeps failing gets one when it is time for a probe.
+    An endpoint whose last attempt failed gets as many as may be in flight; one that timed out, or had no success yet,
+    gets one: a receiver that hangs must not block more than one connection while others wait. An endpoint that keeps
+    failing gets one when its next probe is due.
     """
     if health.probe_at is not None:
         return 1 if health.probe_at <= now else 0

@@ -1,4 +1,4 @@
-"""One attempt: a signed POST to a checked address, and what came of it."""
+"""One attempt: a signed POST to a checked address, and its outcome."""
 
 import asyncio
 import ssl
@@ -11,82 +11,82 @@ import aiohttp
 from regulars.kit.clock import monotonic
 from regulars.kit.http_client import describe_network_error, read_retry_after
 from regulars.kit.ssrf import AddressPolicy, AddressRefused, CheckedResolver
-from regulars.webhooks.delivery.schedule import Outcome
-from regulars.webhooks.delivery.sign import sign
+from regulars.webhooks.delivery.schedule import AttemptOutcome
+from regulars.webhooks.signature import sign
 
 TIMEOUT_S: Final = 15.0
 SOCKETS_MAX: Final = 512
-ANSWER_BYTES_MAX: Final = 64 * 1024
-ANSWER_KEPT_BYTES: Final = 2 * 1024
+RESPONSE_BYTES_MAX: Final = 64 * 1024
+RESPONSE_STORED_BYTES: Final = 2 * 1024
 USER_AGENT: Final = "Regulars-Webhooks/1"
 SUCCESSES: Final = range(200, 300)
 REDIRECTS: Final = range(300, 400)
 
 
-class Envelope(NamedTuple):
-    """What is to be sent, with everything the attempt needs to know."""
+class OutgoingMessage(NamedTuple):
+    """A message with everything that an attempt needs."""
 
     url: str
     message_id: str
     body: bytes
     secrets: Sequence[bytes]
-    # The database's time when it was claimed, and our own measure of time then.
+    # When it was claimed, by the database's clock and by the monotonic clock of this process.
     claimed_at: datetime
     measured_at: float
 
     def now(self) -> datetime:
-        """By the database's clock: receivers refuse what is dated by a machine whose clock is wrong."""
+        """By the database's clock: receivers refuse messages of a machine whose clock is wrong."""
         return self.claimed_at + timedelta(seconds=monotonic() - self.measured_at)
 
 
 class Sender:
-    """One per worker; connections are kept and shared, 512 at most in all."""
+    """One per worker; connections are reused and shared, 512 at most in all."""
 
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
         self._sessions: dict[str, aiohttp.ClientSession] = {}
 
-    async def send(self, envelope: Envelope) -> Outcome:
-        """Make one attempt. Only 2xx is a success; whatever goes wrong is told as a sentence."""
+    async def send(self, message: OutgoingMessage) -> AttemptOutcome:
+        """Make one attempt. Only 2xx is a success; any failure becomes a sentence."""
         started = monotonic()
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                outcome = await self._post(envelope)
+                outcome = await self._post(message)
         except TimeoutError:
-            outcome = Outcome(f"There was no whole answer within {TIMEOUT_S:.0f} seconds.", is_timeout=True)
+            outcome = AttemptOutcome(f"There was no whole answer within {TIMEOUT_S:.0f} seconds.", is_timeout=True)
         except AddressRefused as refusal:
-            outcome = Outcome(str(refusal))
+            outcome = AttemptOutcome(str(refusal))
         except ssl.SSLError as error:
-            outcome = Outcome(f"TLS failed: {error.reason or 'the connection cannot be trusted'}.")
+            outcome = AttemptOutcome(f"TLS failed: {error.reason or 'the connection cannot be trusted'}.")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            outcome = Outcome(describe_network_error(error))
+            outcome = AttemptOutcome(describe_network_error(error))
         return outcome._replace(duration_ms=int((monotonic() - started) * 1000))
 
     async def close(self) -> None:
         for session in self._sessions.values():
             await session.close()
 
-    async def _post(self, envelope: Envelope) -> Outcome:
-        target = self._policy.read_url(envelope.url)
-        timestamp = int(envelope.now().timestamp())
+    async def _post(self, message: OutgoingMessage) -> AttemptOutcome:
+        target = self._policy.read_url(message.url)
+        timestamp = int(message.now().timestamp())
         headers = {
             "content-type": "application/json",
-            "webhook-id": envelope.message_id,
+            "webhook-id": message.message_id,
             "webhook-timestamp": str(timestamp),
             "webhook-signature": sign(
-                envelope.secrets, message_id=envelope.message_id, timestamp=timestamp, body=envelope.body
+                message.secrets, message_id=message.message_id, timestamp=timestamp, body=message.body
             ),
         }
         session = self._session(target.scheme)
-        async with session.post(envelope.url, data=envelope.body, headers=headers, allow_redirects=False) as response:
-            answer = await _read_beginning(response.content)
+        async with session.post(message.url, data=message.body, headers=headers, allow_redirects=False) as response:
+            beginning = await _read_beginning(response.content)
             if response.status in SUCCESSES:
-                return Outcome(None, response.status)
-            return Outcome(
+                return AttemptOutcome(None, response.status)
+            return AttemptOutcome(
                 "A redirect is not followed." if response.status in REDIRECTS else f"The answer was {response.status}.",
                 response.status,
-                answer=answer,
-                retry_after=read_retry_after(response.headers.get("retry-after"), now=envelope.now()),
+                response=beginning,
+                retry_after=read_retry_after(response.headers.get("retry-after"), now=message.now()),
             )
 
     def _session(self, scheme: str) -> aiohttp.ClientSession:
@@ -111,13 +111,13 @@ class Sender:
 
 
 async def _read_beginning(content: aiohttp.StreamReader) -> str:
-    """What people are shown of an answer. It is read to its end, so that the connection can be used again, or cut."""
-    kept = bytearray()
+    """The part of a response that users see. It is read to its end, so that the connection can be reused."""
+    beginning = bytearray()
     size = 0
     async for piece in content.iter_chunked(8192):
-        kept += piece[: ANSWER_KEPT_BYTES - len(kept)]
+        beginning += piece[: RESPONSE_STORED_BYTES - len(beginning)]
         size += len(piece)
-        if size >= ANSWER_BYTES_MAX:
+        if size >= RESPONSE_BYTES_MAX:
             break
     # PostgreSQL takes no NUL in a text.
-    return kept.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return beginning.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

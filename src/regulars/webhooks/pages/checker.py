@@ -13,8 +13,8 @@ from regulars.web.render import refused, render
 from regulars.web.route import LARGE_FORM_BYTES_MAX, Form, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import manage
-from regulars.webhooks.check import Known, Step, check_signature, read_headers, read_secret
-from regulars.webhooks.pages.parts import PATH, Shown
+from regulars.webhooks.pages.webhook_view import PATH, WebhookView
+from regulars.webhooks.signature import CheckStep, NamedSecret, check_signature, read_headers, read_secret
 
 CHECK: Final = f"{PATH}/check"
 TEMPLATE: Final = "webhooks/check.html"
@@ -27,37 +27,37 @@ class CheckerPages:
 
     def pages(self) -> tuple[Page, ...]:
         return (
-            Page(path=CHECK, needs=Action.READ_WEBHOOKS, handle=self.ask),
+            Page(path=CHECK, needs=Action.READ_WEBHOOKS, handle=self.show),
             Form(path=CHECK, needs=Action.READ_WEBHOOKS, handle=self.check, bytes_max=LARGE_FORM_BYTES_MAX),
         )
 
-    async def ask(self, visit: Visit) -> Response:
+    async def show(self, visit: Visit) -> Response:
         choices = await self._choices(visit)
         return render(
             visit, TEMPLATE, form=FormState({"endpoint": choices[0][0]}), choices=choices, steps=None, own=OWN
         )
 
     async def check(self, visit: Visit) -> Response:
-        """Changes nothing and keeps nothing: the answer is the page itself."""
+        """It changes and stores nothing; the response is the page itself."""
         form = FormState(visit.form)
         choices = await self._choices(visit)
         chosen = form.choice("endpoint", [value for value, _ in choices])
         if not form.value("headers").strip():
             form.refuse("headers", "Paste the headers of the request, one a line.")
-        secrets: list[Known] = []
+        secrets: list[NamedSecret] = []
         if chosen == OWN:
             own = read_secret(form.value("secret"))
             if own is None:
                 form.refuse("secret", "It begins with whsec_ and goes on in base 64.")
             else:
-                secrets = [Known(own, "the secret you pasted")]
+                secrets = [NamedSecret(own, "the secret you pasted")]
         values: dict[str, Any] = {"choices": choices, "own": OWN}
         if form.is_refused:
             return refused(visit, TEMPLATE, form, steps=None, **values)
         if chosen != OWN:
             secrets = await self._secrets(visit, chosen)
         # A large body is read and signed several times; other visitors do not wait for it.
-        steps: list[Step] = await asyncio.to_thread(
+        steps: list[CheckStep] = await asyncio.to_thread(
             check_signature,
             read_headers(form.value("headers")),
             # A form field carries line breaks in its own way.
@@ -70,14 +70,14 @@ class CheckerPages:
     async def _choices(self, visit: Visit) -> list[tuple[str, str]]:
         async with visit.database.reading() as tx:
             endpoints = await manage.list_endpoints(tx, visit.organization_id)
-        known = [(WEBHOOK.encode(one.id), Shown.host(one.url)) for one in endpoints]
-        return [*known, (OWN, "A secret that I paste")]
+        own = [(WEBHOOK.encode(one.id), WebhookView.host(one.url)) for one in endpoints]
+        return [*own, (OWN, "A secret that I paste")]
 
-    async def _secrets(self, visit: Visit, chosen: str) -> list[Known]:
+    async def _secrets(self, visit: Visit, chosen: str) -> list[NamedSecret]:
         names = ("the endpoint's secret", "the secret before the rotation")
         try:
             async with visit.database.transaction() as tx:
                 opened = await manage.open_secrets(tx, visit.organization_id, WEBHOOK.decode(chosen), vault=self._vault)
         except VaultError:
             return []
-        return [Known(secret, name) for secret, name in zip(opened, names, strict=False)]
+        return [NamedSecret(secret, name) for secret, name in zip(opened, names, strict=False)]

@@ -1,4 +1,4 @@
-"""Deliveries: a list, one with its request and what was answered, and sending again."""
+"""Deliveries: a list, one with its request and the responses, and replays."""
 
 import json
 from datetime import datetime, timedelta
@@ -20,16 +20,24 @@ from regulars.web.listing import Filter, ListView, make_page, read_view, walk
 from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
-from regulars.webhooks import look, manage, replay
-from regulars.webhooks.browse.listing import FAILED_COUNTED_MAX, count_failed, list_deliveries
-from regulars.webhooks.browse.model import LOOKED_AT_MAX, Fare, Wanted
+from regulars.webhooks import manage, replay
 from regulars.webhooks.delivery.schedule import RETRIES
 from regulars.webhooks.delivery.send import USER_AGENT
-from regulars.webhooks.delivery.sign import sign
 from regulars.webhooks.errors import DeliveryNotFound, WebhookError
-from regulars.webhooks.look import Details
-from regulars.webhooks.model import EVENTS, PING, RETENTION, Delivery, Endpoint
-from regulars.webhooks.pages.parts import DELIVERIES, PATH, Shown, referred_fare
+from regulars.webhooks.find import FAILED_COUNTED_MAX, count_failed, find_details, list_deliveries
+from regulars.webhooks.model import (
+    EVENT_TYPES,
+    PING,
+    RETENTION,
+    SEARCHED_MAX,
+    Delivery,
+    DeliveryDetails,
+    DeliveryFilter,
+    Endpoint,
+    EndpointStatus,
+)
+from regulars.webhooks.pages.webhook_view import DELIVERIES, PATH, WebhookView, find_referred
+from regulars.webhooks.signature import sign
 
 CSV_HEADER: Final = (
     "id", "webhook_id", "endpoint", "type", "state", "attempts", "answer", "created_at", "attempted_at", "is_replay",
@@ -76,17 +84,17 @@ class DeliveryPages:
         async with visit.database.transaction() as tx:
             endpoints = await manage.list_endpoints(tx, visit.organization_id)
             view = _view(visit, endpoints)
-            page = make_page(view, await list_deliveries(tx, visit.organization_id, _wanted(view), view.request))
+            page = make_page(view, await list_deliveries(tx, visit.organization_id, _filters(view), view.request))
         return render(
             visit,
             "webhooks/deliveries.html",
             view=view,
             page=page,
             further=page.further_url,
-            looked_at=LOOKED_AT_MAX,
+            searched_max=SEARCHED_MAX,
             by_id={one.id: one for one in endpoints},
             chosen=view.value("endpoint"),
-            shown=Shown(visit),
+            shown=WebhookView(visit),
         )
 
     async def export(self, visit: Visit) -> Response:
@@ -94,7 +102,7 @@ class DeliveryPages:
             view = _view(visit, await manage.list_endpoints(tx, visit.organization_id))
         deliveries = walk(
             visit.database.transaction,
-            lambda tx, page: list_deliveries(tx, visit.organization_id, _wanted(view), page),
+            lambda tx, page: list_deliveries(tx, visit.organization_id, _filters(view), page),
         )
         rows = (_csv_row(delivery) async for delivery in deliveries)
         return export_csv(visit, "deliveries.export", "deliveries.csv", CSV_HEADER, rows)
@@ -117,16 +125,16 @@ class DeliveryPages:
             "message_id": WEBHOOK_MESSAGE.encode(details.delivery.message_id),
             "endpoint": endpoint,
             "headers": headers,
-            "body": shown_body(visit, details.body),
+            "body": format_body(visit, details.body),
             "curl": _curl(visit, endpoint, headers, details.body),
             "last": details.attempts[-1] if details.attempts else None,
             "attempts_max": len(RETRIES.waits_s) + 1,
-            "shown": Shown(visit),
+            "shown": WebhookView(visit),
         }
         return render_form(visit, "webhooks/delivery.html", form, **values)
 
     async def _headers(
-        self, tx: Tx, visit: Visit, endpoint: Endpoint, details: Details
+        self, tx: Tx, visit: Visit, endpoint: Endpoint, details: DeliveryDetails
     ) -> list[tuple[str, str]] | None:
         """The headers that an attempt at this moment would carry: each attempt has its own time and signature."""
         try:
@@ -157,32 +165,34 @@ class DeliveryPages:
         except WebhookError as error:
             form.refuse("replay", str(error))
             return await self._show(visit, form)
-        return redirect(visit, Shown(visit).delivery_url(new), done="It is being sent again, with the same webhook-id.")
+        return redirect(
+            visit, WebhookView(visit).delivery_url(new), done="It is being sent again, with the same webhook-id."
+        )
 
     async def ask_for_range(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
-            fare = await referred_fare(tx, visit)
-            failed = await count_failed(tx, visit.organization_id, fare.endpoint.id)
-        since = fare.endpoint.health.failing_since or visit.now - timedelta(days=1)
+            status = await find_referred(tx, visit)
+            failed = await count_failed(tx, visit.organization_id, status.endpoint.id)
+        since = status.endpoint.health.failing_since or visit.now - timedelta(days=1)
         values = {"since": _field(visit, since), "until": "", "failed": "on"}
-        return render(visit, "webhooks/replay.html", form=FormState(values), **_asked(visit, fare, failed))
+        return render(visit, "webhooks/replay.html", form=FormState(values), **_confirmation(visit, status, failed))
 
     async def replay_range(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         async with visit.database.transaction() as tx:
-            fare = await referred_fare(tx, visit)
-            failed = await count_failed(tx, visit.organization_id, fare.endpoint.id)
+            status = await find_referred(tx, visit)
+            failed = await count_failed(tx, visit.organization_id, status.endpoint.id)
         since = _moment(visit, form, "since", required=True)
         until = _moment(visit, form, "until", required=False)
         if since is not None and until is not None and until <= since:
             form.refuse("until", "The end comes after the beginning.")
         if form.is_refused or since is None:
-            return refused(visit, "webhooks/replay.html", form, **_asked(visit, fare, failed))
+            return refused(visit, "webhooks/replay.html", form, **_confirmation(visit, status, failed))
         only_failed = form.is_checked("failed")
         try:
             async with visit.database.transaction() as tx:
                 many = await replay.replay_range(
-                    tx, visit.organization_id, fare.endpoint.id, since=since, until=until, only_failed=only_failed
+                    tx, visit.organization_id, status.endpoint.id, since=since, until=until, only_failed=only_failed
                 )
                 after = {
                     "from": format_timestamp(since),
@@ -190,27 +200,27 @@ class DeliveryPages:
                     "only_failed": only_failed,
                     "messages": many,
                 }
-                subject = WEBHOOK.encode(fare.endpoint.id)
+                subject = WEBHOOK.encode(status.endpoint.id)
                 await record(tx, visit.organization_id, actor_of(visit), "webhook.replay_range", subject, after=after)
         except WebhookError as error:
             form.refuse("since", str(error))
-            return refused(visit, "webhooks/replay.html", form, **_asked(visit, fare, failed))
-        words = f"{visit.format.count(many, 'message')} will be sent again."
-        target = visit.url(DELIVERIES) + f"?endpoint={WEBHOOK.encode(fare.endpoint.id)}"
-        return redirect(visit, target, done=words)
+            return refused(visit, "webhooks/replay.html", form, **_confirmation(visit, status, failed))
+        done = f"{visit.format.count(many, 'message')} will be sent again."
+        target = visit.url(DELIVERIES) + f"?endpoint={WEBHOOK.encode(status.endpoint.id)}"
+        return redirect(visit, target, done=done)
 
 
 def _view(visit: Visit, endpoints: list[Endpoint]) -> ListView:
     filters = (
-        Filter("endpoint", "Endpoint", tuple((WEBHOOK.encode(one.id), Shown.host(one.url)) for one in endpoints)),
-        Filter("type", "Type", tuple((name, name) for name in (*EVENTS, PING))),
+        Filter("endpoint", "Endpoint", tuple((WEBHOOK.encode(one.id), WebhookView.host(one.url)) for one in endpoints)),
+        Filter("type", "Type", tuple((name, name) for name in (*EVENT_TYPES, PING))),
         Filter("state", "State", STATES),
     )
     return read_view(visit, "deliveries", DELIVERIES, filters=filters)
 
 
-def _wanted(view: ListView) -> Wanted:
-    return Wanted(
+def _filters(view: ListView) -> DeliveryFilter:
+    return DeliveryFilter(
         endpoint_id=WEBHOOK.decode(view.value("endpoint")),
         state=view.value("state") or None,
         type=view.value("type") or None,
@@ -232,15 +242,15 @@ def _csv_row(delivery: Delivery) -> list[str]:
     ]
 
 
-async def _referred(tx: Tx, visit: Visit) -> Details:
+async def _referred(tx: Tx, visit: Visit) -> DeliveryDetails:
     try:
-        return await look.find_details(tx, visit.organization_id, WEBHOOK_DELIVERY.decode(visit.references[0]))
+        return await find_details(tx, visit.organization_id, WEBHOOK_DELIVERY.decode(visit.references[0]))
     except DeliveryNotFound as error:
         raise PageNotFound(str(error)) from None
 
 
-def shown_body(visit: Visit, body: str | None) -> str | None:
-    """The body, indented; whoever sees no personal data sees its members and our ids."""
+def format_body(visit: Visit, body: str | None) -> str | None:
+    """The body, indented; a visitor who may not see personal data sees member names and our ids."""
     if body is None:
         return None
     read = json.loads(body)
@@ -264,15 +274,15 @@ def _curl(visit: Visit, endpoint: Endpoint | None, headers: Any, body: str | Non
     return " \\\n".join([*lines, f"  --data-raw '{quoted}'"])
 
 
-def _asked(visit: Visit, fare: Fare, failed: int) -> dict[str, Any]:
+def _confirmation(visit: Visit, status: EndpointStatus, failed: int) -> dict[str, Any]:
     return {
-        "fare": fare,
-        "endpoint": fare.endpoint,
+        "endpoint_status": status,
+        "endpoint": status.endpoint,
         "failed": failed,
         "failed_max": FAILED_COUNTED_MAX,
         "days": RETENTION.days,
         "messages_max": replay.MESSAGES_MAX,
-        "shown": Shown(visit),
+        "shown": WebhookView(visit),
     }
 
 

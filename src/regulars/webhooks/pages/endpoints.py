@@ -19,13 +19,19 @@ from regulars.web.form import FormState
 from regulars.web.render import redirect, refused, render, render_form
 from regulars.web.route import Form, Page
 from regulars.web.visit import Visit
-from regulars.webhooks import manage, post
-from regulars.webhooks.browse.listing import WAITING_COUNTED_MAX, list_deliveries, read_fares
-from regulars.webhooks.browse.model import Fare, Wanted
+from regulars.webhooks import events, manage
 from regulars.webhooks.errors import EndpointRefused, NotPossibleNow, WebhookError
-from regulars.webhooks.model import DEFAULT, DESCRIPTION_CHARACTERS_MAX, FAMILIES, Endpoint
-from regulars.webhooks.pages.parts import PATH, Shown, referred_fare
-from regulars.webhooks.samples import SAMPLES, receiver
+from regulars.webhooks.event_reference import SAMPLES, receiver
+from regulars.webhooks.find import WAITING_COUNTED_MAX, list_deliveries, list_statuses
+from regulars.webhooks.model import (
+    DEFAULT,
+    DESCRIPTION_CHARACTERS_MAX,
+    FAMILIES,
+    DeliveryFilter,
+    Endpoint,
+    EndpointStatus,
+)
+from regulars.webhooks.pages.webhook_view import PATH, WebhookView, find_referred
 
 LAST_DELIVERIES: Final = 10
 URL_CHARACTERS_MAX: Final = 2_048
@@ -62,15 +68,15 @@ class EndpointPages:
 
     async def show_all(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
-            fares = await read_fares(tx, visit.organization_id)
-            last = await list_deliveries(tx, visit.organization_id, Wanted(), PageRequest(LAST_DELIVERIES))
+            statuses = await list_statuses(tx, visit.organization_id)
+            last = await list_deliveries(tx, visit.organization_id, DeliveryFilter(), PageRequest(LAST_DELIVERIES))
         return render(
             visit,
             "webhooks/endpoints.html",
-            fares=fares,
+            statuses=statuses,
             deliveries=last,
-            by_id={fare.endpoint.id: fare.endpoint for fare in fares},
-            shown=Shown(visit),
+            by_id={status.endpoint.id: status.endpoint for status in statuses},
+            shown=WebhookView(visit),
             counted_max=WAITING_COUNTED_MAX,
         )
 
@@ -81,7 +87,7 @@ class EndpointPages:
         return _form_page(visit, FormState(), DEFAULT)
 
     async def create(self, visit: Visit) -> Response:
-        """Events hold personal data, so that what a developer adds is a draft until an admin approves it."""
+        """Events contain personal data, so an endpoint of a developer is a draft until an admin approves it."""
         is_draft = not visit.may(Action.MANAGE_WEBHOOKS)
         form = FormState(visit.form)
         url, description, types = _read(visit, form)
@@ -100,7 +106,7 @@ class EndpointPages:
                     is_draft=is_draft,
                 )
                 act = "webhook.draft" if is_draft else "webhook.create"
-                await _record(tx, visit, act, created.endpoint, after=_told(created.endpoint))
+                await _record(tx, visit, act, created.endpoint, after=_describe(created.endpoint))
         except (EndpointRefused, VaultError) as error:
             _refuse(form, str(error))
             return _form_page(visit, form, types)
@@ -112,19 +118,19 @@ class EndpointPages:
 
     async def _show(self, visit: Visit, form: FormState) -> Response:
         async with visit.database.transaction() as tx:
-            fare = await referred_fare(tx, visit)
-            wanted = Wanted(endpoint_id=fare.endpoint.id)
-            last = await list_deliveries(tx, visit.organization_id, wanted, PageRequest(LAST_DELIVERIES))
-            drafted_by = await _find_drafter(tx, visit, fare.endpoint)
-        until = fare.endpoint.old_secret_until
+            status = await find_referred(tx, visit)
+            filters = DeliveryFilter(endpoint_id=status.endpoint.id)
+            last = await list_deliveries(tx, visit.organization_id, filters, PageRequest(LAST_DELIVERIES))
+            drafted_by = await _find_drafter(tx, visit, status.endpoint)
+        until = status.endpoint.old_secret_until
         values: dict[str, Any] = {
-            "fare": fare,
-            "endpoint": fare.endpoint,
+            "endpoint_status": status,
+            "endpoint": status.endpoint,
             "drafted_by": drafted_by,
-            "identifier": WEBHOOK.encode(fare.endpoint.id),
+            "identifier": WEBHOOK.encode(status.endpoint.id),
             "deliveries": last,
-            "by_id": {fare.endpoint.id: fare.endpoint},
-            "shown": Shown(visit),
+            "by_id": {status.endpoint.id: status.endpoint},
+            "shown": WebhookView(visit),
             "receivers": [("Python", receiver("python")), ("Node", receiver("node"))],
             "old_until": until if until is not None and until > visit.now else None,
             "counted_max": WAITING_COUNTED_MAX,
@@ -133,7 +139,7 @@ class EndpointPages:
 
     async def edit(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
-            endpoint = (await referred_fare(tx, visit)).endpoint
+            endpoint = (await find_referred(tx, visit)).endpoint
         values = {"url": endpoint.url, "description": endpoint.description}
         return _form_page(visit, FormState(values), endpoint.event_types, endpoint)
 
@@ -141,7 +147,7 @@ class EndpointPages:
         form = FormState(visit.form)
         url, description, types = _read(visit, form)
         async with visit.database.transaction() as tx:
-            before = (await referred_fare(tx, visit)).endpoint
+            before = (await find_referred(tx, visit)).endpoint
         if form.is_refused:
             return _form_page(visit, form, types, before)
         try:
@@ -155,7 +161,7 @@ class EndpointPages:
                     event_types=types,
                     policy=self._policy,
                 )
-                await _record(tx, visit, "webhook.change", changed, before=_told(before), after=_told(changed))
+                await _record(tx, visit, "webhook.change", changed, before=_describe(before), after=_describe(changed))
         except WebhookError as error:
             _refuse(form, str(error))
             return _form_page(visit, form, types, before)
@@ -164,29 +170,29 @@ class EndpointPages:
     async def ping(self, visit: Visit) -> Response:
         form = FormState()
         async with visit.database.transaction() as tx:
-            endpoint = (await referred_fare(tx, visit)).endpoint
+            endpoint = (await find_referred(tx, visit)).endpoint
         try:
             async with visit.database.transaction() as tx:
-                delivery_id = await post.ping(tx, visit.organization_id, endpoint.id)
+                delivery_id = await events.ping(tx, visit.organization_id, endpoint.id)
                 await _record(tx, visit, "webhook.ping", endpoint)
         except WebhookError as error:
             form.refuse("ping", str(error))
             return await self._show(visit, form)
-        return redirect(visit, Shown(visit).delivery_url(delivery_id), done="A test event is on its way.")
+        return redirect(visit, WebhookView(visit).delivery_url(delivery_id), done="A test event is on its way.")
 
     async def ask_to_disable(self, visit: Visit) -> Response:
-        return await self._ask(visit, "webhooks/disable.html")
+        return await self._confirm(visit, "webhooks/disable.html")
 
     async def disable(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
-            endpoint = (await referred_fare(tx, visit)).endpoint
+            endpoint = (await find_referred(tx, visit)).endpoint
             await manage.disable_endpoint(tx, visit.organization_id, endpoint.id)
             await _record(tx, visit, "webhook.disable", endpoint)
         return redirect(visit, _url(visit, endpoint), done="Disabled; what waits is held.")
 
     async def enable(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
-            endpoint = (await referred_fare(tx, visit)).endpoint
+            endpoint = (await find_referred(tx, visit)).endpoint
             await manage.enable_endpoint(tx, visit.organization_id, endpoint.id)
             await _record(tx, visit, "webhook.approve" if endpoint.is_draft else "webhook.enable", endpoint)
         done = "Approved; events are sent from now on." if endpoint.is_draft else "Enabled; what was held goes out now."
@@ -195,64 +201,69 @@ class EndpointPages:
     async def withdraw(self, visit: Visit) -> Response:
         try:
             async with visit.database.transaction() as tx:
-                endpoint = (await referred_fare(tx, visit)).endpoint
+                endpoint = (await find_referred(tx, visit)).endpoint
                 await manage.withdraw_draft(tx, visit.organization_id, endpoint.id)
-                await _record(tx, visit, "webhook.withdraw", endpoint, before=_told(endpoint))
+                await _record(tx, visit, "webhook.withdraw", endpoint, before=_describe(endpoint))
         except NotPossibleNow as error:
             raise Conflict(str(error)) from None
         return redirect(visit, visit.url(PATH), done="The draft is deleted.")
 
     async def ask_to_delete(self, visit: Visit) -> Response:
-        return await self._ask(visit, "webhooks/delete.html")
+        return await self._confirm(visit, "webhooks/delete.html")
 
     async def delete(self, visit: Visit) -> Response:
         form = FormState(visit.form)
         async with visit.database.transaction() as tx:
-            fare = await referred_fare(tx, visit)
-        if form.value("host").strip() != Shown.host(fare.endpoint.url):
+            status = await find_referred(tx, visit)
+        if form.value("host").strip() != WebhookView.host(status.endpoint.url):
             form.refuse("host", "Type the address as it stands above, without https://.")
-            return refused(visit, "webhooks/delete.html", form, **_asked(visit, fare))
+            return refused(visit, "webhooks/delete.html", form, **_confirmation(visit, status))
         async with visit.database.transaction() as tx:
-            await manage.delete_endpoint(tx, visit.organization_id, fare.endpoint.id)
-            await _record(tx, visit, "webhook.delete", fare.endpoint, before=_told(fare.endpoint))
+            await manage.delete_endpoint(tx, visit.organization_id, status.endpoint.id)
+            await _record(tx, visit, "webhook.delete", status.endpoint, before=_describe(status.endpoint))
         return redirect(visit, visit.url(PATH), done="Deleted; nothing more is sent to it.")
 
     async def ask_to_rotate(self, visit: Visit) -> Response:
-        return await self._ask(visit, "webhooks/rotate.html")
+        return await self._confirm(visit, "webhooks/rotate.html")
 
     async def rotate(self, visit: Visit) -> Response:
-        async with _unsealing(), visit.database.transaction() as tx:
-            endpoint = (await referred_fare(tx, visit)).endpoint
+        async with _opening_secrets(), visit.database.transaction() as tx:
+            endpoint = (await find_referred(tx, visit)).endpoint
             rotated = await manage.rotate_secret(tx, visit.organization_id, endpoint.id, vault=self._vault)
             both = await manage.reveal_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
             await _record(tx, visit, "webhook.rotate", endpoint)
-        words = " ".join([rotated.secret, *both[1:]])
-        return _revealing(visit, endpoint, words, done="The secret is rotated; both sign for 24 hours.")
+        secrets = " ".join([rotated.secret, *both[1:]])
+        return _revealing(visit, endpoint, secrets, done="The secret is rotated; both sign for 24 hours.")
 
     async def reveal(self, visit: Visit) -> Response:
-        async with _unsealing(), visit.database.transaction() as tx:
-            endpoint = (await referred_fare(tx, visit)).endpoint
+        async with _opening_secrets(), visit.database.transaction() as tx:
+            endpoint = (await find_referred(tx, visit)).endpoint
             secrets = await manage.reveal_secrets(tx, visit.organization_id, endpoint.id, vault=self._vault)
             await _record(tx, visit, "webhook.reveal", endpoint)
         return _revealing(visit, endpoint, " ".join(secrets))
 
-    async def _ask(self, visit: Visit, template: str) -> Response:
+    async def _confirm(self, visit: Visit, template: str) -> Response:
         async with visit.database.transaction() as tx:
-            fare = await referred_fare(tx, visit)
-        return render(visit, template, form=FormState(), **_asked(visit, fare))
+            status = await find_referred(tx, visit)
+        return render(visit, template, form=FormState(), **_confirmation(visit, status))
 
 
 @contextlib.asynccontextmanager
-async def _unsealing() -> AsyncIterator[None]:
-    """Secrets that this server's key does not open are told as that, and not as a fault of ours."""
+async def _opening_secrets() -> AsyncIterator[None]:
+    """Secrets that this server's key cannot open are a conflict with a sentence, and not an internal error."""
     try:
         yield
     except VaultError as error:
         raise Conflict(str(error)) from None
 
 
-def _asked(visit: Visit, fare: Fare) -> dict[str, Any]:
-    return {"fare": fare, "endpoint": fare.endpoint, "shown": Shown(visit), "counted_max": WAITING_COUNTED_MAX}
+def _confirmation(visit: Visit, status: EndpointStatus) -> dict[str, Any]:
+    return {
+        "endpoint_status": status,
+        "endpoint": status.endpoint,
+        "shown": WebhookView(visit),
+        "counted_max": WAITING_COUNTED_MAX,
+    }
 
 
 def _form_page(visit: Visit, form: FormState, types: Sequence[str], endpoint: Endpoint | None = None) -> Response:
@@ -261,7 +272,7 @@ def _form_page(visit: Visit, form: FormState, types: Sequence[str], endpoint: En
         "families": FAMILIES,
         "chosen": set(types),
         "samples": {one.type: one.sentence for one in SAMPLES},
-        "shown": Shown(visit),
+        "shown": WebhookView(visit),
     }
     return render_form(visit, "webhooks/edit.html", form, **values)
 
@@ -301,7 +312,7 @@ async def _find_drafter(tx: Tx, visit: Visit, endpoint: Endpoint) -> str | None:
     return next((act.actor for act in acts), None)
 
 
-def _told(endpoint: Endpoint) -> dict[str, Any]:
+def _describe(endpoint: Endpoint) -> dict[str, Any]:
     return {"url": endpoint.url, "description": endpoint.description, "events": list(endpoint.event_types)}
 
 

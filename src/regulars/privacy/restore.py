@@ -1,7 +1,7 @@
-"""What must not come back with a backup: sessions, links, revoked keys, texts on their way, and erased people.
+"""Finish a restore: end sessions and links, revoke keys, hold texts and erase people that the backup brought back.
 
-`regulars restore` leaves a marker in the transaction of the backup itself, with the erasures that the backup may lack.
-Whatever is killed in between, no command serves or sends before all of this is done.
+`regulars restore` writes a marker in the transaction of the backup itself, with the erasures that the backup may lack.
+No command serves or sends before all of this is done, even if a process is killed in between.
 """
 
 from collections.abc import Collection
@@ -23,24 +23,24 @@ from regulars.privacy import queries
 from regulars.privacy.erase import replay_erasure
 from regulars.privacy.erasure_log import Erasure
 
-HELD_BECAUSE = "A backup was restored."
+HOLD_REASON = "A backup was restored."
 REPLAY_BATCH = 500
 
 
 class ReplayReport(msgspec.Struct):
-    """What became of the erasures that the backup may have lacked."""
+    """The outcome of the erasures that the backup may have lacked."""
 
     replayed: int = 0
-    # Known to the backup already, or of an organization that it does not have.
+    # In the backup already, or of an organization that it does not have.
     skipped: int = 0
     # Replayed although the log does not show whether they were committed, each with the name of its organization.
     uncertain: list[tuple[str, Erasure]] = []
 
 
 async def end_access(tx: Tx, *, revoked_keys: Collection[UUID], revokes_all_keys: bool) -> int:
-    """End all sessions and links, revoke keys again and hold all texts; gives how many organizations are on hold.
+    """End all sessions and links, revoke keys again and hold all texts; returns how many organizations are on hold.
 
-    The backup may be of an older release, which knows fewer tables, and which may be what runs on it.
+    The backup may be of an older release with fewer tables, and that release may run on it.
     """
     if await queries.has_table(tx, "sessions"):
         await end_all_sessions(tx)
@@ -49,19 +49,19 @@ async def end_access(tx: Tx, *, revoked_keys: Collection[UUID], revokes_all_keys
     await revoke_restored_keys(tx, revoked_keys, revokes_all=revokes_all_keys)
     if not await queries.has_table(tx, "sms_settings"):
         return 0
-    return await hold_all_organizations(tx, reason=HELD_BECAUSE)
+    return await hold_all_organizations(tx, reason=HOLD_REASON)
 
 
 async def finish_restore(database: Database) -> ReplayReport | None:
-    """Do what a restore has left, on the schema of this release; None where nothing was left."""
+    """Do the work that a restore left, on the schema of this release; None where there was none."""
     async with database.transaction() as tx:
         marker = await queries.find_marker(tx)
         if marker is None:
             return None
         await end_access(tx, revoked_keys=marker.revoked_keys, revokes_all_keys=marker.revokes_all_keys)
         organizations = await list_organizations(tx.connection)
-        known = [await queries.delete_known_erasures_to_replay(tx, one.id) for one in organizations]
-    report = ReplayReport(skipped=sum(known))
+        in_backup = [await queries.delete_erasures_in_backup(tx, one.id) for one in organizations]
+    report = ReplayReport(skipped=sum(in_backup))
     while True:
         async with database.transaction() as tx:
             # Sorted once for a batch: a sort for each would make the time grow with the square of their number.

@@ -1,25 +1,27 @@
-"""Check the signature of a request step by step, and say which step fails and what may be the cause."""
+"""Sign a delivery as Standard Webhooks has it, and check a signature step by step with the likely cause of failure."""
 
 import base64
 import binascii
+import hashlib
+import hmac
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from regulars.webhooks.delivery.sign import PREFIX, sign
+from regulars.webhooks.secrets import PREFIX
 
 TOLERANCE_S: Final = 300
 ID: Final = "webhook-id"
 TIMESTAMP: Final = "webhook-timestamp"
 SIGNATURE: Final = "webhook-signature"
 _SIGNATURE_BYTES: Final = 32
-# More than any server takes: what is pasted beyond them is no header of a delivery.
+# More than any server accepts: lines beyond that are no headers of a delivery.
 HEADERS_MAX: Final = 200
 LINE_CHARACTERS_MAX: Final = 8_192
 
 
-class Step(NamedTuple):
+class CheckStep(NamedTuple):
     """`is_right` is None where an earlier step leaves nothing to check."""
 
     title: str
@@ -27,15 +29,23 @@ class Step(NamedTuple):
     text: str
 
 
-class Known(NamedTuple):
-    """A secret that may have signed, and what it is called."""
+class NamedSecret(NamedTuple):
+    """A secret that may have signed, and its name for users."""
 
     secret: bytes
     name: str
 
 
+def sign(secrets_: Sequence[bytes], *, message_id: str, timestamp: int, body: bytes) -> str:
+    """One signature for each secret, so that a receiver may know the old one or the new one."""
+    signed = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
+    return " ".join(
+        f"v1,{base64.b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).decode()}" for secret in secrets_
+    )
+
+
 def read_headers(text: str) -> dict[str, str]:
-    """Headers as people paste them: one a line, as they came, or as options of curl."""
+    """Headers as users paste them: one a line, plain or as options of curl."""
     found: dict[str, str] = {}
     for line in text[: HEADERS_MAX * LINE_CHARACTERS_MAX].splitlines()[:HEADERS_MAX]:
         header = _read_header(line[:LINE_CHARACTERS_MAX].strip())
@@ -45,14 +55,14 @@ def read_headers(text: str) -> dict[str, str]:
 
 
 def _read_header(line: str) -> tuple[str, str] | None:
-    """`name: value`, perhaps as `-H 'name: value' \\`. Split by hand: a pattern of optional parts reads a line of
-    spaces once for every way to share them out."""
+    """`name: value`, perhaps as `-H 'name: value' \\`. Split by hand: a regular expression of optional parts would
+    backtrack over a long line of spaces."""
     line = line.removesuffix("\\").strip()
     if line.startswith("-H"):
         line = line.removeprefix("-H").strip()
     if line.startswith(("'", '"')):
         line = line.removesuffix(line[0])[1:]
-    ends = [place for place in (line.find(":"), line.find("=")) if place > 0]
+    ends = [position for position in (line.find(":"), line.find("=")) if position > 0]
     if not ends:
         return None
     name, value = line[: min(ends)].strip(), line[min(ends) + 1 :].strip()
@@ -61,27 +71,29 @@ def _read_header(line: str) -> tuple[str, str] | None:
 
 
 def read_secret(text: str) -> bytes | None:
-    """The bytes that a shown secret stands for; None where it is none."""
+    """The bytes of a secret as it is shown; None where it is not one."""
     try:
         return base64.b64decode(text.strip().removeprefix(PREFIX), validate=True) or None
     except (binascii.Error, ValueError):
         return None
 
 
-def check_signature(headers: Mapping[str, str], body: str, secrets: Sequence[Known], *, now: datetime) -> list[Step]:
-    """Every step in the order in which a receiver takes them."""
+def check_signature(
+    headers: Mapping[str, str], body: str, secrets: Sequence[NamedSecret], *, now: datetime
+) -> list[CheckStep]:
+    """All steps in the order in which a receiver checks."""
     message_id, timestamp = headers.get(ID, ""), headers.get(TIMESTAMP, "")
     given = headers.get(SIGNATURE, "")
     steps = [
-        Step("The three headers are there", *_presence(headers)),
-        Step("The time can be read", *_time_form(timestamp)),
-        Step("The time is near", *_nearness(timestamp, now)),
-        Step("The signature has the right form", *_form(given)),
-        Step("There is a secret to check with", *_secrets(secrets)),
+        CheckStep("The three headers are there", *_presence(headers)),
+        CheckStep("The time can be read", *_time_form(timestamp)),
+        CheckStep("The time is near", *_nearness(timestamp, now)),
+        CheckStep("The signature has the right form", *_form(given)),
+        CheckStep("There is a secret to check with", *_secrets(secrets)),
     ]
     if not (message_id and timestamp.isascii() and timestamp.isdigit() and _candidates(given) and secrets):
-        return [*steps, Step("The signature fits", None, "Not checked, because of what is missing above.")]
-    return [*steps, Step("The signature fits", *_fit(message_id, int(timestamp[:15]), given, body, secrets))]
+        return [*steps, CheckStep("The signature fits", None, "Not checked, because of what is missing above.")]
+    return [*steps, CheckStep("The signature fits", *_fit(message_id, int(timestamp[:15]), given, body, secrets))]
 
 
 def _presence(headers: Mapping[str, str]) -> tuple[bool, str]:
@@ -131,23 +143,23 @@ def _form(given: str) -> tuple[bool | None, str]:
                 raise ValueError
         except (binascii.Error, ValueError):
             return False, "What follows v1, is not the base 64 of 32 bytes: it may be cut, or escaped for an address."
-    words = "One signature." if len(candidates) == 1 else "Several: the secret was rotated within the last 24 hours."
-    return True, words
+    count = "One signature." if len(candidates) == 1 else "Several: the secret was rotated within the last 24 hours."
+    return True, count
 
 
-def _secrets(secrets: Sequence[Known]) -> tuple[bool, str]:
+def _secrets(secrets: Sequence[NamedSecret]) -> tuple[bool, str]:
     if not secrets:
         return False, "Choose an endpoint, or paste a secret that begins with whsec_ and goes on in base 64."
     return True, "Checked with " + " and ".join(one.name for one in secrets) + "."
 
 
-def _fit(message_id: str, timestamp: int, given: str, body: str, secrets: Sequence[Known]) -> tuple[bool, str]:
-    for known in secrets:
-        if _is_signed(message_id, timestamp, given, body, known):
-            return True, f"It is the HMAC-SHA256 of id, time and body under {known.name}."
-    for words, other in _other_bodies(body):
-        if any(_is_signed(message_id, timestamp, given, other, known) for known in secrets):
-            return False, f"It would fit if {words}. Sign the raw bytes of the body, before anything reads them."
+def _fit(message_id: str, timestamp: int, given: str, body: str, secrets: Sequence[NamedSecret]) -> tuple[bool, str]:
+    for secret in secrets:
+        if _is_signed(message_id, timestamp, given, body, secret):
+            return True, f"It is the HMAC-SHA256 of id, time and body under {secret.name}."
+    for change, other in _other_bodies(body):
+        if any(_is_signed(message_id, timestamp, given, other, secret) for secret in secrets):
+            return False, f"It would fit if {change}. Sign the raw bytes of the body, before anything reads them."
     return (
         False,
         (
@@ -157,13 +169,13 @@ def _fit(message_id: str, timestamp: int, given: str, body: str, secrets: Sequen
     )
 
 
-def _is_signed(message_id: str, timestamp: int, given: str, body: str, known: Known) -> bool:
-    expected = sign([known.secret], message_id=message_id, timestamp=timestamp, body=body.encode())
+def _is_signed(message_id: str, timestamp: int, given: str, body: str, secret: NamedSecret) -> bool:
+    expected = sign([secret.secret], message_id=message_id, timestamp=timestamp, body=body.encode())
     return expected in _candidates(given)
 
 
 def _other_bodies(body: str) -> list[tuple[str, str]]:
-    """What bodies are often turned into on the way."""
+    """Common changes of a body on its way to the check, each with the body before it."""
     found = [
         ("the white space around the body were not there", body.strip()),
         ("the line breaks were those of Unix", body.replace("\r\n", "\n")),

@@ -1,8 +1,16 @@
-"""Every event with a sample of what is sent, and receivers that check it; docs/webhooks.md shows the same."""
+"""Each event with its payload type and a sample, and example receivers; the API reference and docs show it."""
 
 import json
 from importlib import resources
 from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from regulars.consent.wire import LinkedProfileOut, SubscriptionOut
+from regulars.kit.wire import Timestamp
+from regulars.profiles.wire import ProfileIdsOut, ProfileOut
+from regulars.sales.encode import SalesEventOut
+from regulars.webhooks.model import MESSAGE_EVENTS, PING, PROFILE_EVENTS, SALES_EVENTS, SUBSCRIPTION_EVENTS
 
 _PROFILE_ID: Final = "prof_01jkv5q8z3f7r9t2x4b6d8h0ma"
 _PROFILE: Final = {
@@ -30,7 +38,7 @@ _SUBSCRIPTION: Final = {
 }
 
 
-class Sample(NamedTuple):
+class EventSample(NamedTuple):
     type: str
     sentence: str
     timestamp: str
@@ -45,9 +53,9 @@ class Sample(NamedTuple):
         return json.dumps(self.body, indent=2, ensure_ascii=False)
 
 
-def _subscription(outcome: str, sentence: str, timestamp: str, **changes: Any) -> Sample:
+def _subscription(outcome: str, sentence: str, timestamp: str, **changes: Any) -> EventSample:
     data = {"subscription": {**_SUBSCRIPTION, "updated_at": timestamp, **changes}, "outcome": outcome}
-    return Sample(f"subscription.{outcome}", sentence, timestamp, data)
+    return EventSample(f"subscription.{outcome}", sentence, timestamp, data)
 
 
 _SALE: Final = {
@@ -81,7 +89,7 @@ _SALE: Final = {
 }
 
 
-def _message(name: str, sentence: str, **changes: Any) -> Sample:
+def _message(name: str, sentence: str, **changes: Any) -> EventSample:
     message = {
         "id": "txt_01jkv5q8z3f7r9t2x4b6d8h0ma",
         "direction": "outbound",
@@ -93,23 +101,23 @@ def _message(name: str, sentence: str, **changes: Any) -> Sample:
         "created_at": "2026-03-02T10:00:00.000Z",
         **changes,
     }
-    return Sample(f"message.{name}", sentence, "2026-03-02T10:00:05.000Z", {"message": message})
+    return EventSample(f"message.{name}", sentence, "2026-03-02T10:00:05.000Z", {"message": message})
 
 
 SAMPLES: Final = (
-    Sample(
+    EventSample(
         "profile.created",
         "A customer is new; also the light profile that a sale makes of a customer it names first.",
         "2026-03-02T09:30:00.000Z",
         _PROFILE,
     ),
-    Sample(
+    EventSample(
         "profile.updated",
         "A name, a number or an attribute of a customer changed.",
         "2026-03-02T09:31:00.000Z",
         {**_PROFILE, "last_name": "Martin", "updated_at": "2026-03-02T09:31:00.000Z"},
     ),
-    Sample(
+    EventSample(
         "profile.deleted",
         "The person was erased; erase them too.",
         "2026-03-09T10:00:00.000Z",
@@ -136,7 +144,7 @@ SAMPLES: Final = (
         "2026-03-05T09:30:00.000Z",
         consented_at="2026-03-05T09:30:00.000Z",
     ),
-    Sample(
+    EventSample(
         "sales_event.recorded",
         "A new sale, as `GET /v1/sales-events/{id}` shows it. Only for endpoints that choose it.",
         "2026-03-02T09:33:00.000Z",
@@ -153,9 +161,9 @@ SAMPLES: Final = (
         text="Are you open on Sunday?",
         state=None,
     ),
-    Sample(
+    EventSample(
         "webhook.ping",
-        "Only when somebody asks for it; every endpoint takes it.",
+        "Only when a user sends a test; every endpoint receives it.",
         "2026-03-02T09:30:00.000Z",
         {"webhook": "wh_01jkv5q8z3f7r9t2x4b6d8h0ma"},
     ),
@@ -163,5 +171,94 @@ SAMPLES: Final = (
 
 
 def receiver(language: str) -> str:
-    """A whole receiver in `python` or `node`, with nothing but what the language brings."""
+    """A whole receiver in `python` or `node`, with the standard library only."""
     return resources.files("regulars.webhooks").joinpath("examples", f"receiver_{language}.txt").read_text("utf-8")
+
+
+class ProfileEvent(msgspec.Struct):
+    """The profile as the API shows it right after the change."""
+
+    type: str
+    timestamp: Timestamp
+    data: ProfileOut
+
+
+class ProfileDeletedEvent(msgspec.Struct):
+    type: str
+    timestamp: Timestamp
+    data: ProfileIdsOut
+
+
+class SubscriptionChange(msgspec.Struct):
+    subscription: SubscriptionOut
+    outcome: str
+
+
+class SubscriptionEvent(msgspec.Struct):
+    """The subscription as the API shows it right after the change."""
+
+    type: str
+    timestamp: Timestamp
+    data: SubscriptionChange
+
+
+class SalesEventRecordedEvent(msgspec.Struct):
+    """The sale as the API shows it."""
+
+    type: str
+    timestamp: Timestamp
+    data: SalesEventOut
+
+
+class EventMessageOut(msgspec.Struct):
+    """A text that was sent, or a reply that came."""
+
+    id: str
+    direction: str
+    profile: LinkedProfileOut | None
+    phone_number: str | None
+    text: str | None
+    state: str | None
+    reason: str | None
+    created_at: Timestamp
+
+
+class MessageChange(msgspec.Struct):
+    message: EventMessageOut
+
+
+class MessageEvent(msgspec.Struct):
+    type: str
+    timestamp: Timestamp
+    data: MessageChange
+
+
+class PingData(msgspec.Struct):
+    webhook: str
+
+
+class PingEvent(msgspec.Struct):
+    type: str
+    timestamp: Timestamp
+    data: PingData
+
+
+_PAYLOADS: Final[dict[str, type[msgspec.Struct]]] = {
+    **dict.fromkeys(PROFILE_EVENTS, ProfileEvent),
+    "profile.deleted": ProfileDeletedEvent,
+    **dict.fromkeys(SUBSCRIPTION_EVENTS, SubscriptionEvent),
+    **dict.fromkeys(SALES_EVENTS, SalesEventRecordedEvent),
+    **dict.fromkeys(MESSAGE_EVENTS, MessageEvent),
+    PING: PingEvent,
+}
+
+
+class EventDescription(NamedTuple):
+    type: str
+    sentence: str
+    payload: Any
+    # An example.
+    body: dict[str, Any]
+
+
+EVENTS: Final = tuple([EventDescription(it.type, it.sentence, _PAYLOADS[it.type], it.body) for it in SAMPLES])

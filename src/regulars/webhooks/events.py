@@ -1,4 +1,4 @@
-"""Make messages of events, and a delivery for each endpoint that takes them."""
+"""Turn events into messages, with a delivery for each endpoint that receives them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,14 +10,15 @@ import msgspec
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import WEBHOOK, new_uuid
-from regulars.webhooks import queries
 from regulars.webhooks.delivery.queue import DeliveryQueue
-from regulars.webhooks.manage import find_endpoint, require_enabled
+from regulars.webhooks.manage import lock_endpoint, require_enabled
 from regulars.webhooks.model import PING, Message, expand
+from regulars.webhooks.queries.deliveries import insert_deliveries, insert_messages
+from regulars.webhooks.queries.endpoints import find_receivers
 
 
-class Event(NamedTuple):
-    """What happened, when, and the finished JSON of what it is about."""
+class WebhookEvent(NamedTuple):
+    """What happened, when, and the encoded JSON of its data."""
 
     type: str
     at: datetime
@@ -27,27 +28,27 @@ class Event(NamedTuple):
     of_erasure: bool = False
 
 
-async def post_events(tx: Tx, organization_id: UUID, events: Sequence[Event]) -> None:
-    """One message for each event that any enabled endpoint takes, and one delivery for each of those."""
-    takers = [(endpoint_id, expand(types)) for endpoint_id, types in await queries.find_takers(tx, organization_id)]
+async def post_events(tx: Tx, organization_id: UUID, events: Sequence[WebhookEvent]) -> None:
+    """One message for each event that an enabled endpoint receives, and one delivery for each such endpoint."""
+    receivers = [(endpoint_id, expand(types)) for endpoint_id, types in await find_receivers(tx, organization_id)]
     messages: list[Message] = []
     deliveries: list[tuple[UUID, UUID, UUID]] = []
     for event in events:
-        wanted_by = [endpoint_id for endpoint_id, takes in takers if event.type in takes]
-        if wanted_by:
+        endpoint_ids = [endpoint_id for endpoint_id, types in receivers if event.type in types]
+        if endpoint_ids:
             message = _message(event, now=tx.now)
             messages.append(message)
-            deliveries += [(new_uuid(), endpoint_id, message.id) for endpoint_id in wanted_by]
+            deliveries += [(new_uuid(), endpoint_id, message.id) for endpoint_id in endpoint_ids]
     if messages:
         await _insert(tx, organization_id, messages, deliveries)
 
 
 async def ping(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> UUID:
-    """Send a test event to one endpoint, whatever types it takes; give the delivery."""
-    endpoint = await find_endpoint(tx, organization_id, endpoint_id)
+    """Send a test event to one endpoint, whatever events it chose; returns the delivery."""
+    endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     require_enabled(endpoint)
     data = msgspec.json.encode({"webhook": WEBHOOK.encode(endpoint.id)})
-    message = _message(Event(PING, tx.now, data), now=tx.now)
+    message = _message(WebhookEvent(PING, tx.now, data), now=tx.now)
     delivery_id = new_uuid()
     await _insert(tx, organization_id, [message], [(delivery_id, endpoint.id, message.id)])
     return delivery_id
@@ -56,12 +57,12 @@ async def ping(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> UUID:
 async def _insert(
     tx: Tx, organization_id: UUID, messages: Sequence[Message], deliveries: Sequence[tuple[UUID, UUID, UUID]]
 ) -> None:
-    await queries.insert_messages(tx, organization_id, messages)
-    await queries.insert_deliveries(tx, organization_id, deliveries)
+    await insert_messages(tx, organization_id, messages)
+    await insert_deliveries(tx, organization_id, deliveries)
     tx.touched.add((DeliveryQueue.name, organization_id))
 
 
-def _message(event: Event, *, now: datetime) -> Message:
+def _message(event: WebhookEvent, *, now: datetime) -> Message:
     body = b'{"type":"%s","timestamp":"%s","data":%s}' % (
         event.type.encode(),
         format_timestamp(event.at).encode(),

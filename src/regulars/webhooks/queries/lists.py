@@ -1,4 +1,4 @@
-"""The SQL of what pages show of webhooks. Every look is a stretch of an index, whatever an organization has sent."""
+"""The SQL behind pages about webhooks. Each statement reads a bounded range of an index, however much was sent."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,14 +9,13 @@ from psycopg.sql import SQL
 
 from regulars.kit.db import Tx
 from regulars.kit.keyset import Keyset, PageRequest, PageRows
-from regulars.webhooks.browse.model import LOOKED_AT_MAX, LastDelivery, Waiting, Wanted
-from regulars.webhooks.model import Delivery
+from regulars.webhooks.model import SEARCHED_MAX, Delivery, DeliveryFilter, LastDelivery, PostedEvent, WaitingDeliveries
 
 
 async def list_posted(
     tx: Tx, organization_id: UUID, subscription_id: UUID, *, since: datetime, limit: int
-) -> list[tuple[str, datetime, int, int, UUID | None]]:
-    """Messages about a subscription with the number of their deliveries, those that arrived, and the first."""
+) -> list[PostedEvent]:
+    """Messages about a subscription with the number of their deliveries, of those that arrived, and the first."""
     rows = await tx.fetch(
         """
         SELECT m.type, m.created_at, d.many, d.arrived, d.first_id
@@ -36,7 +35,7 @@ async def list_posted(
         """,
         {"organization_id": organization_id, "subscription_id": subscription_id, "since": since, "limit": limit},
     )
-    return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
+    return [PostedEvent(*row) for row in rows]
 
 
 _NEWEST: Final = Keyset({"d.id": UUID}, is_descending=True)
@@ -45,9 +44,11 @@ _INDEXED: Final = {"endpoint_id": "d.endpoint_id = %(endpoint_id)s", "is_failed"
 _FILTERS: Final = {"state": "d.state = %(state)s", "type": "m.type = %(type)s"}
 
 
-async def list_deliveries(tx: Tx, organization_id: UUID, wanted: Wanted, page: PageRequest) -> PageRows[Delivery]:
-    """The newest first, among a bounded number."""
-    is_indexed = wanted.state == "failed" and wanted.endpoint_id is not None
+async def list_deliveries(
+    tx: Tx, organization_id: UUID, filters: DeliveryFilter, page: PageRequest
+) -> PageRows[Delivery]:
+    """The newest first, from a bounded number of deliveries."""
+    is_indexed = filters.state == "failed" and filters.endpoint_id is not None
     return await _NEWEST.scan(
         tx,
         SQL(
@@ -75,16 +76,16 @@ async def list_deliveries(tx: Tx, organization_id: UUID, wanted: Wanted, page: P
         page,
         {
             "organization_id": organization_id,
-            "endpoint_id": wanted.endpoint_id,
+            "endpoint_id": filters.endpoint_id,
             "is_failed": is_indexed or None,
-            "state": None if is_indexed else wanted.state,
-            "type": wanted.type,
+            "state": None if is_indexed else filters.state,
+            "type": filters.type,
         },
         make=Delivery,
         table="webhook_deliveries AS d",
         indexed=_INDEXED,
         filters=_FILTERS,
-        rows_max=LOOKED_AT_MAX,
+        rows_max=SEARCHED_MAX,
     )
 
 
@@ -114,8 +115,8 @@ async def list_last_outcomes(
 
 async def count_waiting(
     tx: Tx, organization_id: UUID, endpoint_ids: Sequence[UUID], *, most: int
-) -> dict[UUID, Waiting]:
-    """How many deliveries of each endpoint wait, the oldest of them, and the last answer to any; up to a bound."""
+) -> dict[UUID, WaitingDeliveries]:
+    """How many deliveries of each endpoint wait, up to a limit, the oldest of them, and the last response to one."""
     rows = await tx.fetch(
         """
         SELECT e.id, w.many, w.oldest, w.attempted_at, w.answer_status
@@ -133,7 +134,7 @@ async def count_waiting(
         """,
         {"organization_id": organization_id, "endpoints": list(endpoint_ids), "most": most},
     )
-    return {row[0]: Waiting(*row[1:]) for row in rows}
+    return {row[0]: WaitingDeliveries(*row[1:]) for row in rows}
 
 
 async def count_failed(tx: Tx, organization_id: UUID, endpoint_id: UUID, *, most: int) -> int:

@@ -1,4 +1,4 @@
-"""What operators see of deliveries: how they end, how long the oldest waits, and how many endpoints fail."""
+"""Metrics of deliveries: how they end, how long the oldest waits, and how many endpoints fail."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,14 +8,14 @@ from uuid import UUID
 
 from regulars.kit.clock import monotonic
 from regulars.kit.metrics import Gauge, Metrics
-from regulars.webhooks.delivery.schedule import Outcome
+from regulars.webhooks.delivery.schedule import AttemptOutcome
 
-# A wait that no turn saw again for this long is over.
-SEEN_FOR_S: Final = 60.0
+# A wait that no claim has observed for this long is over.
+OBSERVED_FOR_S: Final = 60.0
 
 
-class Watch:
-    """One per worker. It knows what this worker saw, so nothing is asked of the database for it."""
+class DeliveryMetrics:
+    """One per worker. It has what this worker observed, so it needs no database query."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._ended: Counter[str] = Counter()
@@ -28,13 +28,13 @@ class Watch:
         ):
             metrics.gauge(gauge)
 
-    def count(self, outcomes: Iterable[Outcome | None]) -> None:
-        self._ended.update(_word(outcome) for outcome in outcomes if outcome is not None)
+    def count(self, outcomes: Iterable[AttemptOutcome | None]) -> None:
+        self._ended.update(_name_outcome(outcome) for outcome in outcomes if outcome is not None)
 
-    def note_endpoint(self, endpoint_id: UUID, *, is_failing: bool) -> None:
+    def set_failing(self, endpoint_id: UUID, *, is_failing: bool) -> None:
         (self._failing.add if is_failing else self._failing.discard)(endpoint_id)
 
-    def saw_waiting(self, organization_id: UUID, waits: Sequence[timedelta]) -> None:
+    def set_waits(self, organization_id: UUID, waits: Sequence[timedelta]) -> None:
         if waits:
             self._waiting[organization_id] = (monotonic(), max(waits).total_seconds())
         else:
@@ -45,14 +45,14 @@ class Watch:
 
     def _oldest(self) -> dict[str, float]:
         now = monotonic()
-        self._waiting = {one: seen for one, seen in self._waiting.items() if now - seen[0] < SEEN_FOR_S}
+        self._waiting = {one: observed for one, observed in self._waiting.items() if now - observed[0] < OBSERVED_FOR_S}
         return {"": max((now - at + wait for at, wait in self._waiting.values()), default=0.0)}
 
     def _fails(self) -> dict[str, float]:
         return {"": float(len(self._failing))}
 
 
-def _word(outcome: Outcome) -> str:
+def _name_outcome(outcome: AttemptOutcome) -> str:
     if outcome.error is None:
         return "delivered"
     return "timed_out" if outcome.is_timeout else "refused" if outcome.status is not None else "not_reached"

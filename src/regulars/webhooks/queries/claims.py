@@ -1,4 +1,4 @@
-"""The statements of sending: who can be served, what is claimed, and what came of it."""
+"""The SQL of the delivery queue: which endpoints can be served, claim deliveries, and write their outcomes."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,8 +11,8 @@ from regulars.kit.db import Tx
 from regulars.webhooks.delivery.schedule import Health
 
 
-class Servable(NamedTuple):
-    """An enabled endpoint with something due; `claimed` counts what is under way, `elsewhere` by other workers."""
+class DueEndpoint(NamedTuple):
+    """An enabled endpoint with due deliveries; `claimed` counts those in flight, `elsewhere` those of other workers."""
 
     id: UUID
     url: str
@@ -32,8 +32,8 @@ class DueDelivery(NamedTuple):
     attempts: int
 
 
-class Settled(NamedTuple):
-    """What is written to a delivery that is still claimed until this moment."""
+class DeliveryResult(NamedTuple):
+    """The outcome of a claimed delivery; `until` is the deadline of its claim."""
 
     id: UUID
     until: datetime
@@ -44,7 +44,7 @@ class Settled(NamedTuple):
     status: int | None
 
 
-class FailedAttempt(NamedTuple):
+class NewAttempt(NamedTuple):
     delivery_id: UUID
     number: int
     duration_ms: int
@@ -53,8 +53,8 @@ class FailedAttempt(NamedTuple):
     answer: str | None
 
 
-async def lock_servable_endpoints(tx: Tx, organization_id: UUID, *, owner: UUID, limit: int) -> list[Servable]:
-    """Endpoints with something due, the one that has waited longest first; those another worker looks at are left."""
+async def lock_due_endpoints(tx: Tx, organization_id: UUID, *, owner: UUID, limit: int) -> list[DueEndpoint]:
+    """Endpoints with due deliveries, the one that waited longest first; not those that another worker has locked."""
     rows = await tx.fetch(
         """
         SELECT e.id, e.url, e.secret, e.old_secret, e.old_secret_until, first.due_at, claimed.mine, claimed.others,
@@ -80,27 +80,27 @@ async def lock_servable_endpoints(tx: Tx, organization_id: UUID, *, owner: UUID,
         """,
         {"organization_id": organization_id, "owner": owner, "now": tx.now, "limit": limit},
     )
-    return [Servable(*(*row[:8], Health(*row[8:]))) for row in rows]
+    return [DueEndpoint(*(*row[:8], Health(*row[8:]))) for row in rows]
 
 
-async def take_due_deliveries(tx: Tx, organization_id: UUID, rooms: Sequence[tuple[UUID, int]]) -> list[DueDelivery]:
-    """For each endpoint as many due deliveries as it has room for, in the order they became due."""
+async def take_due_deliveries(tx: Tx, organization_id: UUID, slots: Sequence[tuple[UUID, int]]) -> list[DueDelivery]:
+    """For each endpoint as many due deliveries as its free slots, in the order they became due."""
     rows = await tx.fetch(
         """
         SELECT due.id, due.endpoint_id, due.message_id, due.attempts
-        FROM unnest(%(endpoints)s::uuid[], %(rooms)s::integer[]) AS e (id, room)
+        FROM unnest(%(endpoints)s::uuid[], %(slots)s::integer[]) AS e (id, slots)
         CROSS JOIN LATERAL (
             SELECT d.id, d.endpoint_id, d.message_id, d.attempts FROM webhook_deliveries d
             WHERE d.organization_id = %(organization_id)s AND d.endpoint_id = e.id AND d.due_at <= %(now)s
             ORDER BY d.due_at, d.id
-            LIMIT e.room
+            LIMIT e.slots
             FOR UPDATE SKIP LOCKED
         ) AS due
         """,
         {
             "organization_id": organization_id,
-            "endpoints": [endpoint_id for endpoint_id, _ in rooms],
-            "rooms": [room for _, room in rooms],
+            "endpoints": [endpoint_id for endpoint_id, _ in slots],
+            "slots": [count for _, count in slots],
             "now": tx.now,
         },
     )
@@ -108,7 +108,7 @@ async def take_due_deliveries(tx: Tx, organization_id: UUID, rooms: Sequence[tup
 
 
 async def claim_deliveries(tx: Tx, organization_id: UUID, ids: Sequence[UUID], *, owner: UUID, until: datetime) -> None:
-    """A row that has an owner already is one whose claim lapsed, and says so from now on."""
+    """A row that already has an owner is one whose claim lapsed, which is counted."""
     await tx.execute(
         """
         UPDATE webhook_deliveries
@@ -128,44 +128,10 @@ async def find_bodies(tx: Tx, organization_id: UUID, message_ids: Sequence[UUID]
     return {row[0]: row[1] for row in rows}
 
 
-async def postpone_probes(tx: Tx, organization_id: UUID, endpoint_ids: Sequence[UUID], *, probe_at: datetime) -> None:
-    await tx.execute(
-        "UPDATE webhook_endpoints SET probe_at = %s WHERE organization_id = %s AND id = ANY (%s::uuid[])",
-        (probe_at, organization_id, list(endpoint_ids)),
-    )
-
-
-async def lock_health(tx: Tx, organization_id: UUID, endpoint_ids: Sequence[UUID]) -> dict[UUID, Health]:
-    """How the enabled ones among the endpoints stand; nobody else changes it until the transaction ends."""
-    rows = await tx.fetch(
-        """
-        SELECT id, failures, failing_since, last_success_at, is_slow, probe_at
-        FROM webhook_endpoints
-        WHERE organization_id = %s AND id = ANY (%s::uuid[]) AND state = 'enabled'
-        ORDER BY id
-        FOR UPDATE
-        """,
-        (organization_id, list(endpoint_ids)),
-    )
-    return {row[0]: Health(*row[1:]) for row in rows}
-
-
-async def update_health(tx: Tx, organization_id: UUID, endpoint_id: UUID, health: Health) -> None:
-    await tx.execute(
-        """
-        UPDATE webhook_endpoints
-        SET failures = %(failures)s, failing_since = %(failing_since)s, last_success_at = %(last_success_at)s,
-            is_slow = %(is_slow)s, probe_at = %(probe_at)s
-        WHERE organization_id = %(organization_id)s AND id = %(id)s
-        """,
-        {"organization_id": organization_id, "id": endpoint_id, **health._asdict()},
-    )
-
-
-_SETTLED: Final = Columns(
+_RESULTS: Final = Columns(
     id=Ids, until=Timestamps, state=Labels, attempts=Bigints, due_at=Timestamps, duration_ms=Bigints, status=Bigints
 )
-_SETTLE: Final = _SETTLED.write(
+_UPDATE_DELIVERIES: Final = _RESULTS.write(
     """
     UPDATE webhook_deliveries AS d
     SET state = it.state, attempts = it.attempts, due_at = it.due_at, owner = NULL,
@@ -179,10 +145,10 @@ _SETTLE: Final = _SETTLED.write(
 )
 
 
-async def settle_deliveries(tx: Tx, organization_id: UUID, settled: Sequence[Settled], *, owner: UUID) -> set[UUID]:
-    """Write outcomes to deliveries that nobody claimed anew or cancelled meanwhile; give those."""
-    values = {"organization_id": organization_id, "owner": owner, "now": tx.now, **_SETTLED.of(settled)}
-    return {row[0] for row in await tx.fetch(_SETTLE, values)}
+async def write_results(tx: Tx, organization_id: UUID, results: Sequence[DeliveryResult], *, owner: UUID) -> set[UUID]:
+    """Write outcomes, except to deliveries that were claimed again or cancelled meanwhile; returns the written ones."""
+    values = {"organization_id": organization_id, "owner": owner, "now": tx.now, **_RESULTS.of(results)}
+    return {row[0] for row in await tx.fetch(_UPDATE_DELIVERIES, values)}
 
 
 _ATTEMPTS: Final = Columns(
@@ -197,5 +163,5 @@ _INSERT_ATTEMPTS: Final = _ATTEMPTS.write(
 )
 
 
-async def insert_attempts(tx: Tx, organization_id: UUID, attempts: Sequence[FailedAttempt]) -> None:
+async def insert_attempts(tx: Tx, organization_id: UUID, attempts: Sequence[NewAttempt]) -> None:
     await tx.execute(_INSERT_ATTEMPTS, {"organization_id": organization_id, "now": tx.now, **_ATTEMPTS.of(attempts)})

@@ -1,4 +1,4 @@
-"""What the pages about webhooks share."""
+"""What the pages about webhooks share: labels, addresses and formats for templates."""
 
 from typing import Final
 from uuid import UUID
@@ -8,9 +8,8 @@ from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY
 from regulars.web.errors import PageNotFound
 from regulars.web.format import NOTHING, Format
 from regulars.web.visit import Visit
-from regulars.webhooks.browse.listing import read_fare
-from regulars.webhooks.browse.model import Fare
-from regulars.webhooks.model import Delivery
+from regulars.webhooks.find import find_status
+from regulars.webhooks.model import Delivery, EndpointStatus
 
 PATH: Final = "/webhooks"
 DELIVERIES: Final = f"{PATH}/deliveries"
@@ -28,31 +27,31 @@ _DAY_S: Final = 86_400
 _SLOW_MS: Final = 10_000
 
 
-class Shown:
-    """Words and addresses for templates, bound to the reader."""
+class WebhookView:
+    """Labels and addresses for templates, in the visitor's formats."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
 
     @staticmethod
     def host(url: str) -> str:
-        """An address without its scheme, as people say it."""
+        """An address without its scheme."""
         return url.partition("://")[2]
 
     @staticmethod
-    def kind(fare: Fare) -> str:
-        return _KINDS[fare.word]
+    def kind(status: EndpointStatus) -> str:
+        return _KINDS[status.label]
 
     @staticmethod
-    def bars(fare: Fare) -> list[tuple[int, str]]:
+    def bars(status: EndpointStatus) -> list[tuple[int, str]]:
         """The last deliveries as small bars, the oldest at the left; what waits is pale."""
         kinds = {"delivered": "c1", "failed": "c4", "pending": "past", "cancelled": "past"}
-        shown = ["c4" if one.state == "pending" and one.attempts else kinds[one.state] for one in reversed(fare.last)]
-        return [(place * BAR_STEP, kind) for place, kind in enumerate(shown)]
+        bars = ["c4" if one.state == "pending" and one.attempts else kinds[one.state] for one in reversed(status.last)]
+        return [(number * BAR_STEP, kind) for number, kind in enumerate(bars)]
 
     @staticmethod
-    def answer(delivery: Delivery) -> tuple[str, str]:
-        """The word and the kind of badge of what came of a delivery last."""
+    def response(delivery: Delivery) -> tuple[str, str]:
+        """The text and the kind of the badge for the last response to a delivery."""
         if delivery.state == "cancelled":
             return "Cancelled", "blocked"
         if delivery.state == "delivered":
@@ -61,7 +60,7 @@ class Shown:
             return "Waits", "pending"
         return str(delivery.answer_status or "No answer"), "failing"
 
-    def took(self, milliseconds: int | None) -> str:
+    def duration(self, milliseconds: int | None) -> str:
         if milliseconds is None:
             return NOTHING
         formats: Format = self._visit.format
@@ -84,9 +83,9 @@ class Shown:
         return f"{int(seconds)} s"
 
 
-async def referred_fare(tx: Tx, visit: Visit) -> Fare:
+async def find_referred(tx: Tx, visit: Visit) -> EndpointStatus:
     """The endpoint of the address."""
-    fare = await read_fare(tx, visit.organization_id, WEBHOOK.decode(visit.references[0]))
-    if fare is None:
+    status = await find_status(tx, visit.organization_id, WEBHOOK.decode(visit.references[0]))
+    if status is None:
         raise PageNotFound("This organization has no such endpoint.")
-    return fare
+    return status

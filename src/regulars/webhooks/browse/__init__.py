@@ -1,1 +1,0 @@
-"""Looking at endpoints and deliveries as pages show them; it only reads."""

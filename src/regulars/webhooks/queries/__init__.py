@@ -1,0 +1,1 @@
+"""All SQL of this room, one typed function per statement; only this room imports it."""

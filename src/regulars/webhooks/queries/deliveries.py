@@ -1,0 +1,233 @@
+"""The SQL of messages and their deliveries outside the delivery queue."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from psycopg.sql import SQL
+
+from regulars.kit.arrays import Booleans, Ids, Labels, Texts
+from regulars.kit.columns import Columns
+from regulars.kit.db import Tx
+from regulars.webhooks.model import Delivery, FailedAttempt, Message, ReplayCandidate
+
+_MESSAGES: Final = Columns(id=Ids, type=Labels, body=Texts, profile_id=Ids, subscription_id=Ids, of_erasure=Booleans)
+_INSERT_MESSAGES: Final = _MESSAGES.write(
+    """
+    INSERT INTO webhook_messages (organization_id, created_at, {columns})
+    SELECT %(organization_id)s, %(now)s, it.* FROM {rows}
+    """
+)
+
+
+async def insert_messages(tx: Tx, organization_id: UUID, messages: Sequence[Message]) -> None:
+    await tx.execute(_INSERT_MESSAGES, {"organization_id": organization_id, "now": tx.now, **_MESSAGES.of(messages)})
+
+
+_DELIVERIES: Final = Columns(id=Ids, endpoint_id=Ids, message_id=Ids)
+_INSERT_DELIVERIES: Final = _DELIVERIES.write(
+    """
+    INSERT INTO webhook_deliveries (organization_id, state, due_at, created_at, is_replay, {columns})
+    SELECT %(organization_id)s, 'pending', %(now)s, %(now)s, %(is_replay)s, it.* FROM {rows}
+    """
+)
+
+
+async def insert_deliveries(
+    tx: Tx, organization_id: UUID, deliveries: Sequence[tuple[UUID, UUID, UUID]], *, is_replay: bool = False
+) -> None:
+    """Deliveries of (id, endpoint, message), due now."""
+    values = _DELIVERIES.of_tuples(deliveries)
+    await tx.execute(
+        _INSERT_DELIVERIES, {"organization_id": organization_id, "now": tx.now, "is_replay": is_replay, **values}
+    )
+
+
+_COLUMNS: Final = SQL(
+    "d.id, d.endpoint_id, d.message_id, m.type, d.state, d.attempts, d.lapses, d.due_at, d.created_at, d.attempted_at,"
+    " d.duration_ms, d.answer_status, d.is_replay"
+)
+
+
+async def list_deliveries(
+    tx: Tx, organization_id: UUID, *, endpoint_id: UUID | None, state: str | None, before: UUID | None, limit: int
+) -> list[Delivery]:
+    """The newest first."""
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM webhook_deliveries d
+            JOIN webhook_messages m ON m.organization_id = %(organization_id)s AND m.id = d.message_id
+            WHERE d.organization_id = %(organization_id)s
+              AND (%(endpoint_id)s::uuid IS NULL OR d.endpoint_id = %(endpoint_id)s)
+              AND (%(state)s::text IS NULL OR d.state = %(state)s)
+              AND (%(before)s::uuid IS NULL OR d.id < %(before)s)
+            ORDER BY d.id DESC
+            LIMIT %(limit)s
+            """
+        ).format(columns=_COLUMNS),
+        {
+            "organization_id": organization_id,
+            "endpoint_id": endpoint_id,
+            "state": state,
+            "before": before,
+            "limit": limit,
+        },
+    )
+    return [Delivery(*row) for row in rows]
+
+
+async def find_delivery(tx: Tx, organization_id: UUID, delivery_id: UUID) -> Delivery | None:
+    rows = await tx.fetch(
+        SQL(
+            """
+            SELECT {columns} FROM webhook_deliveries d
+            JOIN webhook_messages m ON m.organization_id = %(organization_id)s AND m.id = d.message_id
+            WHERE d.organization_id = %(organization_id)s AND d.id = %(id)s
+            """
+        ).format(columns=_COLUMNS),
+        {"organization_id": organization_id, "id": delivery_id},
+    )
+    return Delivery(*rows[0]) if rows else None
+
+
+async def find_body(tx: Tx, organization_id: UUID, message_id: UUID) -> str | None:
+    rows = await tx.fetch(
+        "SELECT body FROM webhook_messages WHERE organization_id = %s AND id = %s", (organization_id, message_id)
+    )
+    return rows[0][0] if rows else None
+
+
+async def list_attempts(tx: Tx, organization_id: UUID, delivery_id: UUID) -> list[FailedAttempt]:
+    rows = await tx.fetch(
+        "SELECT number, attempted_at, duration_ms, status, error, answer FROM webhook_attempts"
+        " WHERE organization_id = %s AND delivery_id = %s ORDER BY number",
+        (organization_id, delivery_id),
+    )
+    return [FailedAttempt(*row) for row in rows]
+
+
+async def list_deliveries_to_replay(
+    tx: Tx,
+    organization_id: UUID,
+    endpoint_id: UUID,
+    *,
+    after: UUID,
+    until: UUID,
+    only_failed: bool,
+    limit: int,
+) -> list[ReplayCandidate]:
+    """The next deliveries of the endpoint in the order of their ids, each with whether its message still has a body.
+
+    `only_failed` leaves out messages of which a delivery to the endpoint arrived or still waits.
+    """
+    conditions = SQL("AND state = 'failed'") if only_failed else SQL("")
+    rows = await tx.fetch(
+        SQL("""
+        SELECT d.id, d.message_id, d.created_at,
+               EXISTS (
+                   SELECT FROM webhook_messages m
+                   WHERE m.organization_id = %(organization_id)s AND m.id = d.message_id AND m.body IS NOT NULL
+               ) AND NOT (%(only_failed)s AND EXISTS (
+                   SELECT FROM webhook_deliveries o
+                   WHERE o.organization_id = %(organization_id)s AND o.message_id = d.message_id
+                     AND o.endpoint_id = %(endpoint_id)s AND o.state <> 'failed'
+               ))
+        FROM (
+            SELECT id, message_id, created_at FROM webhook_deliveries
+            WHERE organization_id = %(organization_id)s AND endpoint_id = %(endpoint_id)s
+              AND id > %(after)s AND id < %(until)s {conditions}
+            ORDER BY id
+            LIMIT %(limit)s
+        ) AS d
+        ORDER BY d.id
+        """).format(conditions=conditions),
+        {
+            "organization_id": organization_id,
+            "endpoint_id": endpoint_id,
+            "after": after,
+            "until": until,
+            "only_failed": only_failed,
+            "limit": limit,
+        },
+    )
+    return [ReplayCandidate(*row) for row in rows]
+
+
+async def blank_messages(
+    tx: Tx, organization_id: UUID, *, profile_ids: Collection[UUID], subscription_ids: Collection[UUID]
+) -> list[UUID]:
+    """Remove the content of messages about these people, except those about their erasure; returns their ids."""
+    rows = await tx.fetch(
+        """
+        UPDATE webhook_messages SET body = NULL
+        WHERE organization_id = %(organization_id)s AND NOT of_erasure AND body IS NOT NULL
+          AND (profile_id = ANY (%(profiles)s::uuid[]) OR subscription_id = ANY (%(subscriptions)s::uuid[]))
+        RETURNING id
+        """,
+        {
+            "organization_id": organization_id,
+            "profiles": list(profile_ids),
+            "subscriptions": list(subscription_ids),
+        },
+    )
+    return [row[0] for row in rows]
+
+
+async def cancel_deliveries(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        """
+        UPDATE webhook_deliveries SET state = 'cancelled', due_at = NULL, owner = NULL
+        WHERE organization_id = %s AND message_id = ANY (%s::uuid[]) AND state = 'pending'
+        """,
+        (organization_id, list(message_ids)),
+    )
+
+
+async def blank_responses(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        """
+        UPDATE webhook_attempts SET answer = NULL
+        WHERE organization_id = %(organization_id)s AND answer IS NOT NULL AND delivery_id IN (
+            SELECT id FROM webhook_deliveries
+            WHERE organization_id = %(organization_id)s AND message_id = ANY (%(messages)s::uuid[])
+        )
+        """,
+        {"organization_id": organization_id, "messages": list(message_ids)},
+    )
+
+
+async def find_old_messages(tx: Tx, organization_id: UUID, *, until: datetime, limit: int) -> list[UUID]:
+    rows = await tx.fetch(
+        "SELECT id FROM webhook_messages WHERE organization_id = %s AND created_at <= %s"
+        " ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED",
+        (organization_id, until, limit),
+    )
+    return [row[0] for row in rows]
+
+
+async def delete_attempts(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        """
+        DELETE FROM webhook_attempts WHERE organization_id = %(organization_id)s AND delivery_id IN (
+            SELECT id FROM webhook_deliveries
+            WHERE organization_id = %(organization_id)s AND message_id = ANY (%(messages)s::uuid[])
+        )
+        """,
+        {"organization_id": organization_id, "messages": list(message_ids)},
+    )
+
+
+async def delete_deliveries(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM webhook_deliveries WHERE organization_id = %s AND message_id = ANY (%s::uuid[])",
+        (organization_id, list(message_ids)),
+    )
+
+
+async def delete_messages(tx: Tx, organization_id: UUID, message_ids: Collection[UUID]) -> None:
+    await tx.execute(
+        "DELETE FROM webhook_messages WHERE organization_id = %s AND id = ANY (%s::uuid[])",
+        (organization_id, list(message_ids)),
+    )
